@@ -19,7 +19,7 @@ Position = tuple[int, tuple[int, ...]]
 
 
 def key(event: Event) -> Hashable:
-    """What two events must share to be the same."""
+    """Return what two events must share to be the same."""
     return event.node, event.event, tuple(sorted((name, _plain(value)) for name, value in event.fields.items()))
 
 
@@ -48,7 +48,7 @@ class Language:
         return tuple(self._number.setdefault(key(event), len(self._number)) for event in events)
 
     def holds(self, events: Sequence[Event]) -> bool:
-        """Whether the events are those of a path, or of the beginning of one."""
+        """Return whether the events are those of a path, or of the beginning of one."""
         here = self._silently({(0, self._start)})
         for event in self._begun(events):
             number = self._number.get(key(event))
@@ -60,7 +60,8 @@ class Language:
         return True
 
     def _begun(self, events: Sequence[Event]) -> list[Event]:
-        """The events with the initial ones in front, in the graph's order, and those that are still to come filled in.
+        """Return the events with the initial ones first, in the graph's order; initial events that a prefix still lacks are
+        added.
 
         How the nodes get into the initial state is one step of the graph. In a trace each of them gets there on its own,
         only takes its role after the controller has registered the partition.
@@ -87,7 +88,7 @@ class Language:
         return there
 
     def _from(self, state: int) -> Mapping[int, list[Position]]:
-        """The edges of a state that tell something, by their first event."""
+        """Return the edges of a state that have events, by their first event."""
         known = self._by_first[state]
         if known is None:
             found: dict[int, list[Position]] = {}

@@ -41,7 +41,7 @@ class Captured:
 
 
 def judge_captures(directory: Path = FOLDER) -> Iterator[Captured]:
-    """One capture after the other; they lie two folders deep, by release and story."""
+    """Judge one capture after the other; they are two folders deep, by release and story."""
     expected = expectations(directory)
     for folder in sorted(directory.glob("*/*")):
         if folder.is_dir():
@@ -50,7 +50,7 @@ def judge_captures(directory: Path = FOLDER) -> Iterator[Captured]:
 
 
 def judge_capture(name: str, folder: Path, fails: list[str] | None) -> Captured:
-    """Judge one capture and hold it against the rules that must fail and against its disks."""
+    """Judge one capture, and compare it with the rules that must fail and with its disks."""
     report = check([folder])
     captured = Captured(name, report, 0, ())
     differences = []
@@ -64,13 +64,13 @@ def judge_capture(name: str, folder: Path, fails: list[str] | None) -> Captured:
 
 
 def expectations(directory: Path) -> dict[str, dict[str, list[str]]]:
-    """Which rules fail on each capture."""
+    """Return which rules must fail on each capture."""
     beside = directory / "expected.toml"
     return tomllib.loads((beside if beside.exists() else FOLDER / "expected.toml").read_text(encoding="utf-8"))
 
 
 def _compared(judged: tuple[JudgedBatch, ...], disks: Mapping[tuple[str, int], Mapping[str, Any]]) -> Iterator[str]:
-    """One entry per replica on disk: empty, or how the judge's last state of it differs."""
+    """Yield one entry per replica on disk: empty, or how the judge's last state of it differs."""
     known = {
         (trace.tp, broker): state
         for one in judged
@@ -85,7 +85,7 @@ def _compared(judged: tuple[JudgedBatch, ...], disks: Mapping[tuple[str, int], M
 
 
 def _disks(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
-    """What final_log.json says of every replica; the log end only where there are batches to tell it."""
+    """Return what final_log.json has of every replica; the log end only where there are batches."""
     zipped = folder / "final_log.json.gz"
     text = gzip.decompress(zipped.read_bytes()) if zipped.exists() else (folder / "final_log.json").read_bytes()
     disks: dict[tuple[str, int], dict[str, Any]] = {}

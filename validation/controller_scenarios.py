@@ -60,7 +60,7 @@ class ScenarioError(TidegaugeError):
 
 
 def run_of(model: Model) -> Counterexample[ControlCluster]:
-    """The shortest run in which the model's property fails, as long as the one that TLC finds."""
+    """Return the shortest run in which the model's property fails; as long as the one that TLC finds, or ScenarioError."""
     start = initial_control_cluster(control_bounds_of(model), control_profile_of(model))
     found = search_control(start).first_violation(lambda state: control_violation(state, (model.property,)))
     if found is None or len(found.states) != model.length:
@@ -70,7 +70,7 @@ def run_of(model: Model) -> Counterexample[ControlCluster]:
 
 
 def scenario_of(model: Model, *, repaired: bool = False) -> str:
-    """The text of the scenario, or of its twin with the switches of the model off."""
+    """Return the text of the scenario, or of its twin with the switches of the model off."""
     player, blocks = played(model, repaired=repaired)
     blocks += [_said(player, command) for command in ("show", "check", "judge")]
     blocks[0] = replace(blocks[0], before=(*_header(model, blocks, repaired=repaired), ""))
@@ -78,7 +78,7 @@ def scenario_of(model: Model, *, repaired: bool = False) -> str:
 
 
 def trace_of(model: Model, *, repaired: bool = False) -> Trace:
-    """The same as a trace: of the topic's first life, in which every run of a model ends."""
+    """Return the same as a trace: of the topic before its deletion, as every run of a model ends there."""
     player, _ = played(model, repaired=repaired)
     assert player.session is not None
     trace = player.session.traces(f"{file_stem(model)}-repaired" if repaired else file_stem(model))[0]
@@ -87,7 +87,7 @@ def trace_of(model: Model, *, repaired: bool = False) -> Trace:
 
 
 def played(model: Model, *, repaired: bool = False) -> tuple[Player, list[Block]]:
-    """The run of a model, message by message: the player at its end, and what was said."""
+    """Play the run of a model, message by message; return the player at its end, and the transcript."""
     player = Player()
     if repaired:
         _, as_it_is = played(model)
@@ -105,7 +105,7 @@ def played(model: Model, *, repaired: bool = False) -> tuple[Player, list[Block]
 
 
 def _is_possible(player: Player, command: str) -> bool:
-    """Whether a producer is answered so; everything else can be asked."""
+    """Return whether a command can be run: a producer's response may differ in the twin."""
     return not command.startswith(PRODUCE_RESPONSE) or command in map(controller_action_text, cluster_of(player).enabled())
 
 
@@ -118,15 +118,15 @@ def cluster_of(player: Player) -> ControllerPlay:
 
 
 def models() -> tuple[Model, ...]:
-    """Those that must fail, and that impl has the switches of."""
+    """Return the models that must fail, and whose switches impl has."""
     failing = (model for model in load_models() if model.module == "MCController" and model.expect != "success")
     return tuple(model for model in failing if not model.config().substitutions)
 
 
 def shown() -> Iterator[tuple[Model, bool]]:
-    """The models whose runs are scenarios and golden traces: as they are, and repaired where that is possible.
+    """Yield the models whose runs are scenarios and golden traces, as they are, and repaired (True) where that is possible.
 
-    The one with all switches on goes as one of the others does.
+    The model with all switches on has the run of another one.
     """
     for model in models():
         if model.name not in ALL_AT_ONCE:
@@ -136,7 +136,7 @@ def shown() -> Iterator[tuple[Model, bool]]:
 
 
 def switches_of(model: Model) -> tuple[str, ...]:
-    """Those of a profile that the model has on."""
+    """Return the switches of a profile that the model has on."""
     profile = control_profile_of(model)
     return tuple(switch for switch in map(switch_name, SWITCHES) if getattr(profile, switch))
 
@@ -156,7 +156,7 @@ def _cluster(model: Model, *, repaired: bool) -> str:
 
 
 def _commands(player: Player, label: Label, state: ControlCluster) -> Iterator[str]:
-    """What takes the cluster to the next state of the model, each command once the one before has been taken."""
+    """Yield the commands that take the cluster to the next state of the model, each once the one before has run."""
     leader = cluster_of(player).cluster.controller.leader
     match label:
         case ("LeaderAppend",):
@@ -186,7 +186,7 @@ def _commands(player: Player, label: Label, state: ControlCluster) -> Iterator[s
 
 
 def _fetches(f: int, arrived: Callable[[], bool], how: str = "") -> Iterator[str]:
-    """Rounds of one follower, until that is so or it has no more to say."""
+    """Yield fetches of one follower until `arrived`, MOST_FETCHES at most."""
     for _ in range(MOST_FETCHES):
         if arrived():
             return
@@ -194,7 +194,7 @@ def _fetches(f: int, arrived: Callable[[], bool], how: str = "") -> Iterator[str
 
 
 def _hold(model: Model, label: Label, state: ControlCluster, played_cluster: ControllerPlay) -> None:
-    """The model's state, but for what is acknowledged: a real leader waits for no step of its own to say so."""
+    """Raise ScenarioError unless the cluster is in the model's state."""
     seen, expected = played_cluster.controlled.control, state
     alike = seen._replace(committed=expected.committed, stops=expected.stops)
     if played_cluster.cluster.controller.leader == UNDEFINED:  # min.insync.replicas is the leader's to know
@@ -208,7 +208,7 @@ def _hold(model: Model, label: Label, state: ControlCluster, played_cluster: Con
 
 
 def _header(model: Model, blocks: list[Block], *, repaired: bool) -> Iterator[str]:
-    """The opening: the claim, what was expected, where it is from."""
+    """Yield the header: the claim, the expected outcome, the source."""
     broken, rejected = blocks[-2].output != ("all invariants hold",), not blocks[-1].output[0].endswith("accepts this run")
     outcome = "HOLDS" if not broken else "BROKEN" if rejected else "UNSEEN"
     claim = model.config().claim

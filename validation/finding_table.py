@@ -1,4 +1,4 @@
-"""What stands behind each finding at the controller, a row for each of its models: which cell is empty would be seen.
+"""The evidence of each finding at the controller, a row for each of its models; an empty cell would show.
 
 Rules of this file
 
@@ -49,13 +49,13 @@ class Row(NamedTuple):
 
 
 def finding_of(model: Model) -> str:
-    """F4 of "F4. Replicas that ..", "" where the claim names none."""
+    """Return F4 of "F4. Replicas that ..", "" where the claim names no finding."""
     named = re.match(r"F\d+\b", model.config().claim)
     return named[0] if named else ""
 
 
 def rows(directory: Path = golden.DIRECTORY) -> tuple[Row, ...]:
-    """In the order of the findings."""
+    """Return a row for each model, in the order of the findings."""
     models = sorted({model.name: model for model, _ in shown() if finding_of(model)}.values(), key=_number)
     return tuple(
         Row(
@@ -71,12 +71,12 @@ def rows(directory: Path = golden.DIRECTORY) -> tuple[Row, ...]:
 
 
 def table() -> str:
-    """All of them, as the page has them."""
+    """Return all rows, as docs/findings.md has them."""
     return HEAD + "\n".join(map(str, rows())) + "\n"
 
 
 def broken_by(directory: Path, stem: str) -> tuple[str, ...]:
-    """The rules that the golden trace of this scenario breaks; it is kept as fails-STEM where there are any."""
+    """Return the rules that the golden trace of this scenario breaks; its name is fails-STEM where there are any."""
     paths = [path for name in (f"fails-{stem}", stem) if (path := directory / f"{name}.ndjson").exists()]
     if len(paths) != 1:
         raise LookupError(f"{directory}: expected {stem}.ndjson or fails-{stem}.ndjson, saw {len(paths)} of them")

@@ -66,12 +66,12 @@ Shown = Callable[[Taken], bool]
 
 
 def _asked(step: Taken) -> int:
-    """The leader epoch in the request that is handled."""
+    """Return the leader epoch in the request that is handled."""
     return int(broker(step.src, step.label[2]).slots[step.label[1]][1])
 
 
 def _missed(step: Taken) -> bool:
-    """A leader learns that it leads again without having heard of the leader in between."""
+    """Return whether a leader learns that it leads again without having seen the leader in between."""
     return step.before.role == LEADER and step.after.epoch > step.before.epoch + 1
 
 
@@ -117,7 +117,7 @@ WITNESSES = ("no-divergence-check", "response-of-any-epoch", "hw-is-own-log-end"
 def golden_traces(
     stories: Sequence[Story] = STORIES, witnesses: Sequence[str] = WITNESSES, findings: Sequence[str] | None = None
 ) -> Iterator[Trace]:
-    """All of them in this order, or some; the shortest loss of hw-only is always among them.
+    """Yield all golden traces in this order, or some; always the shortest loss of hw-only.
 
     `findings` are models of the controller whose runs are played (validation.controller_scenarios).
     """
@@ -140,7 +140,7 @@ def golden_traces(
 
 
 def _shortest(graph: Graph, table: EdgeTable, story: Story) -> Trace:
-    """The shortest path that ends with a step the story shows; of several the first in the graph's order."""
+    """Return the shortest path that ends with a step of the story; of several the first in the graph's order."""
     best: int | None = None
     for edge, (source, target) in enumerate(zip(table.source.tolist(), table.target.tolist(), strict=True)):
         label = graph.labels[int(table.label_of[edge])]
@@ -168,7 +168,7 @@ def _witness(name: str, bounds: Bounds, profile: str, rules: Any, invariants: Se
 
 
 def _judged(trace: Trace) -> Trace:
-    """The trace with the rules it breaks in its config, if it breaks any."""
+    """Return the trace with the rules that it breaks, if any, in its config."""
     broken = judge(to_columns([trace], trace.config), trace.config).failures
     if not broken:
         return trace
@@ -177,12 +177,12 @@ def _judged(trace: Trace) -> Trace:
 
 
 def named(trace: Trace) -> Trace:
-    """The trace with its golden name."""
+    """Return the trace with its golden name."""
     return replace(trace, name=f"golden/{trace.name}")
 
 
 def file_of(trace: Trace, directory: Path = DIRECTORY) -> Path:
-    """Where a golden trace is kept."""
+    """Return where a golden trace is kept."""
     return directory / f"{trace.name.removeprefix('golden/')}.ndjson"
 
 

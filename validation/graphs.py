@@ -36,7 +36,7 @@ than fit here."""
 
 
 def main(names: list[str]) -> int:
-    """A line for each model, then the sum."""
+    """Print a line for each model, then the sum."""
     unknown = sorted(set(names) - {compared.model for compared in WHOLE})
     if unknown:
         print(f"models: expected some of {', '.join(c.model for c in WHOLE)}; seen {', '.join(unknown)}", file=sys.stderr)

@@ -21,7 +21,7 @@ Left = tuple[str, Trace]
 
 
 def without_values(trace: Trace) -> Iterator[Left]:
-    """Each value of each event."""
+    """Leave out each value of each event in turn."""
     for at, event in enumerate(trace.events):
         for name in event.fields:
             events = (*trace.events[:at], _less(event, {name}), *trace.events[at + 1 :])
@@ -34,17 +34,17 @@ def without_fields(trace: Trace) -> Iterator[Left]:
 
 
 def without_kinds(trace: Trace) -> Iterator[Left]:
-    """Each kind of event."""
+    """Leave out each kind of event in turn."""
     return ((what, left_out(trace, omission)) for what, omission in of_kinds(trace.events))
 
 
 def without_nodes(trace: Trace) -> Iterator[Left]:
-    """Each node, the controller too."""
+    """Leave out each node in turn, the controller too."""
     return ((what, left_out(trace, omission)) for what, omission in of_nodes(trace.events))
 
 
 def without_lines(trace: Trace) -> Iterator[Left]:
-    """Each line."""
+    """Leave out each line in turn."""
     for at, event in enumerate(trace.events):
         yield f"line {at + 1}, {event.event}", lines_left_out(trace, {at})
 
@@ -70,13 +70,13 @@ class Omission(NamedTuple):
     nodes: Collection[int] = ()
 
     def left_of(self, event: Event) -> Event | None:
-        """What it tells of an event."""
+        """Return what is left of an event; None if all of it is left out."""
         if event.event in self._unreported or event.node in self.nodes:
             return None
         return _less(event, {name for kind, name in self.fields if kind == event.event})
 
     def config(self, config: Config) -> Config:
-        """What it says of itself: which kinds it reports, where that is not all."""
+        """Return the Config of such a source: it lists the kinds that it reports if it omits some."""
         if not self.kinds:
             return config
         return _with(config, REPORTS, [kind for kind in EVENTS if kind not in self._unreported])
@@ -91,7 +91,7 @@ NOTHING = Omission()
 
 
 def left_out(trace: Trace, omission: Omission) -> Trace:
-    """As such a source writes it; it numbers what it writes, but for nodes that are silent."""
+    """Return the trace as such a source writes it; it numbers its lines, but for silent nodes."""
     events = tuple(left for event in trace.events if (left := omission.left_of(event)) is not None)
     return replace(trace, config=omission.config(trace.config), events=renumbered(events) if omission.kinds else events)
 
@@ -106,38 +106,38 @@ def of_fields(events: Sequence[Event]) -> Iterator[tuple[str, Omission]]:
 
 
 def of_kinds(events: Sequence[Event]) -> Iterator[tuple[str, Omission]]:
-    """Each kind of these events."""
+    """Yield an omission of each kind of these events."""
     return ((f"every {kind}", Omission(kinds={kind})) for kind in sorted({event.event for event in events}))
 
 
 def of_nodes(events: Sequence[Event]) -> Iterator[tuple[str, Omission]]:
-    """Each node of these events, the controller too."""
+    """Yield an omission of each node of these events, the controller too."""
     return ((f"node {node}", Omission(nodes={node})) for node in sorted({event.node for event in events}))
 
 
 def fields_left_out(trace: Trace, names: Collection[tuple[str, str]]) -> Trace:
-    """Without these fields, each named with its kind of event."""
+    """Return the trace without these fields, each named with its kind of event."""
     return left_out(trace, Omission(fields=names))
 
 
 def kinds_left_out(trace: Trace, kinds: Collection[str]) -> Trace:
-    """As a source writes it that does not report these kinds, and says so; it numbers what it writes."""
+    """Return the trace as a source writes it that does not report these kinds, declares that, and numbers its lines."""
     return left_out(trace, Omission(kinds=kinds))
 
 
 def nodes_left_out(trace: Trace, nodes: Collection[int]) -> Trace:
-    """Without everything that these nodes report."""
+    """Return the trace without the events of these nodes."""
     return left_out(trace, Omission(nodes=nodes))
 
 
 def lines_left_out(trace: Trace, rows: Collection[int]) -> Trace:
-    """Without these lines."""
+    """Return the trace without these lines."""
     kept = tuple(event for at, event in enumerate(trace.events) if at not in rows)
     return replace(trace, config=_with(trace.config, WHOLE, False), events=kept)
 
 
 def renumbered(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Without the gaps that left-out kinds make; a node begins anew where it did."""
+    """Renumber the events without the gaps of left-out kinds; a node restarts its numbers where it did before."""
     counts: dict[int, int] = {}
     out: list[Event] = []
     for event in events:

@@ -48,14 +48,14 @@ class Chunk:
 
 
 def table_of(bounds: Bounds, profile: str) -> EdgeTable:
-    """The edges of a whole graph and the events they make."""
+    """Return the edges of a whole graph and their events."""
     graph = explore(bounds, profile)
     table = edge_table(graph.states, graph.labels, graph.edges, profile)
     return replace(table, config=replace(table.config, min_isr=bounds.min_insync_replicas))
 
 
 def chunk(table: EdgeTable, number: int, seed: int, count: int = CHUNK) -> Chunk:
-    """Chunk `number` of the walks of a graph."""
+    """Return chunk `number` of the walks of a graph."""
     rng = np.random.default_rng((seed, number))
     walks = draw(table, count, STEPS, rng, number * count // 2)
     found = table.distinct(walks.edges, walks.lengths)
@@ -68,7 +68,7 @@ def chunk(table: EdgeTable, number: int, seed: int, count: int = CHUNK) -> Chunk
 
 
 def without_parts(found: Distinct, kinds: Sequence[str], rng: np.random.Generator) -> Distinct:
-    """What is left of the events: declared kinds, nodes, lines, spans and values are gone."""
+    """Remove declared kinds, nodes, lines, spans and values from the events."""
     rows, starts = found.rows, found.table.trace_starts
     lengths = np.diff(starts)
     trace = np.repeat(np.arange(len(lengths)), lengths)
@@ -91,7 +91,7 @@ def without_parts(found: Distinct, kinds: Sequence[str], rng: np.random.Generato
 
 
 def beside_gaps(trace: Ints, node: Ints, kept: Ints) -> Ints:
-    """For each event whether the one before it, or behind it, at its node is not kept."""
+    """Return for each event whether the one before it, or after it, at its node is missing."""
     order = np.lexsort((np.arange(len(trace)), node, trace))
     same = (trace[order][1:] == trace[order][:-1]) & (node[order][1:] == node[order][:-1])
     lost = ~kept[order]
@@ -102,7 +102,7 @@ def beside_gaps(trace: Ints, node: Ints, kept: Ints) -> Ints:
 
 
 def blanked(table: Columns, rng: np.random.Generator) -> Columns:
-    """COPIES of the table, one below the other; the first is whole, the others lack values, some of them whole fields."""
+    """Return COPIES of the table, one below the other: the first complete, the others without values or whole fields."""
     count = len(table)
     share = np.repeat(np.concatenate(([0.0], rng.random(COPIES - 1) * 0.4)), count)
     ints: dict[str, Ints] = {}
@@ -124,12 +124,12 @@ def blanked(table: Columns, rng: np.random.Generator) -> Columns:
 
 
 def with_starts_of(table: Columns, trace: Ints, traces: int) -> Columns:
-    """The table as that of the traces whose events are numbered `trace`."""
+    """Return the table as that of the traces whose events are numbered `trace`."""
     return replace(table, trace_starts=np.searchsorted(trace, np.arange(traces + 1)))
 
 
 def judged(one: Chunk) -> Judgement:
-    """What the judge says of a chunk."""
+    """Judge a chunk."""
     return judge(one.events, one.config, compile_from=0)
 
 

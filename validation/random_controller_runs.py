@@ -55,7 +55,7 @@ class WalkCase:
     shown: frozenset[str] = frozenset()
 
     def run(self, seed: int, number: int) -> "Walk":
-        """One run, up to the first thing broken."""
+        """Take one run, up to the first broken invariant."""
         chance = random.Random(f"{self.name} {seed} {number}")
         state, labels = initial_control_cluster(self.bounds, self.profile), list[Label]()
         checked = tuple(name for name in CONTROL_INVARIANTS if name not in self.known)
@@ -99,7 +99,7 @@ CASES = (
 
 
 def main(arguments: list[str]) -> int:
-    """A line for each case, then what is wrong."""
+    """Print a line for each case, then the wrong ones."""
     runs, seed = (*map(int, arguments), *(RUNS, 0)[len(arguments) :])
     print(f"seed {seed}, {runs:,} runs of at most {STEPS} steps for each of {len(CASES)} cases", flush=True)
     wrong = [case.name for case in CASES if not walked(case, runs, seed)]
@@ -108,7 +108,7 @@ def main(arguments: list[str]) -> int:
 
 
 def walked(case: WalkCase, runs: int, seed: int) -> bool:
-    """Print what the runs of a case showed; whether that is right."""
+    """Print what the runs of a case showed; return whether that is right."""
     begin, steps = time.perf_counter(), 0
     broken: Counter[str] = Counter()
     shortest: Walk | None = None

@@ -95,7 +95,7 @@ class RunCase:
         return ", ".join([self.profile, f"{self.brokers} brokers", *filter(None, (self.besides, self.fault))])
 
     def walks(self, count: int, steps: int, seed: int) -> Iterator[Trace]:
-        """The first `count` runs of `seed`."""
+        """Yield the first `count` runs of `seed`."""
         rules = fault_named(self.fault).rules if self.fault else None
         return impl_walks(count, bounds=self.bounds, profile=self.profile, steps=steps, seed=seed, rules=rules)
 
@@ -160,7 +160,7 @@ def judge_runs(
     processes: int = 1,
     echo: Echo = lambda _line: None,
 ) -> tuple[FoundRun, ...]:
-    """`runs` runs of each case, judged; `processes` share the chunks."""
+    """Judge `runs` runs of each case; `processes` share the chunks."""
     if processes == 1:
         return tuple(_found(case, map(_chunk, _orders(case, runs, steps, seed)), echo) for case in cases)
     with workers(processes) as side_by_side:
@@ -168,7 +168,7 @@ def judge_runs(
 
 
 def replay(case: RunCase, name: str, steps: int = STEPS) -> Trace:
-    """The run called `name` once more."""
+    """Make the run called `name` again."""
     parts = name.split("-")
     if len(parts) != 3 or parts[0] != "walk" or not (parts[1] + parts[2]).isdecimal():
         raise UsageError(f"run: expected walk-SEED-NUMBER, saw {name!r}; a report names it")
@@ -177,9 +177,9 @@ def replay(case: RunCase, name: str, steps: int = STEPS) -> Trace:
 
 
 def shortest_loss(profile: str, bounds: Bounds = LOSS) -> Trace:
-    """A shortest run after which a member of the ISR lacks a committed record, and the election of that member.
+    """Return a shortest run after which a member of the ISR lacks a committed record, with its election.
 
-    Random runs meet the hole of kip279 too rarely to wait for it: this one goes there.
+    Random runs meet the hole of kip279 too rarely to wait for it.
     """
     found = find_violation(bounds, profile, invariants=("IsrCompleteness",))
     if found is None:

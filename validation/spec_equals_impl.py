@@ -110,12 +110,12 @@ class System(NamedTuple):
 
 
 def compare(compared: Compared, rules: Rules | None = None) -> Equality:
-    """TLC's graph of a model against the explorer's; `rules` replaces rules of the implementation."""
+    """Compare TLC's graph of a model with the explorer's; `rules` replaces rules of the implementation."""
     return _held(compared, _theirs(compared), rules)
 
 
 def compare_all(every: Sequence[Compared], on_done: Callable[[Equality], None]) -> tuple[Equality, ...]:
-    """Each of them, while TLC is at the next two; `on_done` hears of each, in the order given."""
+    """Compare each of them, while TLC runs the next two; `on_done` is called with each, in the given order."""
     done: list[Equality] = []
     with run_several(_theirs, every) as graphs:
         for compared, theirs in zip(every, graphs, strict=True):
@@ -143,7 +143,7 @@ def _held(compared: Compared, theirs: LabelledGraph, rules: Rules | None = None)
 
 
 def start_of(compared: Compared, rules: Rules | None = None) -> Cluster:
-    """The implementation's state that the model starts in."""
+    """Return the implementation's state that the model starts in."""
     bounds = bounds_of(find_model(compared.model), **compared.constants)
     if not compared.seed:
         return initial(bounds, compared.switched, rules)
@@ -151,7 +151,7 @@ def start_of(compared: Compared, rules: Rules | None = None) -> Cluster:
 
 
 def _at_the_end_of(seed: Model) -> Cluster:
-    """Where the implementation is after the steps that TLC takes to a deep state."""
+    """Return the implementation's state after the steps that TLC takes to a deep state."""
     walker = Walker(bounds_of(seed))
     cluster = walker.start
     for step in run_tlc(seed.module, seed.config().text(), limits=Limits(brief=True)).counterexample[1:]:
@@ -165,13 +165,13 @@ def _at_the_end_of(seed: Model) -> Cluster:
 
 
 def isr_start_of(compared: Compared, rules: Rules | None = None) -> isr_cluster.IsrCluster:
-    """The same for a model of MCAlterPartition."""
+    """Return the start of a model of MCAlterPartition."""
     bounds = isr_bounds_of(find_model(compared.model), **compared.constants)
     return isr_cluster.initial_isr_cluster(bounds, compared.switched, rules)
 
 
 def control_start_of(compared: Compared, rules: Rules | None = None) -> control_cluster.ControlCluster:
-    """The same for a model of MCController; it has no decision that is a rule."""
+    """Return the start of a model of MCController, which has no decision that is a rule."""
     if rules is not None:
         raise SpecError(f"{compared.model}: expected no other rules, seen some: impl.control reads none of them")
     model = find_model(compared.model)
@@ -189,12 +189,12 @@ SYSTEMS = {"MCAlterPartition": ISR_CHANGES, "MCController": CONTROLLER}
 
 
 def system_of(model: Model) -> System:
-    """The system that is held against a model."""
+    """Return the system that is compared with a model."""
     return SYSTEMS.get(model.module, REPLICATION)
 
 
 def first_divergence(start: View, spec: set[Edge], impl: set[Edge], system: System = REPLICATION) -> str:
-    """The first state from which spec and impl do not take the same steps, and how to get there."""
+    """Describe the first state from which spec and impl do not take the same steps, and the way there."""
     steps = {"spec": _by_source(spec), "impl": _by_source(impl)}
     path: dict[View, tuple[View, Label] | None] = {start: None}
     waiting = deque([start])

@@ -152,7 +152,7 @@ class Ruling:
 
 
 def _reloads_fork(events: Sequence[Event]) -> bool:
-    """Whether the last event is a request of a broker whose record epochs fell, and that was loaded again after that."""
+    """Return whether the last event is a request of a broker whose record epochs fell, and which was loaded again after that."""
     request = events[-1]
     own = [event for event in events if event.node == request.node]
     starts = [at for at, event in enumerate(own) if event.event == "Start"]
@@ -166,7 +166,7 @@ def _order(one: str, two: str) -> str:
 
 
 def reported(trace: Trace) -> list[Reported]:
-    """A trace as TLC reads it: nodes by position, sets of nodes as bit masks, no truth values."""
+    """Return a trace as TLC reads it: nodes by position, sets of nodes as bit masks, no truth values."""
     position = positions(trace.config)
     return [
         Reported(
@@ -194,12 +194,12 @@ def _value(kind: FieldKind, value: object, position: Mapping[int, int]) -> Event
 
 
 def right_traces(case: RefereeCase, count: int, seed: int) -> list[Trace]:
-    """Runs of the implementation."""
+    """Return runs of the implementation."""
     return list(impl_walks(count, bounds=case.bounds, profile=case.profile, steps=STEPS, seed=seed))
 
 
 def drawn_mutants(traces: Sequence[Trace], count: int, seed: int) -> list[TraceMutant]:
-    """As many mutants as asked for, from traces spread over the given ones. Numbers of events are none of TLC's business."""
+    """Return `count` mutants of traces spread over the given ones; none of event numbers, which TLC does not read."""
     chance = random.Random(f"{seed}/mutants")
     sources = traces[:: max(1, len(traces) * FROM_EACH // max(count, 1))]
     made = (mutant for trace in sources for mutant in _some(trace, chance))
@@ -243,7 +243,7 @@ def rulings(case: RefereeCase, subjects: Sequence[Trace | TraceMutant]) -> list[
 def referee(
     traces: int, *, seed: int, cases: Sequence[RefereeCase] = CASES, echo: Echo = lambda _line: None
 ) -> Iterator[Ruling]:
-    """Rulings on `traces` traces of each case, half of them mutants."""
+    """Yield rulings on `traces` traces of each case, half of them mutants."""
     for case in cases:
         right = right_traces(case, traces - traces // 2, seed)
         subjects: list[Trace | TraceMutant] = [*right, *drawn_mutants(right, traces // 2, seed)]
@@ -258,7 +258,7 @@ def referee(
 
 
 def table(ruled: Iterable[Ruling]) -> str:
-    """How often they agree, for right traces and for mutants; and each reason they differ for, with how often."""
+    """Return how often they agree, for right traces and for mutants, and each reason of a difference with its count."""
     ruled = list(ruled)
     lines = [f"{'':<34}{'right traces':>14}{'mutants':>10}"]
     for rejects, accepted, name in (
@@ -280,5 +280,5 @@ def table(ruled: Iterable[Ruling]) -> str:
 
 
 def unexplained(ruled: Iterable[Ruling]) -> list[Ruling]:
-    """Where they differ, or both reject a right trace, and nothing says why."""
+    """Return the rulings that differ, or both reject a right trace, without a known reason."""
     return [one for one in ruled if not one.agree and one.why is None]

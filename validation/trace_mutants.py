@@ -102,7 +102,7 @@ class Figures:
 
 
 def mutants(trace: Trace) -> Iterator[TraceMutant]:
-    """Every mutant of a trace."""
+    """Yield every mutant of a trace."""
     events = trace.events
     for at, event in enumerate(events):
         what = f"{at + 1} {event.event}"
@@ -126,7 +126,10 @@ def _mutant(trace: Trace, kind: str, says: str, events: Sequence[Event]) -> Trac
 
 
 def others(name: str, value: object, config: Config) -> Iterator[object]:
-    """The values next to one: one lower, one higher; another node, a set with one member more or less, the other truth."""
+    """Yield the neighbours of a value: one lower, one higher.
+
+    Another node, a set with a member more or less, the negation.
+    """
     kind = FIELDS[name].kind
     if name in CLAIMS:
         return
@@ -172,13 +175,13 @@ def run(traces: Iterable[Trace], language: Language) -> list[MutantOutcome]:
 
 
 def _undecided(trace: Trace) -> dict[str, int]:
-    """How many checks of each rule a trace leaves undecided."""
+    """Count the checks of each rule that a trace leaves undecided."""
     judgement = judge(to_columns([trace], trace.config), trace.config)
     return {rule: tally.undecided for rule, tally in judgement.tallies.items()}
 
 
 def _unconnected(mutant: TraceMutant, trace: Trace) -> bool:
-    """Whether two swapped events belong to different nodes and neither is told of the other."""
+    """Return whether two swapped events belong to different nodes and neither depends on the other."""
     if mutant.kind != SWAPPED:
         return False
     at = next(i for i, (old, new) in enumerate(zip(trace.events, mutant.trace.events, strict=True)) if _differ(old, new))
@@ -196,7 +199,7 @@ def _differ(one: Event, two: Event) -> bool:
 
 
 def figures(outcomes: Iterable[MutantOutcome]) -> list[Figures]:
-    """The numbers for the report, one line per kind."""
+    """Return the numbers for the report, one line per kind."""
     by_kind: dict[str, list[MutantOutcome]] = {kind: [] for kind in KINDS}
     for outcome in outcomes:
         by_kind[outcome.mutant.kind].append(outcome)

@@ -35,7 +35,7 @@ from tidegauge.traces.schema import FIELDS, REASSIGNED, UNCLEAN_ELECTIONS, WHOLE
 from validation.golden import DIRECTORY
 from validation.partial_traces import ONE_BY_ONE
 from validation.product.automaton import Automaton
-from validation.product.candidates import offers_of
+from validation.product.false_accepts import candidates_of
 from validation.product.models import MODELS, Model
 from validation.random_runs import CASES
 from validation.trace_mutants import mutants
@@ -90,7 +90,7 @@ def variants(of: Sequence[Trace], seed: int) -> list[Trace]:
 def wrong_next(model: Model, rng: random.Random) -> Iterator[Trace]:
     """Random behaviours of a model, each with an event behind it that is any of the model's or one of their changes."""
     found = model.automaton()
-    offers = offers_of(found.events, model.config)
+    offers = candidates_of(found.events, model.config)
     for number in range(BEHAVIOURS):
         events = [found.events[symbol] for symbol in _behaviour(found, rng)]
         last = rng.choice(offers).event

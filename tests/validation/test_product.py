@@ -19,11 +19,18 @@ from tidegauge.traces.schema import Trace
 from validation.acceptance import Language
 from validation.product.access_trace import noted, uncompiled
 from validation.product.automaton import Automaton, automaton
-from validation.product.candidates import offers_of
 from validation.product.executions import INTERPRETED
-from validation.product.false_accepts import LetPass, exactly, let_pass
+from validation.product.false_accepts import (
+    FalseAccepts,
+    candidates_of,
+    counts_of,
+    differences,
+    false_accepts,
+    false_accepts_by_group,
+    pin,
+    pinned,
+)
 from validation.product.models import MODELS
-from validation.product.pinned import counted, differences, pin, pinned
 from validation.product.reasons import REASONS
 from validation.product.walk import Walked, walk
 
@@ -51,13 +58,13 @@ def walked() -> Walked:
     return walk(right(), CONFIG, ROOM, INTERPRETED)
 
 
-def passed(found: tuple[LetPass, ...]) -> int:
+def passed(found: tuple[FalseAccepts, ...]) -> int:
     return sum(one.open + one.passed for one in found)
 
 
 @cache
-def let_pass_by_the_judge() -> tuple[LetPass, ...]:
-    return let_pass(walked(), INTERPRETED, memories=8)
+def accepted_by_the_judge() -> tuple[FalseAccepts, ...]:
+    return false_accepts(walked(), INTERPRETED, memories=8)
 
 
 def paths(found: Automaton, steps: int, seed: int) -> Iterator[list[int]]:
@@ -119,7 +126,7 @@ def test_a_removed_guard_is_found(fault: str) -> None:
 
 def test_what_is_let_pass_has_a_reason() -> None:
     """And most is rejected at once."""
-    found = let_pass_by_the_judge()
+    found = accepted_by_the_judge()
     assert sum(one.offered for one in found) > 1_000
     assert passed(found) < sum(one.offered for one in found) / 20
     assert [one for one in found if not one.explained] == []
@@ -127,9 +134,9 @@ def test_what_is_let_pass_has_a_reason() -> None:
 
 def test_nothing_is_offered_that_is_right() -> None:
     """Of the events the model tells, those are offered that it cannot tell there."""
-    own = [one for one in let_pass_by_the_judge() if not one.field]
+    own = [one for one in accepted_by_the_judge() if not one.field]
     asked = np.unique(walked().pairs[right().whole[walked().pairs[:, 0]], 1])
-    everything = let_pass(walked(), INTERPRETED, memories=len(asked) + 1)
+    everything = false_accepts(walked(), INTERPRETED, memories=len(asked) + 1)
     pairs = walked().pairs[right().whole[walked().pairs[:, 0]]]
     right_ones = int(np.diff(right().first)[pairs[:, 0]].sum())
     offers = len(pairs) * len(right().events)
@@ -139,9 +146,9 @@ def test_nothing_is_offered_that_is_right() -> None:
 
 def test_a_weaker_judge_lets_more_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """The count rises where a check is gone, and the key that it rises under has no reason."""
-    before = {(one.event, one.field): one.open + one.passed for one in let_pass_by_the_judge()}
+    before = {(one.event, one.field): one.open + one.passed for one in accepted_by_the_judge()}
     monkeypatch.setattr(serving, "records", lambda *_: None)
-    after = {(one.event, one.field): one.open + one.passed for one in let_pass(walked(), INTERPRETED, memories=8)}
+    after = {(one.event, one.field): one.open + one.passed for one in false_accepts(walked(), INTERPRETED, memories=8)}
     assert after[("HandleFetch", "rec_base")] > before[("HandleFetch", "rec_base")]
     assert ("HandleFetch", "rec_base") not in REASONS
 
@@ -158,7 +165,7 @@ def test_a_judge_with_a_wrong_rule_fails_right_behaviours(monkeypatch: pytest.Mo
 
 def test_changes_are_none_of_the_model_and_stand_once() -> None:
     """Each differs from an event of the model in one field."""
-    offers = offers_of(right().events, CONFIG)
+    offers = candidates_of(right().events, CONFIG)
     assert [offer.event for offer in offers[: len(right().events)]] == list(right().events)
     words = {(o.event.node, o.event.event, str(sorted(o.event.fields.items()))) for o in offers}
     assert len(words) == len(offers)
@@ -171,17 +178,17 @@ def whole_row(st: list[int], row: int) -> int:
     return st[row]
 
 
-def asked_once(kernel: Callable[..., None]) -> tuple[LetPass, ...]:
+def asked_by_group(kernel: Callable[..., None]) -> tuple[FalseAccepts, ...]:
     """What is let pass where all memories are asked about at once that this kernel reads the same of."""
     machine = INTERPRETED._replace(kernel=(kernel, *INTERPRETED.kernel[1:]))
-    return exactly(walk(right(), CONFIG, ROOM, machine, notes=True), machine)
+    return false_accepts_by_group(walk(right(), CONFIG, ROOM, machine, notes=True), machine)
 
 
 def test_asking_once_counts_what_asking_always_does() -> None:
     """Memories that agree in what was read are judged alike; to a kernel that notes nothing all would be one."""
-    everything = let_pass(walked(), INTERPRETED)
-    assert asked_once(uncompiled()) == everything
-    assert asked_once(INTERPRETED.kernel[0]) != everything
+    everything = false_accepts(walked(), INTERPRETED)
+    assert asked_by_group(uncompiled()) == everything
+    assert asked_by_group(INTERPRETED.kernel[0]) != everything
 
 
 def test_a_text_that_reads_the_table_in_another_way_is_refused() -> None:
@@ -192,13 +199,17 @@ def test_a_text_that_reads_the_table_in_another_way_is_refused() -> None:
 
 def test_a_count_that_changes_is_a_difference(tmp_path: Path) -> None:
     """So is one that is not met any more, and a kind that has no reason."""
-    found = (LetPass("Crash", "", 10, 0, 5), LetPass("HandleFetch", "rec_end", 7, 2, 1), LetPass("SendFetch", "", 9, 0, 0))
-    pin({"one": counted(found)}, tmp_path / "counts.toml")
+    found = (
+        FalseAccepts("Crash", "", 10, 0, 5),
+        FalseAccepts("HandleFetch", "rec_end", 7, 2, 1),
+        FalseAccepts("SendFetch", "", 9, 0, 0),
+    )
+    pin({"one": counts_of(found)}, tmp_path / "counts.toml")
     known = pinned(tmp_path / "counts.toml")["one"]
     assert known == {"Crash": (5, 0), "HandleFetch rec_end": (1, 2)}
     assert differences(found, known) == []
     assert differences(found[1:], known) == ["Crash: expected 5 passed and 0 open, saw 0 and 0"]
-    assert differences((*found, LetPass("SendFetch", "peer", 0, 0, 1)), known) == [
+    assert differences((*found, FalseAccepts("SendFetch", "peer", 0, 0, 1)), known) == [
         "SendFetch peer: let pass without a reason",
         "SendFetch peer: expected 0 passed and 0 open, saw 1 and 0",
     ]

@@ -76,11 +76,11 @@ def test_the_command_says_what_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     undeclared = walked_without(Omission(kinds={"SendFetch"}), declared=False)
     less = [Less("nothing", walk(right(), CONFIG, ROOM, INTERPRETED)), Less("every SendFetch", undeclared)]
     monkeypatch.setattr(command, "walks", lambda _: less[:1])
-    held = command._held_with_less(TINIEST)
+    held = command._outcome_with_less(TINIEST)
     assert held.ok
     assert "each of 1 left out in turn, 240 pairs: no rule breaks" in held.lines[0]
     monkeypatch.setattr(command, "walks", lambda _: less)
-    held = command._held_with_less(TINIEST)
+    held = command._outcome_with_less(TINIEST)
     assert not held.ok
     assert held.lines[1] == "  without every SendFetch"
     assert "FETCH-04" in held.lines[2]

@@ -62,7 +62,7 @@ class StepOutcome:
 
 
 def run_job(steps: Sequence[JobStep], echo: Echo) -> tuple[StepOutcome, ...]:
-    """Runs every step, whatever the others found."""
+    """Run every step, whatever the others found."""
     outcomes = []
     for number, step in enumerate(steps, 1):
         echo(f"[{number}/{len(steps)}] {step.name} ...")
@@ -90,7 +90,7 @@ def _run(step: JobStep, echo: Echo) -> StepOutcome:
 
 
 def exit_code(outcomes: Sequence[StepOutcome]) -> int:
-    """0 all steps passed, 1 one failed, 2 the suite itself broke."""
+    """Return 0 if all steps passed, 1 if one failed, 2 if the suite itself broke."""
     verdicts = {outcome.verdict for outcome in outcomes}
     if Verdict.SUITE_ERROR in verdicts or not outcomes:
         return 2
@@ -98,7 +98,7 @@ def exit_code(outcomes: Sequence[StepOutcome]) -> int:
 
 
 def summary_table(outcomes: Sequence[StepOutcome]) -> str:
-    """The steps as a table for the terminal."""
+    """Return the steps as a table for the terminal."""
     rows = [(o.step, o.verdict.value, f"{o.seconds:.1f} s", o.result.says) for o in outcomes]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return "\n".join(
@@ -108,7 +108,7 @@ def summary_table(outcomes: Sequence[StepOutcome]) -> str:
 
 
 def write_json(outcomes: Sequence[StepOutcome], path: Path) -> None:
-    """Everything the job found, for machines."""
+    """Write all results of the job as JSON."""
     document = {
         "verdict": "conforms" if exit_code(outcomes) == 0 else "does not conform",
         "steps": [

@@ -32,7 +32,7 @@ BEYOND_STEPS = 80
 
 
 def interleavings_judged(directory: Path, walks: int, seed: int, echo: Echo) -> StepResult:
-    """`walks` distinct interleavings of Small, runs of `impl` beyond it, and the traces of one fault, all on Spark."""
+    """Judge `walks` distinct interleavings of Small, random runs of `impl` and the traces of one fault, all on Spark."""
     order = Order(walks=walks, seed=seed)
     with session() as spark:
         parts = generate_on_spark(directory / "interleavings", order, spark=spark)
@@ -83,7 +83,7 @@ def interleavings_judged(directory: Path, walks: int, seed: int, echo: Echo) -> 
 
 
 def _beyond(spark: "SparkSession", directory: Path, seed: int) -> dict[str, list[Path]]:
-    """Runs of three brokers that no explored graph holds, under the repaired rule and as Kafka is; one task a file."""
+    """Write runs of three brokers beyond the explored graphs, under the repaired rule and as Kafka is; one task a file."""
 
     def run(number: int) -> None:
         profile, path = orders[number]

@@ -16,9 +16,8 @@ from validation.acceptance import Language
 from validation.captures import judge_captures
 from validation.golden import DIRECTORY, SMALL, STORIES
 from validation.main_job.job import JobCase, StepResult
-from validation.product.false_accepts import completeness, let_pass
+from validation.product.false_accepts import completeness, differences, false_accepts, pinned
 from validation.product.models import SMALLEST, Model
-from validation.product.pinned import differences, pinned
 from validation.product.walk import soundness, walk
 from validation.spec_equals_impl import COMPARED, Equality, compare_all
 from validation.trace_mutants import figures
@@ -26,7 +25,7 @@ from validation.trace_mutants import run as run_mutants
 
 
 def models_as_pinned(echo: Echo) -> StepResult:
-    """TLC on every small model, held against what models.toml pins."""
+    """Run TLC on every small model, and compare the results with models.toml."""
     done = models.run_tier("small", on_done=lambda comparison: echo(f"      {comparison}"))
     cases = tuple(JobCase(c.model.name, c.ok, str(c), c.result.seconds) for c in done)
     states = sum(max(c.result.distinct, 0) for c in done)
@@ -39,7 +38,7 @@ def models_as_pinned(echo: Echo) -> StepResult:
 
 
 def rules_proved(echo: Echo) -> StepResult:
-    """The rules' own code, proved by z3 in processes of their own."""
+    """Prove the rules' own code by z3, in processes of their own."""
     from tidegauge.spec.proofs.engine.verdicts import GroupResult, ProofVerdict  # noqa: PLC0415
     from tidegauge.spec.proofs.prove import prove  # noqa: PLC0415  z3 is an extra; the other steps do without
 
@@ -54,7 +53,7 @@ def rules_proved(echo: Echo) -> StepResult:
 
 
 def spec_equals_impl(echo: Echo) -> StepResult:
-    """The whole labelled graph of TLC and of the explorer, both directions."""
+    """Compare the whole labelled graphs of TLC and of the explorer, in both directions."""
 
     def progress(found: Equality) -> None:
         same = "the same " if found.divergence is None else ""
@@ -70,7 +69,7 @@ def spec_equals_impl(echo: Echo) -> StepResult:
 
 
 def judge_equals_spec(echo: Echo) -> StepResult:
-    """Every behaviour of two small models, every wrong next event after each: no alarm, nothing passes unexplained."""
+    """Judge every behaviour of two small models, and every wrong next event after each: no alarm, no unexplained acceptance."""
     cases = []
     pairs = offered = passing = 0
     compiled()  # before there are several processes
@@ -98,22 +97,22 @@ class _Product(NamedTuple):
 
 def _product(model: Model) -> _Product:
     walked = walk(model.automaton(), model.config, model.room)
-    found = let_pass(walked)
-    wrong = differences(found, pinned().get(model.name, {}))
+    kinds = false_accepts(walked)
+    wrong = differences(kinds, pinned().get(model.name, {}))
     sound = JobCase(
         f"{model.name}: no right behaviour breaks a rule", not walked.rules, f"{model.name}: {soundness(walked)}"
     )
     complete = JobCase(
         f"{model.name}: what passes has its reason and count",
         not wrong,
-        "; ".join((f"{model.name}: {completeness(found)}", *wrong)),
+        "; ".join((f"{model.name}: {completeness(kinds)}", *wrong)),
     )
-    passing = sum(one.passed + one.open for one in found)
-    return _Product((sound, complete), len(walked.pairs), sum(one.offered for one in found), passing)
+    passing = sum(kind.passed + kind.open for kind in kinds)
+    return _Product((sound, complete), len(walked.pairs), sum(kind.offered for kind in kinds), passing)
 
 
 def seeded_faults(echo: Echo) -> StepResult:
-    """Every fault of impl.explored.faults, against the judge."""
+    """Judge traces of every fault of impl.explored.faults."""
     kills = []
     for kill in kill_all():
         judged = kill.judged
@@ -138,7 +137,7 @@ def seeded_faults(echo: Echo) -> StepResult:
 
 
 def real_logs_judged(echo: Echo) -> StepResult:
-    """Logs of real Kafka brokers under faults: which rules fail, and the rebuilt state against the disks."""
+    """Judge logs of real Kafka brokers under faults, and compare the rebuilt replicas with the disks."""
     done = []
     for captured in judge_captures():
         failing = ", ".join(captured.failing) or "no rule fails"
@@ -166,7 +165,7 @@ def real_logs_judged(echo: Echo) -> StepResult:
 
 
 def mutants_rejected(echo: Echo) -> StepResult:
-    """Golden traces with one thing changed: rejected, a legal behaviour of the graph, or let pass for a reason given."""
+    """Judge golden traces with one thing changed: rejected, legal in the graph, or accepted for a known reason."""
     graph = explore(SMALL)
     language = Language(graph.states, graph.labels, graph.edges, FETCH_TRUNCATION.name)
     stories = [story for story in STORIES if story.bounds == SMALL and story.profile == FETCH_TRUNCATION.name]

@@ -38,13 +38,13 @@ class Count:
     wrong: int = 0
 
     def add(self, one: Outcome) -> None:
-        """One more."""
+        """Count one outcome."""
         (self.broken if one.fails else self.healthy)[one.verdict] += 1
         self.found += one.found
         self.wrong += one.wrong
 
     def row(self, name: str) -> str:
-        """The line of the table."""
+        """Return the line of the table."""
         healthy, broken = (
             f"{of[Verdict.PASS]:>6} {of[Verdict.INCONCLUSIVE] + of[Verdict.SUITE_ERROR]:>12} {of[Verdict.FAIL]:>5}"
             for of in (self.healthy, self.broken)

@@ -1,10 +1,10 @@
-"""Captures as operators have them: what is done to which capture, and what the judge says of it.
+"""Captures as operators have them: each through a transformation, and the judge's verdict.
 
 Rules of this file
 
-1. A capture of a healthy cluster, with lines lost or there twice, never fails: what is absent is unknown. A capture that
-   shows a broken rule still fails or is inconclusive: it never passes. How often the rule is still found is a figure.
-2. Healthy is what expected.toml says no rule fails on. It stands beside the captures, or is that of the shipped ones.
+1. A capture of a healthy cluster, with lines lost or repeated, never fails: what is absent is unknown. A capture that
+   shows a broken rule still fails or is inconclusive: it never passes. How often the rule still fails is a figure.
+2. A capture is healthy if no rule fails on it by expected.toml, beside the captures or that of the shipped ones.
 3. Every case is made from the seed and its number, so that one line of the output makes it again: `--seed S --only N`.
 """
 
@@ -50,7 +50,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the judge says: `failing` are the rules, `error` what it raised instead; `fails` are those that must not pass."""
+    """A verdict: `failing` are the rules, `error` an exception instead; `fails` are the rules that must not pass."""
 
     case: Case
     fails: tuple[str, ...]
@@ -78,9 +78,9 @@ class Outcome:
 
 
 def captures(directories: Sequence[Path]) -> dict[Path, tuple[str, ...]]:
-    """Every capture below the directories with the rules that fail on it; those nobody has said are left out.
+    """Return every capture below the directories with the rules that must fail; captures without an entry are left out.
 
-    One that lies in two of them, by release and story, is taken once.
+    A capture that is in two directories, by release and story, counts once.
     """
     found: dict[str, tuple[Path, tuple[str, ...]]] = {}
     for directory in directories:
@@ -93,7 +93,7 @@ def captures(directories: Sequence[Path]) -> dict[Path, tuple[str, ...]]:
 
 
 def cases(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator[Case]:
-    """`count` cases: all captures and transformations in turn, some in pairs with a loss."""
+    """Yield `count` cases: all captures and transformations in turn, some in pairs with a loss."""
     names, folders = TRANSFORMATIONS, list(of)
     for number in range(count):
         chosen = random.Random(f"{seed}/{number}")
@@ -105,7 +105,7 @@ def cases(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator
 
 
 def cases_of_kinds(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator[Case]:
-    """`count` cases in which lines of one kind are lost: all captures, kinds and ways in turn, in an order of the seed."""
+    """Yield `count` cases that lose lines of one kind: all captures, kinds and ways in turn, in an order of the seed."""
     turns = [(folder, loss_of(how, what)) for folder in of for what in kinds(logs(folder)) for how in HOW]
     random.Random(f"{seed}/kinds").shuffle(turns)
     for number in range(count):
@@ -115,7 +115,7 @@ def cases_of_kinds(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) ->
 
 @cache
 def logs(folder: Path) -> Files:
-    """The text logs of a capture."""
+    """Return the text logs of a capture."""
     return {
         path.relative_to(folder).as_posix().removesuffix(".gz"): _text(path).splitlines()
         for path in sorted(folder.glob("*/*.log*"))
@@ -129,7 +129,7 @@ def _text(path: Path) -> str:
 
 
 def transformed(case: Case, seed: int) -> Files:
-    """The lines of a case; how they are laid out, `written` does behind every loss."""
+    """Return the lines of a case after its losses; `written` lays them out."""
     chosen = random.Random(f"{seed}/{case.number}/logs")
     files = dict(logs(case.capture))
     for step in case.steps:
@@ -143,13 +143,13 @@ def transformed(case: Case, seed: int) -> Files:
 
 
 def must_not_pass(case: Case, files: Files) -> tuple[str, ...]:
-    """The rules that a cluster breaks of which lines are left."""
+    """Return the rules that must not pass: those of each cluster of which lines are left."""
     left = {path.startswith(OTHER) for path, lines in files.items() if lines}
     return tuple(dict.fromkeys((*(case.fails if False in left else ()), *(case.other_fails if True in left else ()))))
 
 
 def written(files: Files, case: Case, folder: Path) -> None:
-    """The logs on disk, in their layout, with the checkpoint files that stood beside them."""
+    """Write the logs in their layout, with the checkpoint files beside them."""
     tree: Tree = {path: joined(lines) for path, lines in files.items()}
     nodes = {path.partition("/")[0] for path in files}
     for step in case.steps:

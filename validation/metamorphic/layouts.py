@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. A layout that stands here reports as much as the documented one: time to the microsecond, level, thread, logger, message.
+1. A layout here reports as much as the documented one: time to the microsecond, level, thread, logger, message.
 """
 
 import json
@@ -63,11 +63,11 @@ WRITERS: Mapping[str, Writer] = {
         }
     ),
 }
-"""Patterns and JSON layouts that tell as much as the documented one."""
+"""Patterns and JSON layouts with as much content as the documented one."""
 
 
 def written(writer: Writer, tree: Tree) -> Tree:
-    """Every line in another layout; what is not a line of its own stays as it is."""
+    """Rewrite every line in another layout; continuation lines stay as they are."""
 
     def rewrite(text: str) -> str:
         found = parts(text)
@@ -95,7 +95,7 @@ PREFIXES: Mapping[str, Callable[[str], str]] = {
 
 
 def in_parts_of_16_kib(tree: Tree) -> Tree:
-    """Kubernetes splits long lines: `P` parts, then `F`. At 500 bytes here, so that it happens."""
+    """Split long lines as Kubernetes does: `P` parts, then `F`. At 500 bytes here, so that it happens."""
 
     def split(text: str) -> str:
         pieces = [text[at : at + 500] for at in range(0, len(text), 500)] or [""]

@@ -23,7 +23,10 @@ _API = re.compile(r'"requestApiKeyName":"(\w+)"')
 
 @cache
 def kind(text: str) -> str | None:
-    """What a line says: the first column of the reader's table, or the API of a request; None where nobody reads it."""
+    """Return the kind of a line: the first column of the reader's table, or the API of a request.
+
+    None if no reader wants it.
+    """
     line = parts(text)
     if line is None:
         return None
@@ -35,22 +38,22 @@ def kind(text: str) -> str | None:
 
 
 def kinds(files: Files) -> list[str]:
-    """The kinds of line that a capture has."""
+    """Return the kinds of line that a capture has."""
     return sorted({found for lines in files.values() for line in lines if (found := kind(line)) is not None})
 
 
 def loss_of(how: str, what: str) -> str:
-    """The name of a loss."""
+    """Return the name of a loss."""
     return f"{how}: {what}"
 
 
 def is_of_a_kind(name: str) -> bool:
-    """Whether a loss is one of these."""
+    """Return whether a loss is one of these."""
     return name.partition(": ")[0] in HOW
 
 
 def lose(name: str, random: Random, files: Files) -> Files:
-    """What is left of a capture that has lines of the kind."""
+    """Return what is left of a capture that has lines of the kind."""
     how, _, what = name.partition(": ")
     places = [(path, at) for path, lines in sorted(files.items()) for at, line in enumerate(lines) if kind(line) == what]
     if how == ONE:

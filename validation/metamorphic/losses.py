@@ -37,7 +37,7 @@ _THREAD = re.compile(r"\[[^\]]*\] [A-Z]+ \[([^\]]*)\] ")
 
 
 def second(line: str) -> float | None:
-    """The second of the day at which a line was written."""
+    """Return the second of the day of a line's time."""
     found = _TIME.match(line)
     if found is None:
         return None
@@ -54,7 +54,7 @@ def _keep(files: Files, wanted: Callable[[str, str], bool]) -> Files:
 
 
 def _within(files: Files, paths: Sequence[str], begin: float, end: float) -> Files:
-    """Only what the files in `paths` wrote between two times; a line without a time goes with the one before it."""
+    """Keep what the files in `paths` wrote between two times; a line without a time belongs to the one before it."""
     result = dict(files)
     for path in paths:
         now, kept = begin, []
@@ -72,7 +72,7 @@ def _drop(lines: list[str], at: set[int]) -> list[str]:
 
 
 def drop_lines(least: int, most: int, name: str = ".log") -> Transformation:
-    """Single lines of one file."""
+    """Drop single lines of one file."""
 
     def apply(random: Random, files: Files) -> Files:
         path = random.choice(logs_of(files, name))
@@ -83,12 +83,12 @@ def drop_lines(least: int, most: int, name: str = ".log") -> Transformation:
 
 
 def drop_share(share: float) -> Transformation:
-    """That share of all lines of all files."""
+    """Drop that share of all lines of all files."""
     return lambda random, files: _keep(files, lambda _path, _line: random.random() >= share)
 
 
 def drop_block(least: int, most: int, name: str = ".log") -> Transformation:
-    """Consecutive lines of one file."""
+    """Drop consecutive lines of one file."""
 
     def apply(random: Random, files: Files) -> Files:
         path = random.choice(logs_of(files, name))
@@ -101,7 +101,7 @@ def drop_block(least: int, most: int, name: str = ".log") -> Transformation:
 
 
 def drop_time(of: Choice) -> Transformation:
-    """A stretch of time from some files: a disk that was full, a rotation that was lost."""
+    """Drop a stretch of time from some files: a full disk, a lost rotation."""
 
     def apply(random: Random, files: Files) -> Files:
         first, last = _span(files)
@@ -115,7 +115,7 @@ def drop_time(of: Choice) -> Transformation:
 
 
 def drop_files(of: Choice) -> Transformation:
-    """Whole files."""
+    """Drop whole files."""
 
     def apply(random: Random, files: Files) -> Files:
         gone = set(of(random, files))
@@ -125,7 +125,7 @@ def drop_files(of: Choice) -> Transformation:
 
 
 def truncated_time(of: Choice, *, late: bool, early: bool) -> Transformation:
-    """Some files begin late, end early, or both."""
+    """Let some files begin late, end early, or both."""
 
     def apply(random: Random, files: Files) -> Files:
         first, last = _span(files)
@@ -137,7 +137,7 @@ def truncated_time(of: Choice, *, late: bool, early: bool) -> Transformation:
 
 
 def drop_logger(of: Choice, *, whole: bool) -> Transformation:
-    """The lines of one logger, from the start or for a while."""
+    """Drop the lines of one logger, of the whole time or of a while."""
 
     def apply(random: Random, files: Files) -> Files:
         names = sorted({found[1] for lines in files.values() for line in lines if (found := _LOGGER.search(line))})
@@ -155,7 +155,7 @@ def drop_logger(of: Choice, *, whole: bool) -> Transformation:
 
 
 def only_levels(of: Choice, levels: frozenset[str]) -> Transformation:
-    """Server logs at another level; the request log stays as it is."""
+    """Keep only these levels in server logs; the request log stays."""
 
     def apply(random: Random, files: Files) -> Files:
         paths = {path for path in of(random, files) if path.endswith("server.log")}
@@ -170,7 +170,7 @@ def only_levels(of: Choice, levels: frozenset[str]) -> Transformation:
 
 
 def drop_thread(random: Random, files: Files) -> Files:
-    """The lines of one thread, as a filter on threads does."""
+    """Drop the lines of one thread, as a filter on threads does."""
     path = random.choice(logs_of(files, "server.log"))
     threads = sorted({found[1] for line in files[path] if (found := _THREAD.match(line))})
     off = f"[{random.choice(threads)}] " if threads else "\n"
@@ -178,7 +178,7 @@ def drop_thread(random: Random, files: Files) -> Files:
 
 
 def tear(at_the_end: bool) -> Transformation:
-    """A line broken off in its middle: by a full disk, or where a copy ended."""
+    """Break a line off in its middle: a full disk, or the end of a copy."""
 
     def apply(random: Random, files: Files) -> Files:
         path = random.choice(logs_of(files))
@@ -191,7 +191,7 @@ def tear(at_the_end: bool) -> Transformation:
 
 
 def forget_restart(random: Random, files: Files) -> Files:
-    """The lines around the beginning of a process."""
+    """Drop the lines around the beginning of a process."""
     starts = [
         (path, at) for path, lines in sorted(files.items()) for at, line in enumerate(lines) if "Registered signal" in line
     ]
@@ -203,7 +203,7 @@ def forget_restart(random: Random, files: Files) -> Files:
 
 
 def skew(random: Random, files: Files) -> Files:
-    """One node's clock is off, by up to a quarter of an hour."""
+    """Shift one node's clock by up to a quarter of an hour."""
     who, by = random.choice(sorted({node(path) for path in files})), random.uniform(-900, 900)
 
     def moved(line: str) -> str:
@@ -220,13 +220,13 @@ def skew(random: Random, files: Files) -> Files:
 
 
 def duplicate_file(random: Random, files: Files) -> Files:
-    """A file under a second name, as a copy or an old rotation."""
+    """Repeat a file under a second name, as a copy or an old rotation."""
     path = random.choice(logs_of(files))
     return files | {f"{path.removesuffix('.log')}-copy.log": list(files[path])}
 
 
 def duplicate_block(random: Random, files: Files) -> Files:
-    """Lines told twice, as a log shipper that tries again does."""
+    """Repeat lines, as a log shipper that tries again does."""
     path = random.choice(logs_of(files))
     begin = random.randrange(len(files[path]))
     end = begin + random.randint(1, 100)
@@ -234,7 +234,7 @@ def duplicate_block(random: Random, files: Files) -> Files:
 
 
 def duplicate_node(random: Random, files: Files) -> Files:
-    """A node's folder copied beside itself."""
+    """Copy a node's folder beside itself."""
     who = random.choice(sorted({node(path) for path in files}))
     return files | {f"{who}-copy/{path.partition('/')[2]}": lines for path, lines in files.items() if node(path) == who}
 

@@ -1,7 +1,7 @@
 """The same logs, laid out otherwise: rotated, split, prefixed, in another pattern, as JSON lines, zipped, elsewhere.
 
-A capture must get the same verdict for every rule however its logs were written and laid down: nothing is missing from
-them. Captures of which something *is* missing are another matter (`losses.py`).
+A capture must get the same verdict for every rule however its logs are written: nothing is missing from them. Captures of
+which something *is* missing are another matter (`losses.py`).
 
 Rules of this file
 
@@ -30,7 +30,7 @@ from validation.metamorphic.tree import (
 
 
 def zipped(tree: Tree) -> Tree:
-    """Every log gzipped."""
+    """Gzip every log."""
     return {
         f"{name}.gz" if is_log(name) else name: gzip.compress(content, mtime=0) if is_log(name) else content
         for name, content in tree.items()
@@ -38,17 +38,17 @@ def zipped(tree: Tree) -> Tree:
 
 
 def deeper(tree: Tree) -> Tree:
-    """`n1/logs/server.log`."""
+    """Rename to `n1/logs/server.log`."""
     return of_names(lambda name: "/logs/".join(name.rsplit("/", 1)), tree)
 
 
 def one_folder(tree: Tree) -> Tree:
-    """`n1-server.log`, all in one folder, without what belongs to one node alone (its checkpoint files)."""
+    """Rename to `n1-server.log`, all in one folder, without checkpoint files, which would have no node."""
     return {name.replace("/", "-"): content for name, content in tree.items() if is_log(name)}
 
 
 def one_stream(tree: Tree) -> Tree:
-    """`docker compose logs > cluster.log`: the lines of all nodes in one file, each behind its container's name."""
+    """Merge as `docker compose logs > cluster.log`: the lines of all nodes, each after its container's name."""
     consoles = one_console({name: content for name, content in tree.items() if is_log(name)})
     texts = [
         (max(time_of(text), datetime(1971, 1, 1, tzinfo=UTC)), name, number, text)
@@ -59,7 +59,7 @@ def one_stream(tree: Tree) -> Tree:
 
 
 def with_others(tree: Tree) -> Tree:
-    """Logs of other programs beside those of the broker, and a second copy of each log."""
+    """Add logs of other programs, and a second copy of each log."""
     done = dict(tree)
     for name, content in tree.items():
         if is_log(name):
@@ -91,23 +91,23 @@ RELAYOUTS: Mapping[str, Relayout] = {
     "hole-of-copytruncate": partial(of_bytes, lambda content: b"\0" * 5000 + content),
     "hole-at-the-end": partial(of_bytes, lambda content: content + b"\0" * 5000),
 }
-"""By name: the same lines, and everything they tell."""
+"""By name: the same lines with all their content."""
 
 WITHOUT_CHECKPOINTS: Mapping[str, Relayout] = {
     "one-folder": one_folder,
     "one-folder-rotated": lambda tree: rotated(ROTATIONS["logrotate-zipped"], 3, one_folder(tree)),
     "one-stream": one_stream,
 }
-"""By name: the same lines; whose the checkpoint files would be, nobody could tell."""
+"""By name: the same lines; checkpoint files would have no node."""
 
 
 def in_milliseconds(tree: Tree) -> Tree:
-    """`%d` without microseconds."""
+    """Write `%d` without microseconds."""
     return of_lines(lambda text: re.sub(r"^(\[[\d\-: ]+,\d{3})\d{3}\]", r"\1]", text), tree)
 
 
 def without_thread(tree: Tree) -> Tree:
-    """Kafka's default layout."""
+    """Write Kafka's default layout, which has no thread."""
     return of_lines(lambda text: re.sub(r"^(\[[\d\-: ,]+\] [A-Z]+) \[[^\]]*\]", r"\1", text), tree)
 
 

@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. Every line stays, and the order of the lines of one file; only the files they stand in change.
+1. Every line stays, and so does the order of the lines of one file; only their files change.
 """
 
 import gzip
@@ -42,11 +42,11 @@ ROTATIONS: Mapping[str, Naming] = {
     "logrotate-zipped": lambda part: f"{_logrotate(part)}.gz",
     "logrotate-dated": _by_day,
 }
-"""How a rotated part is called."""
+"""The name of a rotated part."""
 
 
 def rotated(name_of: Naming, count: int, tree: Tree) -> Tree:
-    """Each log in `count` parts, the last one under its old name."""
+    """Split each log into `count` parts, the last one under its old name."""
     done: dict[str, bytes] = {}
     for name, content in tree.items():
         texts = lines(content) if is_log(name) else []
@@ -71,7 +71,7 @@ _STOCK = (
 
 
 def split_as_stock(tree: Tree) -> Tree:
-    """The files of Kafka's stock config: requests, state changes, controller, the rest."""
+    """Split logs into the files of Kafka's stock config: requests, state changes, controller, the rest."""
     done: dict[str, list[str]] = {}
     others = {}
     for name, content in tree.items():
@@ -89,7 +89,7 @@ def split_as_stock(tree: Tree) -> Tree:
 
 
 def one_console(tree: Tree) -> Tree:
-    """All logs of a node in one file, as a container's console has them, by time."""
+    """Merge all logs of a node into one file by time, as on a container's console."""
     done: dict[str, list[tuple[datetime, int, str]]] = {}
     others = {}
     for name, content in tree.items():

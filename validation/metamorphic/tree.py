@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. A `Tree` is what a folder holds: relative path -> bytes. A transformation is a pure function from tree to tree, and
-   touches logs (`is_log`) only; checkpoint files go along.
+1. A `Tree` is the content of a folder: relative path -> bytes. A transformation is a pure function from tree to tree, and
+   changes logs (`is_log`) only; checkpoint files stay.
 2. Logs come in as the captures have them, `[time] LEVEL [thread] message (logger)`, unzipped.
 """
 
@@ -35,7 +35,7 @@ class Parts(NamedTuple):
 
 
 def tree_of(folder: Path) -> Tree:
-    """The files under `folder`, logs unzipped."""
+    """Read the files under `folder`, logs unzipped."""
     tree = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name, content = path.relative_to(folder).as_posix(), path.read_bytes()
@@ -46,7 +46,7 @@ def tree_of(folder: Path) -> Tree:
 
 
 def write(tree: Tree, folder: Path) -> Path:
-    """Lay a tree down as files."""
+    """Write a tree as files."""
     for name, content in tree.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,22 +55,22 @@ def write(tree: Tree, folder: Path) -> Path:
 
 
 def is_log(name: str) -> bool:
-    """A text log; record segments are called so too."""
+    """Return whether a name is that of a text log; record segments end in .log too."""
     return name.endswith(".log") and not _SEGMENT.search(name)
 
 
 def lines(content: bytes) -> list[str]:
-    """The lines of a log."""
+    """Return the lines of a log."""
     return content.decode().removesuffix("\n").split("\n") if content else []
 
 
 def joined(texts: Iterable[str]) -> bytes:
-    """The inverse of `lines`."""
+    """Return the bytes of a log with these lines."""
     return "".join(f"{text}\n" for text in texts).encode()
 
 
 def parts(text: str) -> Parts | None:
-    """A line taken apart; None for the rest of a message of several lines."""
+    """Parse a line; None for the rest of a message of several lines."""
     found = _LINE.fullmatch(text)
     if found is None:
         return None
@@ -79,21 +79,21 @@ def parts(text: str) -> Parts | None:
 
 
 def time_of(text: str) -> datetime:
-    """When a line was written; long ago for what is not a line of its own."""
+    """Return when a line was written; 1970 for the rest of a message of several lines."""
     found = parts(text)
     return found.time if found is not None else datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def of_lines(change: Callable[[str], str], tree: Tree) -> Tree:
-    """Every line of every log changed by itself."""
+    """Change every line of every log by itself."""
     return {name: joined(map(change, lines(content))) if is_log(name) else content for name, content in tree.items()}
 
 
 def of_names(change: Callable[[str], str], tree: Tree) -> Tree:
-    """Every log under another name."""
+    """Rename every log."""
     return {change(name) if is_log(name) else name: content for name, content in tree.items()}
 
 
 def of_bytes(change: Callable[[bytes], bytes], tree: Tree) -> Tree:
-    """The bytes of every log changed."""
+    """Change the bytes of every log."""
     return {name: change(content) if is_log(name) and content else content for name, content in tree.items()}

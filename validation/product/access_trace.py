@@ -1,9 +1,9 @@
-"""The kernel in another text that notes which cells of its table it reads: two memories that agree there are judged alike.
+"""The kernel in another text that notes which cells of its table it reads: memories that agree in them are judged equally.
 
 Rules of this file
 
-1. Read is what stands behind `st[..]` in the text, until a rule fails: after that nothing changes the outcome.
-2. Notes stand in a second half of the table, at the same row and column.
+1. A read is an `st[..]` in the text, until a rule fails: after that nothing changes the outcome.
+2. Notes are in a second half of the table, at the same row and column.
 """
 
 import ast
@@ -17,14 +17,14 @@ from tidegauge.conformance.kernel.state import FAILED, WHOLE, Ints, State
 
 
 def cell_read(st: State, row: int, column: int) -> int:
-    """The value of a cell, noted."""
+    """Note and return the value of a cell."""
     if st[WHOLE, FAILED] == 0:
         st[st.shape[0] // 2 + row, column] = 1
     return st[row, column]  # type: ignore[no-any-return]
 
 
 def cells_read(st: State, row: int, count: int) -> Ints:
-    """The first values of a row, noted."""
+    """Note and return the first values of a row."""
     if st[WHOLE, FAILED] == 0:
         for column in range(count):
             st[st.shape[0] // 2 + row, column] = 1
@@ -50,7 +50,10 @@ class _Noted(ast.NodeTransformer):
 
 
 def noted(function: FunctionType) -> FunctionType:
-    """The function with every read noted. An update in place (`st[..] |= x`) reads nothing that is not read elsewhere."""
+    """Return the function with every read noted.
+
+    An update in place (`st[..] |= x`) reads nothing that is not read elsewhere.
+    """
     tree = ast.parse(inspect.getsource(function))
     made: dict[str, Any] = {}
     text = ast.fix_missing_locations(_Noted().visit(tree))
@@ -66,7 +69,7 @@ NOTED = Rewriting(noted, (cell_read, cells_read))
 
 
 def uncompiled() -> Callable[..., None]:
-    """The kernel that notes what it reads, interpreted: for tiny models."""
+    """Return the kernel that notes what it reads, interpreted: for tiny models."""
     twins: dict[str, Any] = {}
     for module in MODULES:
         for key, function in callees_first(functions_of(module)):

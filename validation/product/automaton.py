@@ -2,10 +2,10 @@
 
 Rules of this file
 
-1. A state stands for every place where a behaviour that told these events may be: states of the graph, silent steps taken,
+1. A state is the set of places where a behaviour with these events may be: states of the graph, silent steps taken,
    and places between two events of one step. It is the subset construction of validation.acceptance, carried out.
 2. A trace may end anywhere, so every state accepts; what a state has no transition for, the specification does not allow.
-3. Reading starts behind the initial events.
+3. Reading starts after the initial events.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -21,8 +21,8 @@ from validation.acceptance import key
 from validation.partial_traces import NOTHING, Omission
 
 Ints = NDArray[np.int64]
-Step = tuple[int, int]
-"""The number of an event, and the place that is reached by telling it."""
+EventEdge = tuple[int, int]
+"""The number of an event, and the place that it leads to."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,10 @@ class Automaton:
 
 
 class _Places:
-    """Where a behaviour may be: a state of the graph, or one that is reached once the rest of a step has been told."""
+    """The places of behaviours: states of the graph, and one after each event of a step but the last.
+
+    A step without events (silent) has no place of its own: its target is reached with its source.
+    """
 
     def __init__(
         self,
@@ -60,7 +63,7 @@ class _Places:
         self._number: dict[Hashable, int] = {}
         self._whole = len(states)
         self._between: dict[tuple[tuple[int, ...], int], int] = {}
-        self._steps: list[list[Step]] = [[] for _ in states]
+        self._steps: list[list[EventEdge]] = [[] for _ in states]
         self._silent: list[list[int]] = [[] for _ in states]
         for source, label, target in edges:
             left = map(omission.left_of, events_of_step(states[source], labels[label], states[target], profile))
@@ -79,6 +82,7 @@ class _Places:
     def _place(self, rest: tuple[int, ...], target: int) -> int:
         if not rest:
             return target
+        # Steps with the same remaining events to the same state share their places: else there were one set per edge.
         place = self._between.get((rest, target))
         if place is None:
             place = self._between[rest, target] = len(self._steps)
@@ -88,7 +92,7 @@ class _Places:
         return place
 
     def silently(self, places: Iterable[int]) -> frozenset[int]:
-        """The places, and those that steps without events lead to."""
+        """Return the places, and those that steps without events lead to."""
         seen = set(places)
         todo = list(seen)
         while todo:
@@ -99,15 +103,15 @@ class _Places:
         return frozenset(seen)
 
     def next_events(self, places: Iterable[int]) -> dict[int, set[int]]:
-        """Which events may come next, and where each leads."""
-        found: dict[int, set[int]] = {}
+        """Return the events that may come next, with the places that each leads to."""
+        targets: dict[int, set[int]] = {}
         for place in places:
             for number, target in self._steps[place]:
-                found.setdefault(number, set()).add(target)
-        return found
+                targets.setdefault(number, set()).add(target)
+        return targets
 
     def between_steps(self, places: Iterable[int]) -> bool:
-        """Whether one of the places is a state of the graph."""
+        """Return whether one of the places is a state of the graph."""
         return any(place < self._whole for place in places)
 
 
@@ -118,9 +122,9 @@ def automaton(
     profile: str,
     omission: Omission = NOTHING,
 ) -> Automaton:
-    """The automaton of a graph; `edges` are (source, index of the label, target), states[0] is initial.
+    """Return the automaton of a graph; `edges` are (source, index of the label, target), states[0] is initial.
 
-    What the `omission` leaves out nobody tells.
+    `omission`: what its events lack.
     """
     places = _Places(states, labels, edges, profile, omission)
     subsets = [places.silently({0})]

@@ -1,10 +1,10 @@
-"""Memories that the judge cannot tell apart are asked about once: what it makes of an offer to one it makes of it to all.
+"""Memories that the judge cannot distinguish are asked about once: a candidate has the same outcome after each of them.
 
 Rules of this file
 
-1. The first memory of a group is asked about every offer, by a kernel that notes what it reads (validation.product
-   .reads). A memory that has the same values in those cells takes the same way through the kernel: it is of the group.
-2. Which cells were read differs from group to group; what was read once is looked up under all sets of cells seen so far.
+1. The first memory of a group judges every candidate, by a kernel that notes what it reads (product.access_trace). A memory
+   with the same values in those cells takes the same way through the kernel: it belongs to the group.
+2. Which cells are read differs from group to group; a memory is looked up under all sets of cells seen so far.
 """
 
 from typing import Any, NamedTuple
@@ -13,45 +13,45 @@ import numpy as np
 
 from tidegauge.conformance.kernel.one_event import FREE, Bytes, Judge, Table, ask, mixed, restore
 from tidegauge.conformance.kernel.state import FAILED, WHOLE, Ints, State
-from validation.product.machine import DONE, FULL, nothing_undecided, undecided_rules
+from validation.product.machine import DONE, FULL, clear_undecided, undecided_rules
 
-REFUSED, LEFT_OPEN, LET_PASS = range(3)
-"""What becomes of an offer: rejected at once; a check is open that right events of its kind decide; nothing is noticed."""
+REFUSED, LEFT_OPEN, ACCEPTED = range(3)
+"""The outcome of a candidate: rejected at once; a check is open that right events of its kind decide; nothing noticed."""
 
-# Places in `at`
+# Places of the cursor `at`: the next memory, and how many groups and sets of cells there are
 NEXT, GROUPS, SETS = range(3)
 
 
 class Groups(NamedTuple):
-    """The group of each memory so far; the first memory of each group, which set of cells it was read in, its outcomes.
+    """The group of each memory; of each group its first memory, the set of cells it was read in, its outcomes.
 
-    `cells[s]` are the `many[s]` places in a memory that set s holds. `slot`: a hash table of groups.
+    `cells[s, :many[s]]` are the places of a memory in set s. `slots`: a hash table of groups.
     """
 
-    of: Ints
+    group: Ints
     first: Ints
-    by: Ints
+    cell_set: Ints
     outcome: Bytes
     cells: Table
     many: Ints
-    slot: Ints
+    slots: Ints
 
 
-def room_for(memories: int, offers: int, groups: int, sets: int, width: int) -> Groups:
-    """Empty tables."""
+def empty_groups(memories: int, candidates: int, groups: int, sets: int, width: int) -> Groups:
+    """Return empty tables with room for so many of each; `width` is the size of a memory."""
     return Groups(
         np.zeros(memories, np.int64),
         np.zeros(groups, np.int64),
         np.zeros(groups, np.int64),
-        np.zeros((groups, offers), np.int8),
+        np.zeros((groups, candidates), np.int8),
         np.zeros((sets, width), np.int64),
         np.zeros(sets, np.int64),
         np.full(2 * groups + 1, FREE, np.int64),
     )
 
 
-def hashed(memory: Bytes, m: int, cells: Table, s: int, count: int) -> int:
-    """A number that memories have in common which agree in set s."""
+def hash_in_set(memory: Bytes, m: int, cells: Table, s: int, count: int) -> int:
+    """Return a hash of the cells of set s: equal for memories that agree in them."""
     h = int(s)
     for k in range(count):
         h = mixed(h, int(memory[m, cells[s, k]]))
@@ -59,13 +59,14 @@ def hashed(memory: Bytes, m: int, cells: Table, s: int, count: int) -> int:
 
 
 def group_of(groups: Groups, memory: Bytes, m: int, sets: int) -> int:
-    """The group whose first memory agrees with m in all that was read; FREE where there is none."""
+    """Return the group whose first memory agrees with m in all cells that were read; FREE if there is none."""
     for s in range(sets):
         count = groups.many[s]
-        at = hashed(memory, m, groups.cells, s, count) % len(groups.slot)
-        while groups.slot[at] != FREE:
-            g = groups.slot[at]
-            if groups.by[g] == s:
+        at = hash_in_set(memory, m, groups.cells, s, count) % len(groups.slots)
+        while groups.slots[at] != FREE:
+            g = groups.slots[at]
+            # A group that was read in another set of cells may be in this slot by chance: it compares other cells.
+            if groups.cell_set[g] == s:
                 same, other = True, groups.first[g]
                 for k in range(count):
                     cell = groups.cells[s, k]
@@ -74,21 +75,24 @@ def group_of(groups: Groups, memory: Bytes, m: int, sets: int) -> int:
                         break
                 if same:
                     return int(g)
-            at = (at + 1) % len(groups.slot)
+            at = (at + 1) % len(groups.slots)
     return FREE
 
 
-def entered(groups: Groups, memory: Bytes, g: int) -> None:
-    """Group g can be found by its first memory."""
-    s = groups.by[g]
-    at = hashed(memory, groups.first[g], groups.cells, s, groups.many[s]) % len(groups.slot)
-    while groups.slot[at] != FREE:
-        at = (at + 1) % len(groups.slot)
-    groups.slot[at] = g
+def add_slot(groups: Groups, memory: Bytes, g: int) -> None:
+    """Enter group g into the hash table, by its first memory."""
+    s = groups.cell_set[g]
+    at = hash_in_set(memory, groups.first[g], groups.cells, s, groups.many[s]) % len(groups.slots)
+    while groups.slots[at] != FREE:
+        at = (at + 1) % len(groups.slots)
+    groups.slots[at] = g
 
 
-def set_read(st: State, spans: Table, groups: Groups, sets: int) -> int:
-    """The number of the set of cells that were read since notes were cleared, which it clears; a new one comes last."""
+def take_cells_read(st: State, spans: Table, groups: Groups, sets: int) -> int:
+    """Return the number of the set of cells that the kernel has noted, and clear its notes; a new set comes last.
+
+    Notes are in the lower half of the judge's table, at the row and column of the cell.
+    """
     count = at = 0
     half = st.shape[0] // 2
     for i in range(len(spans)):
@@ -111,10 +115,13 @@ def set_read(st: State, spans: Table, groups: Groups, sets: int) -> int:
     return sets
 
 
-def asked_once(
+def ask_each_group(
     run: Any, judge: Judge, spans: Table, memory: Bytes, numbers: Ints, decided: Ints, groups: Groups, at: Ints
 ) -> int:
-    """Find the group of each memory from where the last call stopped; `decided[x]`: the rules that decide offer x."""
+    """Find the group of each memory from where the last call stopped; judge the candidates `numbers` once per group.
+
+    `decided[x]`: the rules that right events of the kind of x decide. Returns DONE, or FULL: more room, then call again.
+    """
     st = judge.st
     while at[NEXT] < len(memory):
         m = at[NEXT]
@@ -123,33 +130,34 @@ def asked_once(
             g = at[GROUPS]
             if g == len(groups.first) or at[SETS] == len(groups.many):
                 return FULL
+            # The notes add up over all candidates: what none of them read cannot change the outcome of any.
             for x in range(len(numbers)):
                 restore(st, spans, memory[m])
-                nothing_undecided(st)
+                clear_undecided(st)
                 ask(run, judge, numbers[x])
                 if st[WHOLE, FAILED] != 0:
                     groups.outcome[g, x] = REFUSED
                 else:
-                    groups.outcome[g, x] = LEFT_OPEN if undecided_rules(st) & decided[numbers[x]] else LET_PASS
-            s = set_read(st, spans, groups, at[SETS])
+                    groups.outcome[g, x] = LEFT_OPEN if undecided_rules(st) & decided[numbers[x]] else ACCEPTED
+            s = take_cells_read(st, spans, groups, at[SETS])
             if s == at[SETS]:
                 at[SETS] += 1
             groups.first[g] = m
-            groups.by[g] = s
+            groups.cell_set[g] = s
             at[GROUPS] += 1
-            entered(groups, memory, g)
-        groups.of[m] = g
+            add_slot(groups, memory, g)
+        groups.group[m] = g
         at[NEXT] += 1
     return DONE
 
 
-def larger(groups: Groups, memory: Bytes, at: Ints) -> Groups:
-    """Twice the room."""
-    doubled = {
+def doubled(groups: Groups, memory: Bytes, at: Ints) -> Groups:
+    """Return the groups with twice the room."""
+    larger = {
         name: np.concatenate((getattr(groups, name), np.zeros_like(getattr(groups, name))))
-        for name in ("first", "by", "outcome", "cells", "many")
+        for name in ("first", "cell_set", "outcome", "cells", "many")
     }
-    made = groups._replace(**doubled, slot=np.full(2 * len(doubled["first"]) + 1, FREE, np.int64))
+    grown = groups._replace(**larger, slots=np.full(2 * len(larger["first"]) + 1, FREE, np.int64))
     for g in range(at[GROUPS]):
-        entered(made, memory, g)
-    return made
+        add_slot(grown, memory, g)
+    return grown

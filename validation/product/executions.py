@@ -33,23 +33,26 @@ class Machine(NamedTuple):
     kernel: Kernel
     search: Callable[..., int]
     offer: Callable[..., None]
-    entered_again: Callable[..., None]
-    counted: Callable[..., None]
-    asked_once: Callable[..., int]
+    rehash: Callable[..., None]
+    count_outcomes: Callable[..., None]
+    ask_each_group: Callable[..., int]
 
 
 INTERPRETED = Machine(
     Kernel(judge_traces, tidy, logs_agree),
     machine.search,
     machine.offer,
-    machine.entered_again,
-    machine.counted,
-    equivalence.asked_once,
+    machine.rehash,
+    machine.count_outcomes,
+    equivalence.ask_each_group,
 )
 
 
 def judge_of(events: Sequence[Event], config: Config, room: int, notes: bool = False) -> Judge:
-    """A judge that has read nothing, with the columns of all events it may be asked about, and room for `notes`."""
+    """Return a judge that has read nothing, with the columns of all events it may judge.
+
+    `room`: entries of a log, registrations and terms that it can remember. `notes`: a second half of its table for notes.
+    """
     columns = to_columns([Trace("", "", config, tuple(events))], config)
     options = options_of(columns, config)
     options[GOES_ON] = 1
@@ -61,12 +64,12 @@ def judge_of(events: Sequence[Event], config: Config, room: int, notes: bool = F
 
 
 def kernel_with(notes: bool) -> Kernel:
-    """As machine code; with `notes` the one that notes what it reads."""
+    """Return the kernel as machine code; with `notes` the one that notes what it reads."""
     return kernel(NOTED if notes else None)
 
 
 def machine_for(judge: Judge, tables: Tables, notes: bool = False) -> Machine:
-    """The machine as machine code. The kernel is handed over by address: linked in, it would be compiled anew."""
+    """Return the machine as machine code for these types."""
     type_of: Any = numba.typeof
     return _compiled(type_of(judge), type_of(tables), notes)
 
@@ -74,29 +77,35 @@ def machine_for(judge: Judge, tables: Tables, notes: bool = False) -> Machine:
 @cache
 def _compiled(judge: Any, tables: Any, notes: bool) -> Machine:
     twins = twins_of((one_event, machine, equivalence), **UNCOUNTED)
-    run, *others = by_address()
+    run, *others = by_address()  # linked in, the kernel would be compiled anew
     ints, table = types.int64[::1], types.int64[:, ::1]
     type_of: Any = numba.typeof
-    groups = type_of(equivalence.room_for(1, 1, 1, 1, 1))
+    groups = type_of(equivalence.empty_groups(1, 1, 1, 1, 1))
     spans, memory = (tables[Tables._fields.index(name)] for name in ("spans", "memory"))
 
-    def made(name: str, *said: Any) -> Callable[..., Any]:
-        return jit(twins[name].py_func, said, cached=False, **UNCOUNTED)
+    def compile_twin(name: str, *signature: Any) -> Callable[..., Any]:
+        return jit(twins[name].py_func, signature, cached=False, **UNCOUNTED)
 
     return Machine(
         kernel_with(notes),
-        made("search", run, *others, judge, ints, ints, ints, tables, ints),
-        made("offer", run, judge, spans, memory, table),
-        twins["entered_again"],
-        twins["counted"],
-        made("asked_once", run, judge, spans, memory, ints, ints, groups, ints) if notes else twins["asked_once"],
+        compile_twin("search", run, *others, judge, ints, ints, ints, tables, ints),
+        compile_twin("offer", run, judge, spans, memory, table),
+        twins["rehash"],
+        twins["count_outcomes"],
+        # Groups need the notes; without them the function is never called, and would only cost its compilation.
+        compile_twin("ask_each_group", run, judge, spans, memory, ints, ints, groups, ints)
+        if notes
+        else twins["ask_each_group"],
     )
 
 
-def all_groups(made: Machine, judge: Judge, spans: Table, memory: Bytes, numbers: Ints, decided: Ints) -> equivalence.Groups:
-    """What the judge makes of the offers `numbers` after each memory."""
-    groups = equivalence.room_for(len(memory), len(numbers), FIRST_GROUPS, FIRST_SETS, memory.shape[1])
+def all_groups(
+    compiled: Machine, judge: Judge, spans: Table, memory: Bytes, numbers: Ints, decided: Ints
+) -> equivalence.Groups:
+    """Group the memories by what the judge makes of the candidates `numbers`, and return the outcomes of each group."""
+    groups = equivalence.empty_groups(len(memory), len(numbers), FIRST_GROUPS, FIRST_SETS, memory.shape[1])
     at = np.zeros(3, np.int64)
-    while made.asked_once(made.kernel[0], judge, spans, memory, numbers, decided, groups, at) != DONE:
-        groups = equivalence.larger(groups, memory, at)
-    return groups._replace(first=groups.first[: at[equivalence.GROUPS]], outcome=groups.outcome[: at[equivalence.GROUPS]])
+    while compiled.ask_each_group(compiled.kernel[0], judge, spans, memory, numbers, decided, groups, at) != DONE:
+        groups = equivalence.doubled(groups, memory, at)
+    count = at[equivalence.GROUPS]
+    return groups._replace(first=groups.first[:count], outcome=groups.outcome[:count])

@@ -31,17 +31,17 @@ class Model:
     room: int = 16
 
     def graph(self, rules: Rules | None = None) -> Graph:
-        """Its states and steps; `rules` replaces rules of the implementation."""
+        """Return its states and steps; `rules` replaces rules of the implementation."""
         return explore_from(start_of(self.compared, rules))
 
     def automaton(self, graph: Graph | None = None, omission: Omission = NOTHING) -> Automaton:
-        """What it can tell, or what is left of that."""
-        found = graph or self.graph()
-        return automaton(found.states, found.labels, found.edges, self.compared.profile, omission)
+        """Return the automaton of its traces, or of what the omission leaves of them."""
+        explored = graph or self.graph()
+        return automaton(explored.states, explored.labels, explored.edges, self.compared.profile, omission)
 
     @property
     def config(self) -> Config:
-        """Of its traces."""
+        """The Config of its traces."""
         bounds = bounds_of(find_model(self.compared.model), **self.compared.constants)
         return config_for(bounds.brokers, self.compared.profile, min_isr=bounds.min_insync_replicas)
 
@@ -50,7 +50,7 @@ SMALLEST = (
     Model("fetch-truncation, no crash", Compared("Small", "fetch-truncation", TINY), room=8),
     Model("kip320, no crash", Compared("Kip320", "kip320", TINY), room=8),
 )
-"""In the main job, which takes a quarter less with half the room: all of it is restored before each question."""
+"""Those of the main job, which takes a quarter less time with half the room: all of it is restored before each event."""
 MODELS = (
     *SMALLEST,
     Model("Refines", Compared("Refines", "fetch-truncation", {})),

@@ -1,6 +1,6 @@
-"""Why the judge lets pass what a model cannot tell next. How often it does stands in let_pass.toml.
+"""Why the judge accepts events that a model does not allow next. How often it does is in false_accepts.toml.
 
-Rule of this file: a reason is true of the protocol or of traces, not of a model alone; BOUNDED says so where it is.
+Rule of this file: a reason is true of the protocol or of traces, not of a model alone; BOUNDED marks the exceptions.
 """
 
 from collections.abc import Mapping

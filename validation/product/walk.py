@@ -1,4 +1,4 @@
-"""Every behaviour of a bounded model, told to the judge.
+"""Every behaviour of a bounded model, judged.
 
 Rules of this file
 
@@ -52,7 +52,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Walked:
-    """The product of a model and the judge: how large it is, how often which rules break, the first time each."""
+    """The product of a model and the judge: its size, how often which rules break, and the first time of each."""
 
     automaton: Automaton
     config: Config
@@ -74,38 +74,40 @@ class Walked:
 
 
 def machine_of(automaton: Automaton, config: Config, room: int) -> Machine:
-    """The machine as machine code, for walks of a model and of what is left of it."""
+    """Return the machine as machine code, for walks of a model and of the same model with parts left out."""
     judge = judge_of((*automaton.events, *automaton.initial), config, room)
     return machine_for(judge, _tables(spans_of(judge.st)))
 
 
 def walk(automaton: Automaton, config: Config, room: int, machine: Machine | None = None, *, notes: bool = False) -> Walked:
-    """Walk the whole product, compiled unless told otherwise; with `notes` by the kernel that notes what it reads.
+    """Walk the whole product; with `notes` by the kernel that notes what it reads.
 
-    `room`: how many entries of a log, registrations and terms the judge can remember. Raises TooLargeError.
+    `room`: how many entries of a log, registrations and terms the judge can remember. `machine`: another one than a freshly
+    compiled one. Raises TooLargeError.
     """
     begin = time.process_time()
     judge = judge_of((*automaton.events, *automaton.initial), config, room, notes)
     tables = _tables(spans_of(judge.st))
-    made = machine or machine_for(judge, tables, notes)
-    run, forgets, ends = made.kernel
+    compiled = machine or machine_for(judge, tables, notes)
+    run, tidy, end = compiled.kernel
+    # The columns hold the automaton's events first, then the initial ones, which every trace begins with.
     for number in range(len(automaton.events), len(automaton.events) + len(automaton.initial)):
         ask(run, judge, number)
     if judge.st[WHOLE, FAILED] != 0:
         raise ValueError(f"expected initial events that break no rule, saw {rules_in(int(judge.st[WHOLE, FAILED]))}")
-    forgets(judge.st)
+    tidy(judge.st)
     save(judge.st, tables.spans, tables.memory[0])
-    at = np.array([0, 1, 1, 0], np.int64)
-    made.entered_again(tables, at)
+    at = np.array([0, 1, 1, 0], np.int64)  # pair 0 is (state 0, memory 0): nothing but the initial events
+    compiled.rehash(tables, at)
     while True:
-        ended = made.search(run, forgets, ends, judge, automaton.first, automaton.symbol, automaton.target, tables, at)
+        ended = compiled.search(run, tidy, end, judge, automaton.first, automaton.symbol, automaton.target, tables, at)
         if ended == DONE:
             break
         if ended != FULL:
             raise TooLargeError(f"expected at most {room} epochs and registrations and numbers below 128; saw more")
-        tables = _larger(tables, at)
-        made.entered_again(tables, at)
-    return _walked(automaton, config, room, tables, at, time.process_time() - begin, notes)
+        tables = _doubled(tables, at)
+        compiled.rehash(tables, at)
+    return _summary(automaton, config, room, tables, at, time.process_time() - begin, notes)
 
 
 def _tables(spans: Table) -> Tables:
@@ -125,20 +127,25 @@ def _slots(rows: int) -> Ints:
     return np.full(2 * rows + 1, FREE, np.int64)
 
 
-def _larger(tables: Tables, at: Ints) -> Tables:
-    """Twice the room for what is more than half full, and hash tables that are empty."""
+def _doubled(tables: Tables, at: Ints) -> Tables:
+    """Return tables with twice the room where they are more than half full, and empty hash tables."""
     used = {"memory": at[MEMORIES], "at_end": at[MEMORIES], "pair": at[PAIRS], "verdict": at[VERDICTS]}
     rows = tables._asdict()
     for name, count in used.items():
         if 2 * count > len(rows[name]):
             rows[name] = np.concatenate((rows[name], np.zeros_like(rows[name])))
-    slots = {f"{name}_at": _slots(len(rows[name])) for name in ("memory", "pair", "verdict")}
+    slots = {f"{name}_slots": _slots(len(rows[name])) for name in ("memory", "pair", "verdict")}
     return Tables(**{**rows, **slots})
 
 
-def _walked(
+def _summary(
     automaton: Automaton, config: Config, room: int, tables: Tables, at: Ints, seconds: float, notes: bool
 ) -> Walked:
+    """Count the rules that right behaviours break, with a shortest trace for each set of rules.
+
+    A verdict belongs to a memory and an event. A broken one counts once for each pair of the product that has this memory
+    and whose automaton allows this event: other pairs with the same memory do not.
+    """
     pairs, verdicts = tables.pair[: at[PAIRS]], tables.verdict[: at[VERDICTS]]
     broken: Counter[tuple[str, ...]] = Counter()
     first: dict[tuple[str, ...], Broken] = {}
@@ -148,13 +155,15 @@ def _walked(
         if rules not in first:
             first[rules] = Broken(rules, (*automaton.initial, *shortest(automaton, pairs, pair), *last))
 
+    # Few verdicts break a rule, but there are millions of pairs: filter the pairs by memory before looking at each.
     wrong = {(int(row[ASKED_OF]), int(row[ASKED])): int(row[BROKE]) for row in verdicts[verdicts[:, BROKE] != 0]}
-    suspects = np.unique(verdicts[verdicts[:, BROKE] != 0, ASKED_OF])
-    for pair in np.flatnonzero(np.isin(pairs[:, MEMORY], suspects)).tolist():
-        here, memory = (int(value) for value in pairs[pair, : MEMORY + 1])
-        for symbol in automaton.symbol[automaton.first[here] : automaton.first[here + 1]].tolist():
+    broken_memories = np.unique(verdicts[verdicts[:, BROKE] != 0, ASKED_OF])
+    for pair in np.flatnonzero(np.isin(pairs[:, MEMORY], broken_memories)).tolist():
+        state, memory = (int(value) for value in pairs[pair, : MEMORY + 1])
+        for symbol in automaton.symbol[automaton.first[state] : automaton.first[state + 1]].tolist():
             if (memory, symbol) in wrong:
                 add(rules_in(wrong[memory, symbol]), pair, (automaton.events[symbol],))
+    # A trace may also end in a pair: rules about the end of a trace have no event of their own.
     for pair in np.flatnonzero(tables.at_end[pairs[:, MEMORY]]).tolist():
         add(rules_in(int(tables.at_end[pairs[pair, MEMORY]])), pair, ())
     transitions = int(np.diff(automaton.first)[pairs[:, STATE]].sum())
@@ -175,7 +184,7 @@ def _walked(
 
 
 def soundness(walked: Walked) -> str:
-    """One line on right behaviours."""
+    """Return one line about right behaviours."""
     rules = f"{', '.join(walked.rules)} break" if walked.rules else "no rule breaks"
     return (
         f"{walked.automaton.states:,} states of the automaton, {walked.memories:,} memories of the judge, "
@@ -184,12 +193,12 @@ def soundness(walked: Walked) -> str:
 
 
 def rules_in(mask: int) -> tuple[str, ...]:
-    """The rules in a bit mask."""
+    """Return the rules of a bit mask."""
     return tuple(rule for at, rule in enumerate(RULE_IDS) if mask >> at & 1)
 
 
 def shortest(automaton: Automaton, pairs: Table, pair: int) -> list[Event]:
-    """The events of a shortest behaviour to a pair, behind the initial ones."""
+    """Return the events of a shortest behaviour to a pair, after the initial ones."""
     events: list[Event] = []
     while pair != 0:
         events.append(automaton.events[int(pairs[pair, BY])])

@@ -1,1 +1,1 @@
-"""A Spark cluster of processes, what befalls it (python -m validation.spark_cluster)."""
+"""A Spark cluster of processes, and its faults (python -m validation.spark_cluster)."""

@@ -30,7 +30,7 @@ FAULTS_GENERATE = ("--traces", "200000", "--parts", "4")
 
 
 def main(argv: list[str]) -> int:
-    """Print what was measured and what became of each fault; 1 where something is not as it must be."""
+    """Print what was measured and the outcome of each fault; return 1 if something is wrong."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
         "--events", type=float, default=3e7, help="about how many; 1e9 takes a quarter of an hour (default 3e7)"
@@ -50,7 +50,7 @@ def main(argv: list[str]) -> int:
 
 
 def measure(arguments: argparse.Namespace, kept: Path, scratch: Path) -> int:
-    """Generate, judge on both, strike."""
+    """Generate, judge locally and on the cluster, then run the faults."""
     walks = kept / "walks"
     traces = max(1, int(arguments.events) // EVENTS_PER_WALK)
     parts = max(WORKERS, 2 ** round(math.log2(traces / OF_A_PART)))
@@ -91,7 +91,7 @@ def _stands(name: str, scene: Scene) -> bool:
 
 
 def say(line: str) -> None:
-    """One line, at once."""
+    """Print a line at once."""
     print(line, flush=True)
 
 

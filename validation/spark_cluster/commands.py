@@ -63,20 +63,20 @@ class Checked:
 
 
 def start(*arguments: str | Path) -> Process:
-    """A tidegauge command, running."""
+    """Start a tidegauge command."""
     command = [sys.executable, "-m", "tidegauge", *map(str, arguments)]
     own = {**os.environ, "SPARK_LOCAL_IP": HOST}
     return subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
 def start_check(master: str, out: Path, *paths: Path, results: Path | None = None, more: Sequence[str] = ()) -> Process:
-    """`tidegauge check --spark`, running, with `more` arguments."""
+    """Start `tidegauge check --spark` with `more` arguments."""
     kept = () if results is None else ("--results", results)
     return start("check", "--quiet", "--spark", master, *more, *kept, "--out", out, *paths)
 
 
 def ended(process: Process, out: Path) -> Checked:
-    """How it ended."""
+    """Wait for a check and return its result."""
     _, said = process.communicate(timeout=SLOWEST)
     report = out / "check.json"
     found = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else None
@@ -84,12 +84,12 @@ def ended(process: Process, out: Path) -> Checked:
 
 
 def check(master: str, out: Path, *paths: Path, results: Path | None = None) -> Checked:
-    """`tidegauge check --spark`, to its end."""
+    """Run `tidegauge check --spark` to its end."""
     return ended(start_check(master, out, *paths, results=results), out)
 
 
 def reached(process: Process, wanted: Callable[[], bool]) -> bool:
-    """Whether what is wanted came to be before the process ended."""
+    """Wait until `wanted` is true; return False if the process ends first."""
     while process.poll() is None:
         if wanted():
             return True
@@ -98,25 +98,25 @@ def reached(process: Process, wanted: Callable[[], bool]) -> bool:
 
 
 def succeeded(process: Process, what: str) -> None:
-    """Wait for a command that must succeed. Raises TidegaugeError with what it said."""
+    """Wait for a command that must succeed. Raises TidegaugeError with its output."""
     _, said = process.communicate(timeout=SLOWEST)
     if process.returncode:
         raise TidegaugeError(f"cluster: expected {what} to end with 0, seen {process.returncode}: {said.strip()}")
 
 
 def row_groups_in(results: Path) -> list[tuple[str, int]]:
-    """The row groups whose rows stand in a directory of results, as often as they do."""
+    """Return the row groups of a directory of results, repeated ones as often."""
     tables = [pq.read_table(path, columns=["fingerprint", "row_group"]) for path in sorted(results.glob("*.parquet"))]
     return [(row["fingerprint"], row["row_group"]) for table in tables for row in table.to_pylist()]
 
 
 def rows_by_worker(results: Path) -> Counter[int]:
-    """How many row groups each Python worker judged."""
+    """Count the row groups of each Python worker."""
     tables = [pq.read_table(path, columns=["worker"]) for path in results.glob("*.parquet")]
     return Counter(worker for table in tables for worker in table["worker"].to_pylist())
 
 
 def peak_bytes(results: Path) -> int:
-    """The memory of the largest worker."""
+    """Return the memory of the largest worker."""
     tables = [pq.read_table(path, columns=["peak_bytes"]) for path in results.glob("*.parquet")]
     return max((int(peak) for table in tables for peak in table["peak_bytes"].to_pylist()), default=0)

@@ -60,14 +60,14 @@ class Scene:
     """Arguments of a generation in several parts, without --out and --spark."""
 
     def folder(self, fault: str) -> Path:
-        """Where a fault keeps its files."""
+        """Return where a fault keeps its files."""
         found = self.cluster.folder / fault
         found.mkdir()
         return found
 
 
 def worker_killed(scene: Scene) -> Outcome:
-    """A worker and its executor are killed."""
+    """Kill a worker and its executor."""
 
     def strike() -> None:
         scene.cluster.kill(2)
@@ -79,7 +79,7 @@ def worker_killed(scene: Scene) -> Outcome:
 
 
 def straggler(scene: Scene) -> Outcome:
-    """An executor stands still in the midst of a task, as on a machine that hardly gets on, and wakes when all is over."""
+    """Stop an executor during a task, as on a very slow machine, and continue it when the run is over."""
     if not Path("/proc/self/maps").exists():
         return Outcome("this system does not say what a process reads", skipped=True)
     stopped: list[int] = []
@@ -95,7 +95,7 @@ def straggler(scene: Scene) -> Outcome:
 
 
 def _stopped_in_the_midst(scene: Scene) -> list[int]:
-    """The processes of worker 2's executor, standing still while one of them reads the walks; none if none ever does."""
+    """Stop the processes of worker 2's executor while one of them reads the walks; return none if none ever does."""
     until = time.monotonic() + AWAKE
     while time.monotonic() < until:
         stopped = scene.cluster.stop_executors(2)
@@ -107,7 +107,7 @@ def _stopped_in_the_midst(scene: Scene) -> list[int]:
 
 
 def _mapped(process: int) -> str:
-    """What a process has mapped into its memory: a worker its input, for as long as its task takes."""
+    """Return the memory map of a process: a worker maps its input for as long as its task takes."""
     try:
         return Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -115,14 +115,14 @@ def _mapped(process: int) -> str:
 
 
 def _wake(stopped: Iterable[int]) -> None:
-    """They end what they had begun, for nobody, and themselves."""
+    """Continue stopped processes: they finish a task that no longer counts, and end."""
     until = time.monotonic() + AWAKE
     while signalled(stopped, signal.SIGCONT) and time.monotonic() < until:
         time.sleep(0.1)
 
 
 def _struck(scene: Scene, name: str, strike: Callable[[], object], over: Callable[[], object] = lambda: None) -> Outcome:
-    """A run that goes on whatever strikes; `over` happens at its end."""
+    """Run a check through a fault that it must survive; `over` is called at its end."""
     folder = scene.folder(name)
     results = folder / "results"
     process = start_check(scene.cluster.master, folder / "out", scene.walks, results=results)
@@ -135,7 +135,7 @@ def _struck(scene: Scene, name: str, strike: Callable[[], object], over: Callabl
 
 
 def driver_killed(scene: Scene) -> Outcome:
-    """The command is killed, and started again."""
+    """Kill the command, and start it again."""
     folder = scene.folder("driver-killed")
     results = folder / "results"
     process = start_check(scene.cluster.master, folder / "out", scene.walks, results=results)
@@ -146,7 +146,7 @@ def driver_killed(scene: Scene) -> Outcome:
 
 
 def disk_full(scene: Scene) -> Outcome:
-    """The disk of the results fills; more room is made, and the command is started again."""
+    """Fill the disk of the results; make room, and start the command again."""
     folder = scene.folder("disk-full")
     with _small_disk(folder / "disk") as grow:
         if grow is None:
@@ -160,7 +160,7 @@ def disk_full(scene: Scene) -> Outcome:
 
 
 def another_processor(scene: Scene) -> Outcome:
-    """The only worker left has a processor that the machine code was not made for, and compiles it itself."""
+    """Leave one worker, whose processor the machine code was not made for: it compiles its own."""
     folder = scene.folder("another-processor")
     with _other_processor(scene.cluster):
         found = check(scene.cluster.master, folder / "out", scene.walks, results=folder / "results")
@@ -171,7 +171,7 @@ def another_processor(scene: Scene) -> Outcome:
 
 
 def mixed_processors(scene: Scene) -> Outcome:
-    """Two workers share the work, and only one of them has a processor like the driver's."""
+    """Let two workers share the work, only one of which has a processor like the driver's."""
     folder = scene.folder("mixed-processors")
     with _other_processor(scene.cluster):
         first = min(scene.walks.glob("*.parquet"))
@@ -185,7 +185,7 @@ def mixed_processors(scene: Scene) -> Outcome:
 
 @contextmanager
 def _other_processor(cluster: Cluster) -> Iterator[None]:
-    """The only worker is number 2, which takes its processor for a lesser one; afterwards there are both as before."""
+    """Run worker 2 alone, with a processor that it believes to be older; restore both workers afterwards."""
     generic = {"x86_64": "x86-64", "AMD64": "x86-64"}.get(platform.machine(), "generic")
     cluster.kill(1)
     cluster.kill(2)
@@ -200,7 +200,7 @@ def _other_processor(cluster: Cluster) -> Iterator[None]:
 
 
 def follower_killed(scene: Scene) -> Outcome:
-    """`--follow` is killed when some is judged, and started again; more files arrive, one of them broken at first."""
+    """Kill `--follow` when some files are judged, and start it again; more files arrive, one of them broken at first."""
     folder = scene.folder("follower-killed")
     results, arriving = folder / "results", folder / "arriving"
     first, *others = sorted(scene.walks.glob("*.parquet"))
@@ -223,14 +223,14 @@ def follower_killed(scene: Scene) -> Outcome:
 
 
 def _arrive(file: Path, folder: Path) -> None:
-    """As files arrive: whole, by a new name."""
+    """Let a file arrive: whole, by a rename."""
     unfinished = folder / f".{file.name}.unfinished"
     unfinished.hardlink_to(file)
     unfinished.replace(folder / file.name)
 
 
 def generation_killed(scene: Scene) -> Outcome:
-    """The command that generates is killed when a part is written, and started again: the same bytes."""
+    """Kill the generation when a part is written, and start it again: the same bytes."""
     folder = scene.folder("generation-killed")
     arguments = ("generate", "--quiet", *scene.order, "--spark", scene.cluster.master, "--out")
     succeeded(start(*arguments, folder / "whole"), "the generation")
@@ -261,7 +261,7 @@ FAULTS: dict[str, Callable[[Scene], Outcome]] = {
 
 
 def _again(scene: Scene, folder: Path, results: Path, in_time: bool) -> Outcome:
-    """The same command once more, after one that did not end."""
+    """Run the same command again, after one that did not end."""
     before = _stamps(results)
     found = check(scene.cluster.master, folder / "again", scene.walks, results=results)
     outcome = _outcome(scene, found, results, f"{found.resumed} row groups were not judged again", in_time=in_time)
@@ -289,7 +289,7 @@ def _outcome(scene: Scene, found: Checked, results: Path, says: str, in_time: bo
 
 
 def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
-    """The finished files of a folder, with what changes when one is written anew."""
+    """Return the finished files of a folder with their time and inode, which change when one is written anew."""
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.glob("*.parquet")}
 
 
@@ -299,7 +299,10 @@ def _bytes_of(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def _small_disk(folder: Path) -> Iterator[Callable[[], object] | None]:
-    """A disk with SMALL_DISK of room at `folder`; what is yielded makes it large. None where this user may not mount."""
+    """Mount a disk of SMALL_DISK bytes at `folder`.
+
+    Yield a function that enlarges it, or None where this user may not mount.
+    """
     folder.mkdir()
     options = ("mount", "-t", "tmpfs", "-o")
     mounted = (

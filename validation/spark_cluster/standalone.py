@@ -76,7 +76,7 @@ class Cluster:
         self._end()
 
     def start(self, number: int, environment: Mapping[str, str] | None = None) -> None:
-        """Start a worker, and wait until the master knows it."""
+        """Start a worker, and wait until the master has registered it."""
         before = self._known()
         home = self.folder / f"worker-{number}"
         host = f"127.0.0.{number}" if sys.platform == "linux" else HOST
@@ -96,7 +96,7 @@ class Cluster:
         self._wait(lambda: self._known() > before, started, home.name)
 
     def executors(self, number: int) -> list[int]:
-        """The processes of the executors that a worker runs now, and of their Python workers."""
+        """Return the processes of the executors that a worker runs now, and of their Python workers."""
         listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
         parents = [tuple(map(int, line.split())) for line in listed.splitlines()]
         found = [self.running[number].pid]
@@ -105,11 +105,11 @@ class Cluster:
         return found[1:]
 
     def stop_executors(self, number: int) -> list[int]:
-        """The executors of a worker stand still, as on a machine that hardly gets on."""
+        """Stop the executors of a worker, as on a very slow machine."""
         return signalled(self.executors(number), signal.SIGSTOP)
 
     def kill(self, number: int) -> None:
-        """A worker and its executors are gone at once."""
+        """Kill a worker and its executors at once."""
         _end_group(self.running.pop(number))
 
     def _known(self) -> int:
@@ -158,7 +158,7 @@ class Cluster:
 
 
 def signalled(processes: Iterable[int], number: signal.Signals) -> list[int]:
-    """Those that were there to be sent a signal."""
+    """Send a signal; return the processes that existed."""
     found = []
     for pid in processes:
         with suppress(ProcessLookupError):
@@ -168,7 +168,7 @@ def signalled(processes: Iterable[int], number: signal.Signals) -> list[int]:
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody listens on now."""
+    """Return a free port of the loopback address."""
     with socket.socket() as listening:
         listening.bind((HOST, 0))
         return int(listening.getsockname()[1])

@@ -152,7 +152,7 @@ class Ruling:
 
 
 def _reloads_fork(events: Sequence[Event]) -> bool:
-    """Return whether the last event is a request of a broker whose record epochs fell, and which was loaded again after that."""
+    """Return whether the last event is a request of a broker whose record epochs fell, and which was then loaded again."""
     request = events[-1]
     own = [event for event in events if event.node == request.node]
     starts = [at for at, event in enumerate(own) if event.event == "Start"]

@@ -69,7 +69,7 @@ def spec_equals_impl(echo: Echo) -> StepResult:
 
 
 def judge_equals_spec(echo: Echo) -> StepResult:
-    """Judge every behaviour of two small models, and every wrong next event after each: no alarm, no unexplained acceptance."""
+    """Judge every behaviour of two small models, and every wrong next event: no alarm, no unexplained acceptance."""
     cases = []
     pairs = offered = passing = 0
     compiled()  # before there are several processes

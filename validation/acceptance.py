@@ -1,9 +1,9 @@
-"""Is a trace a behaviour of a graph? The events of a path, with the steps that tell nothing taken silently.
+"""Is a trace a behaviour of a graph: the events of one of its paths, whose steps without events are silent?
 
 Rules of this file
 
-1. The graph is an automaton: an edge reads the events it stands for, one after the other; an edge without events is silent.
-   A trace belongs to it when the subset construction still holds a state after the last event.
+1. The graph is an automaton: an edge reads its events, one after the other; an edge without events is silent.
+   A trace is accepted if the subset construction still has a state after the last event.
 2. A trace may end anywhere, between the events of one edge too: every prefix of a trace is a trace.
 3. Events are compared by node, kind and fields; numbers and places of lines do not count.
 """
@@ -60,16 +60,17 @@ class Language:
         return True
 
     def _begun(self, events: Sequence[Event]) -> list[Event]:
-        """Return the events with the initial ones first, in the graph's order; initial events that a prefix still lacks are
-        added.
+        """Return the events with the initial ones first, in the graph's order; a prefix is completed with those it lacks.
 
-        How the nodes get into the initial state is one step of the graph. In a trace each of them gets there on its own,
-        only takes its role after the controller has registered the partition.
+        The nodes get into the initial state in one step of the graph. In a trace each of them gets there on its own, but
+        takes its role only after the controller has registered the partition.
         """
         own = {node: [at for at, event in enumerate(events) if event.node == node] for node in self._nodes}
         used: list[int] = []
         for expected in self._initial:
-            at = own[expected.node].pop(0) if own[expected.node] else len(events)
+            at = own[expected.node].pop(0) if own[expected.node] else len(events)  # the end: not there yet
+            # Another first event, or a role before its registration, is no behaviour. Left as they are, the events cannot
+            # be read from the initial ones on, so the trace is rejected.
             if at < len(events) and key(events[at]) != key(expected):
                 return list(events)
             if expected.event.startswith("Become") and at < used[self._registered]:

@@ -29,7 +29,7 @@ def without_values(trace: Trace) -> Iterator[Left]:
 
 
 def without_fields(trace: Trace) -> Iterator[Left]:
-    """Each field, everywhere and in one kind of event."""
+    """Leave out each field in turn, everywhere and in one kind of event."""
     return ((what, left_out(trace, omission)) for what, omission in of_fields(trace.events))
 
 
@@ -50,7 +50,7 @@ def without_lines(trace: Trace) -> Iterator[Left]:
 
 
 ALWAYS_REPORTED = frozenset({"LoseDisk", "DeleteReplica"})
-"""What has to be reported where it happens, whatever `reports` says (docs/traces.md): nothing else says so."""
+"""Events that must be reported where they happen, whatever `reports` lists (docs/traces.md): no other event implies them."""
 
 LeaveOut = Callable[[Trace], Iterator[Left]]
 ONE_BY_ONE: Sequence[LeaveOut] = (
@@ -63,7 +63,7 @@ ONE_BY_ONE: Sequence[LeaveOut] = (
 
 
 class Omission(NamedTuple):
-    """What a source never tells: fields, each named with its kind of event, kinds that it does not report, nodes."""
+    """What a source never reports: fields, each named with its kind of event, kinds that it does not report, nodes."""
 
     fields: Collection[tuple[str, str]] = ()
     kinds: Collection[str] = ()
@@ -87,7 +87,7 @@ class Omission(NamedTuple):
 
 
 NOTHING = Omission()
-"""Everything is told."""
+"""Everything is reported."""
 
 
 def left_out(trace: Trace, omission: Omission) -> Trace:
@@ -97,7 +97,7 @@ def left_out(trace: Trace, omission: Omission) -> Trace:
 
 
 def of_fields(events: Sequence[Event]) -> Iterator[tuple[str, Omission]]:
-    """Each field of these events, everywhere and in one kind of event."""
+    """Yield an omission of each field of these events, everywhere and in one kind of event."""
     there = sorted({(name, event.event) for event in events for name in event.fields})
     for name in dict.fromkeys(name for name, _ in there):
         kinds = [kind for field, kind in there if field == name]
@@ -132,8 +132,9 @@ def nodes_left_out(trace: Trace, nodes: Collection[int]) -> Trace:
 
 def lines_left_out(trace: Trace, rows: Collection[int]) -> Trace:
     """Return the trace without these lines."""
-    kept = tuple(event for at, event in enumerate(trace.events) if at not in rows)
-    return replace(trace, config=_with(trace.config, WHOLE, False), events=kept)
+    events = tuple(event for at, event in enumerate(trace.events) if at not in rows)
+    # At the end of a node no number shows a missing line: the Config must say that there may be some.
+    return replace(trace, config=_with(trace.config, WHOLE, False), events=events)
 
 
 def renumbered(events: Sequence[Event]) -> tuple[Event, ...]:

@@ -4,7 +4,7 @@ Rules of this file
 
 1. Interleavings are walks over explored graphs in which every rule holds. Of each chunk of them a set of kinds of events is
    left out, and declared; of each walk values, lines, a span or a node are, in proportions that are drawn anew.
-2. Nothing is done event by event: values are blanked in copies of the table of different events, lines by index.
+2. No loop goes over events: values are blanked in copies of the table of different events, lines by index.
 3. Chunk c of seed s depends on these two alone. A failure names both, and the trace in the chunk.
 """
 
@@ -58,43 +58,46 @@ def chunk(table: EdgeTable, number: int, seed: int, count: int = CHUNK) -> Chunk
     """Return chunk `number` of the walks of a graph."""
     rng = np.random.default_rng((seed, number))
     walks = draw(table, count, STEPS, rng, number * count // 2)
-    found = table.distinct(walks.edges, walks.lengths)
+    events = table.distinct(walks.edges, walks.lengths)
     kinds = [name for name in EVENTS if rng.random() < 0.05] if rng.random() < 0.5 else []
     config = table.config
     if kinds:
         reports = [name for name in EVENTS if name not in kinds]
         config = replace(config, extra={**config.extra, REPORTS: reports})
-    return Chunk(number, without_parts(found, kinds, rng), config)
+    return Chunk(number, without_parts(events, kinds, rng), config)
 
 
-def without_parts(found: Distinct, kinds: Sequence[str], rng: np.random.Generator) -> Distinct:
+def without_parts(events: Distinct, kinds: Sequence[str], rng: np.random.Generator) -> Distinct:
     """Remove declared kinds, nodes, lines, spans and values from the events."""
-    rows, starts = found.rows, found.table.trace_starts
+    rows, starts = events.rows, events.table.trace_starts
     lengths = np.diff(starts)
     trace = np.repeat(np.arange(len(lengths)), lengths)
-    event, node = found.table.event[rows], found.table.node[rows]
+    event, node = events.table.event[rows], events.table.node[rows]
+    # A silent node in a fifth of the traces, a share of single lines in half of them, a span in a fifth.
     silent = rng.integers(0, node.max(initial=0) + 1, len(lengths))
     silent[rng.random(len(lengths)) < 0.8] = -1
-    heard = ~np.isin(event, [EVENTS[name].code for name in kinds]) & (node != silent[trace])
-    rows, trace, node = rows[heard], trace[heard], node[heard]
+    # Kinds are declared and nothing is expected of a silent node, so neither leaves a gap: remove them before gaps are sought.
+    reported = ~np.isin(event, [EVENTS[name].code for name in kinds]) & (node != silent[trace])
+    rows, trace, node = rows[reported], trace[reported], node[reported]
     share = np.where(rng.random(len(lengths)) < 0.5, 0.0, rng.random(len(lengths)) * 0.3)
-    kept = rng.random(len(rows)) >= share[trace]
+    present = rng.random(len(rows)) >= share[trace]
     at = np.arange(len(rows)) - np.searchsorted(trace, trace)
     first = rng.integers(0, 30, len(lengths))
     span = np.where(rng.random(len(lengths)) < 0.8, 0, rng.integers(1, 12, len(lengths)))
-    kept &= (at < first[trace]) | (at >= (first + span)[trace])
-    missing = beside_gaps(trace, node, kept)[kept]
-    rows, trace = rows[kept], trace[kept]
+    present &= (at < first[trace]) | (at >= (first + span)[trace])
+    missing = beside_gaps(trace, node, present)[present]
+    rows, trace = rows[present], trace[present]
     copies = rng.integers(0, COPIES, len(lengths))[trace]
-    table = with_starts_of(blanked(found.table, rng), trace, len(lengths))
-    return Distinct(table, rows + copies * len(found.table), missing)
+    table = with_starts_of(blanked(events.table, rng), trace, len(lengths))
+    return Distinct(table, rows + copies * len(events.table), missing)
 
 
-def beside_gaps(trace: Ints, node: Ints, kept: Ints) -> Ints:
+def beside_gaps(trace: Ints, node: Ints, present: Ints) -> Ints:
     """Return for each event whether the one before it, or after it, at its node is missing."""
+    # Sorted by trace and node, the events of a node are neighbours.
     order = np.lexsort((np.arange(len(trace)), node, trace))
     same = (trace[order][1:] == trace[order][:-1]) & (node[order][1:] == node[order][:-1])
-    lost = ~kept[order]
+    lost = ~present[order]
     sides = np.zeros(len(trace), np.int64)
     sides[order[1:]] |= np.where(same & lost[:-1], MISSING_AHEAD, 0)
     sides[order[:-1]] |= np.where(same & lost[1:], MISSING_BEHIND, 0)
@@ -128,14 +131,17 @@ def with_starts_of(table: Columns, trace: Ints, traces: int) -> Columns:
     return replace(table, trace_starts=np.searchsorted(trace, np.arange(traces + 1)))
 
 
-def judged(one: Chunk) -> Judgement:
+def judged(chunk: Chunk) -> Judgement:
     """Judge a chunk."""
-    return judge(one.events, one.config, compile_from=0)
+    return judge(chunk.events, chunk.config, compile_from=0)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Judge chunk after chunk; 1 when a rule fails."""
-    parser = argparse.ArgumentParser(prog="absent", description="right interleavings with parts missing: no rule may fail")
+    parser = argparse.ArgumentParser(
+        prog="python -m validation.partial_traces_random",
+        description="right interleavings with parts missing: no rule may fail",
+    )
     parser.add_argument("traces", nargs="?", type=int, default=TRACES)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
@@ -145,8 +151,7 @@ def main(arguments: Sequence[str]) -> int:
         table, of_graph = table_of(bounds, profile), options.traces * (place + 1) // len(GRAPHS)
         number = 0
         while total < of_graph:
-            one = chunk(table, number, options.seed, min(CHUNK, of_graph - total))
-            judgement = judged(one)
+            judgement = judged(chunk(table, number, options.seed, min(CHUNK, of_graph - total)))
             for failure in judgement.failures[:3]:
                 print(f"{profile}, chunk {number}, trace {failure.trace}: {failure.rule}", flush=True)
             total, events = total + judgement.traces, events + judgement.events

@@ -1,13 +1,13 @@
-"""TLC as the referee: the judge and the spec asked about the same traces, right ones and mutants.
+"""TLC as an oracle: the judge and the spec decide about the same traces, right ones and mutants.
 
 Rules of this file
 
-1. TLC says whether the spec can tell a trace (spec/TraceEvents.tla); the judge says whether a rule fails. They are asked
-   about the same events of schema v1.
-2. They may differ where one of them asks for more: a rule that a profile breaks, so that the spec does too; a line or value
-   that the judge leaves free on purpose. ASKS_MORE, FREE and the REASONS of judge = spec say which, by the rules, and by
-   what was changed.
-3. What they differ in and neither explains is a finding.
+1. TLC decides whether the spec can produce a trace (spec/validation/TraceEvents.tla), the judge whether a rule fails, of the
+   same events of schema v1.
+2. They may differ where one of them is stricter: a rule that a profile breaks, so that the spec does too; a line or value
+   that the judge leaves free on purpose. ASKS_MORE, FREE and the REASONS of judge = spec list these, by the rules and by
+   the change.
+3. A difference without such a reason is a finding.
 """
 
 import random
@@ -32,7 +32,7 @@ from validation.trace_mutants import CHANGED, DROPPED, ONE_NUMBER, SWAPPED, Trac
 STEPS = 40
 MAX_FETCH = 2
 FROM_EACH = 5
-"""Mutants of one trace: of different kinds, as far as the dice go."""
+"""Mutants of one trace, drawn at random."""
 
 BATCH = 500
 """Traces in one run of TLC: the start of a JVM counts little, and the tree stays small enough to be read in seconds."""
@@ -40,7 +40,7 @@ BATCH = 500
 ASKS_MORE: Mapping[tuple[str, int], frozenset[str]] = {
     (case.profile, case.brokers): case.known for case in random_runs.CASES if not case.besides
 }
-"""Rules that a profile breaks by itself: what the judge rejects with no other, the spec of that profile can tell."""
+"""Rules that a profile breaks by itself: a trace that breaks no other is one of the profile's spec."""
 
 OPEN = "an absent line is an observation that was not made: what it would have told is free"
 EITHER_ORDER = "which of two nodes did its part first is free where nothing both of them told decides it"
@@ -64,7 +64,7 @@ REGISTERING = frozenset({"Start", "Crash", "BecomeLeader", "BecomeFollower"})
 
 
 @dataclass(frozen=True)
-class RefereeCase:
+class OracleCase:
     """A profile, the model whose cfg puts it in, and how far its traces go."""
 
     profile: str
@@ -84,23 +84,23 @@ class RefereeCase:
 
 
 CASES = (
-    RefereeCase("fetch-truncation", "Small", 2),
-    RefereeCase("fetch-truncation", "Small", 3),
-    RefereeCase("repaired", "RepairedFromInit", 3),
-    RefereeCase("kip320", "Kip320", 3),
-    RefereeCase("kip279", "Kip279", 2),
-    RefereeCase("kip101", "Kip101", 2),
-    RefereeCase("hw-only", "HwOnly", 2),
-    RefereeCase("kip320", "ThreadKip320", 2),
-    RefereeCase("hw-only", "ThreadHwOnly", 2),
+    OracleCase("fetch-truncation", "Small", 2),
+    OracleCase("fetch-truncation", "Small", 3),
+    OracleCase("repaired", "RepairedFromInit", 3),
+    OracleCase("kip320", "Kip320", 3),
+    OracleCase("kip279", "Kip279", 2),
+    OracleCase("kip101", "Kip101", 2),
+    OracleCase("hw-only", "HwOnly", 2),
+    OracleCase("kip320", "ThreadKip320", 2),
+    OracleCase("hw-only", "ThreadHwOnly", 2),
 )
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """What both say: the rules that fail, whether the spec tells it and how far. `mutant` is None for a right trace."""
+    """Both decisions: the rules that fail, whether the spec accepts and how far. `mutant` is None for a right trace."""
 
-    case: RefereeCase
+    case: OracleCase
     name: str
     mutant: TraceMutant | None
     rules: tuple[str, ...]
@@ -110,14 +110,15 @@ class Ruling:
 
     @property
     def agree(self) -> bool:
-        """Both accept, or both reject, and that a mutant: a right trace is one that the implementation told."""
+        """Both accept, or both reject a mutant: the implementation produced the right traces, so nothing may reject them."""
         return self.accepted if not self.rules else not self.accepted and self.mutant is not None
 
     @property
     def why(self) -> str | None:
-        """Why they may differ, or both reject a right trace; None where nothing says so."""
+        """Why they may differ, or both reject a right trace; None without a known reason."""
         if self.rules and not self.accepted:
             return None
+        # Only before KIP-320 logs fork: an unclean restart then leaves the epoch cache open, but the spec computes it.
         if not self.rules and _reloads_fork(self.trace.events[: self.matched + 1]):
             return FORKED
         if self.rules:
@@ -126,7 +127,7 @@ class Ruling:
         if self.mutant is None:
             return None
         kind = self.mutant.kind
-        number, event, *more = self.mutant.says.split()
+        number, event, *more = self.mutant.says.split()  # "7 SendFetch req_offset 3 to 4", "7 SendFetch with Crash"
         at = int(number) - 1
         if kind == DROPPED:
             return OPEN
@@ -139,7 +140,7 @@ class Ruling:
 
     @property
     def says(self) -> str:
-        """One line: the trace, what was changed, what each side says."""
+        """One line: the trace, the change, both decisions."""
         changed = f", {self.mutant.kind}: {self.mutant.says}" if self.mutant else ""
         judged = f"rejects ({', '.join(self.rules)})" if self.rules else "accepts"
         reported = "accepts" if self.accepted else f"rejects event {self.matched + 1}, {self._refused}"
@@ -193,7 +194,7 @@ def _value(kind: FieldKind, value: object, position: Mapping[int, int]) -> Event
     raise ValueError(f"expected a value of the schema's kind {kind.value}, seen {value!r}")
 
 
-def right_traces(case: RefereeCase, count: int, seed: int) -> list[Trace]:
+def right_traces(case: OracleCase, count: int, seed: int) -> list[Trace]:
     """Return runs of the implementation."""
     return list(impl_walks(count, bounds=case.bounds, profile=case.profile, steps=STEPS, seed=seed))
 
@@ -211,7 +212,7 @@ def _some(trace: Trace, chance: random.Random) -> list[TraceMutant]:
     return chance.sample(made, min(FROM_EACH, len(made)))
 
 
-def rulings(case: RefereeCase, subjects: Sequence[Trace | TraceMutant]) -> list[Ruling]:
+def rulings(case: OracleCase, subjects: Sequence[Trace | TraceMutant]) -> list[Ruling]:
     """Ask both about traces of one case, in one run of TLC."""
     traces = [one.trace if isinstance(one, TraceMutant) else one for one in subjects]
     config = traces[0].config
@@ -241,7 +242,7 @@ def rulings(case: RefereeCase, subjects: Sequence[Trace | TraceMutant]) -> list[
 
 
 def referee(
-    traces: int, *, seed: int, cases: Sequence[RefereeCase] = CASES, echo: Echo = lambda _line: None
+    traces: int, *, seed: int, cases: Sequence[OracleCase] = CASES, echo: Echo = lambda _line: None
 ) -> Iterator[Ruling]:
     """Yield rulings on `traces` traces of each case, half of them mutants."""
     for case in cases:

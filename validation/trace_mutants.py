@@ -1,8 +1,8 @@
-"""How sharp the judge is: correct traces with one thing changed must be rejected, or be correct themselves.
+"""Mutants of correct traces: one thing is changed, and the judge must reject it, or it is correct itself.
 
 Rules of this file
 
-1. A mutant differs from a trace the judge accepts by one line dropped, two neighbours swapped, one line told twice, one
+1. A mutant differs from a trace the judge accepts by one line dropped, two neighbours swapped, one line repeated, one
    number one higher or lower, or one event twice under its number.
 2. `seq` is renumbered in all but the last kind: a gap in the numbers would give every dropped line away, and the judge would
    decide nothing about it.
@@ -10,7 +10,7 @@ Rules of this file
    events of two nodes that nothing connects: no judge may see a difference there.
 4. A dropped line is also an observation the source did not make, and what is absent is free: without its number, an
    accepted one is counted as undecided. So is a mutant that leaves a check undecided which the trace decided.
-5. What is none of these has survived. BY_DESIGN says which may, and why.
+5. What is none of these has survived. BY_DESIGN lists which may, and why.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ BY_DESIGN: Mapping[tuple[str, str], str] = {
 
 @dataclass(frozen=True)
 class TraceMutant:
-    """A trace with one thing changed; `says` what."""
+    """A trace with one thing changed; `says` names the change."""
 
     kind: str
     says: str
@@ -67,7 +67,7 @@ class TraceMutant:
 
 @dataclass(frozen=True)
 class MutantOutcome:
-    """What became of a mutant: the rules that rejected it, whether it is legal, the rules it leaves less decided."""
+    """The outcome of a mutant: the rules that rejected it, whether it is legal, the rules it leaves less decided."""
 
     mutant: TraceMutant
     rules: tuple[str, ...]
@@ -76,12 +76,12 @@ class MutantOutcome:
 
     @property
     def survived(self) -> bool:
-        """Passed for as good as the trace it was made from, and is no behaviour of the graph."""
+        """It passed like the trace it was made from, and is no behaviour of the graph."""
         return not self.rules and not self.legal and not self.open
 
     @property
     def reason(self) -> str | None:
-        """Why it may pass all the same; None where nothing says so."""
+        """Why it may pass all the same; None without a known reason."""
         return BY_DESIGN.get((self.mutant.says.split()[1], self.mutant.kind))
 
 
@@ -107,7 +107,7 @@ def mutants(trace: Trace) -> Iterator[TraceMutant]:
     for at, event in enumerate(events):
         what = f"{at + 1} {event.event}"
         yield _mutant(trace, DROPPED, what, (*events[:at], *events[at + 1 :]))
-        if event.event not in REPORTED_TWICE:
+        if event.event not in REPORTED_TWICE:  # else it is a right trace
             yield _mutant(trace, REPEATED, what, (*events[: at + 1], event, *events[at + 1 :]))
         if at + 1 < len(events) and events[at + 1] != event:
             swapped = (*events[:at], events[at + 1], event, *events[at + 2 :])

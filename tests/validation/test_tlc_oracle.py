@@ -16,7 +16,7 @@ from validation.golden import DIRECTORY
 from validation.tlc_oracle import (
     CASES,
     FORKED,
-    RefereeCase,
+    OracleCase,
     Ruling,
     referee,
     reported,
@@ -99,7 +99,7 @@ def test_what_is_not_told_is_open_and_nodes_are_told_in_any_order_that_their_mes
     assert asked[3:] == tuple(TlcVerdict(False, matched) for matched in (6, 9, 9, 9))
 
 
-def ruling(rules: tuple[str, ...], accepted: bool, mutant: TraceMutant | None = None, case: RefereeCase = TWO) -> Ruling:
+def ruling(rules: tuple[str, ...], accepted: bool, mutant: TraceMutant | None = None, case: OracleCase = TWO) -> Ruling:
     trace = next(trace for trace in golden("fetch-truncation") if trace.name == "golden/commit")
     return Ruling(case, trace.name, mutant, rules, accepted, 3, trace)
 

@@ -1,16 +1,18 @@
-"""What there is to test of a broker, a case each: ten steps, scenarios, paths by graph and action, walks, rules.
+"""The test cases of a broker: ten steps, scenarios, paths by graph and action, walks, rules; and which are expected to fail.
 
 Rules of this file
 
-1. An id says what a case is about and nothing of how many paths there are: it is the same tomorrow.
+1. The id of a case names its subject, not the number of its paths: it is the same tomorrow.
 2. Paths are played once, however many cases look at them.
-3. A rule fails where it decides a step that differs; one that no path applies is not exercised, and that is no pass.
+3. A rule fails where it decides a step that differs. A rule that no path applies is not exercised, which is no pass.
+4. Expected failures are ids of cases in a file, a line each; a # and the reason may follow.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from tidegauge.conformance.judging.rulebook import rulebook
@@ -25,10 +27,10 @@ from tidegauge.drive.runner.explain import decisions
 from tidegauge.drive.runner.grouping import kinds_of
 from tidegauge.drive.runner.player import Difference, Played, play, reference
 from tidegauge.drive.runner.run import SAMPLE, failures_of
+from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import Profile
 
-TOGETHER = 60
-"""Walks in one case."""
+WALKS_PER_CASE = 60
 
 RULE = "rule/"
 
@@ -37,7 +39,7 @@ NOT_OF_ONE_BROKER = ("CTRL", "DATA", "READ", "LIFE", "SEQ", "EPOCH-04", "ISR-04"
 
 
 class Failed(NamedTuple):
-    """Why a case fails; `exercised` is off for a rule that nothing applies."""
+    """Why a case fails. `exercised`: False for a rule that nothing applies."""
 
     text: str = ""
     exercised: bool = True
@@ -46,7 +48,7 @@ class Failed(NamedTuple):
 def path_cases(
     capabilities: Capabilities, profile: Profile, graphs: Sequence[str], walks: int, seed: int
 ) -> Mapping[str, Sequence[BrokerCase]]:
-    """The orders by the id of their case: those of a graph by the action that their last step is."""
+    """Return the paths by the id of their case. Those of a graph are grouped by the action of their last step."""
     cases: defaultdict[str, list[BrokerCase]] = defaultdict(list)
     cases["smoke"].append(smoke(profile, capabilities))
     for one in scenario_cases(profile, capabilities):
@@ -55,20 +57,20 @@ def path_cases(
         for case in cover_of(name, profile, capabilities).cases:
             cases[f"graph/{name}/{action_of(case.path[-1])}"].append(case)
     for number in range(walks):
-        first = number - number % TOGETHER
-        cases[f"walks/{seed}/{first}-{first + TOGETHER - 1}"].append(walk(seed, number, profile, capabilities))
+        first = number - number % WALKS_PER_CASE
+        cases[f"walks/{seed}/{first}-{first + WALKS_PER_CASE - 1}"].append(walk(seed, number, profile, capabilities))
     return cases
 
 
 def rule_cases() -> list[str]:
-    """The ids of the rules that decide what a driven broker does."""
+    """Return the ids of the rules that decide what a driven broker does."""
     rules = (rule for rule in rulebook().values() if not rule.id.startswith(NOT_OF_ONE_BROKER))
     return [f"{RULE}{rule.id}" for rule in rules if rule.impl.startswith("impl.rules:")]
 
 
 @dataclass
 class Suite:
-    """A broker and what is to be tested of it."""
+    """A broker and its test cases."""
 
     node: Node
     profile: Profile
@@ -79,11 +81,11 @@ class Suite:
 
     @property
     def ids(self) -> list[str]:
-        """Every case."""
+        """The ids of all cases."""
         return [*self.paths, *rule_cases()]
 
     def check(self, case: str) -> Failed | None:
-        """What is wrong with one; None for nothing."""
+        """Check a case; return why it fails, None if it passes."""
         if case.startswith(RULE):
             return self._check_rule(case.removeprefix(RULE))
         differences = self._differences(case)
@@ -115,7 +117,7 @@ class Suite:
 
     @cached_property
     def _by_rule(self) -> Mapping[str, Difference]:
-        """The shortest difference by the rules that decide there."""
+        """The shortest difference by each rule that decides its step."""
         found = [difference for case in self.paths for difference in self._differences(case)]
         samples = [one for alike in kinds_of(found).values() for one in sorted(alike, key=lambda one: one.at)[:SAMPLE]]
         shortest: dict[str, Difference] = {}
@@ -124,3 +126,21 @@ class Suite:
                 for rule in decision.ids:
                     shortest.setdefault(rule, difference)
         return shortest
+
+
+def expected_failures(place: Path, cases: Collection[str]) -> Mapping[str, str]:
+    """Read the file of expected failures; return the reason by the id of the case. Raises UsageError."""
+    try:
+        lines = place.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UsageError(f"{place}: expected a file of ids; seen {problem}; make one, with an id per line") from None
+    reasons = {}
+    for number, line in enumerate(lines, start=1):
+        name, _, reason = line.partition("#")
+        if not name.strip():
+            continue
+        # An id of no case was renamed or removed: left in the file, it would hide that nothing is expected any more.
+        if name.strip() not in cases:
+            raise UsageError(f"{place}:{number}: expected the id of a case; seen {name.strip()!r}; take the line out")
+        reasons[name.strip()] = f"{place}:{number}: {reason.strip() or 'expected to fail'}"
+    return reasons

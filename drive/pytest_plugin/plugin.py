@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. Without a test that asks for `tidegauge_case` or `tidegauge_broker` nothing happens: no program is started, and nothing of
-   the suite is imported. So imports of it stand in functions.
+1. Unless a test asks for `tidegauge_case` or `tidegauge_broker`, no program is started and nothing else of the package is
+   imported: pytest loads this plugin in every project. So the imports are in the functions.
 2. An expected failure is strict: once the case passes, its line in the file fails the run.
 """
 # ruff: noqa: PLC0415 - rule 1
@@ -24,7 +24,7 @@ SETTINGS = {
     "graphs": ("", "the graphs to cover (default: the usual ones)"),
     "walks": ("240", "how many random walks"),
     "seed": ("1", "their seed"),
-    "timeout": ("10", "how long the program may be silent, in seconds"),
+    "timeout": ("10", "seconds without output before the program is considered hung"),
     "expected-failures": ("", "file with the ids of cases that are expected to fail"),
 }
 """Each is an option, --tidegauge-NAME, and a line of the ini file, tidegauge_NAME."""
@@ -35,8 +35,8 @@ SUITE = pytest.StashKey["Suite"]()
 NO_COMMAND = "expected --tidegauge-command, or tidegauge_command in the ini file; seen neither"
 
 
-class Case:
-    """A case of the suite, as a test has it."""
+class PluginCase:
+    """A case, as a test gets it."""
 
     def __init__(self, suite: "Suite", name: str) -> None:
         self._suite, self.name = suite, name
@@ -56,16 +56,16 @@ class Case:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The settings."""
+    """Add the settings as options and as lines of the ini file."""
     group = parser.getgroup("tidegauge", "a broker that is driven (docs/drive.md)")
-    for name, (default, says) in SETTINGS.items():
-        group.addoption(f"--tidegauge-{name}", metavar="VALUE", help=f"{says} (default {default!r})" if default else says)
-        parser.addini(f"tidegauge_{name.replace('-', '_')}", says, default=default)
+    for name, (default, text) in SETTINGS.items():
+        group.addoption(f"--tidegauge-{name}", metavar="VALUE", help=f"{text} (default {default!r})" if default else text)
+        parser.addini(f"tidegauge_{name.replace('-', '_')}", text, default=default)
 
 
 def _setting(config: pytest.Config, name: str) -> str:
-    given = config.getoption(f"--tidegauge-{name}")
-    return str(given if given is not None else config.getini(f"tidegauge_{name.replace('-', '_')}"))
+    option = config.getoption(f"--tidegauge-{name}")
+    return str(option if option is not None else config.getini(f"tidegauge_{name.replace('-', '_')}"))
 
 
 def _number(config: pytest.Config, name: str) -> int:
@@ -101,10 +101,10 @@ def _suite(config: pytest.Config) -> "Suite | None":
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for a case is every case."""
+    """Run a test that asks for a case once for every case."""
     if "tidegauge_case" not in metafunc.fixturenames:
         return
-    from tidegauge.drive.pytest_plugin.expected import expected_failures
+    from tidegauge.drive.pytest_plugin.cases import expected_failures
     from tidegauge.impl.errors import TidegaugeError
 
     try:
@@ -116,7 +116,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             expected = expected_failures(metafunc.config.rootpath / Path(place), suite.ids) if place else {}
             parameters = [
                 pytest.param(
-                    Case(suite, name),
+                    PluginCase(suite, name),
                     id=name,
                     marks=pytest.mark.xfail(reason=expected[name], strict=True) if name in expected else (),
                 )
@@ -129,7 +129,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def tidegauge_broker(request: pytest.FixtureRequest) -> "StdioNode":
-    """Your broker, started: plays cases (tidegauge.drive.runner.player), for tests of your own."""
+    """Return your broker, started: it plays cases (tidegauge.drive.runner.player), for tests of your own."""
     node = _node(request.config)
     if node is None:
         pytest.skip(NO_COMMAND)
@@ -137,7 +137,7 @@ def tidegauge_broker(request: pytest.FixtureRequest) -> "StdioNode":
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The program ends with the run."""
+    """End the program with the run."""
     node = config.stash.get(NODE, None)
     if node is not None:
         node.close()

@@ -1,10 +1,10 @@
-"""The lines between the suite and a driven program, and whether what it wrote is what the contract says.
+"""The lines between the driver and a driven program, and the check that they keep to the contract.
 
 Rules of this file
 
-1. One line of JSON each way: a handshake, then a line per step with the partition it is for, each answered with one line.
-2. A line that is not what was agreed on is the program's fault: it is refused with what was expected, what was seen and
-   where. Nothing is guessed. Fields that the contract does not know are left alone.
+1. One line of JSON each way: a handshake, then a line per step with its partition, each answered with one line.
+2. A line that breaks the contract is the program's fault: it is refused with what was expected, what was seen and where.
+   Nothing is guessed. Fields that the contract does not have are ignored.
 """
 
 import json
@@ -28,89 +28,90 @@ from tidegauge.drive.contract import Capabilities, Report, Step, is_integer, is_
 from tidegauge.impl.errors import TidegaugeError
 
 SHOWN = 200
-"""How much of a wrong line a message quotes."""
+"""Bytes of a wrong line that a message quotes."""
 
 
 class DrivenProgramError(TidegaugeError):
-    """The driven program itself is at fault: it died, hung, flooded, or wrote what the contract does not have."""
+    """The driven program itself is at fault: it ended, hung, flooded its output, or broke the contract."""
 
 
 def hello() -> dict[str, Any]:
-    """The first line a driven program reads."""
+    """Return the first line for a driven program."""
     return {"contract": VERSION, "steps": sorted(STEPS), "extras": sorted(EXTRAS), "reports": sorted(REPORTED)}
 
 
 def json_line(value: Mapping[str, Any]) -> bytes:
-    """An object as a line."""
+    """Encode an object as a line."""
     return _ENCODER.encode(value).encode() + b"\n"
 
 
 def opening_line(partition: int, opening: Opening) -> bytes:
-    """A new partition."""
+    """Return the line that opens a partition."""
     return json_line({"p": partition, "step": "open", "broker": BROKER, **opening._asdict()})
 
 
 def step_line(partition: int, step: Step) -> bytes:
-    """A step of a partition."""
+    """Return the line of a step."""
     return json_line({"p": partition, **step_json(step)})
 
 
 def closing_line(partition: int) -> bytes:
-    """A partition that gets no more steps; nothing is answered."""
+    """Return the line after which a partition gets no more steps; it is not answered."""
     return json_line({"p": partition, "step": "close"})
 
 
-def parsed(line: bytes, where: str) -> dict[str, Any]:
-    """A line as an object."""
+def parse_line(line: bytes, where: str) -> dict[str, Any]:
+    """Decode a line, an object. Raises DrivenProgramError."""
     try:
         found = _DECODER.decode(line.decode())
     except (ValueError, RecursionError):
-        raise blamed("a line of JSON", line, where) from None
+        raise blame("a line of JSON", line, where) from None
     if not isinstance(found, dict):
-        raise blamed("a JSON object", line, where)
+        raise blame("a JSON object", line, where)
     return found
 
 
-def _no_number(word: str) -> None:
+def _refuse_constant(word: str) -> None:
+    # Python's json reads NaN and Infinity, which JSON does not have.
     raise ValueError(word)
 
 
-_ENCODER, _DECODER = json.JSONEncoder(separators=(",", ":")), json.JSONDecoder(parse_constant=_no_number)
+_ENCODER, _DECODER = json.JSONEncoder(separators=(",", ":")), json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def blamed(expected: str, line: bytes, where: str) -> DrivenProgramError:
-    """The error for a wrong line."""
+def blame(expected: str, line: bytes, where: str) -> DrivenProgramError:
+    """Return the error for a wrong line."""
     shown = line[:SHOWN].decode("utf-8", "backslashreplace").strip() + (" .." if len(line) > SHOWN else "")
     return DrivenProgramError(
         f"the driven program: expected {expected}; seen {shown!r} {where}; docs/drive.md has the lines"
     )
 
 
-def capabilities_of(line: bytes, where: str) -> Capabilities:
-    """What a driven program says it can do."""
-    found = parsed(line, where)
+def parse_handshake(line: bytes, where: str) -> Capabilities:
+    """Parse the handshake of a driven program. Raises DrivenProgramError."""
+    found = parse_line(line, where)
     if found.get("contract") != VERSION or isinstance(found.get("contract"), bool):
-        raise blamed(f'a handshake with "contract": {VERSION}', line, where)
+        raise blame(f'a handshake with "contract": {VERSION}', line, where)
     if not isinstance(found.get("name"), str):
-        raise blamed('a handshake with a "name"', line, where)
+        raise blame('a handshake with a "name"', line, where)
     can = _words(found, "can", {*STEPS, *EXTRAS}, line, where)
     reports = _words(found, "reports", set(REPORTED), line, where)
     if not can >= NEEDED:
-        raise blamed(f'"can" with at least {", ".join(sorted(NEEDED))}', line, where)
+        raise blame(f'"can" with at least {", ".join(sorted(NEEDED))}', line, where)
     if not reports:
-        raise blamed(f'"reports" with at least one of {", ".join(REPORTED)}', line, where)
+        raise blame(f'"reports" with at least one of {", ".join(REPORTED)}', line, where)
     if ACKS_ALL in can and "append" not in can:
-        raise blamed(f'"append" in "can", because {ACKS_ALL} is there', line, where)
+        raise blame(f'"append" in "can", because {ACKS_ALL} is there', line, where)
     return Capabilities(found["name"], can, reports)
 
 
 def _words(found: Mapping[str, Any], field: str, known: set[str], line: bytes, where: str) -> frozenset[str]:
     words = found.get(field)
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise blamed(f'a handshake with "{field}", a list of words', line, where)
+        raise blame(f'a handshake with "{field}", a list of words', line, where)
     unknown = sorted(set(words) - known)
     if unknown:
-        raise blamed(f'in "{field}" some of {", ".join(sorted(known))}, not {unknown[0][:SHOWN]!r}', line, where)
+        raise blame(f'in "{field}" some of {", ".join(sorted(known))}, not {unknown[0][:SHOWN]!r}', line, where)
     return frozenset(words)
 
 
@@ -118,24 +119,24 @@ def _words(found: Mapping[str, Any], field: str, known: set[str], line: bytes, w
 # Reports
 
 
-Check = Callable[[Any], bool]
+ValueCheck = Callable[[Any], bool]
 
 
-def _tuple_of(length: int) -> Check:
+def _tuple_of(length: int) -> ValueCheck:
     return lambda value: is_integers(value, length)
 
 
-def _list_of(check: Check) -> Check:
+def _list_of(check: ValueCheck) -> ValueCheck:
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
-def _object_of(**fields: Check) -> Check:
+def _object_of(**fields: ValueCheck) -> ValueCheck:
     return lambda value: (
         isinstance(value, dict) and all(name in value and check(value[name]) for name, check in fields.items())
     )
 
 
-def _null_or(check: Check) -> Check:
+def _null_or(check: ValueCheck) -> ValueCheck:
     return lambda value: value is None or check(value)
 
 
@@ -143,7 +144,7 @@ _FETCH = _object_of(
     current_leader_epoch=is_integer, fetch_offset=is_integer, last_fetched_epoch=is_integer, log_start=is_integer
 )
 _EPOCH = _object_of(current_leader_epoch=is_integer, leader_epoch=is_integer)
-_RESULT: Mapping[str, Check] = {
+_RESULT: Mapping[str, ValueCheck] = {
     "error": is_integer,
     "base": is_integer,
     "hw": is_integer,
@@ -170,13 +171,14 @@ def _fetched(value: Any) -> bool:
 
 
 def _is_result(value: Any, fields: Sequence[str]) -> bool:
-    """Of a request that is refused only the error is looked at."""
+    """Return whether a value is the result of a request with these fields."""
     if not isinstance(value, dict) or not is_integer(value.get("error")):
         return False
+    # The other fields of a refused request mean nothing.
     return value["error"] != 0 or all(field in value and _RESULT[field](value[field]) for field in fields)
 
 
-_CHECKS: Mapping[str, tuple[Check, str]] = {
+_CHECKS: Mapping[str, tuple[ValueCheck, str]] = {
     "requests": (_requests, "an object of requests by peer"),
     "proposal": (
         _null_or(_object_of(isr=_list_of(is_integer), leader_epoch=is_integer, partition_epoch=is_integer)),
@@ -191,19 +193,22 @@ _CHECKS: Mapping[str, tuple[Check, str]] = {
 }
 
 
-def report_of(found: dict[str, Any], step: Step | None, capabilities: Capabilities, line: bytes, where: str) -> Report:
-    """A report, with every field that the program said it reports. `step` None: the opening."""
+def parse_report(found: dict[str, Any], step: Step | None, capabilities: Capabilities, line: bytes, where: str) -> Report:
+    """ValueCheck a report, which must have every field that the program's handshake promised. `step` None: the opening.
+
+    Raises DrivenProgramError.
+    """
     if "unsupported" in found:
-        raise blamed(f"a report of {step[0] if step else 'open'}, which the handshake promised", line, where)
+        raise blame(f"a report of {step[0] if step else 'open'}, which the handshake promised", line, where)
     for field in capabilities.reports:
         if field not in found:
-            raise blamed(f'a report with "{field}", which the handshake promised', line, where)
+            raise blame(f'a report with "{field}", which the handshake promised', line, where)
         if field == "result":
             _check_result(found[field], step, line, where)
             continue
-        check, says = _CHECKS[field]
+        check, what = _CHECKS[field]
         if not check(found[field]):
-            raise blamed(f'in "{field}" {says}', line, where)
+            raise blame(f'in "{field}" {what}', line, where)
     return found
 
 
@@ -213,8 +218,8 @@ def _check_result(value: Any, step: Step | None, line: bytes, where: str) -> Non
     if value is None and (not fields or null):
         return
     if not fields:
-        raise blamed(f'in "result" null, for {step[0] if step else "open"} is no request', line, where)
+        raise blame(f'in "result" null, for {step[0] if step else "open"} is no request', line, where)
     if not isinstance(value, dict) or not is_integer(value.get("error")):
-        raise blamed('in "result" an object with an "error"', line, where)
+        raise blame('in "result" an object with an "error"', line, where)
     if not _is_result(value, fields):
-        raise blamed(f'in "result" {", ".join(fields)} as docs/drive.md has them', line, where)
+        raise blame(f'in "result" {", ".join(fields)} as docs/drive.md has them', line, where)

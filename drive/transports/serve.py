@@ -1,7 +1,7 @@
 """The reference as a driven program: `python -m tidegauge.drive.transports.serve [--profile NAME] [--fault NAME]`.
 
-What a broker in any language has to do on its side, and a broker to try the suite on: as it is, as an older generation, or
-with one bug.
+It shows what a broker in any language has to do on its side, and is a broker to try the driver on: of today's generation, of
+an older one, or with a known bug.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from tidegauge.impl.releases import profile_named
 
 
 def main() -> None:
-    """Read steps, write reports, until the input ends."""
+    """Read steps and write reports until stdin ends."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--profile", default="fetch-truncation")
     parser.add_argument("--fault", help="a bug of drive.bugs: the broker is of the generation that differs by it")
@@ -38,10 +38,10 @@ def main() -> None:
             continue
         if name == "open":
             replicas[partition] = start(Opening(frozen(line["peers"]), line["min_insync_replicas"]))
-            said = report(replicas[partition])
+            fields = report(replicas[partition])
         else:
-            replicas[partition], said = given(replicas[partition], step_of(line))
-        write(json_line({"p": partition, **said}))
+            replicas[partition], fields = given(replicas[partition], step_of(line))
+        write(json_line({"p": partition, **fields}))
         flush()
 
 

@@ -2,66 +2,162 @@
 
 Rules of this file
 
-1. Many partitions are driven side by side, so that the program and the suite need not wait for each other: at most one
-   step of a partition is under way.
-2. Nothing that the program does stops the suite: it writes and reads only when it can, counts what it gets, and looks at
-   the clock. A program is killed when it is at fault, and when it is still there long after its input has ended.
+1. Many partitions are driven side by side, so that the program and the driver need not wait for each other. A partition has
+   at most one step without a report.
+2. Nothing that the program does can stop the driver: pipes are written and read only when they are ready, output is bounded,
+   and silence has a time limit. A program at fault is killed, and so is one that does not end after its input has.
 3. The program is started when there is something to play, and again after it was stopped.
 """
 
+import os
+import selectors
+import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.contract import Capabilities, Step, Watch
 from tidegauge.drive.transports.lines import (
     DrivenProgramError,
-    blamed,
-    capabilities_of,
+    blame,
     closing_line,
     hello,
     json_line,
     opening_line,
-    parsed,
-    report_of,
+    parse_handshake,
+    parse_line,
+    parse_report,
     step_line,
 )
-from tidegauge.drive.transports.program import Program, Running
 
-WINDOW = 64
-"""Partitions side by side."""
-
+CONCURRENT_PARTITIONS = 64
 LONGEST_LINE = 1 << 20
-MOMENT = 1.0
-"""How long a program may take to end, in seconds."""
+CLOSE_SECONDS = 1.0
+"""How long a program may take to end after its input has."""
+
+PIPE_CHUNK = 1 << 16
+STDERR_TAIL = 2000
+"""How many bytes at the end of stderr are kept."""
+
+
+class RunningProgram(Protocol):
+    """A started program and its pipes."""
+
+    def exchange(self, out: bytearray, seconds: float) -> bytes | None:
+        """Write as much of `out` as the program takes, remove that from it, and return what the program has written.
+
+        Waits for neither longer than some seconds. Returns None when its stdout has ended.
+        """
+
+    def last_words(self) -> str:
+        """Return the end of its stderr."""
+
+    def how_it_ended(self) -> str:
+        """Describe its end, once its stdout has ended."""
+
+    def close(self, patience: float) -> None:
+        """End its input, and kill it if it has not ended after `patience` seconds."""
+
+    def kill(self) -> None:
+        """Kill it."""
+
+
+class Program:
+    """An executable. Raises DrivenProgramError when it cannot be started."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        pipe = subprocess.PIPE
+        try:
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
+        except OSError as problem:
+            raise DrivenProgramError(
+                f"the driven program: expected {command[0]!r} to start; seen {problem.strerror}; check the command"
+            ) from None
+        self._stdin, self._stdout, self._stderr = self._process.stdin, self._process.stdout, self._process.stderr
+        for stream in (self._stdin, self._stdout, self._stderr):
+            if stream is not None:
+                os.set_blocking(stream.fileno(), False)
+        self._stderr_tail = b""
+
+    def exchange(self, out: bytearray, seconds: float) -> bytes | None:
+        """See RunningProgram."""
+        stdin, stdout, stderr = self._stdin, self._stdout, self._stderr
+        if stdin is None or stdout is None or stderr is None:
+            return None
+        with selectors.DefaultSelector() as selector:
+            selector.register(stdout, selectors.EVENT_READ)
+            # stderr is read as well: a full pipe would block a program that logs much.
+            if not stderr.closed:
+                selector.register(stderr, selectors.EVENT_READ)
+            if out and not stdin.closed:
+                selector.register(stdin, selectors.EVENT_WRITE)
+            ready = {key.fileobj for key, _ in selector.select(seconds)}
+        if stdin in ready:
+            try:
+                del out[: os.write(stdin.fileno(), out[:PIPE_CHUNK])]
+            except OSError:
+                # It has closed its stdin; the end of its stdout will say the rest.
+                stdin.close()
+        if stderr in ready:
+            data = os.read(stderr.fileno(), PIPE_CHUNK)
+            self._stderr_tail = (self._stderr_tail + data)[-STDERR_TAIL:]
+            if not data:
+                stderr.close()
+        return os.read(stdout.fileno(), PIPE_CHUNK) or None if stdout in ready else b""
+
+    def last_words(self) -> str:
+        """See RunningProgram."""
+        return self._stderr_tail.decode("utf-8", "backslashreplace").strip()
+
+    def how_it_ended(self) -> str:
+        """See RunningProgram."""
+        try:
+            return f"it ended with exit code {self._process.wait(1.0)}"
+        except subprocess.TimeoutExpired:
+            return "it closed its stdout"
+
+    def close(self, patience: float) -> None:
+        """See RunningProgram."""
+        for stream in (self._stdin, self._stdout, self._stderr):
+            if stream is not None:
+                stream.close()
+        try:
+            self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.wait()
+
+    def kill(self) -> None:
+        """See RunningProgram."""
+        self._process.kill()
 
 
 class StdioNode:
-    """A broker under test behind a program's stdin and stdout; `timeout` is how long it may be silent, in seconds."""
+    """A broker under test behind a program's stdin and stdout.
+
+    `timeout`: seconds without output before the program is considered hung. `launch`: starts the program.
+    """
 
     def __init__(
-        self, command: Sequence[str], timeout: float = 10.0, launch: Callable[[Sequence[str]], Running] = Program
+        self, command: Sequence[str], timeout: float = 10.0, launch: Callable[[Sequence[str]], RunningProgram] = Program
     ) -> None:
         self._command, self._timeout, self._launch = list(command), timeout, launch
-        self._program: Running | None = None
-        self._known: Capabilities | None = None
+        self._program: RunningProgram | None = None
+        self._capabilities: Capabilities | None = None
         self._partitions = 0
-        self._forget()
-
-    def _forget(self) -> None:
         self._out, self._in, self._lines = bytearray(), bytearray(), 0
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the program's handshake says; it is started to find out."""
-        if self._known is None:
+        """The capabilities in the program's handshake; it is started to find out. Raises DrivenProgramError."""
+        if self._capabilities is None:
             self._start()
-        if self._known is None:
+        if self._capabilities is None:
             raise DrivenProgramError("the driven program: expected a handshake, seen none")
-        return self._known
+        return self._capabilities
 
     def __enter__(self) -> "StdioNode":
         return self
@@ -75,20 +171,21 @@ class StdioNode:
     def _start(self) -> None:
         if self._program is not None:
             return
-        self._forget()
+        self._out, self._in, self._lines = bytearray(), bytearray(), 0
         self._program = self._launch(self._command)
         self._out += json_line(hello())
         line = self._next_line(lambda: "a handshake")
-        said = capabilities_of(line, self._where())
-        if self._known is not None and said != self._known:
-            raise blamed("the handshake that it gave before", line, self._where())
-        self._known = said
+        capabilities = parse_handshake(line, self._where())
+        # Cases were chosen for the capabilities of the first handshake.
+        if self._capabilities is not None and capabilities != self._capabilities:
+            raise blame("the handshake that it gave before", line, self._where())
+        self._capabilities = capabilities
 
     def close(self) -> None:
-        """End of its input; it gets a moment to end."""
+        """End the program's input, and kill it if it does not end."""
         program, self._program = self._program, None
         if program is not None:
-            program.close(min(self._timeout, MOMENT))
+            program.close(min(self._timeout, CLOSE_SECONDS))
 
     def _where(self) -> str:
         return f"on line {self._lines} of its stdout"
@@ -97,7 +194,7 @@ class StdioNode:
     # Lines
 
     def _next_line(self, what: Callable[[], str]) -> bytes:
-        """The next line it writes, while what it is to read is written."""
+        """Return the next line of the program, and write to it meanwhile. `what`: describes the expected line."""
         program = self._program
         deadline = time.monotonic() + self._timeout
         while (end := self._in.find(b"\n")) < 0:
@@ -107,28 +204,29 @@ class StdioNode:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise self._at_fault(f"{what()} within {self._timeout:g} s", bytes(self._in), "it is silent")
-            written = program.exchange(self._out, left) if program is not None else None
-            if written is None:
+            data = program.exchange(self._out, left) if program is not None else None
+            if data is None:
                 raise self._at_fault(what(), bytes(self._in), program.how_it_ended() if program is not None else "")
-            self._in += written
+            self._in += data
         line = bytes(self._in[: end + 1])
         del self._in[: end + 1]
         self._lines += 1
         return line
 
     def _at_fault(self, expected: str, line: bytes, how: str = "") -> DrivenProgramError:
-        said = self._program.last_words() if self._program is not None else ""
-        error = blamed(expected, line, f"{self._where()}{', ' + how if how else ''}")
-        return DrivenProgramError(f"{error}\nits stderr ends with:\n{said}") if said else error
+        last_words = self._program.last_words() if self._program is not None else ""
+        error = blame(expected, line, f"{self._where()}{', ' + how if how else ''}")
+        return DrivenProgramError(f"{error}\nits stderr ends with:\n{last_words}") if last_words else error
 
     # -----------------------------------------------------------------------------------------------------------------
     # Playing
 
     def play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
-        """Drive the orders side by side."""
+        """Play the cases side by side. Raises DrivenProgramError."""
         try:
             self._play(cases, watch)
         except BaseException:
+            # After a fault, or Ctrl-C, the program is in the middle of some steps: nothing can be played on it any more.
             if self._program is not None:
                 self._program.kill()
             self.close()
@@ -138,35 +236,36 @@ class StdioNode:
         capabilities = self.capabilities
         self._start()
         waiting = deque(enumerate(cases))
-        under_way: dict[int, tuple[int, int]] = {}
-        while waiting or under_way:
-            while waiting and len(under_way) < WINDOW:
+        in_flight: dict[int, tuple[int, int]] = {}  # partition -> (case, number of its steps so far), oldest step first
+        while waiting or in_flight:
+            while waiting and len(in_flight) < CONCURRENT_PARTITIONS:
                 number, case = waiting.popleft()
                 self._partitions += 1
-                under_way[self._partitions] = (number, 0)
+                in_flight[self._partitions] = (number, 0)
                 self._out += opening_line(self._partitions, case.opening)
-            line = self._next_line(lambda: _expected(cases, under_way))
-            found = parsed(line, self._where())
-            partition = found.pop("p", None)
-            if not isinstance(partition, int) or isinstance(partition, bool) or partition not in under_way:
-                raise blamed(f"a report of one of the partitions {_some(under_way)}", line, self._where())
-            number, at = under_way.pop(partition)
+            line = self._next_line(lambda: _oldest_step(cases, in_flight))
+            fields = parse_line(line, self._where())
+            partition = fields.pop("p", None)
+            # Python's True is the integer 1, and JSON's true is not a partition.
+            if not isinstance(partition, int) or isinstance(partition, bool) or partition not in in_flight:
+                raise blame(f"a report of one of the partitions {_some(in_flight)}", line, self._where())
+            number, at = in_flight.pop(partition)
             path = cases[number].path
-            taken: Step | None = path[at - 1] if at else None
-            seen = report_of(found, taken, capabilities, line, f"{self._where()}, to {taken or 'open'}")
-            if watch(number, at, seen):
-                under_way[partition] = (number, at + 1)
+            step: Step | None = path[at - 1] if at else None
+            report = parse_report(fields, step, capabilities, line, f"{self._where()}, to {step or 'open'}")
+            if watch(number, at, report):
+                in_flight[partition] = (number, at + 1)
                 self._out += step_line(partition, path[at])
             else:
                 self._out += closing_line(partition)
+        # Every step has its report: whatever else was written answers nothing.
         if self._in:
             self._lines += 1
-            raise blamed("nothing more, for every step is answered", bytes(self._in), self._where())
+            raise blame("nothing more, for every step is answered", bytes(self._in), self._where())
 
 
-def _expected(cases: Sequence[BrokerCase], under_way: dict[int, tuple[int, int]]) -> str:
-    """The oldest step that is not answered."""
-    partition, (number, at) = next(iter(under_way.items()))
+def _oldest_step(cases: Sequence[BrokerCase], in_flight: dict[int, tuple[int, int]]) -> str:
+    partition, (number, at) = next(iter(in_flight.items()))
     step: Any = cases[number].path[at - 1] if at else ("open",)
     return f"a report to {step} of partition {partition}"
 

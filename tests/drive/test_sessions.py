@@ -29,7 +29,7 @@ from tidegauge.drive.runner.run import run
 from tidegauge.drive.runner.shipped import place_of
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.drive.runner.text import story
-from tidegauge.drive.transports.lines import DrivenProgramError, report_of
+from tidegauge.drive.transports.lines import DrivenProgramError, parse_report
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
 from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
@@ -349,9 +349,9 @@ def test_a_session_that_withholds_a_divergence_is_found_and_named() -> None:
 def test_a_program_that_says_null_may_say_so_of_a_session_only() -> None:
     only = Capabilities("some", EVERYTHING.can, frozenset({"result"}))
     found = {"p": 1, "result": None}
-    assert report_of(found, fetch(1), only, b"", "") == report_of(found, others(1), only, b"", "") == found
+    assert parse_report(found, fetch(1), only, b"", "") == parse_report(found, others(1), only, b"", "") == found
     with pytest.raises(DrivenProgramError, match='in "result" an object with an "error"'):
-        report_of(found, ("fetch", *fetch(1)[1:6]), only, b"", "on line 1")
+        parse_report(found, ("fetch", *fetch(1)[1:6]), only, b"", "on line 1")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.player import play, reference
 from tidegauge.drive.runner.run import run
-from tidegauge.drive.transports.lines import DrivenProgramError, capabilities_of, parsed, report_of
+from tidegauge.drive.transports.lines import DrivenProgramError, parse_handshake, parse_line, parse_report
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 
@@ -212,12 +212,12 @@ def _blamed(read: Callable[[bytes], object], line: bytes) -> str:
 
 
 def _handshake(line: bytes) -> Capabilities:
-    return capabilities_of(line, "on line 1")
+    return parse_handshake(line, "on line 1")
 
 
 def _report(line: bytes) -> None:
     step = ("fetch", 2, 0, 0, -1, True)
-    report_of(parsed(line, "on line 2"), step, EVERYTHING, line, "on line 2")
+    parse_report(parse_line(line, "on line 2"), step, EVERYTHING, line, "on line 2")
 
 
 @given(st.lists(LINES, max_size=4), st.booleans())

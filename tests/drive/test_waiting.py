@@ -28,7 +28,7 @@ from tidegauge.drive.runner.shipped import place_of
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.drive.runner.text import story
 from tidegauge.drive.runner.transcript import Recorder
-from tidegauge.drive.transports.lines import DrivenProgramError, report_of
+from tidegauge.drive.transports.lines import DrivenProgramError, parse_report
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -263,9 +263,9 @@ def test_a_program_that_reports_no_responses_is_blamed(fetched: str) -> None:
     line = f'{{"p":1,"fetched":{fetched}}}'
     only = Capabilities("some", EVERYTHING.can, frozenset({"fetched"}))
     with pytest.raises(DrivenProgramError, match='in "fetched" an object of responses to fetches by peer'):
-        report_of(json.loads(line), ("append", 1), only, line.encode(), "on line 1")
+        parse_report(json.loads(line), ("append", 1), only, line.encode(), "on line 1")
     right = {"p": 1, "fetched": {"2": {"error": 6}, "3": read(0, 0), "4": None}}
-    assert report_of(right, ("append", 1), only, b"", "") == right
+    assert parse_report(right, ("append", 1), only, b"", "") == right
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ HELLO = json_line({"contract": VERSION, "name": "x", "can": sorted(EVERYTHING.ca
 
 
 class Garbled:
-    """The reference as a driven program with some lines wrong. tidegauge.drive.transports.program.Running"""
+    """The reference as a driven program with some lines wrong. tidegauge.drive.transports.stdio.RunningProgram"""
 
     def __init__(self, seed: int, number: int) -> None:
         self._name, self._lines, self._over = f"{seed}/{number}", 0, False

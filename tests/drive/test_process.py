@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tidegauge.drive.kafka_process import guard, guarded
@@ -39,10 +41,21 @@ def soon(met: Callable[[], bool]) -> bool:
 
 
 def in_group(group: int) -> list[str]:
-    """Processes of a process group that have not ended."""
-    said = subprocess.run(["ps", "-eo", "pgid,stat,args"], capture_output=True, text=True, check=True).stdout
-    rows = [line.split(None, 2) for line in said.splitlines()[1:]]
-    return [row[2] for row in rows if int(row[0]) == group and not row[1].startswith("Z")]
+    """Return the command lines of the processes of a process group that have not ended."""
+    members = []
+    for pid, command in running():
+        with suppress(ProcessLookupError):
+            if os.getpgid(pid) == group:
+                members.append(command)
+    return members
+
+
+def running() -> Iterator[tuple[int, str]]:
+    """Yield each process that has not ended, with its command line."""
+    for process in psutil.process_iter(["pid", "status", "cmdline"]):
+        # A zombie has ended: only its parent has not asked for its exit code yet.
+        if process.info["status"] != psutil.STATUS_ZOMBIE:
+            yield process.info["pid"], " ".join(process.info["cmdline"] or ())
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -84,13 +97,8 @@ def test_killed_at_any_moment_nothing_is_left(seed: int, tmp_path: Path) -> None
     time.sleep(random.Random(seed).random() * 0.3)
     holder.kill()
     holder.wait()
-    assert soon(lambda: not any(str(tmp_path) in row for row in everybody()))
+    assert soon(lambda: not any(str(tmp_path) in command for _, command in running()))
     assert soon(lambda: not list(tmp_path.iterdir()))
-
-
-def everybody() -> list[str]:
-    said = subprocess.run(["ps", "-eo", "stat,args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in said.splitlines()[1:] if not line.startswith("Z")]
 
 
 def test_a_process_is_ended_in_order(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tidegauge.commands import main as room
@@ -236,45 +237,23 @@ def test_ctrl_c_is_one_line_and_leaves_no_child(number: int, arguments: list[str
     """And a SIGTERM. Exit code 130, at once; what it had started is gone. `works` is in the command of the child that does
     the work."""
     process = run(*arguments, stdout=subprocess.PIPE)
-    started: list[int] = []
+    started: list[psutil.Process] = []
     deadline = time.monotonic() + 60
-    while not any(works in command(pid) for pid in started) and time.monotonic() < deadline:
+    while not any(works in command_line(child) for child in started) and time.monotonic() < deadline:
         time.sleep(0.1)
-        started = children(process.pid)
+        started = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(number)
     _, printed = process.communicate(timeout=20)
     assert started
     assert (process.returncode, len(printed.splitlines())) == (130, 1)
     assert printed.startswith("tidegauge: interrupted")
-    deadline = time.monotonic() + 10
-    while (left := [pid for pid in started if alive(pid)]) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    _, left = psutil.wait_procs(started, timeout=10)
     assert not left
 
 
-def command(pid: int) -> str:
-    """What a process was started as; nothing once it has ended."""
+def command_line(process: psutil.Process) -> str:
+    """Return what a process was started as; nothing once it has ended."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
+        return " ".join(process.cmdline())
+    except psutil.Error:
         return ""
-
-
-def children(pid: int) -> list[int]:
-    """What a process has started, directly or not."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
-                found.append(int(stat.parent.name))
-        except OSError:
-            continue
-    return found + [below for one in found for below in children(one)]
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that nobody has waited for yet does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

@@ -24,7 +24,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import tidegauge.spark_check
+import psutil
+
+from tidegauge import spark_check
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.spec.checker.java import find_java, spark_java_home
 
@@ -97,12 +99,7 @@ class Cluster:
 
     def executors(self, number: int) -> list[int]:
         """Return the processes of the executors that a worker runs now, and of their Python workers."""
-        listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-        parents = [tuple(map(int, line.split())) for line in listed.splitlines()]
-        found = [self.running[number].pid]
-        for pid in found:  # it grows as it is walked
-            found += [child for child, parent in parents if parent == pid]
-        return found[1:]
+        return [child.pid for child in psutil.Process(self.running[number].pid).children(recursive=True)]
 
     def stop_executors(self, number: int) -> list[int]:
         """Stop the executors of a worker, as on a very slow machine."""
@@ -123,7 +120,7 @@ class Cluster:
 
         spark = Path(pyspark.__file__).parent
         (self.folder / name).mkdir(exist_ok=True)
-        logging = Path(tidegauge.spark_check.__file__).with_name("log4j2.properties")
+        logging = Path(spark_check.__file__).with_name("log4j2.properties")
         own = {
             "SPARK_LOCAL_IP": HOST,
             **{key: value for key, value in os.environ.items() if key not in NOT_INHERITED},

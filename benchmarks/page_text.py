@@ -18,7 +18,7 @@ HEAD = """# Benchmarks
 
 Made by `./run bench` from [its measurements](benchmarks.json). Times are medians, with the fastest and the slowest, against
 a baseline in the same run ([what each measures](../benchmarks/README.md)). A curve joins medians, its whiskers reach from
-the slowest to the fastest; timings on a curve have no row.
+the slowest to the fastest; timings on a curve, or taken once for a ratio, have no row.
 """
 
 
@@ -65,15 +65,15 @@ def _section(benchmark: Benchmark, report: Report) -> str:
     if report.ratios:
         rows = [(ratio.name, f"{ratio.value:,.2f}", _verdict(ratio, report)) for ratio in report.ratios]
         lines += [table(("ratio", "seen", "bar"), rows), ""]
-    # A timing on a curve has no row: a curve has some fifty of them, and benchmarks.json has the numbers.
-    if rows := [_row(timing) for timing in report.timings if not timing.point]:
+    # A timing on a curve has no row, nor has one that was taken once, for a ratio: benchmarks.json has the numbers.
+    if rows := [_row(timing) for timing in report.timings if not timing.point and timing.repetitions > 1]:
         lines += [table(("", "median s", "fastest to slowest", "per second"), rows), ""]
     lines += [f"* {note}" for note in report.notes]
     return "\n".join([*lines, ""])
 
 
 def _row(timing: Timing) -> tuple[str, ...]:
-    spread = f"{timing.fastest:.3f} to {timing.slowest:.3f}" if timing.repetitions > 1 else ""
+    spread = f"{timing.fastest:.3f} to {timing.slowest:.3f}"
     return timing.name, f"{timing.seconds:.3f}", spread, f"{timing.rate:,.0f} {timing.unit}"
 
 

@@ -2,10 +2,18 @@
 
 Rules of this file
 
-1. A large NDJSON file is judged as columns; where something failed it is read again line by line, to say where.
-2. Bad input never stops the rest: it is set aside and counted (conformance.judging.inputs). What fails behind a lost line
-   is undecided (conformance.judging.damage).
+1. A large NDJSON file is judged as columns; where something failed it is read again line by line, to give the line.
+2. Bad input never stops the rest: it is set aside and counted (conformance.judging.inputs). A rule that fails after a lost
+   line is undecided (conformance.judging.damage).
 3. Exit codes: 1 a MUST rule fails; else 2 some input was bad; else 3 nothing could be decided, or not everything; else 0.
+
+What happens to a batch of traces, in this order, since each step reads the judgement of the one before:
+
+    judge                  the kernel over all events
+    sequence               SEQ-01, on events: columns carry no numbers
+    unknown_caches         notes, and failures, for truncations that the kernel left undecided
+    damage                 rules that fail after a lost line become undecided: last but one, so that it sees every failure
+    partial                failures that a gap in broker logs may explain become undecided
 """
 
 import time
@@ -46,18 +54,18 @@ from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.problems import Problem, lost
 from tidegauge.traces.schema import Config
 
-Of = TypeVar("Of")
+Origin = TypeVar("Origin")
 
 EXPLAINED_FAILURES = 10
-"""Failures explained in a report, unless it is said otherwise."""
+"""Failures that a report explains by default."""
 
 WORST = ("DATA-03", "DATA-01", "DATA-02", "READ-01", "ACK-01")
-"""The rules about what users lose: their failures are explained first."""
+"""The rules about lost and wrong data: their failures are explained first."""
 
 
 @dataclass(frozen=True)
 class JudgedBatch:
-    """A batch with what the judge says about it."""
+    """A batch with its judgement."""
 
     batch: InputBatch
     judgement: Judgement
@@ -66,7 +74,7 @@ class JudgedBatch:
 
 @dataclass(frozen=True)
 class CheckedInput:
-    """One path: what it is, and how much of it was read."""
+    """One path: what it is, how much of it was read, and its verdict."""
 
     path: str
     kind: str
@@ -74,16 +82,16 @@ class CheckedInput:
     events: int
     problems: tuple[Problem, ...]
     covered: tuple[str, ...] = ()
-    """Which part of the life of each node was heard, where a source says so."""
+    """The part of each node's life that the source covers, where it says so."""
     missing: tuple[str, ...] = ()
-    """What would have to be added for a verdict on everything that happened."""
+    """What the source lacks for a verdict on everything that happened."""
     rules: tuple[RuleVerdict, ...] = field(default=(), repr=False)
     verdict: Verdict = Verdict.SUITE_ERROR
 
 
 @dataclass(frozen=True)
 class Report:
-    """The response to `tidegauge check`."""
+    """The result of `tidegauge check`."""
 
     inputs: tuple[CheckedInput, ...]
     verdict: Verdict
@@ -97,22 +105,22 @@ class Report:
     @property
     def events(self) -> int:
         """Events judged."""
-        return sum(one.events for one in self.inputs)
+        return sum(checked.events for checked in self.inputs)
 
     @property
     def traces(self) -> int:
         """Traces judged."""
-        return sum(one.traces for one in self.inputs)
+        return sum(checked.traces for checked in self.inputs)
 
     @property
     def missing(self) -> tuple[str, ...]:
         """What the inputs lack."""
-        return tuple(said for one in self.inputs for said in one.missing)
+        return tuple(line for checked in self.inputs for line in checked.missing)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Everything that was wrong with the input."""
-        return tuple(problem for one in self.inputs for problem in one.problems)
+        return tuple(problem for checked in self.inputs for problem in checked.problems)
 
     @property
     def lost(self) -> int:
@@ -124,17 +132,18 @@ class Report:
         """0 conforms, 1 a rule fails, 2 bad input, 3 nothing could be decided."""
         if self.verdict is Verdict.FAIL:
             return FAILS
-        if self.lost or any(not one.events for one in self.inputs):
+        # Before UNDECIDED: who runs this can mend the input, and what it lost may be why nothing was decided.
+        if self.lost or any(not checked.events for checked in self.inputs):
             return BAD
         return CONFORMS if self.verdict is Verdict.PASS else UNDECIDED
 
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """How paths are judged: `profile` replaces the one their configs name, `layout` is the pattern of broker logs.
+    """How paths are judged: `profile` replaces the one that their configs name, `layout` is the pattern of broker logs.
 
-    With a `selection` that part of broker logs is judged, with a `span` that of an NDJSON file. Of the failures `explained`
-    are explained, the others counted.
+    `selection` is the part of broker logs that is judged, `span` the part of an NDJSON file. So many failures are
+    `explained`, the others are counted.
     """
 
     profile: str | None = None
@@ -145,30 +154,36 @@ class CheckOptions:
 
 
 def check(paths: Sequence[str | Path], how: CheckOptions = CheckOptions(), echo: Echo = lambda _line: None) -> Report:
-    """Judge the traces in `paths`. The path `-` is standard input."""
+    """Judge the traces in `paths`; `-` is standard input. `echo` gets a line of progress for each batch."""
     begin = time.perf_counter()
     inputs: list[CheckedInput] = []
     kept: list[JudgedBatch] = []
     judgements: list[Judgement] = []
     notes: list[str] = []
-    by = Recurring().judge
+    judge_columns = Recurring().judge
     for path in paths:
         with open_input(path) as source:
-            for part, kind, batches, found in read_input(source, how.layout, how.selection, how.span):
+            for part, kind, batches, findings in read_input(source, how.layout, how.selection, how.span):
                 name = str(path) if part == source.name else part
                 mine: list[Judgement] = []
                 lost: list[LostDisk] = []
-                for one in (one for batch in batches for one in judge_batch(batch, name, how.profile, found.problems, by)):
-                    lost += lost_disks(one.batch.stored, one.batch.config, one.batch.traces, one.batch.source)
-                    mine.append(replace(one.judgement, failures=(), final=()))
-                    if one.batch.traces is not None or (
-                        one.judgement.failures and sum(len(k.judgement.failures) for k in kept) < how.explained
-                    ):
-                        kept.append(one)
+                for judged in (
+                    judged
+                    for batch in batches
+                    for judged in judge_batch(batch, name, how.profile, findings.problems, judge_columns)
+                ):
+                    batch, judgement = judged.batch, judged.judgement
+                    lost += lost_disks(batch.stored, batch.config, batch.traces, batch.source)
+                    mine.append(replace(judgement, failures=(), final=()))
+                    # Batches with events are kept for the page. Columns alone may be larger than memory as a whole: only
+                    # those are kept that there is a failure to explain in.
+                    explainable = sum(len(other.judgement.failures) for other in kept) < how.explained
+                    if batch.traces is not None or (judgement.failures and explainable):
+                        kept.append(judged)
                     echo(f"{name}: {sum(j.traces for j in mine):,} traces, {sum(j.events for j in mine):,} events judged")
-                inputs.append(checked_input(name, kind, found, mine))
+                inputs.append(checked_input(name, kind, findings, mine))
                 judgements += mine
-                notes += [*found.notes, *lost_disk_notes(lost)]
+                notes += [*findings.notes, *lost_disk_notes(lost)]
     rules = rule_verdicts(total_tallies(judgements))
     return Report(
         inputs=tuple(inputs),
@@ -182,12 +197,13 @@ def check(paths: Sequence[str | Path], how: CheckOptions = CheckOptions(), echo:
     )
 
 
-def checked_input(path: str, kind: str, found: InputFindings, judgements: Sequence[Judgement]) -> CheckedInput:
-    """What came of one path."""
+def checked_input(path: str, kind: str, findings: InputFindings, judgements: Sequence[Judgement]) -> CheckedInput:
+    """Return the result of one path."""
     tallies = total_tallies(judgements)
     events = sum(judgement.events for judgement in judgements)
-    missing = list(found.missing)
-    if found.covered and events and not decides_data_path(tallies):
+    missing = list(findings.missing)
+    # Logs of a controller alone decide its rules: without this line they would pass as if brokers had been checked.
+    if findings.covered and events and not decides_data_path(tallies):
         missing.append("the data path: no rule about what a broker does with records could be decided")
     rules = rule_verdicts(tallies)
     return CheckedInput(
@@ -195,8 +211,8 @@ def checked_input(path: str, kind: str, found: InputFindings, judgements: Sequen
         kind=kind,
         traces=sum(judgement.traces for judgement in judgements),
         events=events,
-        problems=tuple(found.problems),
-        covered=tuple(found.covered),
+        problems=tuple(findings.problems),
+        covered=tuple(findings.covered),
         missing=tuple(missing),
         rules=rules,
         verdict=run_verdict(rules, events, whole=not missing),
@@ -204,23 +220,27 @@ def checked_input(path: str, kind: str, found: InputFindings, judgements: Sequen
 
 
 def overall_verdict(inputs: Sequence[CheckedInput]) -> Verdict:
-    """One input that fails, or of which nothing is decided, is not made good by another; one without events is bad input."""
-    verdicts = {one.verdict for one in inputs if one.events}
+    """Return the worst verdict of the inputs; those without events are bad input and have none."""
+    verdicts = {checked.verdict for checked in inputs if checked.events}
     worst = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS)
     return next((verdict for verdict in worst if verdict in verdicts), Verdict.SUITE_ERROR)
 
 
 def judge_batch(
-    batch: InputBatch, path: str, profile: str | None, problems: list[Problem], by: Callable[..., Judgement] = judge
+    batch: InputBatch,
+    path: str,
+    profile: str | None,
+    problems: list[Problem],
+    judge_columns: Callable[..., Judgement] = judge,
 ) -> Iterator[JudgedBatch]:
-    """What the judge says about a batch."""
+    """Judge a batch; yields one judgement, or one for each batch that it is read again as. Appends to `problems`."""
     config = batch.config if profile is None else replace(batch.config, profile=profile)
     unknown = unknown_profile_problem(batch.source, config, len(batch.stored))
     if unknown is not None:
         problems.append(unknown)
         return
     batch = replace(batch, config=config)
-    judgement = by(batch.stored, config, 0 if batch.traces is None else len(batch.traces))
+    judgement = judge_columns(batch.stored, config, 0 if batch.traces is None else len(batch.traces))
     if batch.traces is not None:
         if not batch.counted:
             judgement = judge_sequence(judgement, batch.traces, batch.columns)
@@ -230,16 +250,18 @@ def judge_batch(
         if batch.doubts:
             judgement = keep_certain_failures(judgement, batch.traces[0], config, batch.doubts)
     elif batch.by_line is not None:
+        # Columns have no lines to name in an explanation and no events for the steps above: where one of them is needed,
+        # the traces are read again line by line. A trace without failures needs neither.
         if judgement.failures or judgement.tallies[UNKNOWN_CACHES].undecided:
-            for again in batch.by_line():
-                yield from judge_batch(again, path, profile, problems, by)
+            for batch_of_lines in batch.by_line():
+                yield from judge_batch(batch_of_lines, path, profile, problems, judge_columns)
             return
         judgement = replace(judgement, tallies=judgement.tallies | {SEQUENCE: RuleTally(batch.numbered, 0, 0, (), 0)})
     yield JudgedBatch(batch, judgement, path)
 
 
 def unknown_profile_problem(source: str, config: Config, events: int) -> Problem | None:
-    """What is wrong where a config names a profile that nobody knows: so many events cannot be judged."""
+    """Return a problem if a config names a profile that this version does not know; then so many events are lost."""
     try:
         profile_named(config.profile)
     except TidegaugeError as error:
@@ -248,20 +270,21 @@ def unknown_profile_problem(source: str, config: Config, events: int) -> Problem
 
 
 def explain_failures(judged: Sequence[JudgedBatch], most: int) -> Iterator[Explanation]:
-    """The failures to explain, explained."""
-    kept: HistoryCache = {}
-    for one, failure in worst_first((of, failure) for of in judged for failure in of.judgement.failures)[:most]:
-        batch = one.batch
-        explanation = explain(batch.columns, batch.config, failure, batch.traces, batch.source, kept=kept)
-        yield replace(explanation, path=one.path)
+    """Explain the worst failures, at most so many."""
+    histories: HistoryCache = {}
+    failures = ((origin, failure) for origin in judged for failure in origin.judgement.failures)
+    for origin, failure in worst_first(failures)[:most]:
+        batch = origin.batch
+        explanation = explain(batch.columns, batch.config, failure, batch.traces, batch.source, kept=histories)
+        yield replace(explanation, path=origin.path)
 
 
-def worst_first(found: Iterable[tuple[Of, Failure]]) -> list[tuple[Of, Failure]]:
-    """Lost records first, then one failure per rule, then the rest, in the order they were found."""
+def worst_first(failures: Iterable[tuple[Origin, Failure]]) -> list[tuple[Origin, Failure]]:
+    """Sort failures: lost records first, then one failure per rule, then the rest, each in their order."""
     seen: set[str] = set()
-    firsts: list[tuple[Of, Failure]] = []
-    others: list[tuple[Of, Failure]] = []
-    for pair in found:
+    firsts: list[tuple[Origin, Failure]] = []
+    others: list[tuple[Origin, Failure]] = []
+    for pair in failures:
         (others if pair[1].rule in seen else firsts).append(pair)
         seen.add(pair[1].rule)
     firsts.sort(key=lambda pair: WORST.index(pair[1].rule) if pair[1].rule in WORST else len(WORST))

@@ -1,11 +1,11 @@
-"""Kafka broker logs, NDJSON and Parquet into NDJSON or Parquet.
+"""Converts Kafka broker logs, NDJSON and Parquet into NDJSON or Parquet.
 
 Rules of this file
 
-1. The verdict on what is written is the one on what was read: what the source lacks, and where, is written with it.
-2. NDJSON keeps everything a trace says. Numbers that the reader of logs gave itself stay behind: they show nothing.
-3. Parquet holds the columns that the judge reads: names, times and the places where events were read stay behind, one file
-   has one config, and no line of its traces is missing.
+1. The verdict on the output is the one on the source: what the source lacks, and where, is written with it.
+2. NDJSON keeps everything in a trace, but for numbers that the reader of logs gave itself: they prove nothing.
+3. Parquet holds the columns that the judge reads, without names, times and the places where events were read; a file has one
+   config, and no line of its traces is missing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from tidegauge.traces.schema import MISSING, Config, Trace
 
 @dataclass(frozen=True)
 class Converted:
-    """What was written, and what was wrong with the source."""
+    """The size of what was written, and what was wrong with the source."""
 
     traces: int
     events: int
@@ -33,7 +33,7 @@ class Converted:
 
 
 def convert(path: str | Path, target: str | Path, layout: str | None = None) -> Converted:
-    """Read `path` (broker logs in `layout`, if it is given; `-` is standard input), write `target` if there is an event.
+    """Read `path` (`-` is standard input; `layout` as in CheckOptions) and write `target` if there is an event.
 
     Raises UsageError when Parquet cannot hold what the source says, or the target cannot be written.
     """
@@ -71,7 +71,7 @@ def _write(batches: Sequence[InputBatch], target: Path) -> None:
 
 
 def _traces(batch: InputBatch) -> Iterator[Trace]:
-    """The traces of a batch; those of Parquet are read back from the columns."""
+    """Yield the traces of a batch; those of Parquet are read back from its columns."""
     if batch.traces is not None:
         config = with_gaps(batch.config, _gaps(batch))
         for trace in batch.traces:
@@ -85,12 +85,12 @@ def _traces(batch: InputBatch) -> Iterator[Trace]:
 
 
 def _lacking(config: Config, missing: Sequence[str]) -> Config:
-    """The config with what its source lacks."""
+    """Return the config with what its source lacks."""
     return replace(config, extra={**config.extra, MISSING: list(missing)}) if missing else config
 
 
 def _gaps(batch: InputBatch) -> Sequence[LogGap]:
-    """Where lines of the one trace are missing. Behind a line that could not be read nothing is sure."""
+    """Return the gaps in the one trace. After a line that could not be read nothing is certain."""
     if batch.damaged is None:
         return batch.doubts
     return (*batch.doubts, LogGap(batch.damaged - 1, len(batch.columns), "a line that could not be read"))

@@ -1,4 +1,4 @@
-"""What happened to brokers that is no broker's doing: disks that were lost. Reported as such; no rule is about it."""
+"""Disks that were lost: reported as such, since no broker did it and no rule is about it."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,12 +14,12 @@ LostDisk = tuple[int, str]
 
 
 def lost_disks(
-    given: Columns | Distinct, config: Config, traces: tuple[Trace, ...] | None, source: str
+    stored: Columns | Distinct, config: Config, traces: tuple[Trace, ...] | None, source: str
 ) -> Iterator[LostDisk]:
-    """One per replica that was gone."""
+    """Yield the node and the place of each LoseDisk event, one per replica."""
     events = None if traces is None else [event for trace in traces for event in trace.events]
     nodes = [*config.nodes, *([] if config.controller is None else [config.controller])]
-    table, rows = table_of(given)
+    table, rows = table_of(stored)
     lost = table.event == LOSE_DISK
     if not lost.any():
         return
@@ -29,10 +29,10 @@ def lost_disks(
 
 
 def lost_disk_notes(lost: Iterable[LostDisk]) -> Iterator[str]:
-    """One per node."""
-    by: dict[int, list[str]] = {}
+    """Yield a note per node."""
+    by_node: dict[int, list[str]] = {}
     for node, at in lost:
-        by.setdefault(node, []).append(at)
-    for node, places in sorted(by.items()):
+        by_node.setdefault(node, []).append(at)
+    for node, places in sorted(by_node.items()):
         replicas = "1 replica" if len(places) == 1 else f"{len(places):,} replicas"
         yield f"node {node} lost its disk ({replicas}, {places[0]}): no rule is broken by that, only by what follows from it"

@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. `event_at` is the inverse of traces.columns.to_columns for one row: what a Parquet file holds reads like a line again.
+1. `event_at` is the inverse of traces.columns.to_columns for one row, so that an event of Parquet reads like a line.
 2. Values are words only here and in impl.explored.describe: node ids, sets of nodes, error names, "undefined" for -1.
 """
 
@@ -33,7 +33,7 @@ _ROLES = {NO_ROLE: "no role", LEADING: "leader", FOLLOWING: "follower"}
 
 
 def event_at(columns: Columns, row: int, config: Config, at: str = "") -> Event:
-    """The event in a row."""
+    """Return the event in a row of columns; `at` is where it was read."""
     reported = {name: known(int(columns.ints[name][row])) for name in INT_FIELDS if name in columns.ints}
     fields = {name: _decoded(name, value, config) for name, value in reported.items() if value is not None}
     if columns.epochs_reported[row]:
@@ -60,12 +60,12 @@ def _decoded(name: str, value: int, config: Config) -> Any:
 
 
 def node_ids(mask: int, config: Config) -> tuple[int, ...]:
-    """The node ids in a mask."""
+    """Return the node ids in a mask."""
     return tuple(node for at, node in enumerate(config.nodes) if mask >= 0 and mask >> at & 1)
 
 
 def value_text(compared: str, value: int | None, config: Config) -> str:
-    """A value that a check compared."""
+    """Format a value that a check compared."""
     if value is None:
         return "unknown"
     if compared == "running":
@@ -89,7 +89,7 @@ def value_text(compared: str, value: int | None, config: Config) -> str:
 
 
 def event_text(event: Event) -> str:
-    """One line: the event and what it tells."""
+    """Format an event and its fields in one line."""
     return f"n{event.node} {event.event}" + "".join(f" {name}={_plain(value)}" for name, value in event.fields.items())
 
 

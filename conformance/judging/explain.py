@@ -1,11 +1,11 @@
-"""Why a rule failed: data first, words second.
+"""Why a rule failed: first as data, then as text.
 
 Rules of this file
 
-1. An Explanation holds what the failure means in a sentence, the steps that led there where they are known, the failing
-   event, what was expected and seen, the events before it at the replicas involved with what the judge knew after each, and
-   the known bugs the failure looks like.
-2. `text` writes it; the HTML page draws the same data.
+1. An Explanation holds the failure's meaning in a sentence, the steps that led there if they are known, the failing event,
+   the expected and the actual value, the events before it at the replicas involved with what the judge knew after each, and
+   the known bugs that look like it.
+2. `explanation_text` writes it; the HTML page draws the same data.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,14 +25,14 @@ from tidegauge.traces.schema import Config, Event, Trace
 STEPS = 12
 """Events shown before the failing one."""
 STATES = ("running", "role")
-"""What is compared of the replica itself, and is no field of the event."""
+"""What a check compares of the replica itself: no field of the event."""
 
 
 @dataclass(frozen=True)
 class TraceRow:
     """A row of a trace of some columns; `traces` are the events that these were made from, where there are any.
 
-    Where the columns are not the beginning of their trace, `begun` is the judge's table behind the `earlier` events.
+    If the columns are not the beginning of their trace, `begun` is the judge's table after the `earlier` events.
     """
 
     columns: Columns
@@ -50,12 +50,12 @@ class TraceRow:
         return range(int(self.columns.trace_starts[self.trace]), int(self.columns.trace_starts[self.trace + 1]))
 
     def number(self, row: int) -> int:
-        """The number of an event in its trace, from 1."""
+        """Return the number of an event in its trace, from 1."""
         return self.earlier + row - self.rows.start + 1
 
     @property
     def name(self) -> str:
-        """What the trace is called."""
+        """The name of the trace."""
         return f"trace {self.trace}" if self.traces is None else self.traces[self.trace].name
 
     @property
@@ -64,7 +64,7 @@ class TraceRow:
         return "" if self.traces is None else self.traces[self.trace].tp
 
     def event(self, row: int) -> Event:
-        """The event in a row of the trace: as it was read where there is a line behind it."""
+        """Return the event in a row of the trace: as it was read, or else made from the columns."""
         at = row - self.rows.start
         if self.traces is not None:
             return self.traces[self.trace].events[at]
@@ -73,7 +73,7 @@ class TraceRow:
 
 @dataclass(frozen=True)
 class ExplainedStep:
-    """An event, and what the judge knew after it."""
+    """An event with what the judge knew after it."""
 
     number: int
     event: Event
@@ -91,7 +91,7 @@ class ExplainedCause:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One failure with all that is needed to see it. `means` says in a sentence what is broken."""
+    """One failure with all that is needed to understand it. `means` is a sentence about what is broken."""
 
     rule: Rule
     means: str
@@ -109,7 +109,7 @@ class Explanation:
     left_out: int
     bugs: tuple[tuple[str, str], ...]
     path: str = ""
-    """the input it was found in"""
+    """The input that it was found in."""
 
     @property
     def event(self) -> Event:
@@ -130,7 +130,7 @@ def explain(
 
 
 def explain_at(place: TraceRow, failure: Failure, kept: HistoryCache | None = None) -> Explanation:
-    """Explain the failure that was found there."""
+    """Explain the failure in a row."""
     columns, config, first, begun = place.columns, place.config, place.rows.start, place.begun
     window = _involved(columns, config, failure.row, first, STEPS)
     back = failure.row + 1 - window[0]
@@ -169,7 +169,7 @@ def explain_at(place: TraceRow, failure: Failure, kept: HistoryCache | None = No
 
 
 def _involved(columns: Columns, config: Config, row: int, first: int, steps: int) -> list[int]:
-    """The failing row and up to `steps` before it: what its node and peer did between them, and the controller."""
+    """Return the failing row and up to `steps` before it, of its node and peer and of the controller."""
     peers = columns.ints.get("peer")
     nodes = {int(columns.node[row])}
     if peers is not None and peers[row] >= 0:
@@ -188,12 +188,12 @@ def _involved(columns: Columns, config: Config, row: int, first: int, steps: int
 
 
 def explanation_text(explanation: Explanation) -> str:
-    """The explanation for a terminal."""
+    """Return the explanation as text for a terminal."""
     return "\n".join(_lines(explanation))
 
 
 def what_failed(e: Explanation) -> Iterator[str]:
-    """What failed, where, and what was expected."""
+    """Yield lines with the trace, the event, the expected and the actual value."""
     yield f"  trace     {e.trace}{' (' + e.tp + ')' if e.tp else ''}"
     yield f"  at        {e.at or 'event ' + str(e.steps[-1].number)}"
     yield f"  event     {event_text(e.event)}"

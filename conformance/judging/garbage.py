@@ -1,16 +1,15 @@
-"""How often Python walks all that lives, in search of garbage that refers to itself.
+"""Garbage collection that is rare enough for programs that keep millions of objects.
 
-What is explored, played and read here are values without a circle, by the hundred thousand: counting references frees them.
-By its own thresholds Python walked them so often that it took half the time of holding a transcript against the reference,
-a quarter of that of comparing a graph.
+States, traces and reports are values without cycles: reference counts free them. With Python's own thresholds the collector
+took half the time of comparing a transcript with the reference, and a quarter of that of comparing a graph.
 """
 
 import gc
 
 THRESHOLDS = (100_000, 50, 100)
-"""In the terms of gc.set_threshold: of what is new, of what was walked once, of the rest."""
+"""Of gc.set_threshold, for the three generations."""
 
 
 def collect_garbage_rarely() -> None:
-    """For this process."""
+    """Set the thresholds of this process."""
     gc.set_threshold(*THRESHOLDS)

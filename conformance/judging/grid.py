@@ -1,10 +1,10 @@
-"""What the judge knows, drawn with letters: a row per replica, its log, its high watermark.
+"""A snapshot of what the judge knows, drawn in text: a row per replica with its log and its high watermark.
 
     offset       0 1 2
     n1 leader    0 0 1|      leo 3 hw 3 epoch 1 isr {1,2}
     n2 follower  0 0|?       leo 2 hw 2 epoch 1
 
-A cell holds the leader epoch of a record, the bar stands at the high watermark. Long logs are written as runs of epochs.
+A cell holds the leader epoch of a record, the bar is at the high watermark. Long logs are written as runs of epochs.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ CELLS = 24
 
 
 def snapshot_grid(snapshot: Snapshot, config: Config) -> Iterator[str]:
-    """The lines of the drawing."""
+    """Yield the lines of the drawing."""
     longest = max((replica.leo or 0 for replica in snapshot.replicas), default=0)
     scale = longest <= CELLS
     if scale and longest:

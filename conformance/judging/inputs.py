@@ -1,10 +1,10 @@
-"""What a path holds, as batches of traces that the judge takes.
+"""Reads what a path holds into batches of traces that the judge can take.
 
 Rules of this file
 
-1. What a path is, its content decides: a directory is a set of broker logs, a file that begins like Parquet is Parquet,
-   one whose lines are a broker's is a log, everything else is NDJSON.
-2. A large NDJSON file is read as columns; `by_line` reads it again line by line, to say where something failed.
+1. Content decides what a path is, not its name: a directory is a set of broker logs, a file that begins like Parquet is
+   Parquet, one whose lines are a broker's is a log, everything else is NDJSON.
+2. A large NDJSON file is read as columns; `by_line` reads it again line by line, to give the line of a failure.
 3. Bad input never stops the rest: it is set aside and reported with file and line.
 """
 
@@ -33,16 +33,17 @@ from tidegauge.traces.schema import MISSING, Config, Trace
 
 LOGS = "broker logs"
 AT_ONCE_FROM = 4_000_000
-"""Bytes from which NDJSON is read as columns; less is read line by line in a second."""
+"""Bytes from which NDJSON is read as columns; a smaller file takes less than a second line by line."""
 
 
 @dataclass(frozen=True)
 class InputBatch:
-    """Traces with one config as columns; `traces` where there are lines behind them.
+    """Traces with one config as columns.
 
-    Lines read at once have `numbered` of them in sequence, and `by_line` reads them again one by one. A trace that lost a
-    line stands alone, and `damaged` is the row in front of which it did. So does one with `doubts`: logs that lines are
-    missing from. Events that a reader has `counted` itself have numbers that say nothing.
+    `traces` are the events they were made from, None for Parquet and for NDJSON that was read as columns: of that `numbered`
+    events have a number in sequence, and `by_line` reads them again line by line. `damaged` is the row before which the one
+    trace of the batch lost a line; `doubts` are the gaps in its logs. `counted`: the reader has numbered the events itself,
+    so that their numbers prove nothing.
     """
 
     source: str
@@ -63,9 +64,9 @@ class InputBatch:
 
 @dataclass
 class InputFindings:
-    """What comes up while a path is read, besides its batches: all of it is there when these have been taken.
+    """Everything about a path but its batches; complete once all batches have been read.
 
-    `problems` are what is wrong with it, `notes` how it was read; `covered` and `missing` as in `Input`.
+    `problems` are what is wrong with it, `notes` how it was read; `covered` and `missing` as in `CheckedInput`.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -87,19 +88,20 @@ STDIN = "-"
 
 @contextmanager
 def open_input(path: str | Path) -> Iterator[InputSource]:
-    """The source that a path of the command line names. What comes in at `-` is kept in a file as long as it is read."""
+    """Provide the source that a path of the command line names."""
     if str(path) != STDIN:
         yield InputSource(Path(path), str(path))
         return
+    # Standard input is copied into a file: its kind is known only after its beginning was read, and it may be read twice.
     with tempfile.TemporaryDirectory(prefix="tidegauge-stdin-") as folder:
-        kept = Path(folder) / "stdin"
-        with kept.open("wb") as out:
+        copied = Path(folder) / "stdin"
+        with copied.open("wb") as out:
             shutil.copyfileobj(sys.stdin.buffer, out)
-        yield InputSource(kept, kept.name)
+        yield InputSource(copied, copied.name)
 
 
 class InputPart(NamedTuple):
-    """What a path holds of one cluster: what reports call it, the kind of source, its batches, what else comes up."""
+    """What a path holds of one cluster. `name` and `kind` are for reports."""
 
     name: str
     kind: str
@@ -108,7 +110,7 @@ class InputPart(NamedTuple):
 
 
 class NotSeparableError(Exception):
-    """A span of an NDJSON file that has to be read with the rest of it."""
+    """A span of an NDJSON file cannot be judged without the rest of the file."""
 
 
 def is_ndjson(path: Path) -> bool:
@@ -119,10 +121,10 @@ def is_ndjson(path: Path) -> bool:
 def read_input(
     source: InputSource, layout: str | None = None, selection: Selection | None = None, span: Span | None = None
 ) -> Iterator[InputPart]:
-    """What a path holds: one part, or one for each cluster.
+    """Yield what a path holds: one part, or one for each cluster.
 
-    `layout` is the pattern broker logs are written in, `selection` what of them is read, `span` what of an NDJSON file.
-    Raises NotApartError, at any time, where the span cannot be judged without the rest.
+    `layout` is the pattern that broker logs are written in, `selection` the part of them that is read, `span` the part of an
+    NDJSON file. Raises NotSeparableError, at any time, if the span cannot be judged without the rest.
     """
     path, found = source.path, InputFindings()
     if path.is_dir():
@@ -142,7 +144,7 @@ def read_input(
 
 
 def is_parquet(path: Path) -> bool:
-    """A Parquet file begins with its magic number."""
+    """Return whether a file begins with the magic number of Parquet."""
     try:
         with path.open("rb") as file:
             return file.read(4) == b"PAR1"
@@ -151,9 +153,9 @@ def is_parquet(path: Path) -> bool:
 
 
 def _lacking(batches: Iterator[InputBatch], found: InputFindings) -> Iterator[InputBatch]:
-    """The batches; what their configs say is missing of the source as a whole is said once."""
+    """Yield the batches, and note what their configs say is missing, each thing once."""
     for batch in batches:
-        found.missing += [said for said in batch.config.extra.get(MISSING, ()) if said not in found.missing]
+        found.missing += [line for line in batch.config.extra.get(MISSING, ()) if line not in found.missing]
         found.missing += [doubt.missing for doubt in batch.doubts if doubt.missing not in found.missing]
         yield batch
 
@@ -161,8 +163,9 @@ def _lacking(batches: Iterator[InputBatch], found: InputFindings) -> Iterator[In
 def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> Iterator[InputBatch]:
     path, name = source
     large = span is not None or (path.is_file() and path.stat().st_size >= AT_ONCE_FROM)
-    found = read_at_once(read_span(path, span)) if large else None
-    if found is None:
+    columns_batches = read_at_once(read_span(path, span)) if large else None
+    # None: a line is not as expected, so only reading line by line can say which, and what it loses.
+    if columns_batches is None:
         if span is not None:
             raise NotSeparableError
         reading = ndjson.read(path, name)
@@ -182,12 +185,12 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
         traces = [trace for trace in ndjson.read(path, name).traces if trace.config == config]
         return _batches(traces, name)
 
-    for batch in found:
+    for batch in columns_batches:
         yield InputBatch(name, batch.stored, batch.config, None, batch.numbered, partial(by_line, batch.config))
 
 
 def _logs(source: InputSource, layout: str | None, selection: Selection | None) -> Iterator[InputPart]:
-    """A part for each cluster."""
+    """Yield a part for each cluster."""
     for capture in kafka.read_all(source.path, layout, None if selection is None else selection.anew()):
         name = f"{source.name} ({capture.cluster})" if capture.cluster else source.name
         found = InputFindings(
@@ -200,7 +203,7 @@ def _logs(source: InputSource, layout: str | None, selection: Selection | None) 
 
 
 def capture_batches(capture: kafka.Capture, name: str) -> Iterator[InputBatch]:
-    """The traces of a capture, those that lack lines alone."""
+    """Yield the traces of a capture; a trace with gaps is a batch of its own."""
     yield from _batches([trace for trace in capture.traces if not capture.doubts.get(trace.name)], name, counted=True)
     for trace in capture.traces:
         doubts = tuple(LogGap(*rows, str(gap)) for rows, gap in capture.doubts.get(trace.name, ()))
@@ -210,7 +213,7 @@ def capture_batches(capture: kafka.Capture, name: str) -> Iterator[InputBatch]:
 
 
 def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Iterator[InputBatch]:
-    """Traces that share a config are judged together."""
+    """Yield a batch for all traces that share a config."""
     groups: dict[str, list[Trace]] = {}
     for trace in traces:
         groups.setdefault(repr(trace.config), []).append(trace)

@@ -1,4 +1,4 @@
-"""What was judged apart as one report: of one input if the parts are shares of it, of several if they are inputs."""
+"""One report from several: of shares of one input, or of several inputs."""
 
 from collections.abc import Sequence
 
@@ -7,31 +7,35 @@ from tidegauge.conformance.judging.explain import Explanation
 from tidegauge.conformance.judging.verdicts import RuleVerdict, add_tallies, rule_verdicts, run_verdict
 
 MANY = 1000
-"""Notes and problems of one input that are kept when shares are put together."""
+"""Problems, and lines about what is missing, that one input keeps of all its shares."""
 
 
 def merge_reports(reports: Sequence[Report], explained: int = EXPLAINED_FAILURES) -> Report:
-    """One report of several."""
-    inputs = tuple(one for report in reports for one in report.inputs)
+    """Merge reports on different inputs."""
+    inputs = tuple(checked for report in reports for checked in report.inputs)
     return Report(
         inputs=inputs,
         verdict=overall_verdict(inputs),
         rules=_rules([report.rules for report in reports]),
-        explanations=_first_of_each_rule([one for report in reports for one in report.explanations])[:explained],
+        explanations=_first_of_each_rule([explanation for report in reports for explanation in report.explanations])[
+            :explained
+        ],
         failures=sum(report.failures for report in reports),
         seconds=max((report.seconds for report in reports), default=0.0),
         notes=tuple(dict.fromkeys(note for report in reports for note in report.notes)),
-        judged=tuple(one for report in reports for one in report.judged),
+        judged=tuple(judged for report in reports for judged in report.judged),
     )
 
 
 def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
-    """The input of which these are shares: what each found in the same files is said once."""
+    """Merge shares of one input. Every share reads the same files, so a problem that all of them met is reported once."""
     rules = _rules([share.rules for share in shares])
     events = sum(share.events for share in shares)
     with_events = [share for share in shares if share.events] or list(shares)
-    missing = tuple(dict.fromkeys(said for share in with_events for said in share.missing))
-    covered = {said.rpartition(",")[0]: said for share in reversed(with_events) for said in share.covered}
+    # A share without events would miss the whole data path, which another share may have.
+    missing = tuple(dict.fromkeys(line for share in with_events for line in share.missing))
+    # A line ends with the percentage that is covered, which may differ by share: node and period come before the comma.
+    covered = {line.rpartition(",")[0]: line for share in reversed(with_events) for line in share.covered}
     return CheckedInput(
         path=shares[0].path,
         kind=shares[0].kind,
@@ -46,12 +50,13 @@ def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
 
 
 def _rules(parts: Sequence[Sequence[RuleVerdict]]) -> tuple[RuleVerdict, ...]:
-    tallies = {one.rule.id: one.tally for one in parts[0]}
+    tallies = {verdict.rule.id: verdict.tally for verdict in parts[0]}
     for part in parts[1:]:
-        tallies = {one.rule.id: add_tallies(tallies[one.rule.id], one.tally) for one in part}
+        tallies = {verdict.rule.id: add_tallies(tallies[verdict.rule.id], verdict.tally) for verdict in part}
     return rule_verdicts(tallies)
 
 
 def _first_of_each_rule(explanations: Sequence[Explanation]) -> tuple[Explanation, ...]:
-    firsts = list({one.rule.id: one for one in reversed(explanations)}.values())[::-1]
-    return (*firsts, *(one for one in explanations if one not in firsts))
+    # Reversed, so that the first one of a rule overwrites the later ones.
+    firsts = list({explanation.rule.id: explanation for explanation in reversed(explanations)}.values())[::-1]
+    return (*firsts, *(explanation for explanation in explanations if explanation not in firsts))

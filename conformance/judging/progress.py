@@ -1,4 +1,4 @@
-"""What long runs share: where they say how far they are, and the seed where nobody names another."""
+"""Types that long runs share: the function that gets lines of progress, and the default seed."""
 
 from collections.abc import Callable
 

@@ -1,8 +1,8 @@
-"""A trace again, event by event, with what the judge knows after each: for explanations and for the HTML page.
+"""Replays a trace event by event, with what the judge knows after each: for explanations and for the HTML page.
 
 Rules of this file
 
-1. The kernel runs one row at a time: what is shown is what was judged.
+1. The kernel itself runs, one row at a time: a snapshot is what the verdict came from.
 2. Snapshots are plain data; text and HTML are made from them.
 """
 
@@ -70,16 +70,16 @@ class ReplayedReplica:
     isr: int | None
     proposed: int | None
     forked: tuple[int, int] = (0, 0)
-    """The offsets of whose records `epochs` says nothing: first, and one behind the last (conformance.kernel.forks)."""
+    """The offsets of which `epochs` does not know the records: first, and one after the last (conformance.kernel.forks)."""
 
     def epoch_of(self, offset: int) -> int | None:
-        """The epoch of the record at `offset`, as far as the cache is known."""
+        """Return the epoch of the record at `offset`; None if the cache does not tell."""
         if self.epochs is None or self.forked[0] <= offset < self.forked[1]:
             return None
         return next((epoch for epoch, start in reversed(self.epochs) if start <= offset), None)
 
     def holds(self, offset: int, epoch: int | None) -> bool | None:
-        """Whether the record of `epoch` at `offset` is in this log; None where nobody can tell."""
+        """Return whether the record of `epoch` at `offset` is in this log; None if that cannot be known."""
         if self.leo is not None and self.leo <= offset:
             return False
         own = self.epoch_of(offset)
@@ -103,9 +103,9 @@ class Snapshot:
 def replay(
     columns: Columns, config: Config, trace: int, until: int, keep: int, begun: State | None = None
 ) -> list[Snapshot]:
-    """The snapshots after the last `keep` rows of a trace up to and including row `until`, and the one before them.
+    """Return the snapshots after the last `keep` rows of a trace up to and including row `until`, and the one before them.
 
-    `begun` is the table in front of the first row, where the columns are not the beginning of their trace.
+    `begun` is the judge's table before the first row, if the columns are not the beginning of their trace.
     """
     if begun is not None:
         return _replayed(columns, config, trace, until, keep, begun.copy())
@@ -155,7 +155,7 @@ def _flying(st: State, brokers: int) -> Iterator[tuple[int, int, int]]:
 
 
 def replica_of(st: State, b: int) -> ReplayedReplica:
-    """What a table knows of replica b."""
+    """Return what a table knows of replica b."""
     row = st[REPLICAS + b]
     up, cached = known(row[UP]), known(row[CACHED])
     epochs = None

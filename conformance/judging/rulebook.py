@@ -1,10 +1,10 @@
-"""The rules and the known bugs in words: read from catalog.toml, the one place where every sentence stands.
+"""The rules and the known bugs in words, read from catalog.toml: the one place that has their sentences.
 
 Rules of this file
 
-1. A known bug is named only where the release that a source names has it. A source that names none, or one that is not in
-   impl.releases, may be anybody's broker: every bug is named that looks the same.
-2. Whether a cluster keeps eligible leader replicas its release does not say: the profile it is judged by does.
+1. A failure is said to look like a known bug only if the release that its source names has the bug. A source without a
+   release, or with one that is not in impl.releases, may be of any broker: every bug that looks the same is named.
+2. The profile of a config says whether a cluster keeps eligible leader replicas; its release does not.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from tidegauge.traces.schema import Config
 
 @dataclass(frozen=True)
 class Rule:
-    """A row of the catalog. `means` is what follows for users where it is broken, `bugs` what a failure looks like."""
+    """A row of the catalog. `means` is what a failure means for users, `bugs` the known bugs that it may look like."""
 
     id: str
     level: str
@@ -35,9 +35,9 @@ class Rule:
 
 @dataclass(frozen=True)
 class Bug:
-    """A known bug. `switches` are those of impl.profiles that a release with it has; without any, `fixed` decides.
+    """A known bug. A release has it if its profile has the `switches` of impl.profiles; without any, `fixed` decides.
 
-    `right` is the generation that differs by it, `beyond` why no driven broker can show it.
+    `right` is the generation that differs by the bug only, `beyond` the reason why no driven broker can show it.
     """
 
     name: str
@@ -48,16 +48,17 @@ class Bug:
     beyond: str
 
     def is_in(self, release: Release, profile: Profile) -> bool:
-        """Whether a release has it; `profile` is what that release did."""
+        """Return whether a release has the bug; `profile` is the profile of that release."""
         if self.switches:
             return all(getattr(profile, switch) == value for switch, value in self.switches.items())
-        of_its_line = [fix for fix in self.fixed if fix[:2] == release[:2]]
-        return not any(fix <= (*release, 0) for fix in of_its_line or self.fixed)  # 2.5 is 2.5.0
+        # A bug fixed in 2.4.1 and 2.5.0 is in 2.4.0 and not in 2.4.1: the fix of a release's own line decides, if any.
+        own_line = [fix for fix in self.fixed if fix[:2] == release[:2]]
+        return not any(fix <= (*release, 0) for fix in own_line or self.fixed)  # 2.5 is 2.5.0
 
 
 @cache
 def rulebook() -> Mapping[str, Rule]:
-    """Every rule by its id."""
+    """Return every rule by its id."""
     rows = catalog().get("rule", {})
     return MappingProxyType(
         {
@@ -86,14 +87,14 @@ class Action:
 
 @cache
 def actions() -> Mapping[str, Action]:
-    """Every action by its name."""
+    """Return every action by its name."""
     rows = catalog().get("action", {})
     return MappingProxyType({name: Action(name, row["sentence"], row.get("kafka", "")) for name, row in rows.items()})
 
 
 @cache
 def known_bugs() -> Mapping[str, Bug]:
-    """Every bug of the catalog by its name."""
+    """Return every bug of the catalog by its name."""
     return MappingProxyType({name: _bug(name, row) for name, row in catalog().get("bug", {}).items()})
 
 
@@ -112,7 +113,7 @@ def _bug(name: str, row: Mapping[str, Any]) -> Bug:
 
 
 def looks_like(rule: Rule, config: Config) -> tuple[Bug, ...]:
-    """The known bugs that a failure of `rule` looks like, as far as the releases that the source names have them."""
+    """Return the known bugs that a failure of `rule` may come from, as far as the source's releases have them."""
     bugs = tuple(known_bugs()[name] for name in rule.bugs)
     try:
         releases = [
@@ -125,14 +126,14 @@ def looks_like(rule: Rule, config: Config) -> tuple[Bug, ...]:
 
 
 def releases_of(config: Config) -> tuple[str, ...]:
-    """The releases of Kafka that a config names: the one it is judged by, or those that its source tells."""
+    """Return the releases of Kafka that a config names: that of its profile, or else those of its source."""
     if config.profile.startswith(RELEASE):
         return (config.profile.removeprefix(RELEASE),)
     return tuple(word for word in str(config.extra.get("release", "")).split(", ") if word)
 
 
 def rules_table() -> str:
-    """The rules as the table of docs/judge.md."""
+    """Return the rules as the table of docs/judge.md."""
     head = ("| rule | level | what it says | Kafka | looks like |", "|---|---|---|---|---|")
     rows = (f"| {r.id} | {r.level} | {r.sentence} | `{r.kafka}` | {', '.join(r.bugs)} |" for r in rulebook().values())
     return "\n".join((*head, *rows))

@@ -1,8 +1,8 @@
 """SEQ-01: the numbers of a node's events. Columns do not carry them, so this is judged on events.
 
-A node counts from any number, by one, and may begin anew when it starts. A number that does not follow says that lines are
-missing: that breaks no rule of a broker, so it is counted as lost, and the run has not passed. An event that is reported
-twice under one number does break the rule.
+A node counts from any number, by one, and may begin again from 0 or 1 when it starts. A number that does not follow shows
+that lines are missing: no broker has broken a rule, so it is counted as lost, and the run has not passed. An event that is
+reported twice under one number does break the rule.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tidegauge.traces.schema import Event, Trace
 
 RULE = "SEQ-01"
 SHOWN = 5
-"""Gaps named in notes; the others are counted."""
+"""Gaps that notes name; the others are counted."""
 
 
 class Numbers:
@@ -28,7 +28,7 @@ class Numbers:
         self._last: dict[int, Event] = {}
 
     def take(self, row: int, event: Event) -> None:
-        """The next event, in this row of the trace."""
+        """Check the next event, in this row of the trace."""
         if event.seq is None:
             return
         before = self._last.get(event.node)
@@ -49,16 +49,16 @@ class Numbers:
 
 
 def judge_sequence(judgement: Judgement, traces: Sequence[Trace], columns: Columns) -> Judgement:
-    """The judgement with SEQ-01 added."""
+    """Return the judgement with SEQ-01 added."""
     numbers = [Numbers(trace.name) for trace in traces]
-    for one, trace in zip(numbers, traces, strict=True):
+    for trace_numbers, trace in zip(numbers, traces, strict=True):
         for row, event in enumerate(trace.events):
-            one.take(row, event)
+            trace_numbers.take(row, event)
     return with_numbers(judgement, numbers, columns.trace_starts.tolist())
 
 
 def with_numbers(judgement: Judgement, numbers: Sequence[Numbers], starts: Sequence[int]) -> Judgement:
-    """The judgement with SEQ-01 added, as the numbers of its traces have it; these begin at the rows `starts`."""
+    """Return the judgement with SEQ-01 added, from the numbers of its traces, which begin at the rows `starts`."""
     failures = [replace(one.first, trace=at, row=starts[at] + one.first.row) for at, one in enumerate(numbers) if one.first]
     held, failed, lost = (sum(getattr(one, count) for one in numbers) for count in ("held", "failed", "lost"))
     notes = [note for one in numbers for note in one.notes][:SHOWN]

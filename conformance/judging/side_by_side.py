@@ -1,11 +1,11 @@
-"""Inputs that are too large for one process: judged in shares, side by side on all cores.
+"""Inputs that are too large for one process: judged in shares, in parallel on all cores.
 
 Rules of this file
 
-1. A share is judged from nothing but the input: the same report comes out whatever the number of shares and processes.
-2. Of broker logs it is some of the partitions. The logs are read once and taken apart into shares on disk (shares.py).
-3. Of NDJSON it is some of the traces, one after another in the file. Where one is not what is expected, or fails, the
-   file is judged again as a whole: what its line is and what is said of it depends on all before it.
+1. A share is judged from nothing but the input: the report is the same whatever the number of shares and processes.
+2. A share of broker logs is some of the partitions. The logs are read once and split into shares on disk (shares.py).
+3. A share of NDJSON is a span of the file between two traces. If a line in it is not as expected, or a rule fails, the whole
+   file is judged again: line numbers and messages depend on all lines before.
 """
 
 import os
@@ -27,13 +27,13 @@ from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.kafka.lines.shares import take_apart
 
 LARGE = 96_000_000
-"""Bytes of logs or of NDJSON from which they are judged in shares,"""
+"""Bytes of logs, or of NDJSON, from which they are judged in shares."""
 
 OF_A_SHARE = 16_000_000
-"""of so many bytes of logs each, for each of which memory takes some more,"""
+"""Bytes of logs in a share; judging takes a few times as much memory."""
 
 OF_A_SPAN = 256_000_000
-"""or of so many of NDJSON, and no more than give each process one. One of them is in memory for each process."""
+"""Most bytes of NDJSON in a share, of which each process has one in memory; less if there would be fewer than processes."""
 
 
 def check_in_parallel(
@@ -42,24 +42,25 @@ def check_in_parallel(
     processes: int | None = None,
     echo: Echo = lambda _line: None,
 ) -> Report:
-    """Judge the paths as `check` does, large ones in shares."""
+    """Judge the paths as `check` does, large ones in shares on so many processes (default: one per core)."""
     processes = processes or os.cpu_count() or 1
     shares = [share_count(path) for path in paths]
-    apart = [spans_to_judge(path, how, processes) for path in paths]
-    if all(count == 1 for count in shares) and not any(apart):
+    spans_by_path = [spans_to_judge(path, how, processes) for path in paths]
+    # One call for all paths, since one `check` keeps its compiled judge and its automaton from path to path.
+    if all(count == 1 for count in shares) and not any(spans_by_path):
         return check(paths, how, echo)
     reports = []
-    for path, count, pieces in zip(paths, shares, apart, strict=True):
+    for path, count, path_spans in zip(paths, shares, spans_by_path, strict=True):
         if count > 1:
             reports.append(check_in_shares(path, count, how, processes, echo))
         else:
-            report = check_in_spans(path, pieces, how, processes, echo) if pieces else None
+            report = check_in_spans(path, path_spans, how, processes, echo) if path_spans else None
             reports.append(report or check([path], how, echo))
     return merge_reports(reports, how.explained)
 
 
 def share_count(path: str | Path) -> int:
-    """In how many shares the logs at a path are judged; 1 for anything else."""
+    """Return the number of shares for the logs at a path; 1 for anything else."""
     size = log_size(Path(path))
     return 1 if size < LARGE else -(-size // OF_A_SHARE)
 
@@ -67,7 +68,7 @@ def share_count(path: str | Path) -> int:
 def check_in_shares(
     path: str | Path, shares: int, how: CheckOptions, processes: int | None = None, echo: Echo = lambda _line: None
 ) -> Report:
-    """The report on one path, from as many shares of its partitions."""
+    """Return the report on broker logs, judged in so many shares of their partitions."""
     begin, parts = time.perf_counter(), list[Report]()
     selection = replace(how.selection or Selection(), share=(0, shares))
     processes = processes or os.cpu_count() or 1
@@ -88,7 +89,7 @@ def _share(path: str | Path, how: CheckOptions, number: int) -> Report:
 
 
 def spans_to_judge(path: str | Path, how: CheckOptions, processes: int) -> list[Span]:
-    """Where an NDJSON file is cut between its traces; nowhere if that is not worth it, and for anything else."""
+    """Split a large NDJSON file between its traces; empty for a small one, and for anything else."""
     place = Path(path)
     size = place.stat().st_size if place.is_file() else 0
     if size < LARGE or how.selection or how.layout or not is_ndjson(place):
@@ -97,19 +98,20 @@ def spans_to_judge(path: str | Path, how: CheckOptions, processes: int) -> list[
 
 
 def check_in_spans(
-    path: str | Path, pieces: Sequence[Span], how: CheckOptions, processes: int, echo: Echo = lambda _line: None
+    path: str | Path, path_spans: Sequence[Span], how: CheckOptions, processes: int, echo: Echo = lambda _line: None
 ) -> Report | None:
-    """The report on an NDJSON file, from its spans; None where one of them cannot stand alone: rule 3 of this file."""
+    """Return the report on an NDJSON file, judged span by span; None if it has to be judged as a whole (rule 3)."""
     begin, parts = time.perf_counter(), list[Report]()
     try:
         with workers(processes) as pool:
-            for part in pool(partial(_span, path, how), pieces):
+            for part in pool(partial(_span, path, how), path_spans):
                 parts.append(part)
-                echo(_so_far(path, parts, len(pieces)))
+                echo(_so_far(path, parts, len(path_spans)))
     except NotSeparableError:
         return None
-    alone = all(not (part.failures or part.problems or part.notes) for part in parts)
-    return _as_one(parts, how, begin) if alone else None
+    # Failures, problems and notes name lines and traces by their number, which a span counts from its own beginning.
+    clean = all(not (part.failures or part.problems or part.notes) for part in parts)
+    return _as_one(parts, how, begin) if clean else None
 
 
 def _span(path: str | Path, how: CheckOptions, span: Span) -> Report:
@@ -117,7 +119,7 @@ def _span(path: str | Path, how: CheckOptions, span: Span) -> Report:
 
 
 def _so_far(path: str | Path, parts: Sequence[Report], shares: int) -> str:
-    events = sum(one.events for one in parts)
+    events = sum(part.events for part in parts)
     return f"{path}: {len(parts)} of {shares} shares, {events:,} events judged"
 
 

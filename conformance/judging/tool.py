@@ -1,4 +1,4 @@
-"""Which version of Tidegauge runs: what reports say they were made by."""
+"""The version of Tidegauge that runs, which reports name."""
 
 import tomllib
 from functools import cache
@@ -10,25 +10,26 @@ import tidegauge
 PACKAGE = Path(tidegauge.__file__).parent
 
 
-@cache  # what runs does not change while it runs
+@cache
 def tool_version() -> str:
-    """The version of the checkout whose files run, else of the package that was installed."""
+    """Return the version of the checkout whose files run, else of the installed package, else "unknown"."""
+    # A checkout may be on the path beside an older installed version: its own pyproject.toml comes first.
     of_checkout = project_table(PACKAGE.parent).get("version")
-    found = installed_distribution()
-    return str(of_checkout or (found.version if found else "unknown"))
+    package = installed_distribution()
+    return str(of_checkout or (package.version if package else "unknown"))
 
 
 def project_table(root: Path) -> dict[str, object]:
-    """The table [project] of the pyproject.toml in a folder, if it is Tidegauge's; else nothing."""
+    """Return the table [project] of the pyproject.toml in a folder if it is Tidegauge's, else an empty one."""
     try:
-        found = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8")).get("project_table", {})
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8")).get("project_table", {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return {}
-    return found if isinstance(found, dict) and found.get("name") == "tidegauge" else {}
+    return project if isinstance(project, dict) and project.get("name") == "tidegauge" else {}
 
 
 def installed_distribution() -> Distribution | None:
-    """The distribution that was installed, if one was."""
+    """Return the distribution that is installed, if any."""
     try:
         return distribution("tidegauge")
     except PackageNotFoundError:

@@ -2,11 +2,11 @@
 
 Rules of this file
 
-1. Judged after everything else, on the truncations that the judge left undecided because it did not know the cache. z3 looks
-   for a cache with which the rule truncates as the follower did (`spec.proofs.explain`; four entries are a complete search).
-2. A cache that explains the truncation decides nothing: it could have been so. It is told in a note. No cache at all is a
-   failure: whatever the follower had, it did not do this.
-3. Without z3 nothing is decided, and a note says that.
+1. These truncations are judged after everything else; the judge left them undecided because it did not know the cache. z3
+   looks for a cache with which the rule truncates as the follower did (`spec.proofs.explain`; four entries are enough).
+2. A cache that explains the truncation decides nothing, since the follower's may have been another: a note names it. If
+   there is none, the rule is broken, whatever the follower's cache was.
+3. Without z3 nothing is decided, and a note says so.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,15 +24,15 @@ RULE = "TRUNC-01"
 TRUNCATING = ("HandleDivergingResponse", "HandleEpochResponse")
 REQUESTS = ("SendFetch", "SendEpochRequest")
 KEEPING = (*REQUESTS, "BecomeFollower", "HandleFetch", "AnswerFetch", "HandleEpochRequest", "Observe")
-"""Behind them a cache ends as it did before; behind anything else that its node does it may not."""
+"""After these events of its node a cache ends as before; after any other it may not."""
 COMPARED = "epoch caches that explain the truncation"
 MOST = 50
-"""Truncates looked at in one input; a search takes some hundredths of a second."""
+"""Truncations that are looked at in one input; a search takes some hundredths of a second."""
 
 
 @dataclass(frozen=True)
 class UndecidedTruncation:
-    """A truncation by a follower whose cache is unknown, as the trace tells it."""
+    """A truncation by a follower whose cache is unknown, as the trace reports it."""
 
     trace: int
     row: int
@@ -45,23 +45,23 @@ class UndecidedTruncation:
     latest_epoch: int | None
 
     def words(self) -> str:
-        """What was seen."""
+        """Describe the truncation."""
         epoch, end = self.response
         again = {None: "", True: ", done", False: ", asking again"}[self.completed]
         return f"{self.at}: LEO {self.log_end}, told (epoch {epoch}, end {end}), truncated at {self.target}{again}"
 
 
 def judge_unknown_caches(judgement: Judgement, traces: Sequence[Trace], columns: Columns, config: Config) -> Judgement:
-    """The judgement with notes on the undecided truncates, and failures for those that no cache explains."""
+    """Return the judgement with a note on each undecided truncation, and a failure for each that no cache explains."""
     return with_truncations(judgement, undecided_truncations(traces, columns, config))
 
 
 def with_truncations(judgement: Judgement, undecided: Iterable[UndecidedTruncation]) -> Judgement:
-    """The same, where the undecided truncates are at hand."""
+    """Return the same judgement from undecided truncations that were collected before."""
     if not judgement.tallies[RULE].undecided:
         return judgement
     if not can_explain():
-        note = f"{RULE}: whether any epoch cache explains the undecided truncates was not asked: z3 is not installed"
+        note = f"{RULE}: whether any epoch cache explains the undecided truncations was not asked: z3 is not installed"
         return replace(judgement, notes=(*judgement.notes, note))
     notes: list[str] = []
     unexplained: list[UndecidedTruncation] = []
@@ -74,12 +74,12 @@ def with_truncations(judgement: Judgement, undecided: Iterable[UndecidedTruncati
         else:
             notes.append(f"{RULE}: {cache} would explain {truncation.words()}")
     if len(truncations) > MOST:
-        notes.append(f"{RULE}: {MOST} undecided truncates were looked at; there are more")
+        notes.append(f"{RULE}: {MOST} undecided truncations were looked at; there are more")
     return _with_failures(replace(judgement, notes=(*judgement.notes, *notes)), unexplained)
 
 
 def can_explain() -> bool:
-    """Whether z3 is there, which is an extra."""
+    """Return whether z3, an optional dependency, is installed."""
     try:
         import_module("tidegauge.spec.proofs.explain")
     except ModuleNotFoundError:
@@ -89,7 +89,7 @@ def can_explain() -> bool:
 
 @lru_cache(maxsize=MOST)
 def find_explaining_cache(seen: UndecidedTruncation) -> object | None:
-    """A cache that explains the truncation, None where there is none."""
+    """Return a cache that explains the truncation, None if there is none."""
     from tidegauge.spec.proofs.explain import Truncation, cache_explaining  # noqa: PLC0415  see can_explain
 
     return cache_explaining(
@@ -98,18 +98,18 @@ def find_explaining_cache(seen: UndecidedTruncation) -> object | None:
 
 
 def undecided_truncations(traces: Sequence[Trace], columns: Columns, config: Config) -> Iterator[UndecidedTruncation]:
-    """Every truncation whose cache is unknown, where log end, answer and target are known."""
+    """Yield each truncation whose cache is unknown while its log end, response and target are known."""
     for number, trace in enumerate(traces):
         rows = [at for at, event in enumerate(trace.events) if event.event in TRUNCATING]
         if not rows:
             continue
         first = int(columns.trace_starts[number])
-        before = {s.row: s for s in replay(columns, config, number, first + rows[-1], len(trace.events))}
-        asked = LatestEpochs()
+        snapshots = {s.row: s for s in replay(columns, config, number, first + rows[-1], len(trace.events))}
+        latest_epochs = LatestEpochs()
         for at, event in enumerate(trace.events[: rows[-1] + 1]):
-            latest = asked.latest(event)
+            latest = latest_epochs.latest(event)
             if event.event in TRUNCATING:
-                replica = before[first + at - 1].replicas[config.nodes.index(event.node)]
+                replica = snapshots[first + at - 1].replicas[config.nodes.index(event.node)]
                 truncation = undecided_truncation(number, first + at, event, at, replica, latest)
                 if truncation is not None:
                     yield truncation
@@ -118,11 +118,12 @@ def undecided_truncations(traces: Sequence[Trace], columns: Columns, config: Con
 def undecided_truncation(
     trace: int, row: int, event: Event, at: int, replica: ReplayedReplica, latest: int | None
 ) -> UndecidedTruncation | None:
-    """The truncation that event number `at` of a trace tells; `replica` is what was known in front of it."""
+    """Return the truncation in event number `at` of a trace; `replica` is what was known before it."""
     reported = event.fields
     log_end = reported.get("leo_before", replica.leo)
     response = reported.get("div_epoch"), reported.get("div_end")
     target = reported.get("target")
+    # With a known cache the judge has decided; a response with an error truncates nothing.
     if replica.epochs is not None or reported.get("error", 0) != 0:
         return None
     # a cache known to be empty covers no log with records, so the search has no response for it
@@ -136,17 +137,18 @@ def undecided_truncation(
 
 
 class LatestEpochs:
-    """The epoch that each node asked with, which is the last in its cache (FETCH-02), while that may not have changed."""
+    """The epoch that each node last sent, which is the last one in its cache (FETCH-02) until an event may change that."""
 
     def __init__(self) -> None:
         self._latest: dict[int, int | None] = {}
 
     def latest(self, event: Event) -> int | None:
-        """The one in front of the next event, as far as it is known; -1 of an empty cache."""
+        """Return the last epoch in the cache of the event's node before it; -1 if the cache is empty, None if unknown."""
         latest = self._latest.get(event.node)
-        if event.event in (*REQUESTS, *TRUNCATING) and "req_last_epoch" in event.fields:  # a leader tells the follower's
-            said = event.fields["req_last_epoch"]
-            latest = -1 if said is None else int(said)
+        if event.event in (*REQUESTS, *TRUNCATING) and "req_last_epoch" in event.fields:
+            # Only what the follower reports of itself: in a leader's event the same field is of another node's cache.
+            sent = event.fields["req_last_epoch"]
+            latest = -1 if sent is None else int(sent)
         elif event.event in REQUESTS:
             latest = None
         self._latest[event.node] = latest if event.event in KEEPING else None
@@ -157,6 +159,7 @@ def _with_failures(judgement: Judgement, unexplained: Sequence[UndecidedTruncati
     if not unexplained:
         return judgement
     old: RuleTally = judgement.tallies[RULE]
+    # Failures are the first of each trace: a trace in which TRUNC-01 has failed already gets no second one.
     failing = {failure.trace for failure in judgement.failures if failure.rule == RULE}
     new: dict[int, Failure] = {}
     for truncation in unexplained:

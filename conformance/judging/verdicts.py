@@ -4,9 +4,9 @@ Rules of this file
 
 1. One failed check fails its rule. A rule that held at least once and never failed passes, and says how often it could
    not be decided. A rule that was never decided is inconclusive and names the fields that would have decided it.
-2. A check that failed behind a lost line fails nothing, but its rule does not pass.
-3. A run fails when a MUST rule fails. A run in which nothing was decided, or a check failed behind a lost line, has not
-   passed. Nor has one over logs that are not whole: what they do not tell, nobody has checked.
+2. A check that failed after a lost line fails nothing, but its rule does not pass.
+3. A run fails when a MUST rule fails. A run in which nothing was decided, or a check failed after a lost line, has not
+   passed. Nor has a run over incomplete logs: nobody has checked what they lack.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,11 +18,11 @@ from tidegauge.conformance.judging.rulebook import Rule, rulebook
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 
 CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3
-"""What a command ends with: nothing differs; a rule, or a step, does; bad usage or bad input; nothing could be decided."""
+"""Exit codes: nothing differs; a rule fails, or a step differs; bad usage or bad input; nothing could be decided."""
 
 
 class Verdict(Enum):
-    """What can be said of a rule, or of a run."""
+    """The verdict on a rule, or on a run."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -41,7 +41,7 @@ class RuleVerdict:
 
     @property
     def says(self) -> str:
-        """The counts, and what was missing."""
+        """The counts in words, and what was missing."""
         t = self.tally
         parts = [f"{t.held:,} held"] if t.held else []
         if t.failed:
@@ -54,9 +54,10 @@ class RuleVerdict:
 
 
 def verdict_of(tally: RuleTally) -> Verdict:
-    """The verdict on one rule."""
+    """Return the verdict on one rule."""
     if tally.failed:
         return Verdict.FAIL
+    # Before PASS: a check that failed after a lost line may be a real failure.
     if tally.after_loss:
         return Verdict.INCONCLUSIVE
     if tally.held:
@@ -65,7 +66,7 @@ def verdict_of(tally: RuleTally) -> Verdict:
 
 
 def rule_verdicts(tallies: Mapping[str, RuleTally]) -> tuple[RuleVerdict, ...]:
-    """The verdicts on all rules, in the order of the rulebook."""
+    """Return the verdicts on all rules, in the order of the rulebook."""
     rules = rulebook()
     return tuple(RuleVerdict(rules[rule], verdict_of(tallies[rule]), tallies[rule]) for rule in RULE_IDS)
 
@@ -75,14 +76,15 @@ DATA_PATH = ("HW-", "FETCH-", "APPEND-")
 
 
 def decides_data_path(tallies: Mapping[str, RuleTally]) -> bool:
-    """Whether at least one check of what a broker does with records was decided."""
+    """Return whether at least one check of what a broker does with records was decided."""
     return any(tally.held or tally.failed for rule, tally in tallies.items() if rule.startswith(DATA_PATH))
 
 
 def run_verdict(verdicts: Iterable[RuleVerdict], events: int, whole: bool = True) -> Verdict:
-    """The verdict on a run: a run without events has checked nothing, and that is an error."""
+    """Return the verdict on a run; `whole` is false if its source is known to lack something."""
     verdicts = tuple(verdicts)
     seen = {v.verdict for v in verdicts if v.rule.level == "MUST" or v.verdict is not Verdict.FAIL}
+    # A run without events would pass every MUST rule and has checked nothing.
     if events == 0:
         return Verdict.SUITE_ERROR
     if Verdict.FAIL in seen:
@@ -92,22 +94,22 @@ def run_verdict(verdicts: Iterable[RuleVerdict], events: int, whole: bool = True
     return Verdict.PASS if Verdict.PASS in seen else Verdict.INCONCLUSIVE
 
 
-def add_tallies(one: RuleTally, two: RuleTally) -> RuleTally:
-    """The tally of two inputs together."""
-    missing = tuple(dict.fromkeys((*one.missing, *two.missing)))
+def add_tallies(a: RuleTally, b: RuleTally) -> RuleTally:
+    """Add up a rule's tallies of two inputs."""
+    missing = tuple(dict.fromkeys((*a.missing, *b.missing)))
     return replace(
-        one,
-        held=one.held + two.held,
-        failed=one.failed + two.failed,
-        undecided=one.undecided + two.undecided,
+        a,
+        held=a.held + b.held,
+        failed=a.failed + b.failed,
+        undecided=a.undecided + b.undecided,
         missing=missing,
-        failed_traces=one.failed_traces + two.failed_traces,
-        after_loss=one.after_loss + two.after_loss,
+        failed_traces=a.failed_traces + b.failed_traces,
+        after_loss=a.after_loss + b.after_loss,
     )
 
 
 def total_tallies(judgements: Iterable[Judgement]) -> dict[str, RuleTally]:
-    """The tallies of several judgements together."""
+    """Add up the tallies of several judgements, rule by rule."""
     tallies = {rule: RuleTally() for rule in RULE_IDS}
     for judgement in judgements:
         for rule, tally in judgement.tallies.items():

@@ -1,7 +1,7 @@
-"""A map over processes, for what takes a core each.
+"""A map over processes, for work that takes a core each.
 
-Rule of this file: none of them is left when the block is over, however it ends, nor when the process that waits for them is
-killed. So a program that one has started must end by itself when its stdin does.
+Rule of this file: no process is left when the block ends, however it ends, nor when the process that waits for them is
+killed. A program that a worker has started must therefore end by itself when its stdin does.
 """
 
 import multiprocessing
@@ -18,7 +18,7 @@ from tidegauge.conformance.judging.garbage import collect_garbage_rarely
 
 @contextmanager
 def workers(processes: int) -> Iterator[Callable[..., Iterator[Any]]]:
-    """A map over processes; none of them is left when it ends, however it ends."""
+    """Provide a map over so many processes; none of them is left afterwards."""
     pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
     try:
         yield pool.map
@@ -31,15 +31,16 @@ def workers(processes: int) -> Iterator[Callable[..., Iterator[Any]]]:
 
 
 def _begin() -> None:
-    """As the process that started this one, but for Ctrl-C, which is for that."""
+    """Prepare a worker: garbage collection as in the parent; Ctrl-C is handled by the parent alone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_garbage_rarely()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """Nobody wants what is under way any more; and nothing here has to be put in order first."""
+    """Exit as soon as the parent process has ended, however it ended."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
+    # Not sys.exit: in a thread that would end the thread only, and there is nothing to clean up.
     os._exit(1)

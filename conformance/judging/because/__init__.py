@@ -1,10 +1,10 @@
-"""Why a rule about data is broken: what it means in a sentence, and the steps of the trace that led there.
+"""Why a rule about data is broken: what that means in a sentence, and the steps of the trace that led there.
 
-Rules of this wing
+Rules of this package
 
-1. Every sentence states an event of the trace, or what the judge knew behind it (history). What it did not know is called
-   unknown or is not mentioned, and where the steps cannot be past apart there is no chain.
-2. Causes stand in the order of the trace, and each names the row of its event.
+1. Every sentence states an event of the trace, or what the judge knew after it (history). What it did not know is called
+   unknown or is not mentioned, and where the steps cannot be told apart there is no chain.
+2. Causes are in the order of the trace, and each names the row of its event.
 """
 
 from tidegauge.conformance.judging.because.causes import CausalStep, RootCause
@@ -20,12 +20,12 @@ DATA = ("DATA-", "HW-", "LOG-")
 
 
 def has_root_cause(rule: str) -> bool:
-    """Whether a rule is one of those whose causes are looked for."""
+    """Return whether this package looks for the causes of a rule's failures."""
     return rule.startswith(DATA)
 
 
 def find_root_cause(past: History, failure: Failure, tp: str) -> RootCause | None:
-    """What a failure means for the partition `tp`, and because of what; None where the trace does not show enough."""
+    """Return what a failure means for the partition `tp`, and its causes; None where the trace does not show enough."""
     expected, actual = failure.expected, failure.actual
     if expected is None or actual is None:
         return None
@@ -34,6 +34,7 @@ def find_root_cause(past: History, failure: Failure, tp: str) -> RootCause | Non
     if failure.rule == "DATA-02":
         return explain_differing_logs(past, failure.row, actual, expected, tp)
     broker = past.broker(failure.row)
+    # An event of the controller has no log and no high watermark that could be wrong.
     if broker is None:
         return None
     if failure.rule.startswith("HW-"):

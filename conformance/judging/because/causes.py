@@ -1,4 +1,4 @@
-"""A failure in a sentence and its causes, and the words that they share."""
+"""A failure in a sentence and its causes, and the phrases that they share."""
 
 from dataclasses import dataclass
 
@@ -27,18 +27,19 @@ EMPTIES = {"LoseDisk": "lost the disk with its log", "DeleteReplica": "deleted i
 
 
 def root_cause(says: str, causes: list[CausalStep]) -> RootCause:
-    """A sentence and its causes in the order of the trace."""
+    """Return a sentence with its causes, sorted into the order of the trace."""
     return RootCause(says, tuple(sorted(causes, key=lambda cause: cause.row)))
 
 
 def writes(past: History, row: int, broker: int, offset: int, epoch: int | None) -> str:
-    """A log begins to hold the record at `offset`."""
+    """Describe how a log came to hold the record at `offset`."""
+    # Any other event (a start, an observed log) only shows that the record is there, not when it was written.
     verb = {"LeaderAppend": "appended", "HandleFetchResponse": "copied"}.get(_event(past, row), "has")
     return f"{name_of(past, broker)} {verb} offset {offset:,}" + ("." if epoch is None else f" in epoch {epoch}.")
 
 
 def loses(past: History, row: int, broker: int, offset: int) -> str:
-    """A log stops to hold the record at `offset`."""
+    """Describe how a log lost the record at `offset`."""
     after = past.after(row, broker).leo
     if after is not None and after <= offset:
         return f"{shortens(past, row, broker)}: offset {offset:,} is gone there."
@@ -46,7 +47,7 @@ def loses(past: History, row: int, broker: int, offset: int) -> str:
 
 
 def shortens(past: History, row: int, broker: int) -> str:
-    """A log becomes shorter: truncated, loaded or found so, or shorter with the next event that tells its end."""
+    """Describe how a log became shorter: it was truncated, loaded so, or seen so with the next event that has its end."""
     before, after = past.before(row, broker).leo, past.after(row, broker).leo
     event = _event(past, row)
     if event in TRUNCATES:
@@ -58,7 +59,7 @@ def shortens(past: History, row: int, broker: int) -> str:
 
 
 def whereabouts(past: History, row: int, offset: int, epoch: int | None) -> str:
-    """Who holds a record behind an event, and who does not."""
+    """List the brokers that hold a record after an event, those that do not, and those of which nobody knows."""
     holders = past.holders(row, offset, epoch)
     groups = (
         f"{word} {', '.join(name_of(past, broker) for broker, holds in holders.items() if holds is value)}"
@@ -69,22 +70,22 @@ def whereabouts(past: History, row: int, offset: int, epoch: int | None) -> str:
 
 
 def name_of(past: History, broker: int) -> str:
-    """A broker by its node id."""
+    """Name a broker by its node id."""
     return f"n{past.config.nodes[broker]}"
 
 
 def broker_set(past: History, mask: int) -> str:
-    """The brokers of a mask."""
+    """Name the brokers of a mask."""
     return "{" + ", ".join(name_of(past, broker) for broker in past.brokers() if mask >> broker & 1) + "}"
 
 
 def records(offset: int, end: int) -> str:
-    """The records from `offset` up to `end`."""
+    """Name the records from `offset` up to `end`, at the beginning of a sentence."""
     return f"The record at offset {offset:,}" if end - offset <= 1 else f"The records at offsets {offset:,} to {end - 1:,}"
 
 
 def grouped(offset: int | None) -> str:
-    """An offset as it reads best."""
+    """Format an offset; None is unknown."""
     return "unknown" if offset is None else f"{offset:,}"
 
 

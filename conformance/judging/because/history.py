@@ -1,10 +1,9 @@
-"""What the judge knew around each event of a stretch of a trace: who held a record, who led, who promised what.
+"""What the judge knew around each event of a stretch of a trace: holders of a record, leaders, high watermarks.
 
 Rules of this file
 
-1. Everything is read from the replay of the judge (conformance.judging.replay). What it does not know is None here, and
-   nothing is said of it.
-2. Rows are those of the columns. A history is a stretch: what lies in front of it is not asked for.
+1. Everything is read from the replay of the judge (conformance.judging.replay). What it does not know is None here.
+2. Rows are those of the columns. A history is a stretch: nobody asks for a row before it.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from tidegauge.traces.columns import Columns, positions
 from tidegauge.traces.schema import Config, Event
 
 BEFORE = 5_000
-"""Events in front of a failure that are looked at, and behind it; a longer trace has more, of which nothing is said."""
+"""Events before a failure that are looked at, and after it; of a longer trace the others are left out."""
 BEHIND = 1_000
 
 
@@ -35,19 +34,19 @@ class History:
         return range(self.first, self.first + len(self.events))
 
     def event(self, row: int) -> Event:
-        """The event in a row."""
+        """Return the event in a row."""
         return self.events[row - self.first]
 
     def before(self, row: int, broker: int) -> ReplayedReplica:
-        """A replica in front of an event."""
+        """Return a replica as it was known before an event."""
         return self.snapshots[row - self.first].replicas[broker]
 
     def after(self, row: int, broker: int) -> ReplayedReplica:
-        """A replica behind it."""
+        """Return a replica as it was known after an event."""
         return self.snapshots[row - self.first + 1].replicas[broker]
 
     def broker(self, row: int) -> int | None:
-        """The broker that tells an event, as a position in the config; None for the controller."""
+        """Return the broker that reports an event, as a position in the config; None for the controller."""
         at = positions(self.config).get(self.event(row).node)
         return at if at is not None and at < len(self.config.nodes) else None
 
@@ -56,45 +55,46 @@ class History:
         return range(len(self.config.nodes))
 
     def upto(self, row: int) -> range:
-        """The rows in front of `row`, and it."""
+        """Return the rows up to and including `row`."""
         return range(self.first, row + 1)
 
     def leads(self, row: int, broker: int) -> bool:
-        """Whether a replica is leader behind an event."""
+        """Return whether a replica is leader after an event."""
         return self.after(row, broker).role == LEADING
 
     def elects(self, row: int, broker: int) -> bool:
-        """Whether a replica begins to lead an epoch here."""
+        """Return whether a replica begins to lead an epoch here."""
         began = self.event(row).event == "BecomeLeader" and self.broker(row) == broker
         return began and self.before(row, broker).epoch != self.after(row, broker).epoch
 
     def goes_down(self, row: int, broker: int) -> bool:
-        """Whether a broker stops or crashes here."""
+        """Return whether a broker stops or crashes here."""
         return self.broker(row) == broker and self.event(row).event in ("Stop", "Crash")
 
     def last(self, rows: range, fits: Callable[[int], bool]) -> int | None:
-        """The last of `rows` that fits."""
+        """Return the last of `rows` that fits."""
         return next((row for row in reversed(rows) if fits(row)), None)
 
     def holders(self, row: int, offset: int, epoch: int | None) -> dict[int, bool | None]:
-        """Who holds a record behind an event."""
+        """Return for each broker whether it holds a record after an event; None where nobody knows."""
         return {broker: self.after(row, broker).holds(offset, epoch) for broker in self.brokers()}
 
     def losses(self, rows: range, offset: int, epoch: int | None) -> Iterator[tuple[int, int]]:
-        """Each (row, broker) of `rows` at which a log stops to hold a record that it held."""
+        """Yield each (row, broker) of `rows` at which a log loses a record that it held."""
         for row in rows:
             broker = self.broker(row)
-            held = broker is not None and self.before(row, broker).holds(offset, epoch)
-            if broker is not None and held and self.after(row, broker).holds(offset, epoch) is False:
+            held_before = broker is not None and self.before(row, broker).holds(offset, epoch)
+            # `is False`: a log of which the judge has lost track may hold the record still.
+            if broker is not None and held_before and self.after(row, broker).holds(offset, epoch) is False:
                 yield row, broker
 
     def shortens(self, row: int, broker: int) -> bool:
-        """Whether a log becomes shorter here."""
+        """Return whether a log becomes shorter here."""
         before, after = self.before(row, broker).leo, self.after(row, broker).leo
         return self.broker(row) == broker and before is not None and after is not None and after < before
 
     def got(self, rows: range, broker: int, offset: int, epoch: int | None) -> int | None:
-        """The last of `rows` at which a log began to hold a record."""
+        """Return the last of `rows` at which a log came to hold a record."""
         return self.last(
             rows,
             lambda row: (
@@ -116,10 +116,11 @@ def failure_history(
     kept: HistoryCache | None = None,
     begun: State | None = None,
 ) -> History:
-    """The stretch around `row` of a trace; `begun` as in `replay`."""
+    """Return the stretch around `row` of a trace; `begun` as in `replay`."""
     begin = max(int(columns.trace_starts[trace]), row - BEFORE)
     end = min(int(columns.trace_starts[trace + 1]), row + BEHIND)
     kept = {} if kept is None else kept
+    # Replaying a stretch costs more than all that is read from it, and the failures of one event share theirs.
     key = id(columns), trace, begin, end
     if key not in kept:
         kept[key] = history_of_rows(columns, config, trace, begin, end, event_of, begun)
@@ -135,6 +136,6 @@ def history_of_rows(
     event_of: Callable[[int], Event],
     begun: State | None = None,
 ) -> History:
-    """The rows from `begin` up to `end` of a trace; `begun` as in `replay`."""
+    """Return the rows from `begin` up to `end` of a trace; `begun` as in `replay`."""
     snapshots = replay(columns, config, trace, end - 1, end - begin, begun)
     return History(config, begin, tuple(event_of(row) for row in range(begin, end)), tuple(snapshots))

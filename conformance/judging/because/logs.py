@@ -1,4 +1,4 @@
-"""LOG-01, LOG-02: a log that is not what its events made of it."""
+"""LOG-01, LOG-02: a log that is not what its events made it."""
 
 from tidegauge.conformance.judging.because.causes import CausalStep, RootCause, name_of
 from tidegauge.conformance.judging.because.history import History
@@ -9,7 +9,7 @@ _WORDS = {"leo": "log end", "leo_before": "log end", "hw": "high watermark", "lo
 
 
 def explain_contradicted_log(past: History, failure: Failure, broker: int, expected: int, actual: int) -> RootCause | None:
-    """What was found, what the events made of it, and the last event that did."""
+    """Return the value that was observed, the one that the events made, and the last event that made it."""
     word = _WORDS.get(failure.compared)
     if word is None:
         return None

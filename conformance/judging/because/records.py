@@ -1,4 +1,4 @@
-"""DATA-01 to DATA-03: who held a record that is gone, who promised it, and which steps lost it.
+"""DATA-01 to DATA-03: the replicas that held a record, the leader that promised it, and the steps that lost it.
 
 A record is its offset and its epoch. It is lost where a log that held it is known not to hold it any more.
 """
@@ -27,7 +27,7 @@ ALL = -1
 
 
 class _Claim(NamedTuple):
-    """Records [offset, end) of `epoch` that a leader has promised in `row`."""
+    """Records [offset, end) of `epoch` that a leader promised, committed or acknowledged, in `row`."""
 
     row: int
     leader: int
@@ -37,7 +37,7 @@ class _Claim(NamedTuple):
 
 
 class _Loser(NamedTuple):
-    """A replica that has to hold them and does not, in `row`."""
+    """A replica that has to hold the records of a claim in `row`, and does not."""
 
     row: int
     broker: int
@@ -49,37 +49,44 @@ class _Loser(NamedTuple):
 
 
 def explain_lost_records(past: History, failure: Failure, actual: int, end: int, tp: str) -> RootCause | None:
-    """DATA-01, DATA-03: records up to `end` were promised, and a log is right only up to `actual`."""
-    found = next(_pairs(past, failure, actual, end), None)
-    if found is None:
+    """Explain DATA-01 or DATA-03: records up to `end` were promised, and a log is right only up to `actual`."""
+    pair = next(_pairs(past, failure, actual, end), None)
+    if pair is None:
         return None
-    claim, loser = found
-    who, epoch = name_of(past, loser.broker), past.after(loser.row, loser.broker).epoch
+    claim, loser = pair
+    name, epoch = name_of(past, loser.broker), past.after(loser.row, loser.broker).epoch
     whose = f"leader of epoch {epoch}" if loser.leads else "a member of the ISR"
     promised = "acknowledged to producers" if failure.rule == "DATA-03" else f"committed by {name_of(past, claim.leader)}"
     if _replaced(past, claim, loser):
         other = past.after(loser.row, loser.broker).epoch_of(claim.offset)
-        says = f"{records(claim.offset, claim.offset + 1)} of {tp} was {promised}, but {who}, {whose}, has another one there"
+        says = (
+            f"{records(claim.offset, claim.offset + 1)} of {tp} was {promised}, but {name}, {whose}, has another one there"
+        )
         says += f" (epoch {other} instead of {claim.epoch})"
     else:
         was, is_ = ("were", "are") if claim.end - claim.offset > 1 else ("was", "is")
         says = f"{records(claim.offset, claim.end)} of {tp} {was} {promised} and {is_} "
-        says += f"gone after {who} became {whose}" if loser.leads else f"missing on {who}, {whose}"
+        says += f"gone after {name} became {whose}" if loser.leads else f"missing on {name}, {whose}"
     return root_cause(f"{says}.", list(_steps(past, claim, loser, failure.rule == "DATA-03")))
 
 
 def _replaced(past: History, claim: _Claim, loser: _Loser) -> bool:
-    """Whether the log that lacks the record holds another one in its place."""
+    """Return whether the log that lacks the record holds another one in its place."""
     return (past.after(loser.row, loser.broker).leo or 0) > claim.offset
 
 
 def _pairs(past: History, failure: Failure, actual: int, end: int) -> Iterator[tuple[_Claim, _Loser]]:
-    """A promise up to `end`, and a replica whose log is right only up to `actual`."""
+    """Yield each promise up to `end` with a replica whose log is right only up to `actual`, the nearest first."""
     at = failure.row
     broker = past.broker(at)
     if broker is None:
         return
     event = past.event(at).event
+    # The rules fail at either end of the story: where a replica that lacks the record begins to lead (or is observed), and
+    # then the promise lies before; or where a deposed leader promises, and then the replica was elected before.
+    #
+    #     n1 commits 5 ---- n2, without 5, leads      fails at BecomeLeader: look back for the claim
+    #     n2, without 5, leads ---- n1 commits 5      fails at n1's event:   look back for the election
     if event in ("BecomeLeader", "Observe"):
         loser = _Loser(at, broker, event == "BecomeLeader")
         for row in reversed(past.upto(at - 1)):
@@ -92,17 +99,18 @@ def _pairs(past: History, failure: Failure, actual: int, end: int) -> Iterator[t
 
 
 def _held_to(past: History, claim: _Claim | None, loser: _Loser) -> Iterator[tuple[_Claim, _Loser]]:
-    """The pair, if the promise binds the replica and the replica is known to break it."""
+    """Yield the pair if the promise binds the replica, and the replica is known to break it."""
     if claim is None:
         return
     epoch, later = past.after(claim.row, claim.leader).epoch, past.after(loser.row, loser.broker)
+    # A leader of the same or an earlier epoch owes nothing to this promise: it was elected before the promise.
     binds = not loser.leads or (epoch is not None and later.epoch is not None and epoch < later.epoch)
     if binds and later.holds(claim.offset, claim.epoch) is False:
         yield claim, loser
 
 
 def _claim(past: History, row: int, rule: str, actual: int, end: int) -> _Claim | None:
-    """What a leader promises with an event: records up to `end` committed, or acknowledged."""
+    """Return the records up to `end` that a leader commits, or acknowledges, with an event; None if it does not."""
     leader = past.broker(row)
     if leader is None or not past.leads(row, leader):
         return None
@@ -120,7 +128,7 @@ def _claim(past: History, row: int, rule: str, actual: int, end: int) -> _Claim 
 
 
 def _steps(past: History, claim: _Claim, loser: _Loser, acknowledged: bool) -> Iterator[CausalStep]:
-    """Written, committed, acknowledged; lost, gone down; elected without it."""
+    """Yield the record's story: written, committed, acknowledged; lost, its holders down; a leader without it."""
     offset, epoch, leader = claim.offset, claim.epoch, claim.leader
     end = max(claim.row, loser.row)
     written = past.got(past.upto(claim.row), leader, offset, epoch)
@@ -157,13 +165,13 @@ def _steps(past: History, claim: _Claim, loser: _Loser, acknowledged: bool) -> I
 
 
 def _commits(past: History, row: int, leader: int, offset: int) -> bool:
-    """Whether the leader's high watermark passes `offset` here."""
+    """Return whether the leader's high watermark passes `offset` here."""
     before, after = past.before(row, leader).hw, past.after(row, leader).hw
     return past.leads(row, leader) and after is not None and after > offset and before is not None and before <= offset
 
 
 def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
-    """How the replica without the record came to have to hold it."""
+    """Yield the election, or the ISR, by which the replica without the record has to hold it."""
     after, name = past.after(loser.row, loser.broker), name_of(past, loser.broker)
     node = past.config.nodes[loser.broker]
     if not loser.leads:
@@ -188,7 +196,7 @@ def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
 
 
 def _elects(past: History, row: int, node: int, epoch: int | None) -> bool:
-    """Whether the controller makes a node leader of an epoch here; later changes of the ISR in it do not."""
+    """Return whether the controller makes a node leader of an epoch here; later ISR changes in it do not count."""
     event, before = past.event(row), past.snapshots[row - past.first].leader_epoch
     registers = event.event == "ChangePartition" and event.fields.get("leader") == node
     return registers and event.fields.get("leader_epoch") == epoch and before is not None and before != epoch
@@ -199,7 +207,7 @@ def _elects(past: History, row: int, node: int, epoch: int | None) -> bool:
 
 
 def explain_differing_logs(past: History, row: int, offset: int, end: int, tp: str) -> RootCause | None:
-    """DATA-02: two logs differ at `offset`, and both replicas promise their records up to `end`."""
+    """Explain DATA-02: two logs differ at `offset`, and both replicas promise their records up to `end`."""
     pairs = [(a, b) for a in past.brokers() for b in past.brokers() if a < b and _disagree(past, row, a, b, offset, end)]
     if not pairs:
         return None
@@ -232,6 +240,6 @@ def _disagree(past: History, row: int, one: int, two: int, offset: int, end: int
 
 
 def _passes(past: History, row: int, broker: int, offset: int) -> bool:
-    """Whether the high watermark of a replica passes `offset` here."""
+    """Return whether the high watermark of a replica passes `offset` here."""
     before, after = past.before(row, broker).hw, past.after(row, broker).hw
     return after is not None and after > offset and (before is None or before <= offset)

@@ -13,79 +13,79 @@ VERSION = 1
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as plain data, as schema.json beside this file has it. `version` changes when a key changes its meaning."""
+    """Return the report as plain data, by schema.json beside this file. `version` changes when a key changes its meaning."""
     return {
         "version": VERSION,
         "tool": {"name": "tidegauge", "version": tool_version()},
         "verdict": report.verdict.value,
         "exit_code": report.exit_code,
         "failures": report.failures,
-        "explanations": [_explanation(one) for one in report.explanations],
+        "explanations": [_explanation(explanation) for explanation in report.explanations],
         "traces": report.traces,
         "events": report.events,
         "lost": report.lost,
         "seconds": round(report.seconds, 3),
         "inputs": [
             {
-                "path": one.path,
-                "kind": one.kind,
-                "verdict": one.verdict.value,
-                "traces": one.traces,
-                "events": one.events,
-                "problems": len(one.problems),
-                "covered": list(one.covered),
-                "missing": list(one.missing),
+                "path": checked.path,
+                "kind": checked.kind,
+                "verdict": checked.verdict.value,
+                "traces": checked.traces,
+                "events": checked.events,
+                "problems": len(checked.problems),
+                "covered": list(checked.covered),
+                "missing": list(checked.missing),
             }
-            for one in report.inputs
+            for checked in report.inputs
         ],
         "problems": [str(problem) for problem in report.problems],
         "rules": [
             {
-                "rule": one.rule.id,
-                "level": one.rule.level,
-                "sentence": one.rule.sentence,
-                "verdict": one.verdict.value,
-                "held": one.tally.held,
-                "failed": one.tally.failed,
-                "undecided": one.tally.undecided,
-                "missing": list(one.tally.missing),
-                "failed_traces": one.tally.failed_traces,
-                "after_loss": one.tally.after_loss,
+                "rule": rule.rule.id,
+                "level": rule.rule.level,
+                "sentence": rule.rule.sentence,
+                "verdict": rule.verdict.value,
+                "held": rule.tally.held,
+                "failed": rule.tally.failed,
+                "undecided": rule.tally.undecided,
+                "missing": list(rule.tally.missing),
+                "failed_traces": rule.tally.failed_traces,
+                "after_loss": rule.tally.after_loss,
             }
-            for one in report.rules
+            for rule in report.rules
         ],
         "notes": list(report.notes),
     }
 
 
-def _explanation(one: Explanation) -> dict[str, Any]:
+def _explanation(explanation: Explanation) -> dict[str, Any]:
     return {
-        "rule": one.rule.id,
-        "path": one.path,
-        "means": one.means,
-        "because": [{"says": cause.says, "event": cause.number, "at": cause.at} for cause in one.because],
-        "trace": one.trace,
-        "tp": one.tp,
-        "at": one.at,
-        "event": {"node": one.event.node, "event": one.event.event, **one.event.fields},
-        "compared": one.compared,
-        "expected": one.expected,
-        "actual": one.actual,
-        "looks_like": [{"bug": bug, "says": says} for bug, says in one.bugs],
+        "rule": explanation.rule.id,
+        "path": explanation.path,
+        "means": explanation.means,
+        "because": [{"says": cause.says, "event": cause.number, "at": cause.at} for cause in explanation.because],
+        "trace": explanation.trace,
+        "tp": explanation.tp,
+        "at": explanation.at,
+        "event": {"node": explanation.event.node, "event": explanation.event.event, **explanation.event.fields},
+        "compared": explanation.compared,
+        "expected": explanation.expected,
+        "actual": explanation.actual,
+        "looks_like": [{"bug": bug, "says": says} for bug, says in explanation.bugs],
     }
 
 
 def write_json(report: Report, path: str | Path) -> None:
     """Write the report to a file."""
-    # half a surrogate pair, which JSON can say and UTF-8 cannot, becomes the escape it came from
+    # Half a surrogate pair, which JSON can name and UTF-8 cannot hold, becomes the escape that it came from.
     Path(path).write_text(json_text(report) + "\n", encoding="utf-8", errors="backslashreplace")
 
 
 def json_text(report: Report) -> str:
-    """The report as a JSON document."""
+    """Return the report as a JSON document."""
     return json.dumps(as_json(report), indent=2, ensure_ascii=False)
 
 
 def schema_text() -> str:
-    """The JSON Schema of the report."""
+    """Return the JSON Schema of the report."""
     return files("tidegauge.conformance.judging.report").joinpath("schema.json").read_text(encoding="utf-8")

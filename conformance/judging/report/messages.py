@@ -2,9 +2,9 @@
 
 Rules of this file
 
-1. An event comes of the last one before it, at the other node, of a kind that causes it and with the same words, as far as
-   both say them: a handled fetch of the sent one, a response of the handled one, a role of the registration.
-2. It is a picture of the trace, not a verdict: what the judge takes for in flight, it says itself.
+1. The cause of an event is the last one before it, at the other node, of a kind that can cause it and with the same values
+   in the fields that both have: of a handled fetch the sent one, of a response the handled one, of a role the registration.
+2. The arrows are a picture of the trace, not a verdict: a snapshot has what the judge knows to be in flight.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ _ROLE = ("leader_epoch", "partition_epoch")
 
 
 class _Causes(NamedTuple):
-    """The events that cause one, the words that both must say alike, and whether each names the other as its peer."""
+    """The events that cause one, the fields that both must have alike, and whether each names the other as its peer."""
 
     events: tuple[str, ...]
-    words: tuple[str, ...]
+    fields: tuple[str, ...]
     paired: bool = True
 
 
@@ -42,11 +42,11 @@ CAUSES: Mapping[str, _Causes] = MappingProxyType(
     }
 )
 LOOK_BACK = 2_000
-"""Events that are looked through for a cause."""
+"""Events before an event among which its cause is looked for."""
 
 
 def causes(events: Sequence[Event]) -> list[int | None]:
-    """For each event the position of the one that it comes of, where there is one."""
+    """Return for each event the position of its cause, None if there is none."""
     return [
         next((at for at in range(here - 1, max(-1, here - LOOK_BACK), -1) if _caused(events[at], event)), None)
         if event.event in CAUSES
@@ -56,14 +56,14 @@ def causes(events: Sequence[Event]) -> list[int | None]:
 
 
 def _caused(cause: Event, event: Event) -> bool:
-    kinds, words, paired = CAUSES[event.event]
-    if cause.event not in kinds or not all(_alike(cause, event, word) for word in words):
+    kinds, fields, paired = CAUSES[event.event]
+    if cause.event not in kinds or not all(_alike(cause, event, field) for field in fields):
         return False
     if paired:
         return cause.node == event.fields.get("peer") and cause.fields.get("peer") == event.node
     if event.event == "AnswerFetch":
         same = cause.node == event.node and cause.fields.get("peer") == event.fields.get("peer")
-        return same and all(_alike(cause, event, word) for word in _FETCH)
+        return same and all(_alike(cause, event, field) for field in _FETCH)
     if event.event == "AlterPartition":
         return bool(event.fields.get("peer", cause.node) == cause.node)
     if event.event == "HandleAlterPartitionResponse":
@@ -71,8 +71,9 @@ def _caused(cause: Event, event: Event) -> bool:
     return event.event == "BecomeFollower" or cause.fields.get("leader", event.node) == event.node
 
 
-def _alike(one: Event, two: Event, word: str) -> bool:
-    if word not in one.fields or word not in two.fields:
+def _alike(cause: Event, event: Event, field: str) -> bool:
+    # A source that leaves a field out contradicts nothing.
+    if field not in cause.fields or field not in event.fields:
         return True
-    a, b = one.fields[word], two.fields[word]
+    a, b = cause.fields[field], event.fields[field]
     return set(a) == set(b) if isinstance(a, Sequence) and isinstance(b, Sequence) else bool(a == b)

@@ -1,6 +1,4 @@
-"""A report for a terminal: what is broken, what it means and how it came about; the rules; what was read; the verdict last.
-
-Rules that hold are one line with their number, unless everything is asked for."""
+"""A report for a terminal: what is broken, what it means and what led to it; the rules; what was read; the verdict last."""
 
 from collections.abc import Iterator
 
@@ -15,7 +13,7 @@ _COLOURS = {Verdict.PASS: "32", Verdict.FAIL: "31;1", Verdict.INCONCLUSIVE: "33"
 
 
 def as_text(report: Report, colour: bool = False, everything: bool = False) -> str:
-    """The report; rules that hold, or that no event called for, are counted unless `everything` is asked for."""
+    """Return the report as text; rules that hold, or that no event exercised, are counted, or listed too if `everything`."""
     return "\n".join(_lines(report, colour, everything))
 
 
@@ -29,9 +27,10 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
 
 
 def _broken(report: Report, colour: bool) -> Iterator[str]:
-    """A sentence per failure, then each with what led there; one alone is said once."""
-    for one in report.explanations:
-        yield f"{_painted(f'{one.rule.id:<10}', Verdict.FAIL, colour)}{one.means}"
+    """Yield a sentence per failure, then each failure with what led there."""
+    for explanation in report.explanations:
+        yield f"{_painted(f'{explanation.rule.id:<10}', Verdict.FAIL, colour)}{explanation.means}"
+    # A single explanation begins with the sentence that is there already.
     if len(report.explanations) == 1:
         yield explanation_text(report.explanations[0]).partition("\n")[2]
     else:
@@ -56,16 +55,16 @@ def _rules(report: Report, colour: bool, everything: bool) -> Iterator[str]:
 
 
 def _read(report: Report) -> Iterator[str]:
-    """What was read, how much of what happened that is, and what was wrong with it."""
-    for one in report.inputs:
+    """Yield what was read, how much of what happened it covers, and what was wrong with it."""
+    for checked in report.inputs:
         yield (
-            f"{one.path}: {one.kind}, {one.traces:,} traces, {one.events:,} events"
-            + (f", {len(one.problems):,} problems" if one.problems else "")
-            + (f": {one.verdict.value}" if len(report.inputs) > 1 else "")
+            f"{checked.path}: {checked.kind}, {checked.traces:,} traces, {checked.events:,} events"
+            + (f", {len(checked.problems):,} problems" if checked.problems else "")
+            + (f": {checked.verdict.value}" if len(report.inputs) > 1 else "")
         )
-        if one.covered:
-            yield f"covered: {'; '.join(one.covered)}"
-        yield from (f"missing: {said}" for said in one.missing)
+        if checked.covered:
+            yield f"covered: {'; '.join(checked.covered)}"
+        yield from (f"missing: {line}" for line in checked.missing)
     yield from report.notes
     if report.problems:
         yield f"bad input: {len(report.problems):,} problems, {report.lost:,} events left out"
@@ -82,7 +81,7 @@ def _rule_line(rule: RuleVerdict, colour: bool) -> str:
 
 
 def verdict_line(report: Report, colour: bool = False) -> str:
-    """The last line: the verdict, how much it rests on, how long it took."""
+    """Return the last line: the verdict, what it rests on, how long it took."""
     failed = [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL]
     open_ = [rule.rule.id for rule in report.rules if rule.tally.after_loss]
     passed = sum(rule.verdict is Verdict.PASS for rule in report.rules)

@@ -120,7 +120,7 @@ def test_without_z3_nothing_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     judgement = judged(truncate_at(10))
     assert judgement.tallies[RULE].failed == 0
     assert judgement.notes == (
-        f"{RULE}: whether any epoch cache explains the undecided truncates was not asked: z3 is not installed",
+        f"{RULE}: whether any epoch cache explains the undecided truncations was not asked: z3 is not installed",
     )
 
 

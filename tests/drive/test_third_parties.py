@@ -1,4 +1,4 @@
-"""Brokers of other hands: the page of what was found, what must be looked up first, and that they end with us.
+"""Third-party brokers: the page of the results, what must be looked up first, and that they end with this process.
 
 A party that is not there (no Go, no package, no network to build it with) is skipped; `./run third-parties` has them all.
 """
@@ -20,12 +20,11 @@ from tidegauge.drive.probe.connection import tcp
 from tidegauge.drive.probe.run import CHECKS, probe, select_checks
 from tidegauge.impl.errors import UsageError
 from validation.third_parties import run
-from validation.third_parties.commands import STARTERS, go, python
-from validation.third_parties.page import page
-from validation.third_parties.party import Party, Reason
-from validation.third_parties.results import Checked, Result, plain, read, write
+from validation.third_parties.page import third_parties_page
+from validation.third_parties.results import CheckResult, ThirdPartyResult, plain, read_results, write_results
+from validation.third_parties.run import PARTIES
 from validation.third_parties.running import running
-from validation.third_parties.table import PARTIES
+from validation.third_parties.third_party import STARTERS, Reason, ThirdParty, go_starter, python_starter
 
 DOCS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "third-parties.md"
 SERVES = """
@@ -46,25 +45,29 @@ with running(toy(program={program!r})) as one:
 """
 
 
-def toy(*reasons: Reason, program: str = SERVES) -> Party:
-    return Party("toy", "A toy", "It is for tests.", lambda _: [sys.executable, "-S", "-c", program], reasons)
+def toy(*reasons: Reason, program: str = SERVES) -> ThirdParty:
+    return ThirdParty("toy", "A toy", "It is for tests.", lambda _: [sys.executable, "-S", "-c", program], reasons)
 
 
-def result(*checks: Checked) -> Result:
-    return Result("toy", "toy 1.0", "2026-01-02", 1, checks)
+def result(*checks: CheckResult) -> ThirdPartyResult:
+    return ThirdPartyResult("toy", "toy 1.0", "2026-01-02", 1, checks)
 
 
-FENCED = Checked("fencing.fetch-newer", "FENCE-01", "fail", "errorCode: expected UNKNOWN_LEADER_EPOCH (75); seen NONE (0)")
-PASSES = Checked("acks.one", "APPEND-01", "pass", "")
-UNOFFERED = Checked("epochs.current", "EPOCH-05", "not supported", "needs OffsetForLeaderEpoch version 2 or newer")
-ALONE = Checked("epochs.every-epoch", "EPOCH-05", "undecided", "it takes two brokers, and there is one")
+FENCED = CheckResult(
+    "fencing.fetch-newer", "FENCE-01", "fail", "errorCode: expected UNKNOWN_LEADER_EPOCH (75); seen NONE (0)"
+)
+PASSES = CheckResult("acks.one", "APPEND-01", "pass", "")
+UNOFFERED = CheckResult("epochs.current", "EPOCH-05", "not supported", "needs OffsetForLeaderEpoch version 2 or newer")
+ALONE = CheckResult("epochs.every-epoch", "EPOCH-05", "undecided", "it takes two brokers, and there is one")
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The page
 
 
 def test_a_failure_stands_by_its_rule_with_its_reason_and_source() -> None:
-    said = page([(toy(Reason(("fencing.*",), "It looks at no epoch.", "`toy.c` fetch")), result(FENCED, PASSES))])
+    said = third_parties_page(
+        [(toy(Reason(("fencing.*",), "It looks at no epoch.", "`toy.c` fetch")), result(FENCED, PASSES))]
+    )
     assert "| A toy | toy 1.0 | 2026-01-02 | 2 | 1 | 1 | 0 | 0 | 0 |" in said
     assert f"| FENCE-01 | It looks at no epoch. | `fencing.fetch-newer` | {FENCED.says} | `toy.c` fetch |" in said
     assert "### What differs" in said
@@ -72,41 +75,43 @@ def test_a_failure_stands_by_its_rule_with_its_reason_and_source() -> None:
 
 
 def test_what_they_do_not_claim_is_counted_and_told_apart() -> None:
-    said = page([(toy(Reason(("fencing.*",), "No epochs.", "README: “no epochs”", claimed=False)), result(FENCED, PASSES))])
+    said = third_parties_page(
+        [(toy(Reason(("fencing.*",), "No epochs.", "README: “no epochs”", claimed=False)), result(FENCED, PASSES))]
+    )
     assert "| A toy | toy 1.0 | 2026-01-02 | 2 | 1 | 0 | 1 | 0 | 0 |" in said
     assert "### What it does not claim" in said
     assert "### What differs" not in said
 
 
 def test_what_is_not_offered_and_what_is_undecided_is_no_difference() -> None:
-    said = page([(toy(), result(UNOFFERED, ALONE))])
+    said = third_parties_page([(toy(), result(UNOFFERED, ALONE))])
     assert "| 2 | 0 | 0 | 0 | 1 | 1 |" in said
     assert f"* {UNOFFERED.says}: `epochs.current`" in said
     assert f"* {ALONE.says}: `epochs.every-epoch`" in said
 
 
 def test_a_failure_that_nobody_has_looked_up_is_said_to_be_so() -> None:
-    assert "### Not looked into yet" in page([(toy(), result(FENCED))])
+    assert "### Not looked into yet" in third_parties_page([(toy(), result(FENCED))])
 
 
 def test_a_cell_holds_what_a_broker_wrote() -> None:
     odd = FENCED._replace(says="seen a|b\n<script>")
-    assert "seen a\\|b &lt;script>" in page([(toy(Reason(("*",), "Odd.", "-")), result(odd))])
+    assert "seen a\\|b &lt;script>" in third_parties_page([(toy(Reason(("*",), "Odd.", "-")), result(odd))])
 
 
 def test_the_page_is_made_of_what_is_kept() -> None:
-    kept = {one.party: one for one in read()}
-    assert DOCS_PAGE.read_text(encoding="utf-8") == page([(party, kept[party.name]) for party in PARTIES])
+    kept = {one.party: one for one in read_results()}
+    assert DOCS_PAGE.read_text(encoding="utf-8") == third_parties_page([(party, kept[party.name]) for party in PARTIES])
 
 
 def test_what_is_kept_is_about_the_checks_of_today() -> None:
-    for one in read():
+    for one in read_results():
         assert [(check.id, check.rule) for check in one.checks] == [(check.id, check.rule) for check in CHECKS], one.party
 
 
 def test_results_are_kept_as_they_were(tmp_path: Path) -> None:
-    write([result(FENCED, PASSES), result(ALONE)], tmp_path / "kept.json")
-    assert read(tmp_path / "kept.json") == [result(FENCED, PASSES), result(ALONE)]
+    write_results([result(FENCED, PASSES), result(ALONE)], tmp_path / "kept.json")
+    assert read_results(tmp_path / "kept.json") == [result(FENCED, PASSES), result(ALONE)]
 
 
 def test_what_differs_from_run_to_run_is_not_kept() -> None:
@@ -126,7 +131,7 @@ def test_what_differs_from_run_to_run_is_not_kept() -> None:
 
 
 def test_every_failure_that_is_kept_has_its_reason_and_every_reason_is_shown() -> None:
-    kept = {one.party: one for one in read()}
+    kept = {one.party: one for one in read_results()}
     assert [line for party in PARTIES for line in run.complaints(party, kept[party.name])] == []
 
 
@@ -139,7 +144,7 @@ def test_every_failure_that_is_kept_has_its_reason_and_every_reason_is_shown() -
     ],
 )
 def test_a_failure_without_a_reason_and_a_reason_without_a_failure_are_complaints(
-    reasons: Sequence[Reason], checks: Sequence[Checked], says: str
+    reasons: Sequence[Reason], checks: Sequence[CheckResult], says: str
 ) -> None:
     (line,) = run.complaints(toy(*reasons), result(*checks))
     assert says in line
@@ -149,9 +154,9 @@ def test_the_command_fails_for_a_difference_that_nobody_looked_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = {"of": result(PASSES)}
-    for name, value in (("PARTIES", (toy(),)), ("PAGE", tmp_path / "page.md"), ("KEPT", tmp_path / "kept.json")):
+    for name, value in (("PARTIES", (toy(),)), ("PAGE", tmp_path / "page.md"), ("RESULTS_FILE", tmp_path / "kept.json")):
         monkeypatch.setattr(run, name, value)
-    monkeypatch.setattr(run, "probed", lambda _party, _folder: found["of"])
+    monkeypatch.setattr(run, "probe_party", lambda _party, _folder: found["of"])
     assert run.main([]) == 0
     found["of"] = result(FENCED)
     assert run.main(["toy"]) == 1
@@ -207,20 +212,20 @@ def test_a_party_that_does_not_come_up_is_told_with_its_last_words() -> None:
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="expected the package no-such-package"):
-        python("toy", "no-such-package")(tmp_path)
+        python_starter("toy", "no-such-package")(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="expected go on the PATH"):
-        go("kfake")(tmp_path)
+        go_starter("kfake")(tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("party", PARTIES, ids=lambda party: party.name)
-def test_a_third_party_does_what_is_kept_of_it(party: Party, tmp_path: Path) -> None:
+def test_a_third_party_does_what_is_kept_of_it(party: ThirdParty, tmp_path: Path) -> None:
     try:
         party.command(tmp_path)
     except UsageError as missing:
         pytest.skip(str(missing).splitlines()[0])
-    (kept,) = [one for one in read() if one.party == party.name]
+    (kept,) = [one for one in read_results() if one.party == party.name]
     with running(party) as one:
         if one.version != kept.version:
             pytest.skip(f"{one.version} is here, {kept.version} is kept")

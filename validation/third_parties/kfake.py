@@ -1,26 +1,25 @@
 """franz-go's kfake. Sources: the module github.com/twmb/franz-go/pkg/kfake at v0.0.0-20260918054303-01f206a7e32c."""
 
-from validation.third_parties.commands import go
-from validation.third_parties.party import Party, Reason
+from validation.third_parties.third_party import Reason, ThirdParty, go_starter
 
-KFAKE = Party(
+KFAKE = ThirdParty(
     "kfake",
     "franz-go's kfake",
     "In its own words “a fake Kafka broker for testing” (`cluster.go`), beside the Go client franz-go. Its files begin "
     "with what they do, cite Kafka's classes where they follow them, and what is left out has a list of its own "
     "(`skipped_features`). Two brokers, started by `validation/third_parties/starters/kfake`. As “writes are immediate (no "
     "replication)”, nothing is ever above the high watermark.",
-    go("kfake"),
+    go_starter("kfake"),
     (
         Reason(
             ("divergence.*",),
-            "The last fetched epoch of a fetch is not looked at: logs that part are never told apart.",
+            "The last fetched epoch of a fetch is ignored: diverging logs are never detected.",
             "`skipped_features`, 01_fetch: “LastFetchedEpoch/DivergingEpoch: Log truncation detection not implemented”",
             claimed=False,
         ),
         Reason(
             ("fetch.foreign-replica-*",),
-            "Who fetches as a replica is served as a consumer is, assigned or not.",
+            "A fetch with a replica id is served like a consumer's fetch, whether or not that replica is assigned.",
             "`01_fetch.go`: “v15: ReplicaState (KIP-903) - broker-only, ignored”",
             claimed=False,
         ),
@@ -54,7 +53,7 @@ KFAKE = Party(
         ),
         Reason(
             ("sessions.turns",),
-            "Nobody takes turns: which partition of a fetch session is read first is as Go's maps have it, at random.",
+            "Partitions do not take turns: which one of a fetch session is read first is as Go's maps have it, at random.",
             "`01_fetch.go` Cluster.handleFetch: the loop over session.partitions",
         ),
         Reason(

@@ -1,11 +1,10 @@
 """librdkafka's mock brokers. Sources: github.com/confluentinc/librdkafka at 4c3b017c3, one commit after v2.15.0."""
 
-from validation.third_parties.commands import python
-from validation.third_parties.party import Party, Reason
+from validation.third_parties.third_party import Reason, ThirdParty, python_starter
 
 HANDLERS, MOCK = "`src/rdkafka_mock_handlers.c`", "`src/rdkafka_mock.c`"
 
-LIBRDKAFKA = Party(
+LIBRDKAFKA = ThirdParty(
     "librdkafka",
     "librdkafka's mock cluster",
     "In its own words “a mock Kafka cluster with a configurable number of brokers that support a reasonable subset of "
@@ -13,7 +12,7 @@ LIBRDKAFKA = Party(
     "what it supports: producers, also idempotent and transactional ones, consumers and their groups, Metadata, "
     "telemetry). Two brokers, started by `validation/third_parties/starters/librdkafka.py`. The sources that were read are "
     "those of v2.15.0, the newest at hand.",
-    python("librdkafka", "confluent-kafka"),
+    python_starter("librdkafka", "confluent-kafka"),
     (
         Reason(
             ("offsets.timestamp-*", "offsets.greatest-timestamp"),
@@ -30,7 +29,7 @@ LIBRDKAFKA = Party(
         ),
         Reason(
             ("fetch.foreign-replica-*",),
-            "Who fetches as a replica is served as a consumer is. Replication is not in the list of what is supported.",
+            "A fetch with a replica id is served like a consumer's. Replication is not in the list of what is supported.",
             f"{HANDLERS} rd_kafka_mock_handle_Fetch; the list in `src/rdkafka_mock.h`",
             claimed=False,
         ),

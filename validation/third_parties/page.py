@@ -1,12 +1,12 @@
-"""docs/third-parties.md, of what the probe found: pure."""
+"""Makes docs/third-parties.md from the results of the probe."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 
 from tidegauge.drive.probe.run import CheckVerdict
 from tidegauge.traces.made import table
-from validation.third_parties.party import Party, Reason
-from validation.third_parties.results import Checked, Result
+from validation.third_parties.results import CheckResult, ThirdPartyResult
+from validation.third_parties.third_party import Reason, ThirdParty
 
 HEAD = """# Third-party brokers
 
@@ -29,28 +29,28 @@ WIDTH = 125
 OVERVIEW = ("", "version", "probed", "checks", "pass", "differs", "not claimed", "not offered", "undecided")
 
 
-def failures(party: Party, result: Result) -> Mapping[Reason | None, list[Checked]]:
-    """The checks that fail, by reason; None for those that nobody has looked up."""
-    found: dict[Reason | None, list[Checked]] = {}
+def failures(party: ThirdParty, result: ThirdPartyResult) -> Mapping[Reason | None, list[CheckResult]]:
+    """Return the checks that fail, by reason; None for those that were not looked up."""
+    found: dict[Reason | None, list[CheckResult]] = {}
     for check in result.checks:
         if check.verdict == CheckVerdict.FAIL.value:
             found.setdefault(party.reason(check.id), []).append(check)
     return found
 
 
-def stale(party: Party, result: Result) -> list[Reason]:
-    """Reasons that nothing shows."""
-    shown = failures(party, result)
-    return [reason for reason in party.reasons if reason not in shown]
+def stale(party: ThirdParty, result: ThirdPartyResult) -> list[Reason]:
+    """Return the reasons that no failing check needs."""
+    needed = failures(party, result)
+    return [reason for reason in party.reasons if reason not in needed]
 
 
-def page(results: Sequence[tuple[Party, Result]]) -> str:
-    """The whole page."""
+def third_parties_page(results: Sequence[tuple[ThirdParty, ThirdPartyResult]]) -> str:
+    """Return the whole page."""
     overview = table(OVERVIEW, (_row(party, result) for party, result in results))
     return "\n".join((HEAD, overview, "", *(_section(party, result) for party, result in results)))
 
 
-def _row(party: Party, result: Result) -> Sequence[str]:
+def _row(party: ThirdParty, result: ThirdPartyResult) -> Sequence[str]:
     found = failures(party, result)
     differs = sum(len(checks) for reason, checks in found.items() if reason is None or reason.claimed)
     unclaimed = sum(len(checks) for reason, checks in found.items() if reason is not None and not reason.claimed)
@@ -60,7 +60,7 @@ def _row(party: Party, result: Result) -> Sequence[str]:
     return (party.title, result.version, result.day, *map(str, numbers))
 
 
-def _section(party: Party, result: Result) -> str:
+def _section(party: ThirdParty, result: ThirdPartyResult) -> str:
     found = failures(party, result)
     lines = [f"## {party.title}", "", fill(party.about, WIDTH, break_on_hyphens=False), ""]
     for title, claimed in (("What differs", True), ("What it does not claim", False)):
@@ -78,17 +78,17 @@ def _section(party: Party, result: Result) -> str:
     return "\n".join(lines + _open(result))
 
 
-def _reason(reason: Reason, checks: Sequence[Checked]) -> Sequence[str]:
+def _reason(reason: Reason, checks: Sequence[CheckResult]) -> Sequence[str]:
     rules = ", ".join(sorted({check.rule for check in checks if check.rule})) or "-"
-    return (rules, reason.says, ", ".join(f"`{check.id}`" for check in checks), _plain(checks[0].says), reason.source)
+    return (rules, reason.text, ", ".join(f"`{check.id}`" for check in checks), _plain(checks[0].says), reason.source)
 
 
 def _by_rule(row: Sequence[str]) -> tuple[bool, str]:
-    """Those without a rule last; else as they are written."""
+    # Rows without a rule come last.
     return row[0] == "-", row[0]
 
 
-def _open(result: Result) -> list[str]:
+def _open(result: ThirdPartyResult) -> list[str]:
     lines = []
     for title, verdict in (("Not offered", CheckVerdict.NOT_SUPPORTED), ("Undecided", CheckVerdict.UNDECIDED)):
         why: dict[str, list[str]] = {}
@@ -101,5 +101,4 @@ def _open(result: Result) -> list[str]:
 
 
 def _plain(says: str) -> str:
-    """In a cell of a table."""
     return says.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")

@@ -1,6 +1,6 @@
-"""What the probe found at each third party, as it is kept: a verdict per check, with what was expected and seen.
+"""The results of the probe at each third party, kept in results.json: a verdict per check, with what was expected and seen.
 
-What differs from run to run and says nothing is left out: addresses, numbers of requests, the time of day.
+What differs from run to run without meaning anything is left out: addresses, numbers of requests, the time of day.
 """
 
 import json
@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 from tidegauge.drive.probe.run import ProbeRun
 
-KEPT = Path(__file__).with_name("results.json")
+RESULTS_FILE = Path(__file__).with_name("results.json")
 PLACE = re.compile(r" to (?:127\.0\.0\.1|localhost):\d+")
 TIME, NOW, AN_HOUR = re.compile(r"\b\d{13}\b"), "the time of the run", 3_600_000
 TOPIC_ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 SEEN = re.compile(r"request \d+; seen one to \d+")
 
 
-class Checked(NamedTuple):
-    """A check: its id, its rule ("" where none is), its verdict and what it says."""
+class CheckResult(NamedTuple):
+    """A check: its id, its rule ("" where there is none), its verdict, and what was expected and seen."""
 
     id: str
     rule: str
@@ -29,43 +29,43 @@ class Checked(NamedTuple):
     says: str
 
 
-class Result(NamedTuple):
-    """A run: of whom, in which version, on which day, from which seed."""
+class ThirdPartyResult(NamedTuple):
+    """A run: of which third party, in which version, on which day, with which seed."""
 
     party: str
     version: str
     day: str
     seed: int
-    checks: tuple[Checked, ...]
+    checks: tuple[CheckResult, ...]
 
 
-def result_of(party: str, version: str, when: datetime, found: ProbeRun) -> Result:
-    """What is kept of a run."""
-    checks = (Checked(one.check.id, one.check.rule, one.verdict.value, plain(one.says, when)) for one in found.outcomes)
-    return Result(party, version, when.date().isoformat(), found.seed, tuple(checks))
+def result_of(party: str, version: str, when: datetime, run: ProbeRun) -> ThirdPartyResult:
+    """Return what is kept of a run."""
+    checks = (CheckResult(one.check.id, one.check.rule, one.verdict.value, plain(one.says, when)) for one in run.outcomes)
+    return ThirdPartyResult(party, version, when.date().isoformat(), run.seed, tuple(checks))
 
 
 def plain(says: str, when: datetime) -> str:
-    """Without what differs from run to run."""
+    """Return a text without what differs from run to run."""
     says = SEEN.sub("one request; seen one to another", PLACE.sub("", says))
     letters = dict(zip(dict.fromkeys(TOPIC_ID.findall(says)), ascii_uppercase, strict=False))
     says = TOPIC_ID.sub(lambda one: f"topic {letters[one[0]]}", says)
     return TIME.sub(lambda one: NOW if abs(int(one[0]) - when.timestamp() * 1000) < AN_HOUR else one[0], says)
 
 
-def read(path: Path = KEPT) -> list[Result]:
-    """What is kept."""
+def read_results(path: Path = RESULTS_FILE) -> list[ThirdPartyResult]:
+    """Read the results that are kept."""
     if not path.is_file():
         return []
-    found = json.loads(path.read_text(encoding="utf-8"))
-    return [Result(**{**one, "checks": tuple(Checked(*check) for check in one["checks"])}) for one in found]
+    results = json.loads(path.read_text(encoding="utf-8"))
+    return [ThirdPartyResult(**{**one, "checks": tuple(CheckResult(*check) for check in one["checks"])}) for one in results]
 
 
-def write(results: Iterable[Result], path: Path = KEPT) -> None:
-    """Keep it, a line per check."""
+def write_results(results: Iterable[ThirdPartyResult], path: Path = RESULTS_FILE) -> None:
+    """Write the results, a line per check."""
     path.write_text("[\n" + ",\n".join(map(_text, results)) + "\n]\n", encoding="utf-8")
 
 
-def _text(result: Result) -> str:
+def _text(result: ThirdPartyResult) -> str:
     head = json.dumps({**result._asdict(), "checks": []})
     return head.removesuffix("]}") + "\n " + ",\n ".join(map(json.dumps, result.checks)) + "\n]}"

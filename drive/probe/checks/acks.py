@@ -1,4 +1,4 @@
-"""Whom an append waits for: acks, and min.insync.replicas."""
+"""Checks of what an append waits for: acks, and min.insync.replicas."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ ROUNDS = 10
 
 
 def expect_append(partition: ProbePartition, records: int = 1, acks: int = -1) -> Expectation:
-    """A batch that is appended at the log end."""
+    """Expect that a batch is appended at the log end."""
     expected = {"errorCode": error_codes.NONE, "baseOffset": partition.end}
     call = partition.produce(next_batch(partition, records), acks)
     partition.appended(records)
@@ -21,7 +21,7 @@ def expect_append(partition: ProbePartition, records: int = 1, acks: int = -1) -
 
 
 def expect_log(partition: ProbePartition) -> Expectation:
-    """The log holds what was appended, and nothing else."""
+    """Expect that the log contains what was appended, and nothing else."""
     seen = {"errorCode": error_codes.NONE, "batches": partition.batches, "highWatermark": partition.end}
     return Expectation(partition.connection, partition.fetch(0), seen)
 
@@ -37,7 +37,7 @@ def _acknowledged(acks: int) -> Callable[[Fixtures], Script]:
 
 
 def _silent(fixtures: Fixtures) -> Script:
-    """A response to acks=0 would be taken for that of the fetch behind it."""
+    # A response to acks=0 would be read as that to the fetch after it, and fail.
     partition = fixtures.fresh()
     for _ in range(2):
         yield expect_append(partition, acks=0)._replace(expected=None)
@@ -53,7 +53,7 @@ def _invalid_acks(fixtures: Fixtures) -> Script:
 
 
 def _all_is_committed(fixtures: Fixtures) -> Script:
-    """The fetch goes out as soon as the response is there."""
+    # Without a pause between the two: the high watermark must have moved before the response was sent.
     partition = fixtures.replicated()
     for _ in range(ROUNDS):
         first = partition.end
@@ -65,7 +65,7 @@ def _all_is_committed(fixtures: Fixtures) -> Script:
 
 
 def _too_few(fixtures: Fixtures) -> Script:
-    """Since 3.7 no more in-sync replicas are asked for than there are replicas (KAFKA-15583)."""
+    # Since 3.7 no more in-sync replicas are required than there are replicas (KAFKA-15583).
     partition = fixtures.fresh(min_insync_replicas="2")
     call = partition.produce(next_batch(partition))
     seen = yield Expectation(
@@ -79,7 +79,6 @@ def _too_few(fixtures: Fixtures) -> Script:
 
 
 def _without_acks_all(fixtures: Fixtures) -> Script:
-    """Only who asks for all of them waits for enough of them."""
     partition = fixtures.fresh(min_insync_replicas="2")
     yield expect_append(partition, acks=1)
     batches = {"errorCode": error_codes.NONE, "batches": partition.batches}

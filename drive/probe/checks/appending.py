@@ -1,4 +1,4 @@
-"""Produce: what a leader makes of a batch, and what it refuses to append."""
+"""Checks of Produce: what a leader makes of a batch, and what it refuses to append."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ Spoiled = Callable[[ProbePartition], bytes]
 
 
 def _epoch_is_the_leaders(fixtures: Fixtures) -> Script:
-    """The batch says another one; the checksum does not cover it."""
+    # The checksum of a batch does not cover the leader epoch, so a producer can send any.
     partition = fixtures.fresh()
     for epoch in (UNDEFINED, partition.epoch + 5):
         records = bytearray(next_batch(partition))
@@ -41,7 +41,7 @@ def _stamped(partition: ProbePartition) -> Expectation:
 
 
 def _refused(spoiled: Spoiled, *codes: int, **config: str) -> Callable[[Fixtures], Script]:
-    """Behind a good batch, where the topic is one like others; nothing of it is in the log."""
+    """Make the script of a spoiled batch that is refused, and of which nothing is in the log. `config`: of the topic."""
     wanted = frozenset(codes)
 
     def script(fixtures: Fixtures) -> Script:
@@ -72,7 +72,7 @@ def _based(partition: ProbePartition) -> bytes:
 
 
 def _counts(partition: ProbePartition) -> bytes:
-    """A batch of one record that says it has offsets for three."""
+    # One record, and a header that claims offsets for three.
 
     return next_batch(partition, change=lambda one: one._replace(last=one.last + 2))
 
@@ -86,7 +86,6 @@ def _torn(partition: ProbePartition) -> bytes:
 
 
 def _large(partition: ProbePartition) -> bytes:
-    """4,000 bytes of value."""
 
     def filled(one: RecordBatch) -> RecordBatch:
         return one._replace(records=(one.records[0]._replace(value=bytes(4000)),))

@@ -1,4 +1,4 @@
-"""DeleteRecords: the log start moves up to an offset, no further than the high watermark."""
+"""Checks of DeleteRecords: the log start moves up to an offset, no further than the high watermark."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ def _written(fixtures: Fixtures) -> ProbePartition:
 
 
 def _started_at(*steps: tuple[int, int]) -> Callable[[Fixtures], Script]:
-    """Offsets to delete up to, and the log start behind each."""
+    """Make a script of deletions: the offset to delete up to, and the log start after it."""
 
     def script(fixtures: Fixtures) -> Script:
         partition = _written(fixtures)

@@ -1,6 +1,6 @@
-"""Where a leader epoch ends, asked with OffsetsForLeaderEpoch and by a fetch that may diverge (KIP-101, KIP-279, KIP-595).
+"""Checks of where a leader epoch ends, by OffsetsForLeaderEpoch and by a fetch that may diverge (KIP-101, KIP-279, KIP-595).
 
-What must come back is computed by `impl.rules.end_offset_for` and `fetch_decision` from what was written.
+The expected responses are computed by `impl.rules.end_offset_for` and `fetch_decision` from what was written.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ Pairs = Callable[[ProbePartition], Iterable[tuple[int, int]]]
 
 
 def ends(where: Where, epochs: Epochs) -> Callable[[Fixtures], Script]:
-    """Ask where some epochs end."""
+    """Make a script that asks where some epochs end."""
 
     def script(fixtures: Fixtures) -> Script:
         partition = where(fixtures)
@@ -33,7 +33,7 @@ def ends(where: Where, epochs: Epochs) -> Callable[[Fixtures], Script]:
 
 
 def diverges(where: Where, pairs: Pairs) -> Callable[[Fixtures], Script]:
-    """Fetch with (last fetched epoch, offset)."""
+    """Make a script of fetches with (last fetched epoch, offset)."""
 
     def script(fixtures: Fixtures) -> Script:
         partition = where(fixtures)
@@ -46,7 +46,7 @@ def diverges(where: Where, pairs: Pairs) -> Callable[[Fixtures], Script]:
 
 
 def expected_fetch(partition: ProbePartition, last: int, offset: int) -> Expected:
-    """What a fetch must bring."""
+    """Return the fields of the response that a fetch must get."""
     what, epoch, end = fetch_decision(*partition.entries, partition.start, partition.end, offset, last)
     if what == OUT_OF_RANGE:
         return {"errorCode": error_codes.OFFSET_OUT_OF_RANGE, "divergingEpoch": None, "batches": []}
@@ -61,7 +61,7 @@ def _all(partition: ProbePartition) -> Iterable[int]:
 
 
 def _everywhere(partition: ProbePartition) -> Iterable[tuple[int, int]]:
-    """Each epoch, and one before and behind each place where something begins or ends."""
+    # Each epoch at each offset where something begins or ends, and one offset before and after it.
     places = {0, partition.end, *partition.entries.starts, partition.start}
     offsets = sorted({place + step for place in places for step in (-1, 0, 1)} - {-1})
     return [(epoch, offset) for epoch in _all(partition) for offset in offsets]

@@ -1,4 +1,4 @@
-"""Requests carry the leader epoch that their sender knows (KIP-320)."""
+"""Checks of the leader epoch in requests (KIP-320)."""
 
 from collections.abc import Callable
 

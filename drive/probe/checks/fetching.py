@@ -1,4 +1,4 @@
-"""What a consumer is given: from its offset on, up to the high watermark, never above."""
+"""Checks of what a consumer gets: from its offset on, up to the high watermark, never above."""
 
 from tidegauge.drive.probe.check import Check, Expectation, FailedError, Script, one_request, partition_in
 from tidegauge.drive.probe.fixtures import Fixtures, append_batch
@@ -13,7 +13,8 @@ STRANGER = 2_000_000_011
 
 NAMES = ("Produce", "ListOffsets", "Fetch")
 ROUNDS = 200
-"""How often a produce, a look at the log end and a read go out together at most, until a read comes before the follower."""
+"""How often a produce, a read of the log end and a fetch are sent together at most, until the fetch is served before the
+follower's."""
 
 
 def _from(partition: ProbePartition, offset: int, **more: int) -> Expectation:
@@ -72,7 +73,7 @@ def _below(fixtures: Fixtures) -> Script:
 
 
 def _stranger(fixtures: Fixtures, *, current: bool) -> Expectation:
-    """A follower that the leader does not know: from metadata that it has not read, as its epoch shows."""
+    """Fetch as a replica that is not assigned."""
     partition = fixtures.log()
     epoch = partition.epoch if current else UNDEFINED
     error = fetch_error(epoch, partition.epoch, True, False, True)
@@ -102,7 +103,7 @@ def _unknown_partition(fixtures: Fixtures) -> Expectation:
 
 
 def _committed(fixtures: Fixtures) -> Script:
-    """Which transactions were aborted is said by a null or by an empty list."""
+    # No aborted transactions are a null or an empty list.
     partition = fixtures.log()
     for offset in (0, partition.end):
         expectation = _from(partition, offset, isolation=READ_COMMITTED)
@@ -112,10 +113,10 @@ def _committed(fixtures: Fixtures) -> Script:
 
 
 def _below_the_high_watermark(fixtures: Fixtures) -> Script:
-    """All three go out at once: the follower has not fetched yet when the last one is handled."""
-    yield from ()  # what goes out together is no request and its response, one after the other
+    yield from ()  # makes this a generator: requests that are sent together are no exchange of a script
     partition = fixtures.replicated()
     for _ in range(ROUNDS):
+        # All three are sent at once: when the fetch is handled, the follower has not fetched the record yet.
         calls = (
             partition.produce(next_batch(partition), acks=1),
             partition.list_offsets(LATEST, replica=DEBUGGING_CONSUMER),

@@ -1,4 +1,4 @@
-"""ListOffsets: the offset of a timestamp, or of a place that has a negative one."""
+"""Checks of ListOffsets: the offset of a timestamp, or of a place with a negative timestamp."""
 
 from collections.abc import Callable, Iterable
 
@@ -44,7 +44,7 @@ def _earliest(where: Callable[[Fixtures], ProbePartition], timestamp: int = EARL
 
 
 def _by_timestamp(timestamps: Callable[[ProbePartition], Iterable[int]]) -> Callable[[Fixtures], Script]:
-    """The first record with at least this timestamp, with its own."""
+    """Make a script that looks up timestamps: each finds the first record that is no older, with that record's timestamp."""
 
     def script(fixtures: Fixtures) -> Script:
         partition = fixtures.log()

@@ -1,4 +1,4 @@
-"""Idempotent producers (KIP-98): a batch is appended once and in its order."""
+"""Checks of idempotent producers (KIP-98): a batch is appended once and in its order."""
 
 from collections.abc import Callable
 
@@ -15,28 +15,28 @@ from tidegauge.traces.segments.record_batch import RecordBatch
 SEQUENCE, EPOCH = "ProducerAppendInfo#checkSequence", "ProducerAppendInfo#checkProducerEpoch"
 NEEDS = {"Produce": 3, "InitProducerId": 0}
 REMEMBERED = 5
-"""ProducerStateEntry.NUM_BATCHES_TO_RETAIN: so many batches a producer may have in flight."""
+"""ProducerStateEntry.NUM_BATCHES_TO_RETAIN: how many batches a producer may have in flight."""
 
 
 class _Producer:
-    """A producer id of its own, and the batches that it sends."""
+    """A producer with its own id."""
 
     def __init__(self, partition: ProbePartition, producer_id: int, epoch: int) -> None:
         self.partition, self._id, self.epoch = partition, producer_id, epoch
 
     def appended(self, sequence: int, records: int = 1, epoch: int = 0) -> Expectation:
-        """A batch that is taken."""
+        """Expect that a batch is appended."""
         base = self.partition.end
         expectation = self.sent(sequence, {"errorCode": error_codes.NONE, "baseOffset": base}, records, epoch)
         self.partition.appended(records)
         return expectation
 
     def refused(self, sequence: int, *codes: int, records: int = 1, epoch: int = 0) -> Expectation:
-        """A batch that is not."""
+        """Expect that a batch is refused with one of the codes."""
         return self.sent(sequence, {"errorCode": frozenset(codes)}, records, epoch)
 
-    def given(self, sequence: int, records: int = 1, epoch: int = 0) -> None:
-        """A batch that what is asked next begins with. Raises UndecidedError where it is refused."""
+    def sent_before(self, sequence: int, records: int = 1, epoch: int = 0) -> None:
+        """Send a batch that the next check takes for granted. Raises UndecidedError where it is refused."""
         expectation = self.appended(sequence, records, epoch)
         found = partition_in(expectation.call.name, expectation.connection.request(expectation.call))
         if found["errorCode"] != error_codes.NONE:
@@ -44,7 +44,7 @@ class _Producer:
             raise UndecidedError(f"a batch with {what} is refused: {error_text(found['errorCode'])}")
 
     def sent(self, sequence: int, expected: Expected, records: int = 1, epoch: int = 0) -> Expectation:
-        """A batch; `epoch` counts from the producer's first."""
+        """Send a batch and expect these fields; `epoch` counts from the producer's first epoch."""
 
         def numbered(one: RecordBatch) -> RecordBatch:
             return one._replace(producer_id=self._id, producer_epoch=self.epoch + epoch, base_sequence=sequence)
@@ -53,15 +53,15 @@ class _Producer:
         return Expectation(self.partition.connection, self.partition.produce(data), expected)
 
 
-Story = Callable[[_Producer], Script]
+ProducerScript = Callable[[_Producer], Script]
 
 
-def _sends(story: Story) -> Callable[[Fixtures], Script]:
-    """With a producer id from the broker, on an empty partition; in the end the log holds what was taken."""
+def _sends(batches: ProducerScript) -> Callable[[Fixtures], Script]:
+    """Make the script of a producer on an empty partition; at the end the log contains what was appended."""
 
     def script(fixtures: Fixtures) -> Script:
         partition = fixtures.fresh()
-        yield from story(_Producer(partition, *fixtures.producer()))
+        yield from batches(_Producer(partition, *fixtures.producer()))
         yield expect_log(partition)
 
     return script
@@ -93,24 +93,24 @@ def _other_size(producer: _Producer) -> Script:
 
 
 def _older_epoch(producer: _Producer) -> Script:
-    """A producer bumps its epoch by itself (KIP-360). From here on no check goes back behind it: Kafka knows a producer by
-    partition, others may know it once."""
-    producer.given(0, epoch=1)
+    # A producer may bump its epoch by itself (KIP-360). The checks after this one keep to the bumped epoch: Kafka tracks a
+    # producer per partition, but another broker may track it as a whole.
+    producer.sent_before(0, epoch=1)
     yield producer.refused(1, error_codes.INVALID_PRODUCER_EPOCH, epoch=0)
     yield producer.appended(1, epoch=1)
 
 
 def _newer_epoch(producer: _Producer) -> Script:
-    producer.given(0, epoch=1)
+    producer.sent_before(0, epoch=1)
     yield producer.refused(1, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER, epoch=2)
     yield producer.appended(0, epoch=2)
 
 
 def _wraps(producer: _Producer) -> Script:
-    """A producer whose earlier batches are gone may begin anywhere (KIP-360), but not on a log that never held a record
-    (KAFKA-15591)."""
+    # A producer whose earlier batches are gone may begin with any sequence number (KIP-360), but not on a log that never had
+    # a record (KAFKA-15591).
     append_batch(producer.partition)
-    producer.given(SEQUENCES - 2, records=2, epoch=2)
+    producer.sent_before(SEQUENCES - 2, records=2, epoch=2)
     yield producer.appended(0, epoch=2)
 
 

@@ -1,10 +1,10 @@
-"""Fetch sessions (KIP-227): a broker that keeps them tells of what changed, and of nothing else.
+"""Checks of fetch sessions (KIP-227): a response in a session has the partitions that changed, and no others.
 
 Rules of this file
 
-1. A broker need not keep any. Where the session that is asked for is not given, what happens in one is not supported.
-2. A session begins at the end of a log and is given one batch at a time: nothing is left to be asked for (KIP-74).
-3. Who does not refuse, or diverge, in a full fetch has that wrong: whether it is repeated in a session is undecided.
+1. A broker need not have sessions. Where it opens none, the checks of what happens in one are not supported.
+2. A session begins at the log end and one batch is written at a time: no response leaves a batch for later (KIP-74).
+3. A broker that does not refuse, or diverge, in a full fetch fails that check; whether it does so in a session is undecided.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,10 +26,11 @@ CONTEXT, LEFT_OUT = "FetchManager#newContext", "FetchSession.CachedPartition#may
 UPDATE, RESPONSE = "FetchSession#update", "FetchContext#updateAndGenerateResponseData"
 NEEDS = {"Fetch": 7}
 NOBODYS = 1_977_326_743
-"""A session id. Should somebody have it, nothing is done to it: that its next epoch is the largest takes 68 years."""
+"""A session id that is not the probe's. A real session with it is not harmed: its next epoch would have to be the largest,
+which takes 68 years."""
 
 TURNS = 10
-"""So many that one who serves at random is not taken for one who takes turns: once in 512 runs."""
+"""Rounds, so that a broker that picks at random passes for one that takes turns in one of 512 runs only."""
 
 NOT_THERE = 7
 """A partition that the topic does not have."""
@@ -38,13 +39,13 @@ NOT_THERE = 7
 def _reports(
     session: ProbeSession, *partitions: ProbePartition, call: WireRequest | None = None, **fields: Any
 ) -> Expectation:
-    """An incremental fetch, by default the next one that names nothing, is told of some partitions."""
+    """Expect that an incremental fetch, by default the next one without changes, gets these partitions."""
     call = session.next() if call is None else call
     return Expectation(session.connection, call, _of(call, session.id, *partitions) | fields)
 
 
 def _full(partition: ProbePartition, call: WireRequest, *partitions: ProbePartition) -> Expectation:
-    """A full fetch that asks for no session."""
+    """Expect that a full fetch without a session gets these partitions."""
     return Expectation(partition.connection, call, _of(call, INVALID_SESSION_ID, *partitions))
 
 
@@ -58,13 +59,13 @@ def _refused(session: ProbeSession, call: WireRequest, code: int) -> Expectation
 
 
 def _read(partition: ProbePartition, offset: int) -> WireMessage:
-    """What is told of a partition that is read from there."""
+    """Return the fields of a partition that is read from an offset."""
     batches = [one for one in partition.batches if one[1] >= offset]
     return {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
 
 
 def _begun(fixtures: Fixtures) -> tuple[ProbePartition, ProbeSession]:
-    """A partition with a record, and a session that stands at its end."""
+    """Return a partition with a record, and a session at its end."""
     partition = fixtures.fresh()
     append_batch(partition)
     return partition, fixtures.session(partition.connection, partition.fetch(partition.end))
@@ -80,14 +81,14 @@ def _not_asked_for(fixtures: Fixtures) -> Expectation:
 
 
 def _asked_for(fixtures: Fixtures) -> Script:
-    """Whatever the session id is."""
+    # The broker may open a session or not: both are allowed.
     partition = fixtures.fresh()
     append_batch(partition)
     yield from _opens(fixtures, partition, partition.fetch(0, epoch=INITIAL_EPOCH))
 
 
 def _opens(fixtures: Fixtures, partition: ProbePartition, call: WireRequest) -> Script:
-    """A full fetch of a partition that asks for a session."""
+    """Make a script of a full fetch that asks for a session."""
     offset = call.body["topics"][0]["partitions"][0]["fetchOffset"]
     expected = {"errorCode": error_codes.NONE, REPORTED: (partition.place(call.version),), **_read(partition, offset)}
     seen = yield Expectation(partition.connection, call, expected)
@@ -122,7 +123,6 @@ def _empty(fixtures: Fixtures) -> Script:
 
 
 def _two(fixtures: Fixtures) -> Script:
-    """Each has its own id, its own epochs, and is told by itself."""
     partition, one = _begun(fixtures)
     other = fixtures.session(partition.connection, partition.fetch(partition.end))
     if one.id == other.id:
@@ -145,7 +145,7 @@ def _unknown(fixtures: Fixtures) -> Expectation:
 
 
 def _wrong_epoch(fixtures: Fixtures) -> Script:
-    """Each in a session of its own, in which one fetch was served: what becomes of one that is refused is another check."""
+    # Each epoch in a session of its own: what a refusal does to a session is another check.
     partition = fixtures.fresh()
     for epoch in (1, 3, LARGEST_EPOCH, -5):
         session = fixtures.session(partition.connection, partition.fetch(0))
@@ -163,7 +163,7 @@ def _goes_on(fixtures: Fixtures) -> Script:
 
 
 def _by_name_or_by_id(fixtures: Fixtures) -> Script:
-    """Either way: a session is of versions that go by id, or of those that go by name."""
+    # In both directions: a session is of versions with topic ids, or of versions with names.
     partition = fixtures.fresh()
     by_id, by_name = partition.version("Fetch", 13), partition.version("Fetch", at_most=BY_NAME)
     for own, foreign in ((by_id, by_name), (by_name, by_id)):
@@ -173,11 +173,11 @@ def _by_name_or_by_id(fixtures: Fixtures) -> Script:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is told
+# Which partitions are in a response
 
 
 def _unchanged(fixtures: Fixtures) -> Script:
-    """Whether it is named or not."""
+    # Whether the request names the partition or not.
     partition, session = _begun(fixtures)
     yield _reports(session)
     yield _reports(session, call=session.next(partition.fetch(partition.end)))
@@ -185,7 +185,7 @@ def _unchanged(fixtures: Fixtures) -> Script:
 
 
 def _records(fixtures: Fixtures) -> Script:
-    """The offset that was named last is read from until another is named."""
+    # The partition is read from the offset that was named last, until another is named.
     partition, session = _begun(fixtures)
     append_batch(partition)
     for _ in range(2):
@@ -194,7 +194,7 @@ def _records(fixtures: Fixtures) -> Script:
 
 
 def _high_watermark(fixtures: Fixtures) -> Script:
-    """Once, with no record."""
+    # In one response only, without records.
     partition, session = _begun(fixtures)
     for _ in range(2):
         append_batch(partition)
@@ -204,7 +204,7 @@ def _high_watermark(fixtures: Fixtures) -> Script:
 
 
 def _log_start(fixtures: Fixtures) -> Script:
-    """Once, with no record."""
+    # In one response only, without records.
     partition, session = _begun(fixtures)
     partition.connection.request(partition.delete_records(partition.end))
     partition.start = partition.end
@@ -221,7 +221,7 @@ def _others(fixtures: Fixtures) -> Script:
 
 
 def _added(fixtures: Fixtures) -> Script:
-    """A partition that is new to the session is told of though nothing is new about it, once."""
+    # A partition that is new to the session is in the response once, although nothing about it has changed.
     one, other = fixtures.pair()
     session = fixtures.session(one.connection, one.fetch(0))
     yield _reports(session, other, call=session.next(other.fetch(0)), **_read(other, 0))
@@ -240,7 +240,7 @@ def _forgotten(fixtures: Fixtures) -> Script:
 def _each_time(
     asked: Callable[[ProbePartition], WireRequest], seen: Callable[[ProbePartition], WireMessage]
 ) -> Callable[[Fixtures], Script]:
-    """What a full fetch is answered with, an incremental one is."""
+    """Make a script in which every incremental fetch gets what the full fetch got."""
 
     def script(fixtures: Fixtures) -> Script:
         partition = fixtures.log()
@@ -266,7 +266,7 @@ def _fenced(partition: ProbePartition) -> WireMessage:
 
 
 def _turns(fixtures: Fixtures) -> Script:
-    """There is room for one batch, and two partitions have one. Which is first is open."""
+    # There is room for one batch, and two partitions have one. Either may be first.
     one, other = fixtures.pair()
     for partition in (one, other):
         append_batch(partition)

@@ -1,4 +1,4 @@
-"""What a broker says it can speak, it speaks (KIP-35, KIP-511)."""
+"""Checks that a broker supports the versions that it offers (KIP-35, KIP-511)."""
 
 from collections.abc import Callable
 
@@ -46,7 +46,7 @@ def _produce(partition: ProbePartition, version: int) -> tuple[WireRequest, Expe
 
 
 def _newer(fixtures: Fixtures) -> Script:
-    """The response to a version that the broker does not have is written in version 0, and lists what it has."""
+    # The response to a version that the broker does not have is in version 0 (KIP-511).
     connection, own = fixtures.first, fixtures.first.versions[API_VERSIONS]
     version = (
         shipped_messages().versions(f"{API_VERSIONS}Request").stop - 1

@@ -1,6 +1,6 @@
 """What the protocol leaves open is no failure, and what a broker does wrong fails the checks that are about it, not others.
 
-Each was seen at a broker of another hand (docs/third-parties.md). The brokers here are recordings of Kafka that do the same.
+Each was seen at a third-party broker (docs/third-parties.md). The brokers here are recordings of Kafka that do the same.
 """
 
 from collections import deque

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drive.test_process import everybody, soon
+from tests.drive.test_process import running_commands, soon
 from tests.drive.test_sessions import NAMED, WRONG
 from tests.drive.test_waiting import recorded_node
 from tests.drive.test_waiting_in_sessions import HEARD
@@ -231,5 +231,5 @@ def test_killed_at_any_moment_no_process_and_no_folder_is_left(seed: int, tmp_pa
     time.sleep(rng.uniform(0.5, 12.0))
     driving.send_signal(rng.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)))
     driving.wait(60)
-    assert soon(lambda: not any(str(tmp_path) in row for row in everybody()))
+    assert soon(lambda: not any(str(tmp_path) in command for command in running_commands()))
     assert soon(lambda: not list(tmp_path.glob("tidegauge-kafka-*")))

@@ -58,6 +58,10 @@ def running() -> Iterator[tuple[int, str]]:
             yield process.info["pid"], " ".join(process.info["cmdline"] or ())
 
 
+def running_commands() -> list[str]:
+    return [command for _, command in running()]
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_when_we_die_the_process_and_all_it_started_end_and_the_folder_goes(how: int, tmp_path: Path) -> None:
     text = HOLDS.format(guard=guard.__file__, prefix=str(tmp_path / "kept-"))

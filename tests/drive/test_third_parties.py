@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drive.test_process import everybody, soon
+from tests.drive.test_process import running_commands, soon
 from tidegauge.drive.probe.connection import tcp
 from tidegauge.drive.probe.run import CHECKS, probe, select_checks
 from tidegauge.impl.errors import UsageError
@@ -199,7 +199,7 @@ def test_a_party_ends_with_us_whatever_ends_us(number: int, tmp_path: Path) -> N
     holder.send_signal(number)
     holder.wait(30)
     holder.stdout.close()
-    assert soon(lambda: not any(str(tmp_path) in row for row in everybody()))
+    assert soon(lambda: not any(str(tmp_path) in command for command in running_commands()))
     assert soon(lambda: list(tmp_path.iterdir()) == [])
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), 5)

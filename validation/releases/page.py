@@ -53,14 +53,14 @@ HEAD = """# Releases of Kafka on their own wire
 
 Each release was taken through the local steps of the graphs {graphs}, through {walks} walks
 (seed {seed}), and through the scenarios {scenarios} ([what they show](findings.md)), as an unmodified broker process
-whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)). Whatever the suite knows to
-have changed since the first of them, one here has it and one does not. What a release did is recorded in
+whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)). Every change since the
+first of them that the suite knows of is between two releases here. What a release did is recorded in
 [`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`. The graphs
 are those of a release's own profile, so not all have as many paths. This page is made from those files by
 `python -m validation.releases.page`; `./run kafka` records them anew.
 
-A number is on how many paths a release shows a bug: the reference without it does something else there. An empty field: the
-release does not have it, by its profile, and no path says otherwise.
+A number counts the paths on which a release shows a bug: there the reference without it does something else. An empty field
+means that the release does not have the bug, by its profile, and no path says otherwise.
 """
 CONTROLLERS = """## Their controllers
 

@@ -31,7 +31,7 @@ from tidegauge.impl.explored.describe_control import control_label_text, control
 from tidegauge.impl.explored.search import Counterexample, Label
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.spec.checker.models import Model, load_models
-from tidegauge.traces.model.bounds import SWITCHES, control_bounds_of, control_profile_of, switch_name
+from tidegauge.traces.model.bounds import control_bounds_of, control_profile_of, switch_name
 from tidegauge.traces.schema import Trace
 
 MOST_FETCHES = 4

@@ -90,10 +90,10 @@ def can_explain() -> bool:
 @lru_cache(maxsize=MOST)
 def find_explaining_cache(seen: UndecidedTruncation) -> object | None:
     """Return a cache that explains the truncation, None if there is none."""
-    from tidegauge.spec.proofs.explain import Truncation, cache_explaining  # noqa: PLC0415  see can_explain
+    from tidegauge.spec.proofs.explain import ObservedTruncation, cache_explaining  # noqa: PLC0415  see can_explain
 
     return cache_explaining(
-        Truncation(seen.log_end, *seen.response, seen.target, seen.completed, seen.log_start, seen.latest_epoch)
+        ObservedTruncation(seen.log_end, *seen.response, seen.target, seen.completed, seen.log_start, seen.latest_epoch)
     )
 
 

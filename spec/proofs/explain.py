@@ -1,4 +1,4 @@
-"""Does any epoch cache explain an observed truncation? For logs that tell the truncation, not the cache."""
+"""Ask whether any epoch cache explains an observed truncation, for sources that report the truncation but not the cache."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +12,8 @@ from tidegauge.spec.proofs.lemmas.logs import LogValue, well_formed_log
 
 
 @dataclass(frozen=True)
-class Truncation:
-    """What was seen of it from outside: the follower's log end, the leader's response, the target. None is unknown."""
+class ObservedTruncation:
+    """A truncation from outside: the follower's log end, the leader's response, the target. None is unknown."""
 
     log_end: int
     leader_epoch: int
@@ -24,12 +24,10 @@ class Truncation:
     latest_epoch: int | None = None
 
 
-def cache_explaining(seen: Truncation, max_entries: int = 4) -> LogValue | None:
-    """The smallest well-formed cache with which the follower's rule truncates as it did; None when there is none.
-
-    The rule reads at most four entries: the first, the last not above the answered epoch, the next one, and the last.
-    A longer cache can be thinned to those without changing the truncation, so four is a complete search.
-    """
+def cache_explaining(seen: ObservedTruncation, max_entries: int = 4) -> LogValue | None:
+    """Return the smallest well-formed cache with which the follower's rule truncates as observed, or None."""
+    # The rule reads at most four entries: the first, the last not above the epoch of the response, the next, and the last.
+    # A longer cache can be thinned to those without changing the truncation, so four is a complete search.
     for entries in range(max_entries + 1):
 
         def not_seen(path: Path, entries: int = entries) -> None:
@@ -46,6 +44,6 @@ def cache_explaining(seen: Truncation, max_entries: int = 4) -> LogValue | None:
 
         tally = explore(not_seen, vars(rules), stop_at_first=True)
         if tally.refuted:
-            found: LogValue = tally.refuted["another truncation"].values["cache"]
-            return found
+            cache: LogValue = tally.refuted["another truncation"].values["cache"]
+            return cache
     return None

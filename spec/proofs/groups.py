@@ -1,4 +1,4 @@
-"""The groups of lemmas, and which sizes each lemma is proved for."""
+"""The groups of lemmas, and the sizes for which each lemma is proved."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,29 +15,29 @@ from tidegauge.spec.proofs.lemmas import any_convergence, any_length, bounds, co
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
 
-def once(most: int) -> Iterator[tuple[int, ...]]:
-    """No size: the lemma has no sequence."""
+def no_size(most: int) -> Iterator[tuple[int, ...]]:
+    """Yield no size: the lemma has no sequence."""
     del most
     yield (0,)
 
 
 def one_cache(most: int) -> Iterator[tuple[int, ...]]:
-    """One sequence of up to `most` members."""
+    """Yield the sizes of one sequence of up to `most` members."""
     yield from ((n,) for n in range(most + 1))
 
 
 def two_caches(most: int) -> Iterator[tuple[int, ...]]:
-    """A leader's cache with entries, and a follower's with or without."""
+    """Yield the sizes of a leader's cache with entries and a follower's with or without."""
     yield from product(range(1, most + 1), range(most + 1))
 
 
 def two_short_caches(most: int) -> Iterator[tuple[int, ...]]:
-    """As `two_caches`, up to three entries: each log is truncated at every entry besides."""
+    """Yield the sizes of `two_caches` up to three entries: the lemma truncates each log at every entry besides."""
     yield from two_caches(min(most, 3))
 
 
 def two_full_caches(most: int) -> Iterator[tuple[int, ...]]:
-    """Both caches have entries: epoch mode needs an epoch to ask for."""
+    """Yield the sizes of two caches with entries: epoch mode needs an epoch to ask for."""
     yield from product(range(1, most + 1), range(1, most + 1))
 
 
@@ -46,9 +46,9 @@ class Lemma:
     """One symbolic run and the sizes it is done for."""
 
     body: Callable[..., None]
-    sizes: Callable[[int], Iterator[tuple[int, ...]]] = once
+    sizes: Callable[[int], Iterator[tuple[int, ...]]] = no_size
     any_length: bool = False
-    """Sequences without a bound: the helpers' contracts stand in for their loops."""
+    """Sequences without a bound: the helpers' contracts replace their loops."""
 
     @property
     def name(self) -> str:
@@ -63,7 +63,7 @@ class Lemma:
         *,
         stop_at_first: bool = False,
     ) -> GoalTally:
-        """Proves the lemma at one size."""
+        """Prove the lemma at one size."""
 
         def at_size(path: Path) -> None:
             self.body(path, *size)
@@ -110,7 +110,7 @@ BOUNDED: tuple[Group, ...] = (
     Group(
         "fetch",
         "read, diverging or out of range; the out-of-range reset",
-        (*_lemmas(one_cache, tables.divergence_table), *_lemmas(once, tables.out_of_range)),
+        (*_lemmas(one_cache, tables.divergence_table), *_lemmas(no_size, tables.out_of_range)),
     ),
     Group(
         "high-watermark",
@@ -118,22 +118,22 @@ BOUNDED: tuple[Group, ...] = (
         (
             *_lemmas(one_cache, bounds.leader_rule, bounds.lowest_counted),
             *_lemmas(
-                once, bounds.follower_clamp, bounds.truncated_high_watermark, bounds.minimum_isr, bounds.counted_replicas
+                no_size, bounds.follower_clamp, bounds.truncated_high_watermark, bounds.minimum_isr, bounds.counted_replicas
             ),
-            *_lemmas(once, bounds.lifted_high_watermark, bounds.forgotten_log_ends),
+            *_lemmas(no_size, bounds.lifted_high_watermark, bounds.forgotten_log_ends),
         ),
     ),
     Group(
         "isr",
         "who may join, who is caught up, what becomes of a proposal",
-        _lemmas(once, bounds.isr_admission, bounds.caught_up, refusals.proposals),
+        _lemmas(no_size, bounds.isr_admission, bounds.caught_up, refusals.proposals),
     ),
     Group(
         "fencing",
         "which requests, responses and batches are taken",
         (
-            *_lemmas(once, bounds.fencing, bounds.responses_accepted),
-            *_lemmas(once, refusals.refusals, refusals.fetch_refusals, refusals.epoch_responses),
+            *_lemmas(no_size, bounds.fencing, bounds.responses_accepted),
+            *_lemmas(no_size, refusals.refusals, refusals.fetch_refusals, refusals.epoch_responses),
             *_lemmas(one_cache, bounds.batches, bounds.first_fetch),
         ),
     ),

@@ -1,8 +1,8 @@
-"""Every small change of a rule, and whether a proof notices it.
+"""Every small change of a rule, and whether a proof refutes it.
 
 A mutant is the text of `impl/rules.py` with one expression changed. It is *killed* when a lemma that reaches the changed
-rule finds a counter-model. A mutant that no lemma kills must be the same function on everything the protocol can hand
-it; those stand in `equivalent.toml`, each with its reason. Anything else is a hole in the proofs.
+rule finds a counter-model. A mutant that no lemma kills must be the same function on all arguments that the
+protocol can pass; `equivalent.toml` lists those, each with its reason. Any other is a hole in the proofs.
 """
 
 import ast
@@ -35,17 +35,17 @@ SWAPS: Swaps = {
 }
 
 KILLING_SIZE = 2
-"""Every mutant that dies at all dies on caches of two entries."""
+"""Entries of the caches: every mutant that is killed at all is killed with two."""
 
 
 @cache
 def mutants() -> tuple[Mutant, ...]:
-    """Every mutant of every rule, in the order of the text; each is a text of the whole module, so they are made once."""
+    """Return every mutant of every rule, in the order of the text."""
     return tuple(mutants_of(inspect.getsource(rules), _replacements))
 
 
 def _replacements(node: ast.expr) -> Iterator[ast.expr]:
-    """Rules are arithmetic: beside what any expression may be confused with, an operand alone, a value one up or down."""
+    """Yield other expressions for one of a rule: those of `confused`, an operand alone, a value one up or down."""
     yield from confused(node, SWAPS)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"min", "max"}:
         yield from node.args
@@ -65,7 +65,7 @@ TRUTHS = {"ready", "epoch_checked", "in_maximal_isr", "caught_up", "eligible", "
 
 
 def _is_sequence(node: ast.expr) -> bool:
-    """Sequences and truth values have no neighbour one up or down."""
+    """Return whether an expression is a sequence or truth value, which has no neighbour one up or down."""
     name = node.value if isinstance(node, ast.Subscript) else node
     truth = isinstance(node, ast.Subscript) and isinstance(name, ast.Name) and name.id == "counted"
     return truth or (isinstance(node, ast.Name) and node.id in SEQUENCES | TRUTHS)
@@ -77,7 +77,7 @@ def _is_sequence(node: ast.expr) -> bool:
 
 @cache
 def _reach() -> list[tuple[Lemma, frozenset[str]]]:
-    """Every lemma with the rules it reaches, directly or through others; the cheap ones first."""
+    """Return every lemma with the rules it reaches, directly or through others; the cheap ones first."""
     reached = []
     for group in sorted(BOUNDED, key=lambda g: g.weight):
         for lemma in group.lemmas:
@@ -100,7 +100,7 @@ def _closure(names: set[str]) -> set[str]:
 
 
 def refuter(mutant: Mutant) -> tuple[Lemma, CounterModel] | None:
-    """The lemma that refutes the mutant, and the values that show it; None when it survives them all."""
+    """Return the lemma that refutes the mutant, and a counter-model; None when the mutant survives them all."""
     namespace: Mapping[str, Any] = namespace_of(mutant.source)
     for lemma, reached in _reach():
         if mutant.function in reached:
@@ -112,20 +112,20 @@ def refuter(mutant: Mutant) -> tuple[Lemma, CounterModel] | None:
 
 
 def killer(mutant: Mutant) -> str | None:
-    """The lemma and goal that refute the mutant, None when it survives them all."""
-    found = refuter(mutant)
-    return None if found is None else f"{found[0].name}: {found[1].goal}"
+    """Return the lemma and goal that refute the mutant, None when it survives them all."""
+    refutation = refuter(mutant)
+    return None if refutation is None else f"{refutation[0].name}: {refutation[1].goal}"
 
 
 def equivalents() -> dict[str, str]:
-    """The mutants known to be the same function on everything the protocol hands over, with the reason."""
+    """Load the mutants known to be the same function on everything that the protocol passes, with the reason."""
     with EQUIVALENT.open("rb") as file:
         return {str(row["mutant"]): str(row["reason"]) for row in tomllib.load(file)["equivalent"]}
 
 
 @dataclass(frozen=True)
 class MutationReport:
-    """What became of every mutant."""
+    """The fate of every mutant."""
 
     killed: dict[str, str]
     equivalent: dict[str, str]
@@ -141,7 +141,7 @@ class MutationReport:
         return 1 if self.holes or self.wrongly_listed or not self.killed else 0
 
     def describe(self) -> list[str]:
-        """The counts, and every mutant that is not accounted for."""
+        """Return the counts, and every mutant that is not accounted for."""
         total = len(self.killed) + len(self.equivalent) + len(self.holes)
         lines = [
             f"{total} mutants: {len(self.killed)} killed, {len(self.equivalent)} equivalent, {len(self.holes)} unnoticed"
@@ -154,7 +154,7 @@ class MutationReport:
 
 
 def kill_all(processes: int = 2, progress: Callable[[int, int], None] | None = None) -> MutationReport:
-    """Tries every mutant, several processes at once; `progress` is told (done, total)."""
+    """Try every mutant, in several processes at once; `progress` is called with (done, total)."""
     started = time.monotonic()
     listed, made = equivalents(), mutants()
     killed: dict[str, str] = {}

@@ -1,8 +1,8 @@
-"""No proof is vacuous: without any one of its premises a lemma loses a goal, and the counter-model is shown.
+"""Show that no proof is vacuous: without any one of its premises a lemma loses a goal, by a counter-model.
 
-Two kinds of removals. For every lemma and every premise it names, dropping that premise must refute a goal: a premise
-nothing depends on would be a hint that the lemma says nothing. And the premises of convergence one by one, as they are
-known from Kafka's history, with the loop goal they cost; those counter-models are replayed by `scenario.py`.
+There are two kinds of removals. For every lemma, dropping any premise that it names must refute a goal: a premise that no
+goal needs would be a hint that the lemma is empty. And each premise of convergence, as known from Kafka's history, costs the
+goal of a loop; `scenario.py` replays those counter-models.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,15 +27,15 @@ LOOP_GOALS = ("the loop ends at the common prefix", "out of range only when noth
 
 
 @dataclass(frozen=True)
-class Removal:
-    """A premise of convergence taken away, or a rule replaced by an older one."""
+class PremiseRemoval:
+    """A premise of convergence that is dropped, or a rule replaced by an older one."""
 
     name: str
     without: frozenset[str]
     kip_101: bool = False
 
     def lemma(self, mode: str) -> Callable[..., None]:
-        """The loop lemma in that mode under this removal."""
+        """Return the loop lemma in that mode under this removal."""
         if mode == FETCH_MODE:
             return convergence.fetch_loop
         return (
@@ -45,30 +45,30 @@ class Removal:
         )
 
 
-REMOVALS: dict[str, Removal] = {
-    "two-pasts": Removal("an epoch may have two pasts", frozenset({ONE_PAST, RECORDS_MATCH})),
-    "records-match": Removal("log matching on records only, as Raft has it", frozenset({ONE_PAST})),
-    "leader-older": Removal("the leader's latest epoch is below the follower's", frozenset({LEADER_NEWEST})),
-    "not-increasing": Removal("caches need not increase", frozenset({INCREASING})),
-    "not-covering": Removal("caches need not cover their logs", frozenset({COVERING})),
-    "kip-101": Removal("the leader answers as KIP-101 has it", frozenset(), kip_101=True),
+REMOVALS: dict[str, PremiseRemoval] = {
+    "two-pasts": PremiseRemoval("an epoch may have two pasts", frozenset({ONE_PAST, RECORDS_MATCH})),
+    "records-match": PremiseRemoval("log matching on records only, as Raft has it", frozenset({ONE_PAST})),
+    "leader-older": PremiseRemoval("the leader's latest epoch is below the follower's", frozenset({LEADER_NEWEST})),
+    "not-increasing": PremiseRemoval("caches need not increase", frozenset({INCREASING})),
+    "not-covering": PremiseRemoval("caches need not cover their logs", frozenset({COVERING})),
+    "kip-101": PremiseRemoval("the leader answers as KIP-101 has it", frozenset(), kip_101=True),
 }
 
 
-def removal_named(name: str) -> Removal:
-    """The removal called `name`. Raises SpecError when there is none."""
+def removal_named(name: str) -> PremiseRemoval:
+    """Return the removal called `name`. Raises SpecError when there is none."""
     if name not in REMOVALS:
         raise SpecError(f"expected one of {', '.join(REMOVALS)}; seen {name}")
     return REMOVALS[name]
 
 
 def modes_of(removal: str) -> tuple[str, ...]:
-    """KIP-101 knows no truncation on fetch."""
+    """Return the modes in which a removal makes sense: KIP-101 has no truncation on fetch."""
     return (EPOCH_MODE,) if REMOVALS[removal].kip_101 else (EPOCH_MODE, FETCH_MODE)
 
 
 def counter_model_of(removal: str, mode: str, namespace: Mapping[str, Any]) -> CounterModel | None:
-    """Two logs for which the loop does not end at the common prefix; None when there are none of this size."""
+    """Return two logs for which the loop does not end at the common prefix; None when there are none of this size."""
     chosen = REMOVALS[removal]
     lemma = Lemma(chosen.lemma(mode), two_full_caches)
     for size in lemma.sizes(SMALL):
@@ -80,37 +80,37 @@ def counter_model_of(removal: str, mode: str, namespace: Mapping[str, Any]) -> C
 
 
 def counter_model_scenario(removal: str = "kip-101", mode: str = EPOCH_MODE) -> LossScenario:
-    """A counter-model as a run of the plain Python rules. Raises SpecError when there is none to show."""
+    """Return a counter-model as a run of the plain Python rules. Raises SpecError when there is none."""
     removal_named(removal)
     if mode not in modes_of(removal):
         raise SpecError(f"expected mode {' or '.join(modes_of(removal))} for {removal}; seen {mode}")
-    found = counter_model_of(removal, mode, vars(rules))
-    if found is None:
+    counter_model = counter_model_of(removal, mode, vars(rules))
+    if counter_model is None:
         raise SpecError(f"expected a counter-model for {removal} in {mode} mode; seen none: the loop holds without it")
-    return replay(found.values["leader"], found.values["follower"], mode, REMOVALS[removal].kip_101)
+    return replay(counter_model.values["leader"], counter_model.values["follower"], mode, REMOVALS[removal].kip_101)
 
 
 def removals_refute(namespace: Mapping[str, Any], most: int) -> list[GoalResult]:
-    """Each removal, in each mode, costs the loop goal."""
+    """Show that each removal, in each mode, costs the loop goal."""
     del most
     results = []
     for removal, chosen in REMOVALS.items():
         for mode in modes_of(removal):
-            found = counter_model_of(removal, mode, namespace)
+            counter_model = counter_model_of(removal, mode, namespace)
             name = f"{mode} mode: {chosen.name}"
-            if found is None:
+            if counter_model is None:
                 results.append(
                     GoalResult("without", name, ProofVerdict.NOT_PROVED, reason="no counter-model: nothing depends on it")
                 )
                 continue
-            run = replay(found.values["leader"], found.values["follower"], mode, chosen.kip_101)
-            shown = CounterModel(found.goal, run.lines(), found.values)
+            run = replay(counter_model.values["leader"], counter_model.values["follower"], mode, chosen.kip_101)
+            shown = CounterModel(counter_model.goal, run.lines(), counter_model.values)
             results.append(GoalResult("without", name, ProofVerdict.PROVED, checks=1, counter_model=shown))
     return results
 
 
 def no_premise_is_idle(lemma: Lemma, namespace: Mapping[str, Any]) -> list[GoalResult]:
-    """Every premise the lemma names, dropped alone, costs it a goal."""
+    """Show that every premise the lemma names, dropped alone, costs it a goal."""
     sizes = list(lemma.sizes(SMALL))
     named: set[str] = set()
     for size in sizes:
@@ -124,8 +124,10 @@ def no_premise_is_idle(lemma: Lemma, namespace: Mapping[str, Any]) -> list[GoalR
                 break
         name = f"needs that {premise}"
         if tally.refuted:
-            found = next(iter(tally.refuted.values()))
-            shown = CounterModel(found.goal, [f"loses: {found.goal}", "; ".join(found.lines)], found.values)
+            counter_model = next(iter(tally.refuted.values()))
+            shown = CounterModel(
+                counter_model.goal, [f"loses: {counter_model.goal}", "; ".join(counter_model.lines)], counter_model.values
+            )
             results.append(GoalResult(lemma.name, name, ProofVerdict.PROVED, checks=1, counter_model=shown))
         else:
             results.append(GoalResult(lemma.name, name, ProofVerdict.NOT_PROVED, reason="no goal is lost without it"))
@@ -133,7 +135,7 @@ def no_premise_is_idle(lemma: Lemma, namespace: Mapping[str, Any]) -> list[GoalR
 
 
 def premise_groups(bounded: tuple[Group, ...]) -> tuple[Group, ...]:
-    """The two groups of this file, over the bounded lemmas."""
+    """Return the two groups of this file, over the bounded lemmas."""
 
     def idle(namespace: Mapping[str, Any], most: int) -> list[GoalResult]:
         del most

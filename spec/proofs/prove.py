@@ -1,8 +1,8 @@
-"""Runs groups of lemmas, each in a process of its own with a time limit.
+"""Run groups of lemmas, each in a process of its own with a time limit.
 
-A process, because z3 holds its memory and cannot be interrupted safely; a time limit, because an undecided goal must be
-a verdict (NOT PROVED), not a run that never ends. The limit is on processor time: a verdict must not depend on what else the
-machine does.
+A process, because z3 keeps its memory and cannot be interrupted safely; a time limit, because an undecided goal must be a
+verdict (NOT PROVED), not a run that never ends. The limit is on processor time: a verdict must not depend on the load of the
+machine.
 """
 
 import multiprocessing
@@ -24,14 +24,14 @@ from tidegauge.spec.proofs.registry import all_groups
 DEFAULT_ENTRIES = 4
 DEFAULT_TIME_LIMIT = 300.0
 PATIENCE = 20
-"""Times the limit that a group may take by the clock, should its process stand still."""
+"""How many times the limit a group may take by the clock, in case its process hangs."""
 
-Progress = Callable[[str, GroupResult | None], None]
+ProveProgress = Callable[[str, GroupResult | None], None]
 """Called with a group's name when it starts, and with its result when it ends."""
 
 
 def namespace_of(source: str | None) -> Mapping[str, Any]:
-    """The rules to prove: those of `impl`, or another text of them."""
+    """Return the rules to prove: those of `impl`, or another text of them."""
     if source is None:
         return vars(rules)
     namespace: dict[str, Any] = {"__name__": "impl.rules", "__source__": source}
@@ -42,7 +42,7 @@ def namespace_of(source: str | None) -> Mapping[str, Any]:
 def prove_group(
     group: Group, max_entries: int = DEFAULT_ENTRIES, source: str | None = None, stop_at_first: bool = False
 ) -> GroupResult:
-    """Proves one group in this process."""
+    """Prove one group in this process."""
     started, worked = time.monotonic(), time.process_time()
     namespace = namespace_of(source)
     goals: list[GoalResult] = [] if group.run is None else group.run(namespace, max_entries)
@@ -79,7 +79,7 @@ def _finished(group: Group, goals: list[GoalResult], paths: int) -> GroupResult:
 
 
 def _work(name: str, max_entries: int, source: str | None, time_limit: float, pipe: Connection) -> None:
-    signal.setitimer(signal.ITIMER_PROF, time_limit)  # ends the process, in the middle of the solver too
+    signal.setitimer(signal.ITIMER_PROF, time_limit)  # ends the process, even within the solver
     pipe.send(prove_group(all_groups()[name], max_entries, source))
     pipe.close()
 
@@ -98,20 +98,18 @@ def prove(
     processes: int = 2,
     time_limit: float = DEFAULT_TIME_LIMIT,
     *,
-    progress: Progress | None = None,
+    progress: ProveProgress | None = None,
     source: str | None = None,
 ) -> list[GroupResult]:
-    """Proves the named groups (all by default) for caches of up to `max_entries` entries.
+    """Prove the named groups (all by default) for caches of up to `max_entries` entries.
 
-    `source` is another text of the rules, to see which goals it breaks. Raises SpecError for an unknown group.
+    `source` is another text of the rules, to find the goals it breaks. Raises SpecError for an unknown group.
     """
     known = all_groups()
     names = list(known) if groups is None else list(groups)
-    strangers = [n for n in names if n not in known]
-    if strangers:
-        raise SpecError(
-            f"expected groups among {', '.join(known)}; seen {', '.join(strangers)}; see `tidegauge prove --list`"
-        )
+    unknown = [n for n in names if n not in known]
+    if unknown:
+        raise SpecError(f"expected groups among {', '.join(known)}; seen {', '.join(unknown)}; see `tidegauge prove --list`")
     waiting = sorted((known[n] for n in names), key=lambda g: -g.weight)
     running: list[_Running] = []
     results: dict[str, GroupResult] = {}
@@ -120,21 +118,22 @@ def prove(
     try:
         while waiting or running:
             while waiting and len(running) < processes:
-                with interruptible():  # of a process that is half started nobody would know, and nobody would end it
+                # Ctrl-C during the start would leave a process that is not in `running`, so that nothing would end it.
+                with interruptible():
                     running.append(_start(context, waiting.pop(0), max_entries, source, time_limit))
                 progressed(running[-1].group.name, None)
             left = min(r.started + PATIENCE * time_limit for r in running) - time.monotonic()
             wait([r.pipe for r in running], timeout=max(0.0, left))
-            for one in list(running):
-                result = _result_of(one, time_limit)
+            for group_process in list(running):
+                result = _result_of(group_process, time_limit)
                 if result is not None:
-                    running.remove(one)
-                    results[one.group.name] = result
-                    progressed(one.group.name, result)
+                    running.remove(group_process)
+                    results[group_process.group.name] = result
+                    progressed(group_process.group.name, result)
     finally:
-        for one in running:
-            one.process.kill()
-            one.process.join()
+        for group_process in running:
+            group_process.process.kill()
+            group_process.process.join()
     return [results[n] for n in names]
 
 
@@ -146,31 +145,31 @@ def _start(context: Any, group: Group, max_entries: int, source: str | None, tim
     return _Running(group, process, receiver, time.monotonic())
 
 
-def _result_of(one: _Running, time_limit: float) -> GroupResult | None:
-    """The result of a group that has ended or must end now; None while it may go on."""
-    seconds = time.monotonic() - one.started
+def _result_of(running: _Running, time_limit: float) -> GroupResult | None:
+    """Return the result of a group that has ended or must end now; None while it may go on."""
+    seconds = time.monotonic() - running.started
     too_long = f"no response within {time_limit:g} s of processor time; try a longer time limit or fewer cache entries"
     reason = ""
-    if one.pipe.poll():
+    if running.pipe.poll():
         try:
-            result: GroupResult = one.pipe.recv()
+            result: GroupResult = running.pipe.recv()
         except EOFError:
-            one.process.join()
-            ended = f"its process ended with code {one.process.exitcode} and no result"
-            reason = too_long if one.process.exitcode == -signal.SIGPROF else ended
+            running.process.join()
+            ended = f"its process ended with code {running.process.exitcode} and no result"
+            reason = too_long if running.process.exitcode == -signal.SIGPROF else ended
         else:
-            one.process.join()
+            running.process.join()
             return replace(result, seconds=seconds)
     elif seconds >= PATIENCE * time_limit:
-        one.process.kill()
-        one.process.join()
+        running.process.kill()
+        running.process.join()
         reason = too_long
     if not reason:
         return None
-    group = one.group
+    group = running.group
     return GroupResult(group.name, group.title, group.method, ProofVerdict.NOT_PROVED, seconds=seconds, reason=reason)
 
 
 def exit_code(results: list[GroupResult]) -> int:
-    """0 all proved, 1 a counter-model, 3 something undecided or nothing run."""
+    """Return 0 if all goals are proved, 1 for a counter-model, 3 if a goal is undecided or nothing ran."""
     return overall([r.verdict for r in results]).exit_code

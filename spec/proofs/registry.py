@@ -1,9 +1,9 @@
-"""Every group by name, in the order it is told."""
+"""All groups by name, in the order of the report."""
 
 from tidegauge.spec.proofs.groups import BOUNDED, UNBOUNDED, Group
 from tidegauge.spec.proofs.premises import premise_groups
 
 
 def all_groups() -> dict[str, Group]:
-    """What is proved for bounded caches, then for caches of any length, then that no premise is idle."""
+    """Return the groups for bounded caches, for caches of any length, and those that show that every premise is needed."""
     return {group.name: group for group in (*BOUNDED, *UNBOUNDED, *premise_groups(BOUNDED))}

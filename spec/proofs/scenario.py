@@ -1,7 +1,7 @@
 """Counter-models as runs: two concrete logs, replayed with the plain Python rules.
 
-A counter-model of a convergence lemma is a pair of logs. Replaying it in CPython, round by round, shows that the loop
-ends elsewhere than the longest common prefix: the solver's word is not needed to believe it.
+A counter-model of a convergence lemma is a pair of logs. Replaying it in CPython, round by round, shows that the loop ends
+elsewhere than at the longest common prefix: there is no need to trust the solver.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ ROUND_LIMIT = 50
 
 @dataclass(frozen=True)
 class Round:
-    """One exchange: what the follower asked at which log end, what it was told, where it cut."""
+    """One exchange: the follower's log end and requested epoch, the response, and its truncation."""
 
     log_end: int
     asked: int
@@ -34,7 +34,7 @@ class Round:
 
 @dataclass(frozen=True)
 class LossScenario:
-    """Two logs, the rounds between them, and where it ends against where it should."""
+    """Two logs, the rounds between them, and the actual and the expected end."""
 
     mode: str
     leader: LogValue
@@ -46,23 +46,21 @@ class LossScenario:
 
     @property
     def converged(self) -> bool:
-        """The follower's log ends at the common prefix; below the comparable part one offset is as good as another.
-
-        Out of range is right where nothing is common.
-        """
+        """Whether the follower's log ends at the common prefix; below the comparable part all offsets are equally good."""
         low = max(self.leader.log_start, self.follower.log_start)
+        # Out of range is right where nothing is common.
         if self.outcome == OUT_OF_RANGE:
             return self.common_end <= low
         return self.outcome == DONE and max(self.end, low) == max(self.common_end, low)
 
     def lines(self) -> list[str]:
-        """The run in words."""
-        reported = [f"leader    {self.leader}", f"follower  {self.follower}", *[f"  {one}" for one in self.rounds]]
+        """Return the run as text."""
+        reported = [f"leader    {self.leader}", f"follower  {self.follower}", *[f"  {exchange}" for exchange in self.rounds]]
         return [*reported, f"  {self.outcome} at {self.end}; the common prefix ends at {self.common_end}"]
 
 
 def record_epoch(log: LogValue, offset: int) -> int:
-    """Epoch of the record at `offset`, by walking the cache from the start."""
+    """Return the epoch of the record at `offset`, by walking the cache from the start."""
     epoch = rules.UNDEFINED
     for e, s in zip(log.epochs, log.starts, strict=True):
         if s <= offset:
@@ -71,7 +69,7 @@ def record_epoch(log: LogValue, offset: int) -> int:
 
 
 def common_end(leader: LogValue, follower: LogValue) -> int:
-    """End of the longest common prefix, record by record."""
+    """Return the end of the longest common prefix, record by record."""
     end = min(leader.log_end, follower.log_end)
     for offset in range(max(leader.log_start, follower.log_start), end):
         if record_epoch(leader, offset) != record_epoch(follower, offset):
@@ -80,9 +78,9 @@ def common_end(leader: LogValue, follower: LogValue) -> int:
 
 
 def replay(leader: LogValue, follower: LogValue, mode: str = FETCH_MODE, kip_101: bool = False) -> LossScenario:
-    """Runs the truncation loop with the rules of `impl` until it ends.
+    """Run the truncation loop with the rules of `impl` until it ends.
 
-    `kip_101` lets the leader tell only the end offset, so the follower takes it for the epoch it asked for.
+    `kip_101`: the leader answers with the end offset only, and the follower takes it for the epoch it asked for.
     """
     now = follower
     rounds: list[Round] = []
@@ -110,7 +108,7 @@ def replay(leader: LogValue, follower: LogValue, mode: str = FETCH_MODE, kip_101
 
 
 def truncated(log: LogValue, target: int) -> LogValue:
-    """The log after a truncation."""
+    """Return the log after a truncation."""
     end = min(target, log.log_end)
     keeps = rules.truncate_from_end_keeps(log.starts, end)
     return LogValue(log.epochs[:keeps], log.starts[:keeps], min(log.log_start, end), end)

@@ -4,9 +4,9 @@ Rules of this file
 
 1. A mutant is the text of a module with one expression changed. Its key names the function and the change, not the line: it
    survives edits elsewhere in the file. Two changes that give the same text are one mutant.
-2. What is no behaviour stays as it is: annotations, docstrings, defaults, what is called, what is assigned to, errors and
-   their messages.
-3. What an expression may be mistaken for says the caller; `confused` is what every caller means.
+2. Only behaviour changes: annotations, docstrings, defaults, called functions, targets of assignments, errors and their
+   messages stay.
+3. The caller defines the replacements of an expression; `confused` has those that all callers use.
 """
 
 import ast
@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 Swaps = Mapping[type[ast.cmpop], tuple[type[ast.cmpop], ...]]
-"""What else each comparison may be."""
+"""The replacements of each comparison."""
 
 Replacements = Callable[[ast.expr], Iterator[ast.expr]]
 
 _Place = tuple[ast.AST, str, int | None, ast.expr]
-"""Node, field, index in the field where that is a list, and the expression that stands there."""
+"""Node, field, index in the field if that is a list, and the expression there."""
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,21 @@ class Mutant:
 
 
 def mutants_of(source: str, replacements: Replacements, calls: bool = False) -> list[Mutant]:
-    """Every mutant of every function of a module, in the order of the text; `calls`: also in what a bare call is given."""
+    """Return every mutant of every function of a module, in the order of the text; `calls`: also of bare calls."""
     tree = ast.parse(source)
-    found: dict[str, Mutant] = {}
+    mutants: dict[str, Mutant] = {}
     for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
         for change, text in _changed(tree, function, replacements, calls):
             key, number = change, 1
-            while f"{function.name}: {key}" in found:
+            while f"{function.name}: {key}" in mutants:
                 number += 1
                 key = f"{change} (no. {number})"
-            found[f"{function.name}: {key}"] = Mutant(function.name, key, text)
-    return list(found.values())
+            mutants[f"{function.name}: {key}"] = Mutant(function.name, key, text)
+    return list(mutants.values())
 
 
 def confused(node: ast.expr, swaps: Swaps) -> Iterator[ast.expr]:
-    """Another comparison, and for or, one condition less, min for max, plus for minus, a neighbour of a number."""
+    """Yield confusions: another comparison, and for or, one condition less, min for max, plus for minus, n+1."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         for swapped in swaps[type(node.ops[0])]:
             yield ast.Compare(node.left, [swapped()], node.comparators)
@@ -87,7 +87,11 @@ def _changed(
 
 
 def _places(function: ast.FunctionDef, calls: bool) -> Iterator[_Place]:
-    waiting: list[ast.AST] = [one for one in function.body if not isinstance(one, ast.Expr) or (calls and _is_call(one))]
+    waiting: list[ast.AST] = [
+        statement
+        for statement in function.body
+        if not isinstance(statement, ast.Expr) or (calls and isinstance(statement.value, ast.Call))
+    ]
     while waiting:
         node = waiting.pop(0)
         if isinstance(node, ast.FunctionDef | ast.Raise | ast.JoinedStr):
@@ -98,10 +102,6 @@ def _places(function: ast.FunctionDef, calls: bool) -> Iterator[_Place]:
                     waiting.append(child)
                     if isinstance(child, ast.expr) and field not in {"func", "annotation"} and not _is_assigned(child):
                         yield node, field, index, child
-
-
-def _is_call(statement: ast.Expr) -> bool:
-    return isinstance(statement.value, ast.Call)
 
 
 def _is_assigned(node: ast.expr) -> bool:

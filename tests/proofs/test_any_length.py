@@ -11,7 +11,7 @@ from tidegauge.spec.proofs.engine.loops import CONTRACTS, split
 from tidegauge.spec.proofs.engine.paths import Path, explore
 from tidegauge.spec.proofs.engine.verdicts import ProofVerdict
 from tidegauge.spec.proofs.lemmas import any_convergence, any_length
-from tidegauge.spec.proofs.lemmas.any_convergence import two_logs
+from tidegauge.spec.proofs.lemmas.any_convergence import two_any_logs
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 from tidegauge.spec.proofs.lemmas.convergence import LEADER_NEWEST, ONE_PAST
 from tidegauge.spec.proofs.prove import namespace_of, prove_group
@@ -45,7 +45,7 @@ def test_the_premises_hold_for_real_logs(leader: Any, follower: Any, common: int
     """Quantified premises are not contradictory: with two concrete logs nothing false follows, and the prefix is right."""
 
     def lemma(path: Path) -> None:
-        left, right, shared = two_logs(path)
+        left, right, shared = two_any_logs(path)
         concrete(path, left, *leader)
         concrete(path, right, *follower)
         path.goal("the common prefix", shared.end == common)
@@ -101,7 +101,7 @@ def test_a_loop_is_truncated_out_of_the_code_that_runs(name: str) -> None:
 
 
 def test_a_text_that_is_not_the_code_is_refused() -> None:
-    """The loop cannot be truncated out of a text other than the code object's own."""
+    """The loop cannot be cut out of a text other than the code object's own."""
     namespace = dict(namespace_of(SOURCE))
     namespace["__source__"] = SOURCE.replace("values[n] <= bound", "values[n] < bound")
     with pytest.raises(ValueError, match="expected the text of count_at_most to be its code"):

@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.explain import Truncation, cache_explaining
+from tidegauge.spec.proofs.explain import ObservedTruncation, cache_explaining
 
 
 def test_a_truncation_that_is_not_the_last_has_a_cache() -> None:
     """LEO 9, answer (2, 8), truncated to 7 and not done: the follower holds an epoch below 2 and one above from offset 7."""
-    cache = cache_explaining(Truncation(9, 2, 8, 7, completed=False))
+    cache = cache_explaining(ObservedTruncation(9, 2, 8, 7, completed=False))
     assert cache is not None
     assert any(e < 2 for e in cache.epochs)
     assert any(e > 2 and s == 7 for e, s in zip(cache.epochs, cache.starts, strict=True))
@@ -20,13 +20,13 @@ def test_a_truncation_that_is_not_the_last_has_a_cache() -> None:
 @pytest.mark.parametrize(
     "seen",
     [
-        Truncation(9, 2, 8, 10),  # above the log end
-        Truncation(9, 2, 5, 7, completed=True),  # done, but above the answered end
-        Truncation(9, 2, 8, 3, completed=False, log_start=4),  # asks again below its own log start
-        Truncation(9, 2, 8, 7, completed=False, latest_epoch=2),  # asks again though it has the answered epoch
+        ObservedTruncation(9, 2, 8, 10),  # above the log end
+        ObservedTruncation(9, 2, 5, 7, completed=True),  # done, but above the answered end
+        ObservedTruncation(9, 2, 8, 3, completed=False, log_start=4),  # asks again below its own log start
+        ObservedTruncation(9, 2, 8, 7, completed=False, latest_epoch=2),  # asks again though it has the answered epoch
     ],
 )
-def test_an_impossible_truncate_has_none(seen: Truncation) -> None:
+def test_an_impossible_truncate_has_none(seen: ObservedTruncation) -> None:
     """No cache of any follower that keeps the rules explains these."""
     assert cache_explaining(seen) is None
 
@@ -43,4 +43,4 @@ def test_every_truncation_of_the_rule_is_explained(data: st.DataObject) -> None:
     response = data.draw(st.integers(0, 13)), data.draw(st.integers(0, 14))
     _, target, done = rules.truncation_target(epochs, starts, log_end, log_end, *response)
     latest = epochs[-1] if epochs else rules.UNDEFINED
-    assert cache_explaining(Truncation(log_end, *response, target, done, start, latest)) is not None
+    assert cache_explaining(ObservedTruncation(log_end, *response, target, done, start, latest)) is not None

@@ -15,7 +15,7 @@ from tidegauge.traces.schema import Config, Event, Trace
 CONFIG_LINE = json.dumps({"v": 1, "event": "Config", "trace": "t", "tp": "a-0", "nodes": [1, 2], "controller": 100})
 
 
-def read(*lines: str | bytes) -> ndjson.Reading:
+def read(*lines: str | bytes) -> ndjson.NdjsonReading:
     data = b"\n".join(line.encode() if isinstance(line, str) else line for line in lines) + b"\n"
     return ndjson.read_bytes(data, "f.ndjson")
 

@@ -12,7 +12,7 @@ from tidegauge.traces.files import parquet
 from tidegauge.traces.model.behaviour import events_of_step, initial_events
 from tidegauge.traces.model.edges import EdgeTable, edge_table, path_of
 from tidegauge.traces.model.impl_walks import impl_walks
-from tidegauge.traces.model.walks import Seen, Walks, draw, generate
+from tidegauge.traces.model.walks import SeenHashes, Walks, draw, generate
 from tidegauge.traces.schema import Trace
 
 BOUNDS = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1)
@@ -141,7 +141,7 @@ def test_different_walks_have_different_hashes(table: EdgeTable) -> None:
 
 
 def test_seen_tells_what_is_new_within_and_across_calls() -> None:
-    seen, known = Seen(), set()
+    seen, known = SeenHashes(), set()
     rng = np.random.default_rng(0)
     for _ in range(50):
         hashes = rng.integers(0, 3000, size=100, dtype=np.uint64)

@@ -1,14 +1,13 @@
-"""Traces whose events recur, as one table of different events and the place of each event in it.
+"""Traces whose events recur, as one table of distinct events and the row of each event.
 
-Interleavings of a model consist of a few hundred different events, however many millions they are. Then one number per
-event says everything: it is read in a fraction of the time its columns take, and the table stays in the processor's cache
-while a judge looks events up in it.
+Millions of interleavings of a model consist of a few hundred distinct events. One number per event is read in a fraction of
+the time of its columns, and the table stays in the processor's cache while the judge looks events up in it.
 
 Rules of this file
 
-1. `Distinct.table` is Columns with one row per different event. Only its trace_starts are not about itself: they count
-   positions in `rows`, as the traces of the expanded columns do.
-2. `expanded()` gives the plain Columns, equal in every value: whoever does not care need not know.
+1. `Distinct.table` is Columns with one row per distinct event, except for its trace_starts: they are positions in `rows`, as
+   those of the expanded columns are.
+2. `expanded()` gives the plain Columns, equal in every value.
 """
 
 from collections.abc import Mapping
@@ -32,7 +31,7 @@ class Distinct:
         return len(self.rows)
 
     def expanded(self) -> Columns:
-        """One row per event."""
+        """Return columns with one row per event."""
         table, rows = self.table, self.rows
         counts = np.diff(table.epochs_at)
         longer = rows[counts[rows] > 0]
@@ -50,18 +49,18 @@ class Distinct:
         )
 
 
-def table_of(given: Columns | Distinct) -> tuple[Columns, Ints | None]:
-    """Where the events stand, and which row of it each of them is; None where they stand one after the other."""
-    return (given.table, given.rows) if isinstance(given, Distinct) else (given, None)
+def table_of(stored: Columns | Distinct) -> tuple[Columns, Ints | None]:
+    """Return the table of the events, and the row of each event; None if row i is event i."""
+    return (stored.table, stored.rows) if isinstance(stored, Distinct) else (stored, None)
 
 
 def with_starts(table: Columns, starts: Ints) -> Columns:
-    """The table as that of other traces."""
+    """Return the table with other starts of traces."""
     return replace(table, trace_starts=starts)
 
 
 def ranges(first: Ints, counts: Ints) -> Ints:
-    """The numbers first[0], first[0]+1, ... (counts[0] of them), then those from first[1] on, and so forth."""
+    """Return the numbers first[0], first[0]+1, ... (counts[0] of them), then those from first[1] on, and so forth."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     numbers: Ints = np.arange(total, dtype=np.int64) + np.repeat(first - (ends - counts), counts)
@@ -69,7 +68,7 @@ def ranges(first: Ints, counts: Ints) -> Ints:
 
 
 def table_as_json(table: Columns) -> dict[str, Any]:
-    """The different events, column by column; `epochs` lists pairs, null where the event does not tell them."""
+    """Return the distinct events, column by column; `epochs` lists pairs, null where the event has none."""
     pairs = table.epochs.reshape(-1, 2).tolist()
     at = table.epochs_at.tolist()
     epochs = [pairs[at[i] : at[i + 1]] if reported else None for i, reported in enumerate(table.epochs_reported.tolist())]
@@ -77,11 +76,11 @@ def table_as_json(table: Columns) -> dict[str, Any]:
     return {"event": table.event.tolist(), "node": table.node.tolist(), **ints, "epochs": epochs}
 
 
-def table_from_json(said: Mapping[str, Any]) -> Columns:
-    """The table in `said`. Raises ValueError, TypeError or KeyError when it holds none."""
-    event, epochs = np.array(said["event"], dtype=np.int64), said["epochs"]
-    ints = {name: np.array(said[name], dtype=np.int64) for name in INT_FIELDS if name in said}
-    node = np.array(said["node"], dtype=np.int64)
+def table_from_json(value: Mapping[str, Any]) -> Columns:
+    """Read a table. Raises ValueError, TypeError or KeyError when `value` is none."""
+    event, epochs = np.array(value["event"], dtype=np.int64), value["epochs"]
+    ints = {name: np.array(value[name], dtype=np.int64) for name in INT_FIELDS if name in value}
+    node = np.array(value["node"], dtype=np.int64)
     if event.ndim != 1 or any(column.shape != event.shape for column in (node, *ints.values())) or len(epochs) != len(event):
         raise ValueError("columns of different lengths")
     return Columns(

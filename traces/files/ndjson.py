@@ -1,12 +1,12 @@
-"""Traces as lines of JSON: what a third party writes and reads.
+"""Traces as lines of JSON, the format that third parties write and read.
 
 Rules of this file
 
 1. A trace begins with its Config line; the event lines below belong to it. An event line that names a `trace` belongs to
    the trace of that name, so one file may hold several traces in turn.
-2. No line costs another: a line that cannot be read is a Problem, counted, and reading goes on. A field that cannot be
+2. No line costs another: a line that cannot be read is a Problem and is counted, and reading goes on. A field that cannot be
    read is left out of its event, which stays.
-3. What this version has no name for is kept in `unknown` and written back.
+3. Fields that this version does not know are kept in `unknown` and written back.
 4. A newer major version of the schema is refused for the whole file: reading half of it would judge half of it.
 """
 
@@ -22,15 +22,15 @@ from tidegauge.traces.problems import Problem, lost, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, Config, Event, FieldKind, Trace
 
 ENVELOPE = ("v", "trace", "tp", "node", "seq", "event", "time", "corr", "at")
-"""Keys of an event line that are no fields of the event, in the order they are written."""
+"""Keys of an event line that are not fields of the event, in the order in which they are written."""
 SNIFFED = 4096
-"""Bytes at the beginning of a file in which a NUL says that it is no text."""
+"""Bytes at the beginning of a file in which a NUL shows that it is binary."""
 
 
-class Reading(NamedTuple):
-    """What a file held: its traces, and what was wrong with it.
+class NdjsonReading(NamedTuple):
+    """The traces of a file, and its problems.
 
-    `damaged`: how many events of a trace were read before a line was lost that may have been one of its own.
+    `damaged`: how many events of a trace were read before a line was lost that may have belonged to it.
     """
 
     traces: list[Trace]
@@ -39,12 +39,12 @@ class Reading(NamedTuple):
 
     @property
     def events(self) -> int:
-        """Events read."""
+        """The number of events that were read."""
         return sum(len(trace.events) for trace in self.traces)
 
     @property
     def lost(self) -> int:
-        """Lines that stood for an event or a config and could not be read."""
+        """The number of lines of an event or a config that could not be read."""
         return lost(self.problems)
 
 
@@ -60,7 +60,7 @@ def write(traces: Iterable[Trace], path: str | Path) -> None:
 
 
 def lines(trace: Trace) -> Iterator[str]:
-    """The lines of one trace: its Config, then its events."""
+    """Yield the lines of one trace: its Config, then its events."""
     head: dict[str, Any] = {"v": VERSION, "trace": trace.name, "tp": trace.tp, "event": "Config"}
     yield _json(head | configs.as_json(trace.config))
     for event in trace.events:
@@ -82,31 +82,31 @@ def _json(value: Mapping[str, Any]) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Reading
+# NdjsonReading
 
 
-def read(path: str | Path, name: str | None = None) -> Reading:
-    """Everything that can be read from the file at `path`, which Problems call `name`."""
+def read(path: str | Path, name: str | None = None) -> NdjsonReading:
+    """Read everything that can be read from the file at `path`, which Problems call `name`."""
     called = str(path) if name is None else name
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        return Reading([], [Problem(called, None, "a readable file", error.strerror or str(error), "check the path")])
+        return NdjsonReading([], [Problem(called, None, "a readable file", error.strerror or str(error), "check the path")])
     return read_bytes(data, called)
 
 
-def read_bytes(data: bytes, path: str) -> Reading:
-    """Like `read`, from bytes; `path` is what Problems call them."""
+def read_bytes(data: bytes, path: str) -> NdjsonReading:
+    """Read from bytes, which Problems call `path`."""
     reader = LineReader(path)
     reader.feed(data)
     reader.end()
-    return Reading(reader.traces(), reader.problems, reader.damaged)
+    return NdjsonReading(reader.traces(), reader.problems, reader.damaged)
 
 
 class LineReader:
-    """Where the next line belongs, and what has been read so far: of bytes that come in any pieces.
+    """Reads bytes that arrive in any pieces; keeps the trace that the next line belongs to.
 
-    Of a binary file, or a newer schema, nothing more is read: it has `stopped`.
+    It has `stopped` at a binary file or a newer schema, of which nothing more is read.
     """
 
     def __init__(self, path: str) -> None:
@@ -126,11 +126,11 @@ class LineReader:
         self.damaged: dict[str, int] = {}
 
     def traces(self) -> list[Trace]:
-        """Everything that was read, by trace, but for what `taken` has handed out."""
+        """Return the traces read so far, without the events that `taken` has returned."""
         return [Trace(name, tp, config, tuple(events)) for name, (tp, config, events) in self.open.items()]
 
     def taken(self) -> list[Trace]:
-        """What was read of each trace since the last call; it is kept here no longer."""
+        """Return the events of each trace read since the last call, and forget them."""
         new = [Trace(name, tp, config, tuple(events)) for name, (tp, config, events) in self.open.items() if events]
         for trace in new:
             self.handed[trace.name] = self.handed.get(trace.name, 0) + len(trace.events)
@@ -138,44 +138,44 @@ class LineReader:
         return new
 
     def feed(self, data: bytes) -> None:
-        """Read on. The beginning of a line waits for the rest of it."""
+        """Read more bytes. The beginning of a line waits for the rest of it."""
         if b"\0" in data[: max(SNIFFED - self.bytes, 0)]:
             do = "give NDJSON (.ndjson), or Parquet with the suffix .parquet"
             self.problem(None, "lines of JSON", "a binary file", do)
             self.stopped, self.blank = True, False
         self.bytes += len(data)
-        *whole, self.torn = (self.torn + data).split(b"\n")
-        for line in whole:
+        *complete, self.torn = (self.torn + data).split(b"\n")
+        for line in complete:
             self.line(line, last=False)
 
     def end(self) -> None:
-        """Nothing follows: what waits is a line, whole or not."""
+        """Take the bytes that wait as the last line, complete or not."""
         torn, self.torn = self.torn, b""
         self.line(torn, last=True)
         if self.blank:
             self.problem(None, "a Config line and events", "an empty file", "check that the source wrote anything")
 
     def next_file(self) -> None:
-        """What follows stands in another file, which goes on where this one ends."""
+        """Go on with another file, whose lines follow those of this one."""
         if self.torn:
             torn, self.torn = self.torn, b""
             self.line(torn, last=True)
         self.bytes = self.lines = 0
 
     def line(self, raw: bytes, last: bool) -> None:
-        """The next line of the file."""
+        """Take the next line of the file."""
         self.lines += 1
         if raw.strip() and not self.stopped:
             self.blank = False
             self.stopped = not self.take(self.lines, raw, last)
 
     def problem(self, number: int | None, expected: str, seen: str, do: str, lost: int = 0) -> None:
-        """Something is wrong with a line, or with all."""
+        """Note a problem with a line, or with the file (None). `lost`: how many lines it costs."""
         self.problems.append(Problem(self.path, number, expected, seen, do, lost))
         self.losses += lost
 
     def take(self, number: int, raw: bytes, last: bool) -> bool:
-        """Read one line; False when the rest of the file must not be read."""
+        """Read one line; return False when the rest of the file must not be read."""
         try:
             line = json.loads(raw)
         except (ValueError, RecursionError) as error:
@@ -201,7 +201,7 @@ class LineReader:
         return True
 
     def config(self, number: int, line: dict[str, Any]) -> None:
-        """A trace begins."""
+        """Begin a trace."""
         name = line.get("trace", "")
         name = name if isinstance(name, str) and name else f"trace-{len(self.open) + 1}"
         fault = configs.fault(line)
@@ -209,6 +209,7 @@ class LineReader:
             fault = ("a trace name used once", f"{shown(name)} again")
         if fault is not None:
             self.problem(number, *fault, "correct the Config line; the events below it are left out", lost=1)
+            # The events below would otherwise count as events of the trace before.
             self.current = None
             return
         tp = line.get("tp", "")
@@ -217,7 +218,7 @@ class LineReader:
         self.losses_before[name] = self.losses
 
     def event(self, number: int, line: dict[str, Any]) -> None:
-        """An event of a trace that has begun."""
+        """Add an event to its trace."""
         name = line.get("trace", self.current)
         if not isinstance(name, str) or name not in self.open:
             expected = (
@@ -248,13 +249,14 @@ class LineReader:
                 unknown[key] = value
         seq = self.sequence(number, name, node, kind, line.get("seq"))
         text = {key: str(line[key]) for key in ("time", "corr") if line.get(key) is not None}
+        # A lost line may have been an event of any trace that had begun, so what follows in this one is uncertain.
         if self.losses > self.losses_before[name]:
             self.damaged.setdefault(name, self.handed.get(name, 0) + len(events))
         at = line.get("at") or f"{self.path}:{number}"
         events.append(Event(node, kind, fields, seq, text.get("time"), text.get("corr"), str(at), unknown))
 
     def sequence(self, number: int, trace: str, node: int, kind: str, seq: Any) -> int | None:
-        """The `seq` of an event, checked to follow the one before at the same node and incarnation."""
+        """Return the `seq` of an event, checked against the one before at the same node and incarnation."""
         if seq is None:
             return None
         if not is_int(seq):
@@ -269,7 +271,7 @@ class LineReader:
 
 
 def _field_fault(key: str, value: Any, config: Config) -> str | None:
-    """What `value` should have been, or None."""
+    """Return what `value` should have been, or None if it is right."""
     if value is None:
         return None
     kind = FIELDS[key].kind
@@ -277,11 +279,11 @@ def _field_fault(key: str, value: Any, config: Config) -> str | None:
         return None if isinstance(value, bool) else "true, false or null"
     if kind is FieldKind.INT:
         return None if is_int(value) and -1 <= value < LARGEST else "an integer from -1 to 2^62 - 1, or null"
-    known = config.nodes
+    nodes = config.nodes
     if kind is FieldKind.NODE:
-        return None if is_int(value) and value in known else f"one of the nodes {list(config.nodes)}, or null"
+        return None if is_int(value) and value in nodes else f"one of the nodes {list(config.nodes)}, or null"
     if kind is FieldKind.NODES:
-        right = isinstance(value, list) and all(is_int(node) and node in known for node in value)
+        right = isinstance(value, list) and all(is_int(node) and node in nodes for node in value)
         return None if right else f"a list of the nodes {list(config.nodes)}, or null"
     right = isinstance(value, list) and all(
         isinstance(pair, list) and len(pair) == 2 and all(is_int(n) and -1 <= n < LARGEST for n in pair) for pair in value
@@ -290,5 +292,5 @@ def _field_fault(key: str, value: Any, config: Config) -> str | None:
 
 
 def _frozen(value: Any) -> Any:
-    """Lists as tuples: events are values."""
+    """Return lists as tuples: events are values."""
     return tuple(map(_frozen, value)) if isinstance(value, list) else value

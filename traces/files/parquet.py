@@ -1,12 +1,12 @@
-"""Traces as Parquet: what millions of interleavings are stored in, and what the judge reads fastest.
+"""Traces as Parquet: the format of millions of interleavings, and the one that the judge reads fastest.
 
 Rules of this file
 
-1. traces.files.parquet_layout says what a file looks like. A file from elsewhere may be nullable, narrower, compressed, with
-   columns of its own: it is read all the same, slower.
+1. traces.files.parquet_layout describes the file. A file from elsewhere may be nullable, narrower, compressed, with other
+   columns besides: it is read all the same, but slower.
 2. Page checksums are verified. Nothing a file holds can make an index leave its array: codes of events, positions of nodes
    and rows of the table are checked here, once.
-3. Whatever is wrong raises Unreadable, whose problem says what, where, and how many events it costs.
+3. Every fault raises Unreadable; its problem says what is wrong, where, and how many events it costs.
 """
 
 import json
@@ -45,7 +45,7 @@ LAST_CODE = max(event.code for event in EVENTS.values())
 NODE_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is FieldKind.NODE)
 
 
-class Unreadable(ValueError):  # noqa: N818 - it says what the file is; `problem` says why
+class Unreadable(ValueError):  # noqa: N818 - the name states what the file is; `problem` has the reason
     """A file or row group that cannot be read."""
 
     def __init__(self, problem: Problem) -> None:
@@ -55,7 +55,7 @@ class Unreadable(ValueError):  # noqa: N818 - it says what the file is; `problem
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Where one row group is and how much it holds; its traces are numbered from `first_trace` in their file."""
+    """The place and size of one row group; its traces are numbered from `first_trace` in their file."""
 
     path: str
     index: int
@@ -65,9 +65,9 @@ class RowGroup:
 
 
 class Reader:
-    """An open Parquet file of traces. Whatever is wrong with it raises Unreadable, here or when a row group is read.
+    """An open Parquet file of traces. Faults raise Unreadable, here or when a row group is read.
 
-    `opened` opens what is no path of this machine: it is read in few large pieces, for each of them is a request.
+    `opened` opens a file that has no local path; it is read in few large pieces, because each is a request.
     """
 
     def __init__(self, path: str | Path, opened: Callable[[], pa.NativeFile] | None = None) -> None:
@@ -85,7 +85,7 @@ class Reader:
             )
         except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
             raise self._unreadable("a Parquet file", _reason(error), "check that it was written to its end") from error
-        self._schema = self._in.schema_arrow  # with the head, parsed anew each time it is asked for
+        self._schema = self._in.schema_arrow  # kept, because pyarrow parses it anew at each access
         self.config, events = self._head()
         names = self._schema.names
         needed = KEYS if events is None else (TRACE, ROW)
@@ -98,16 +98,16 @@ class Reader:
         self._table = None if events is None else self._events(events)
 
     def row_groups(self) -> list[RowGroup]:
-        """The row groups, in order."""
+        """Return the row groups, in order."""
         return [self._row_group(index) for index in range(self._in.metadata.num_row_groups)]
 
     def read(self, index: int) -> Columns:
-        """The columns of row group `index`."""
-        found = self.read_as_stored(index)
-        return found.expanded() if isinstance(found, Distinct) else found
+        """Read the columns of row group `index`."""
+        stored = self.read_as_stored(index)
+        return stored.expanded() if isinstance(stored, Distinct) else stored
 
     def read_as_stored(self, index: int) -> Columns | Distinct:
-        """The columns of row group `index`, or what stands for them in the distinct layout."""
+        """Read row group `index`: columns, or the table and rows of the distinct layout."""
         table = self._read(index, self._names)
         try:
             ints = {name: _int64(table.column(name)) for name in self._names if name not in (TRACE, EPOCHS)}
@@ -116,9 +116,9 @@ class Reader:
             raise self._bad_group(index, "columns of integers", _reason(error)) from error
         starts = self._starts(index, number)
         if self._table is not None:
-            rows, known = ints[ROW], len(self._table)
-            if len(rows) and int(rows.view(np.uint64).max()) >= known:  # what is below 0 is large then
-                raise self._bad_group(index, f"rows from 0 to {known - 1}", f"{rows.min()} to {rows.max()}")
+            rows, size = ints[ROW], len(self._table)
+            if len(rows) and int(rows.view(np.uint64).max()) >= size:  # as unsigned, a negative number is large
+                raise self._bad_group(index, f"rows from 0 to {size - 1}", f"{rows.min()} to {rows.max()}")
             return Distinct(with_starts(self._table, starts), rows)
         event, node = ints.pop("event"), ints.pop("node")
         wrong = self._wrong(event, node, ints)
@@ -127,8 +127,8 @@ class Reader:
         return Columns(starts, event, node, ints, *self._epochs(index, table))
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._in.close(force=True)  # also what was opened for it
+        """Close the file."""
+        self._in.close(force=True)  # also the file that `opened` returned
 
     def __enter__(self) -> Self:
         return self
@@ -137,7 +137,7 @@ class Reader:
         self.close()
 
     def _head(self) -> tuple[Config, Any]:
-        """The config, and the different events of the distinct layout, None in the wide one."""
+        """Return the config, and the distinct events of the distinct layout, None in the wide one."""
         text = (self._schema.metadata or {}).get(METADATA)
         if text is None:
             raise self._unreadable("the metadata key 'tidegauge'", "none", "write it with tidegauge convert")
@@ -154,9 +154,9 @@ class Reader:
             raise self._unreadable(*fault, "correct the config in the metadata")
         return configs.from_json(line), events
 
-    def _events(self, said: Any) -> Columns:
+    def _events(self, value: Any) -> Columns:
         try:
-            table = table_from_json(said)
+            table = table_from_json(value)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise self._unreadable("a table of events in its metadata", _reason(error), "write it anew") from error
         wrong = self._wrong(table.event, table.node, table.ints)
@@ -183,12 +183,15 @@ class Reader:
             raise self._bad_group(index, "a readable row group", _reason(error)) from error
 
     def _group(self, index: int) -> Any:
-        """What the file says of a row group; if it says two things of a column, Arrow ends the process over it."""
+        """Return the metadata of a row group."""
+        # If a column has another type here than in the schema, Arrow would abort the process.
         group, schema = self._in.metadata.row_group(index), self._in.metadata.schema
         for position in range(group.num_columns):
-            of, stored = schema.column(position), group.column(position).physical_type
-            if of.physical_type != stored:
-                raise self._bad_group(index, f"column {of.name} of type {of.physical_type}, as in the schema", stored)
+            column, stored = schema.column(position), group.column(position).physical_type
+            if column.physical_type != stored:
+                raise self._bad_group(
+                    index, f"column {column.name} of type {column.physical_type}, as in the schema", stored
+                )
         return group
 
     def _starts(self, index: int, number: Any) -> Ints:
@@ -200,7 +203,8 @@ class Reader:
         return np.concatenate(([0], changes + 1, [len(number)]))
 
     def _wrong(self, event: Ints, node: Ints, ints: Mapping[str, Ints]) -> tuple[str, str] | None:
-        """What the first wrong number should have been, and what it is: indexes of the judge's arrays come from these."""
+        """Return what the first wrong number should have been, and what it is."""
+        # The judge uses these numbers as indexes of its arrays, in compiled code that checks none.
         if len(event) == 0:
             return None
         if event.min() < 1 or event.max() > LAST_CODE:
@@ -225,7 +229,7 @@ class Reader:
             caches = [_pairs(text) for text in texts]
         except (ValueError, TypeError) as error:
             raise self._bad_group(index, "epochs as JSON pairs of integers", _reason(error)) from error
-        caches.append(None)  # one more, for null
+        caches.append(None)  # at the end, for null
         which = column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
         reported = np.array([cache is not None for cache in caches], dtype=np.bool_).take(which)
         counts = np.array([len(cache or ()) for cache in caches], dtype=np.int64)
@@ -246,19 +250,19 @@ class Reader:
 
 
 def row_groups(path: str | Path) -> list[RowGroup]:
-    """The row groups of the file at `path`."""
+    """Return the row groups of the file at `path`."""
     with Reader(path) as reader:
         return reader.row_groups()
 
 
 def read_row_group(path: str | Path, index: int) -> tuple[Columns, Config]:
-    """One row group, and the config of its file."""
+    """Read one row group, and the config of its file."""
     with Reader(path) as reader:
         return reader.read(index), reader.config
 
 
 def _int64(column: pa.ChunkedArray) -> Ints:
-    """A column as the judge reads it: the decoded page itself where it is int64 without nulls."""
+    """Return a column as the judge reads it: the decoded page itself if that is int64 without nulls."""
     if column.null_count:
         column = column.cast(pa.int64()).fill_null(UNKNOWN)
     array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

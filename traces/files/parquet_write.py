@@ -18,7 +18,7 @@ from tidegauge.traces.schema import VERSION, Config
 
 
 class _File:
-    """A Parquet file that takes whole traces, numbered on."""
+    """A Parquet file to which whole traces are written, numbered from 0."""
 
     def __init__(self, path: str | Path, config: Config, columns: Sequence[pa.Field], **metadata: Any) -> None:
         head = {"v": VERSION, "unknown": UNKNOWN, "config": configs.as_json(config), **metadata}
@@ -31,13 +31,13 @@ class _File:
             self.schema,
             compression="none",
             use_dictionary=True,
-            write_statistics=[TRACE],  # all a reader asks of the footer, which is read once per task
+            write_statistics=[TRACE],  # the reader needs no other, and reads the footer once per task
             write_page_checksum=True,
             store_schema=True,
         )
 
     def row_group(self, lengths: Ints, columns: Sequence[pa.Array]) -> None:
-        """Write one row group: traces of these lengths, and the columns behind their numbers."""
+        """Write one row group: the traces of these lengths, and the columns after that of their numbers."""
         lengths = lengths[lengths > 0]  # a trace without events has no row to number
         rows = int(lengths.sum())
         if rows:
@@ -95,14 +95,14 @@ class DistinctWriter(_File):
 
 
 def write(columns: Columns, config: Config, path: str | Path, row_group: int = ROW_GROUP) -> None:
-    """Write `columns` to a file of their own."""
+    """Write `columns` to a file."""
     fields = (*columns.ints, EPOCHS) if columns.epochs_reported.any() else tuple(columns.ints)
     with Writer(path, config, fields, row_group) as out:
         out.write(columns)
 
 
 def _groups(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of whole traces with at most `most` rows each; a longer trace stands alone."""
+    """Yield ranges of whole traces with at most `most` rows each; a longer trace is a range of its own."""
     first, traces = 0, len(starts) - 1
     while first < traces:
         last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1

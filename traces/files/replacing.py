@@ -2,9 +2,9 @@
 
 Rules of this file
 
-1. What is written goes to a file beside the target and takes its place at the end: whatever goes wrong before, the target
-   stays what it was. A link stays a link. Something that is no file (a pipe, /dev/null) is written to as it is.
-2. What cannot be written raises UsageError, before any work is done where that can be known.
+1. A file is written beside the target and replaces it at the end: if anything fails before, the target is unchanged. A link
+   stays a link. A target that is no file (a pipe, /dev/null) is written to directly.
+2. A target that cannot be written raises UsageError, if possible before any work is done.
 """
 
 import os
@@ -18,13 +18,13 @@ from tidegauge.traces.files.uri import elsewhere
 
 @contextmanager
 def replacing(target: str | Path) -> Iterator[Path]:
-    """Where to write what becomes `target`."""
+    """Yield the path of a file that replaces `target` at the end of the block."""
     writable(target)
     final = Path(os.path.realpath(target))
     if final.exists() and not final.is_file():
         yield final
         return
-    beside = final.with_name(f".{final.stem}.{os.getpid()}.part{final.suffix}")  # what is written goes by the suffix
+    beside = final.with_name(f".{final.stem}.{os.getpid()}.part{final.suffix}")  # writers choose the format by the suffix
     try:
         yield beside
         try:
@@ -48,7 +48,7 @@ def writable(target: str | Path) -> None:
 
 
 def directory(target: str | Path) -> Path:
-    """The directory `target`, made if it is not there. Raises UsageError if nothing can be written into it."""
+    """Return the directory `target`, made if it does not exist. Raises UsageError if it cannot be written to."""
     _refuse_uri(target)
     path = Path(target)
     try:
@@ -61,7 +61,7 @@ def directory(target: str | Path) -> Path:
 
 
 def _refuse_uri(target: str | Path) -> None:
-    """Else s3://BUCKET would be a directory here that is called s3: with BUCKET in it."""
+    # Otherwise s3://BUCKET would become a local directory `s3:` with BUCKET in it.
     if uri := elsewhere(target):
         raise _refused(uri, "a path of this machine", "a URI")
 

@@ -1,13 +1,12 @@
-"""A behaviour of the model as a trace: each labelled transition becomes the events the nodes would have told.
+"""A behaviour of the model as a trace: each labelled transition becomes the events that the nodes would report.
 
 Rules of this file
 
 1. Only views are read, so behaviours of TLC, of the explorer and of a faulty variant go through the same code.
-2. An event says what the views show. A value no view shows (whether a truncation is completed, which error refuses a
-   request) comes from `impl.rules`, the same text the views' maker ran.
-3. The epoch cache is told as the records imply it, and not at all where their epochs fall: such logs forked.
-4. Here stand roles, processes and the controller; the rest is in traces.model.leader_events and
-   traces.model.follower_events.
+2. An event has the values that the views show. A value that no view shows (whether a truncation is completed, the error of a
+   refusal) comes from `impl.rules`, which also made the views.
+3. This file has roles, processes and the controller; traces.model.leader_events and traces.model.follower_events have the
+   rest.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,24 +51,24 @@ from tidegauge.traces.model.views import (
 from tidegauge.traces.schema import Config, Event, Trace
 
 DUPLICATES = "duplicates"
-"""Key of a Config under which a source says that a request may arrive more than once."""
+"""Key of a Config: true if a request may arrive more than once."""
 
 
 def config_for(
     count: int, profile: str = "fetch-truncation", source: str = "", *, min_isr: int = 1, duplicates: bool = False
 ) -> Config:
-    """The config of traces with `count` brokers: ids 1 to count and the controller."""
+    """Return the config of traces with `count` brokers: ids 1 to count and the controller."""
     extra = {DUPLICATES: True} if duplicates else {}
     return Config(tuple(range(1, count + 1)), min_isr, profile, controller=CONTROLLER, source=source, extra=extra)
 
 
 def initial_events(view: View) -> tuple[Event, ...]:
-    """How the nodes got into an initial state: loaded, registered, told their roles."""
+    """Return the events that lead to an initial state: loading, registration, roles."""
     return tuple(_initial(view))
 
 
 def events_of_step(src: View, label: Label, dst: View, profile: str = "fetch-truncation") -> tuple[Event, ...]:
-    """The events of one transition, in the order the acting node sees them."""
+    """Return the events of one transition, in the order in which the acting node sees them."""
     return tuple(_STEPS[label[0]](src, label, dst, profile))
 
 
@@ -83,7 +82,7 @@ def trace_of_path(
     min_isr: int = 1,
     duplicates: bool = False,
 ) -> Trace:
-    """The trace of a path: `labels[i]` leads from `states[i]` to `states[i + 1]`, `states[0]` is initial."""
+    """Return the trace of a path: `labels[i]` leads from `states[i]` to `states[i + 1]`, `states[0]` is initial."""
     if len(states) != len(labels) + 1:
         raise ValueError(f"expected one state more than labels, saw {len(states)} states and {len(labels)} labels")
     events = list(initial_events(states[0]))
@@ -94,7 +93,7 @@ def trace_of_path(
 
 
 def numbered(events: Sequence[Event]) -> tuple[Event, ...]:
-    """The events with `seq` filled in: from 0 per node, and from 0 again when the node starts anew."""
+    """Return the events with `seq` filled in: from 0 per node, and from 0 again when the node starts anew."""
     following: dict[int, int] = {}
     out = []
     for event in events:
@@ -131,7 +130,7 @@ def _initial(view: View) -> Iterator[Event]:
 
 
 def _silent(_src: View, _label: Label, _dst: View, _profile: str) -> Iterator[Event]:
-    """No node would tell of it."""
+    """Yield nothing: no node would report it."""
     yield from ()
 
 
@@ -162,6 +161,7 @@ def _stop(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event
 def _restart(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     b = broker(dst, label[1])
     clean = bool(controller(src).clean >> label[1] & 1)
+    # Where epochs fall the log has forked (a counterexample), and no epoch cache describes it: it is left out.
     rises = all(a <= b for a, b in pairwise(b.log))
     cache = {"epochs": epoch_cache(b.log, b.mark)} if rises else {}
     yield report(label[1], "Start", clean=clean, leo=b.leo, hw=b.hw, log_start=b.start, **cache)
@@ -172,7 +172,7 @@ def _lose_disk(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[
 
 
 def _register(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """What it found on its disk, what the controller makes of its registration (nothing, maybe), and that one."""
+    """Yield the start of the broker, the change that its registration causes, if any, and the registration."""
     yield from _restart(src, label, dst, profile)
     if controller(src).registration != controller(dst).registration:
         yield _change_partition(dst)
@@ -199,7 +199,7 @@ def _controller_step(_src: View, _label: Label, dst: View, _profile: str) -> Ite
 
 
 def _last_resort(_src: View, _label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    """An election of somebody who may lack what was committed."""
+    """Yield an election of a broker that may lack committed records."""
     yield _change_partition(dst, clean=False)
 
 
@@ -249,4 +249,4 @@ _STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
 }
 
 LABELS = tuple(_STEPS)
-"""The actions whose events this file knows."""
+"""The actions that this file has events for."""

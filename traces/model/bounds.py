@@ -1,10 +1,4 @@
-"""The explorer's bounds as a model's cfg states them.
-
-Rules of this file
-
-1. Bounds stand in the cfg and nowhere else: whoever explores the model of a cfg asks here.
-2. It stands above both rooms it joins: `spec` knows no explorer, `impl` no cfg.
-"""
+"""The explorer's bounds, read from the cfg of a model, which is the only place where they are defined."""
 
 import re
 
@@ -15,14 +9,14 @@ from tidegauge.impl.profiles import ELR, Profile
 from tidegauge.spec.checker.models import Model
 
 LAST_RESORTS = {"MCLastKnownSpec": LAST_KNOWN, "MCAnybodySpec": ANYBODY}
-"""Whom a SPECIFICATION of MCELR elects when nobody may be elected cleanly."""
+"""The broker that a SPECIFICATION of MCELR elects when none may be elected cleanly."""
 
 THREAD_TRUNCATES = frozenset({"EveryFollowerTruncates", "HasNoEpoch"})
-"""What a cfg puts in for StartsTruncating where the fetcher thread truncates in a step of its own."""
+"""Substitutions for StartsTruncating in models whose fetcher thread truncates in a step of its own."""
 
 
 def bounds_of(model: Model, **constants: int) -> Bounds:
-    """The explorer's bounds for a model's cfg, with other constants if named (MaxLog=1)."""
+    """Return the explorer's bounds for a model's cfg, with other constants if given (MaxLog=1)."""
     cfg = model.config(**constants)
     bounds = Bounds(
         len(cfg.members("Broker")),
@@ -41,18 +35,18 @@ def bounds_of(model: Model, **constants: int) -> Bounds:
         )
     if model.module != "MCAcks":
         return bounds
-    # One producer for each record there can be: all of them may wait.
+    # One producer for each possible record: all of them may wait.
     return bounds._replace(max_waiting=bounds.max_log, min_insync_replicas=cfg.number("MinIsr"))
 
 
 def isr_bounds_of(model: Model, **constants: int) -> isr_cluster.IsrBounds:
-    """The same for a model of MCAlterPartition."""
+    """Return the bounds for a model of MCAlterPartition."""
     cfg = model.config(**constants)
     followers = len(cfg.members("Follower"))
     return isr_cluster.IsrBounds(followers, *map(cfg.number, ("MaxEnd", "MaxPartitionEpoch", "MaxRestarts")))
 
 
-SWITCHES = (
+CONTROLLER_SWITCHES = (
     "ElrKeepsRemoved",
     "MinIsrByPartitionZero",
     "MinIsrChangeClearsElr",
@@ -65,11 +59,11 @@ SWITCHES = (
     "RaisedMinIsrKeepsEpoch",
     "ForgetsLastMember",
 )
-"""What Controller.tla has as switches; in a profile they are written elr_keeps_removed and so on."""
+"""The switches of Controller.tla; in a profile they are written elr_keeps_removed and so on."""
 
 
 def control_bounds_of(model: Model, **constants: int) -> ControlBounds:
-    """The same for a model of MCController. Its replicas are digits: 123."""
+    """Return the bounds for a model of MCController, whose replicas are digits: 123."""
     cfg = model.config(**constants)
     flags = ("Unclean", "Deletes", "Unregisters", "DisksFail", "LateConfig", "Toggles")
     unclean, deletes, unregisters, disks_fail, late_config, toggles = (cfg.constants[name] == "TRUE" for name in flags)
@@ -97,11 +91,11 @@ def _replicas(digits: int) -> tuple[int, ...]:
 
 
 def control_profile_of(model: Model) -> Profile:
-    """The profile with the switches of a model of MCController."""
+    """Return the profile with the switches of a model of MCController."""
     constants = model.config().constants
-    return ELR.switched({switch_name(name): constants[name] == "TRUE" for name in SWITCHES})
+    return ELR.switched({switch_name(name): constants[name] == "TRUE" for name in CONTROLLER_SWITCHES})
 
 
 def switch_name(name: str) -> str:
-    """A switch of Controller.tla as the profile has it: ElrKeepsRemoved as elr_keeps_removed."""
+    """Return the profile's name of a switch of Controller.tla: elr_keeps_removed for ElrKeepsRemoved."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -1,14 +1,14 @@
-"""A labelled state graph as arrays: which edges leave a state, and which event rows an edge stands for.
+"""A labelled state graph as arrays: the edges that leave a state, and the event rows of an edge.
 
 Rules of this file
 
-1. Edges are sorted by source: those of state s are `first_edge[s]` to `first_edge[s + 1]`, sorted by what their labels
-   say. A walk is the same whoever found the graph, in whatever order.
-2. Most edges share their events with others. `rows` holds each different event once; `row_of` gives, edge by edge, the
-   rows of its events. A few thousand different rows stay in the processor's cache while millions are gathered.
+1. Edges are sorted by source: those of state s are `first_edge[s]` to `first_edge[s + 1]`, sorted by their labels. So walks do
+   not depend on the order in which the graph was found.
+2. Most edges share their events with others. `rows` holds each distinct event once; `row_of` gives, edge by edge, the
+   rows of its events. A few thousand distinct rows stay in the processor's cache while millions are gathered.
 3. `parent` is the last edge of a shortest path from the initial state, `depth` the length of that path: a walk can be aimed
    at any edge.
-4. One edge more, the last, stands for the initial state: its rows are the initial events.
+4. The last edge is a pseudo edge of the initial state: its rows are the initial events.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -26,7 +26,7 @@ from tidegauge.traces.schema import Config, Event, Trace
 
 @dataclass(frozen=True)
 class EdgeTable:
-    """A graph ready to be walked. `label_of` and `labels` lead from an edge back to what happened."""
+    """A graph ready to be walked. `label_of` and `labels` give the label of an edge."""
 
     config: Config
     first_edge: Ints
@@ -46,7 +46,7 @@ class EdgeTable:
         return len(self.target)
 
     def distinct(self, edges: Ints, lengths: Ints) -> Distinct:
-        """The traces whose edges stand one after the other in `edges`, `lengths[t]` of them in trace t."""
+        """Return the traces whose edges are concatenated in `edges`, `lengths[t]` of them in trace t."""
         counts = np.diff(self.first_row)[edges]
         events_before = np.concatenate(([0], np.cumsum(counts)))
         rows = self.row_of[ranges(self.first_row[edges], counts)]
@@ -103,7 +103,7 @@ def edge_table(
 
 
 def _shortest_paths(first_edge: Ints, target: Ints) -> tuple[Ints, Ints]:
-    """For each state the last edge of a shortest path to it (-1 for the initial state) and the length of that path."""
+    """Return for each state the last edge of a shortest path to it (-1 for the initial state) and the length of that path."""
     parent = np.full(len(first_edge) - 1, -1, dtype=np.int64)
     depth = np.full(len(first_edge) - 1, -1, dtype=np.int64)
     depth[0] = 0
@@ -111,6 +111,7 @@ def _shortest_paths(first_edge: Ints, target: Ints) -> tuple[Ints, Ints]:
     while len(frontier):
         edges = ranges(first_edge[frontier], first_edge[frontier + 1] - first_edge[frontier])
         edges = edges[depth[target[edges]] < 0]
+        # Breadth first, a whole level at a time: the first edge that reaches a state ends a shortest path to it.
         reached, first = np.unique(target[edges], return_index=True)
         parent[reached] = edges[first]
         depth[reached] = depth[frontier[0]] + 1
@@ -119,5 +120,5 @@ def _shortest_paths(first_edge: Ints, target: Ints) -> tuple[Ints, Ints]:
 
 
 def path_of(table: EdgeTable, edges: Sequence[int]) -> list[Any]:
-    """The labels of a walk, to replay it."""
+    """Return the labels of a walk, to replay it."""
     return [table.labels[table.label_of[edge]] for edge in edges if edge != table.initial]

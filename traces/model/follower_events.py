@@ -1,11 +1,4 @@
-"""What a follower tells: requests that leave, answers it takes.
-
-Rules of this file
-
-1. A follower took a response if its log, mark, high watermark or role changed. When nothing changed the views do not say:
-   the guard of AbstractFetcherThread#processFetchRequest (`accepts_fetch_response`) decides, with the profile's epoch check.
-2. A response nobody takes is no event: no node would log it.
-"""
+"""Events of a follower: requests that it sends, responses that it takes. No node logs a response that it drops."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -32,12 +25,12 @@ HW_ONLY = "hw-only"
 
 
 def send(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    """The request that leaves."""
+    """Yield the request that was sent."""
     yield from _sent(src, dst, label[1])
 
 
 def handle_fetch_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """What was taken over, and the next request."""
+    """Yield the records and high watermark that were taken, and the next request."""
     _, follower, leader = label
     response = broker(src, follower).slots[leader]
     _, _, offset, hw, records, *_ = response
@@ -46,7 +39,7 @@ def handle_fetch_response(src: View, label: Label, dst: View, profile: str) -> I
 
 
 def handle_diverging_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """The truncation, and the next request."""
+    """Yield the truncation, and the next request."""
     _, follower, leader = label
     before = broker(src, follower)
     _, _, offset, div_epoch, div_end = before.slots[leader]
@@ -59,7 +52,7 @@ def handle_diverging_response(src: View, label: Label, dst: View, profile: str) 
 
 
 def handle_out_of_range(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """The reset, and the next request."""
+    """Yield the reset, and the next request."""
     _, follower, leader = label
     _, _, _, leader_start, leader_end = broker(src, follower).slots[leader]
     target = broker(dst, follower).leo
@@ -67,23 +60,24 @@ def handle_out_of_range(src: View, label: Label, dst: View, profile: str) -> Ite
     yield from _handled(src, label, dst, profile, reset)
 
 
-def _handled(src: View, label: Label, dst: View, profile: str, found: Mapping[str, Any]) -> Iterator[Event]:
-    """The response to a fetch, with what was `found` in it, if the follower took it; then the next request."""
+def _handled(src: View, label: Label, dst: View, profile: str, response: Mapping[str, Any]) -> Iterator[Event]:
+    """Yield the response to a fetch, with the fields in `response`, if the follower took it; then the next request."""
     action, follower, leader = label
     before, after = broker(src, follower), broker(dst, follower)
     _, epoch, offset, *_ = before.slots[leader]
     if _taken(before, after, leader, (epoch, offset), profile):
-        asked = {"peer": node_id(leader), "req_epoch": epoch, "req_offset": offset}
-        yield report(follower, action, **asked, **found, **log_fields(before, after))
+        request = {"peer": node_id(leader), "req_epoch": epoch, "req_offset": offset}
+        yield report(follower, action, **request, **response, **log_fields(before, after))
     yield from _sent(src, dst, follower)
 
 
 def handle_epoch_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """A response that is not waited for, or (KAFKA-7786) to a request of another epoch, is dropped without a word."""
+    """Yield the truncation by an OffsetsForLeaderEpoch response, and the next request."""
     _, follower, leader = label
     before, after = broker(src, follower), broker(dst, follower)
     response = before.slots[leader]
     epoch = response[1]
+    # A follower drops a response that it does not wait for, or (KAFKA-7786) to a request of another epoch.
     waits = bool(before.up) and before.role == TRUNCATING and before.leader == leader
     if rules.accepts_epoch_response(before.epoch, waits, epoch, profile_named(profile).epoch_responses_checked):
         yield report(
@@ -101,24 +95,25 @@ def handle_epoch_response(src: View, label: Label, dst: View, profile: str) -> I
 
 
 def lose_response(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    """Nothing but the next request."""
+    """Yield only the next request: no node logs a response that is lost."""
     yield from _sent(src, dst, label[1])
 
 
 def become_follower(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """The role; hw-only: the truncation, where makeFollowers does it; the first request."""
+    """Yield the new role, the truncation if it belongs to the role change, and the first request."""
     index = label[1]
     before, after = broker(src, index), broker(dst, index)
     yield report(
         index, "BecomeFollower", leader=node_id(after.leader), leader_epoch=after.epoch, leo=before.leo, hw=before.hw
     )
+    # With hw-only ReplicaManager#makeFollowers truncates; later versions leave it to the fetcher thread.
     if profile == HW_ONLY and after.role != TRUNCATING:
         yield _truncated(index, before, after)
     yield from _sent(src, dst, index)
 
 
 def truncate_to_high_watermark(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    """The truncation that needs no response, where the fetcher thread does it, and the first request."""
+    """Yield the truncation that the fetcher thread does without a response, and the first request."""
     index = label[1]
     yield _truncated(index, broker(src, index), broker(dst, index))
     yield from _sent(src, dst, index)
@@ -130,7 +125,7 @@ def _truncated(index: int, before: BrokerView, after: BrokerView) -> Event:
 
 
 def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
-    """The request that left in this step: a slot that now holds one and did not before."""
+    """Yield the request that was sent in this step: a slot that now holds one and did not before."""
     before, after = broker(src, follower), broker(dst, follower)
     for leader, (old, new) in enumerate(zip(before.slots, after.slots, strict=True)):
         kind = slot_kind(new)
@@ -150,5 +145,7 @@ def _taken(before: BrokerView, after: BrokerView, leader: int, request: tuple[in
     ready = bool(before.up) and before.role == FOLLOWER and before.leader == leader
     epoch, offset = request
     checked = profile_named(profile).response_epoch_checked
+    # If nothing changed the views do not show whether the response was taken: the guard of
+    # AbstractFetcherThread#processFetchRequest decides, with the profile's epoch check.
     changed = (before.log, before.mark, before.hw) != (after.log, after.mark, after.hw)
     return changed or rules.accepts_fetch_response(before.leo, before.epoch, ready, offset, epoch, checked)

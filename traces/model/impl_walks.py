@@ -3,9 +3,9 @@
 Rules of this file
 
 1. A walk takes steps of impl.cluster.cluster one at a time; nothing is precomputed and no graph bounds it.
-2. An action is drawn first, then one of its instances: what comes in many variants (a crash for each checkpointed high
-   watermark) is not the more likely for it. Controller, crash and loss are rarer than data, as in life; else hardly a
-   record would be committed between two elections.
+2. An action is drawn first, then one of its instances, so an action with many variants (a crash for each checkpointed high
+   watermark) is not more likely. Controller, crash and loss are rarer than data, as in practice; otherwise hardly a record
+   would be committed between two elections.
 3. Walk n of seed s depends on (s, n) alone.
 """
 
@@ -37,10 +37,10 @@ RARE = (
     "DeleteRecords",
 )
 OFTEN = 8
-"""How much likelier any other action is than a rare one."""
+"""How many times likelier any other action is than a rare one."""
 
 FORGET = 200
-"""Walks after which the walker's memory of values is dropped: it must not grow with the number of walks."""
+"""Walks after which the walker's cache of values is dropped: it must not grow with the number of walks."""
 
 
 def impl_walks(
@@ -52,7 +52,7 @@ def impl_walks(
     seed: int = 0,
     rules: Rules | None = None,
 ) -> Iterator[Trace]:
-    """`count` traces; `rules` replaces some of the implementation's rules, to seed a fault."""
+    """Yield `count` traces; `rules` replaces some of the implementation's rules, to seed a fault."""
     for number in range(count):
         if number % FORGET == 0:
             walker = Walker(bounds, profile, rules)
@@ -61,7 +61,7 @@ def impl_walks(
 
 
 def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile: str) -> Trace:
-    """One walk from the initial state, ended early where nothing can happen any more."""
+    """Walk once from the initial state; end early where no transition is possible."""
     cluster = walker.start
     states, labels = [walker.view(cluster)], []
     for _ in range(steps):

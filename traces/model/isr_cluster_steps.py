@@ -1,4 +1,4 @@
-"""A run of impl.explored.isr_cluster in the words of spec/AlterPartition.tla, so that it is told as TLC's runs are.
+"""A run of impl.explored.isr_cluster as states of spec/AlterPartition.tla, from which traces are made as from TLC's runs.
 
 The names of the fields are the variables of the specification; node ids are those of the traces, from 1.
 """
@@ -14,7 +14,7 @@ from tidegauge.spec.checker.tlc import TlcStep
 
 
 def steps_of(states: Sequence[IsrCluster], labels: Sequence[Label]) -> Iterator[TlcStep]:
-    """The initial state and what each label leads to; `labels[i]` leads from `states[i]` to `states[i + 1]`."""
+    """Yield the initial state and the state after each label; `labels[i]` leads from `states[i]` to `states[i + 1]`."""
     yield TlcStep("", _state(states[0]))
     for label, state in zip(labels, states[1:], strict=True):
         yield TlcStep(label[0], _state(state))

@@ -1,7 +1,4 @@
-"""What a leader tells: appends, requests it handles, proposals.
-
-Rule of this file: a request that reaches a dead broker is no event, no node would log it.
-"""
+"""Events of a leader: appends, requests that it handles, proposals."""
 
 from collections.abc import Iterator
 
@@ -27,7 +24,7 @@ from tidegauge.traces.schema import Event
 
 
 def leader_append(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    """A record of its epoch."""
+    """Yield the append of a record of the leader's epoch."""
     index = label[1]
     before, after = broker(src, index), broker(dst, index)
     yield report(
@@ -42,21 +39,22 @@ def leader_append(src: View, label: Label, dst: View, _profile: str) -> Iterator
 
 
 def answer_produce(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
-    """A client with acks=all hears what became of its record."""
+    """Yield the acknowledgement or error that a client with acks=all gets."""
     _, leader, end, error = label
     yield report(leader, "ProduceAck", acks=-1, rec_base=end - 1, rec_end=end, error=error)
 
 
 def read(src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
-    """A consumer is shown what lies below the high watermark."""
+    """Yield a read of the records below the high watermark."""
     _, leader, bound, end = label
     yield report(leader, "Read", bound=bound, rec_base=broker(src, leader).start, rec_end=end)
 
 
 def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """The request, what is answered, what is recorded; first the proposal it may lead to."""
+    """Yield a fetch with its response; before it the proposal that it may lead to."""
     _, leader, follower, expand = label
     before, after = broker(src, leader), broker(dst, leader)
+    # No node would log a request that reaches a dead broker.
     if not before.up:
         return
     _, epoch, offset, last_epoch = broker(src, follower).slots[leader]
@@ -92,7 +90,7 @@ def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[E
 
 
 def handle_offsets_for_leader_epoch_request(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """Where an epoch ends, or a refusal."""
+    """Yield an OffsetsForLeaderEpoch request with its response, or a refusal."""
     _, leader, follower = label
     before = broker(src, leader)
     if not before.up:
@@ -107,7 +105,8 @@ def handle_offsets_for_leader_epoch_request(src: View, label: Label, dst: View, 
 
 
 def handle_duplicate(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """The response is on a connection nobody listens to, so what it held of records is not told."""
+    """Yield a request that arrives a second time."""
+    # The follower has closed the connection of the response, so no view has its records: they are left out.
     leader, offset = label[1], label[5]
     if broker(src, leader).up:
         yield from (_offsets_for_leader_epoch_request_again if offset == rules.UNDEFINED else _fetch_again)(
@@ -130,9 +129,9 @@ def _offsets_for_leader_epoch_request_again(src: View, label: Label, _dst: View,
     error = _refused(before, epoch, profile)
     response: dict[str, int | None] = {}
     if error == rules.NONE:
-        found, end = rules.end_offset_for(*_cache(before), before.leo, asked)
+        last, end = rules.end_offset_for(*_cache(before), before.leo, asked)
         response = {
-            "div_epoch": or_none(found) if profile_named(profile).epoch_in_response else None,
+            "div_epoch": or_none(last) if profile_named(profile).epoch_in_response else None,
             "div_end": or_none(end),
         }
     request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": asked}
@@ -161,12 +160,12 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
 
 
 def delete_records(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    """A log start that moves, at any replica."""
+    """Yield the move of a log start, at any replica."""
     after = broker(dst, label[1])
     yield report(label[1], "LogStartMoved", log_start=after.start, hw=after.hw)
 
 
 def shrink_isr(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    """The proposal."""
+    """Yield the proposal of a smaller ISR."""
     after = broker(dst, label[1])
     yield report(label[1], "ShrinkIsr", isr=members(after.pending), leo=after.leo, hw=after.hw)

@@ -1,8 +1,8 @@
-"""States as TLC prints them and the explorer views them: nested tuples of ints, read by name.
+"""States of TLC and of the explorer as views, nested tuples of ints, and their parts by name.
 
 Rules of this file
 
-1. A view is plain data. Nothing here computes a next state; whoever made the view did.
+1. A view is plain data. Nothing here computes a next state.
 2. Undefined is -1, also in a log where a record was deleted; a set of brokers is a bit mask, a broker is its index;
    `node_id` gives an index its id in traces.
 """
@@ -17,10 +17,10 @@ CONTROLLER = 100
 """Node id of the controller in every trace made from a model."""
 
 NO_ROLE, LEADER, FOLLOWER, TRUNCATING = 0, 1, 2, 3
-"""TRUNCATING: a follower that has to ask where its last epoch ends before it fetches."""
+"""TRUNCATING: a follower that must ask for the end of its last epoch before it fetches."""
 
 REQUEST, DATA, DIVERGING, OUT_OF_RANGE, EPOCH_REQUEST, EPOCH_END = 1, 2, 3, 4, 5, 6
-"""What a slot holds; an empty slot is the empty tuple."""
+"""The kind of message in a slot; an empty slot is the empty tuple."""
 
 
 class BrokerView(NamedTuple):
@@ -45,15 +45,15 @@ class BrokerView(NamedTuple):
 
     @property
     def start(self) -> int:
-        """Log start offset: what is before it was deleted."""
+        """Log start offset: the records before it were deleted."""
         return next((offset for offset, epoch in enumerate(self.log) if epoch >= 0), len(self.log))
 
 
 class ControllerView(NamedTuple):
-    """The registration of the partition, and which brokers are not fenced.
+    """The registration of the partition, and the brokers that are not fenced.
 
-    With ELR also who is eligible, who led last, who is down after a clean stop, and per leader who of its proposal has
-    registered again since.
+    With ELR also the eligible replicas, the last leader, the brokers that are down after a clean stop, and for each leader
+    the members of its proposal that have registered again since.
     """
 
     leader: int
@@ -72,47 +72,47 @@ class ControllerView(NamedTuple):
 
     @property
     def registration(self) -> tuple[int, ...]:
-        """What a change of the partition tells."""
+        """The parts of the registration that ChangePartition reports."""
         return self.leader, self.epoch, self.isr, self.live, self.elr
 
 
 def brokers(view: View) -> list[BrokerView]:
-    """The replicas of a view, by index."""
+    """Return the replicas of a view, by index."""
     return [BrokerView(*fields) for fields in view[0]]
 
 
 def broker(view: View, index: int) -> BrokerView:
-    """The replica at `index`."""
+    """Return the replica at `index`."""
     return BrokerView(*view[0][index])
 
 
 def controller(view: View) -> ControllerView:
-    """The controller of a view."""
+    """Return the controller of a view."""
     return ControllerView(*view[1])
 
 
 def slot_kind(slot: Sequence[Any]) -> int:
-    """What is in flight in a slot; 0 for nothing."""
+    """Return the kind of the message in a slot; 0 for none."""
     return slot[0] if slot else 0
 
 
 def log_start_in(data: Sequence[Any]) -> int:
-    """The leader's log start in a data response: 0 is not told."""
+    """Return the leader's log start in a data response, which leaves a 0 out."""
     return data[5] if len(data) > 5 else 0
 
 
 def node_id(index: int) -> int | None:
-    """The id of the broker at `index` in a trace; None for index -1."""
+    """Return the id of the broker at `index` in a trace; None for index -1."""
     return index + 1 if index >= 0 else None
 
 
 def members(mask: int) -> tuple[int, ...]:
-    """The node ids in a mask."""
+    """Return the node ids in a mask."""
     return tuple(index + 1 for index in range(mask.bit_length()) if mask >> index & 1)
 
 
 def epoch_cache(log: Sequence[int], mark: int) -> tuple[tuple[int, int], ...]:
-    """The epoch cache as (epoch, start offset) pairs: where the epochs of the records change, then the mark."""
+    """Return the epoch cache as (epoch, start offset) pairs: where the epochs of the records change, then the mark."""
     changes = ((epoch, offset) for offset, epoch in enumerate(log) if offset == 0 or log[offset - 1] != epoch)
     starts = [(epoch, offset) for epoch, offset in changes if epoch >= 0]
     return (*starts, (mark, len(log))) if mark >= 0 else tuple(starts)

@@ -3,15 +3,15 @@
 Rules of this file
 
 1. A walk starts in the initial state. Every second walk is free: each outgoing edge is as likely as the others. The others
-   are aimed: a shortest path leads to an edge, and free steps follow. The aims go round all edges of the graph, so as
+   are aimed: a shortest path leads to an edge, and free steps follow. The aims cycle through all edges of the graph, so as
    many aimed walks as edges take each of them; free walks alone stay near the initial state.
-2. Chunk c of part p of seed s depends on (s, p, c) and on nothing else: same seed, same bytes, whoever computes it.
-3. Two walks are the same interleaving when they take the same edges. A 64-bit hash of the edges stands for them: a chance
-   of 1 in 30 million that one of a million walks is dropped wrongly, none that a duplicate is counted.
+2. Chunk c of part p of seed s depends on (s, p, c) and on nothing else: the same seed gives the same bytes in any process.
+3. Two walks are the same interleaving when they take the same edges. Walks are compared by a 64-bit hash of their edges:
+   with a chance of 1 in 30 million one of a million walks is dropped wrongly; a duplicate is never counted.
 4. Of n = 2^m parts a walk belongs to the one whose number it spells, so parts never share a walk and need not be compared.
-   Each of its first m steps out of states with more than one edge spells a bit, taken from the hash; what is left at the
-   end the last hash spells. Free steps are drawn again until they spell part p, and a walk that does not is dropped: of 64
-   parts one in four walks is kept, where it would be one in 64 if they were drawn without a look at the part.
+   Each of its first m steps out of states with more than one edge spells a bit, taken from the hash; the last hash spells
+   the bits that are left. Free steps are drawn again until they spell part p, and a walk that does not is dropped: of 64
+   parts one in four walks is kept, and not one in 64.
 """
 
 from collections.abc import Iterator
@@ -39,16 +39,16 @@ TAIL = 6
 """Free steps after an aimed edge, at least: enough to fetch once more and to let the effect show."""
 
 REDRAWN = 16
-"""How often a step that leads to another part is drawn again: then hardly an edge that leads to this one was missed."""
+"""How often a step that spells another part is drawn again; hardly any edge that spells this one is missed then."""
 
 SPELT = np.uint64(32)
-"""The lowest bit of a hash that spells."""
+"""The lowest of the bits of a hash that spell."""
 
 EXHAUSTED = 50
-"""A generation ends when fewer than one in so many walks is new: the graph has no more of this length."""
+"""A generation ends when fewer than one in so many walks is new: the graph has few more of this length."""
 
 POWERS = [2**bits for bits in range(17)]
-"""How many parts there can be."""
+"""The possible numbers of parts."""
 
 Hashes = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
@@ -56,7 +56,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Generated:
-    """What a generation wrote. `edges_taken` of the graph's `edges` are in at least one of the walks."""
+    """The counts of a generation. `edges_taken` of the graph's `edges` are in at least one of the walks."""
 
     path: str
     traces: int
@@ -68,23 +68,23 @@ class Generated:
 
 @dataclass(frozen=True)
 class Walks:
-    """A chunk of walks: their edges one after the other, `lengths[w]` of walk w, and a hash each."""
+    """A chunk of walks: their edges concatenated, `lengths[w]` of walk w, and a hash of each."""
 
     edges: Ints
     lengths: Ints
     hashes: Hashes
 
     def only(self, kept: Flags) -> "Walks":
-        """The walks that `kept` marks."""
+        """Return the walks that `kept` marks."""
         return Walks(self.edges[np.repeat(kept, self.lengths)], self.lengths[kept], self.hashes[kept])
 
 
 def generate(
     table: EdgeTable, path: str | Path, walks: int, *, steps: int = STEPS, seed: int = 0, part: int = 0, parts: int = 1
 ) -> Generated:
-    """Write `walks` distinct interleavings to `path`, or as many as there are to be found. `parts` is a power of two."""
+    """Write `walks` distinct interleavings to `path`, or as many as can be found. `parts` is a power of two."""
     spellable(parts)
-    seen = Seen()
+    seen = SeenHashes()
     taken = np.zeros(len(table.target) + 1, dtype=np.bool_)
     duplicates, drawn, new = 0, 0, 1
     waiting: list[Walks] = []
@@ -113,7 +113,7 @@ def spellable(parts: int) -> None:
 
 
 def _write(table: EdgeTable, waiting: list[Walks], out: DistinctWriter) -> None:
-    """Write the walks that wait, so that row groups are full however few walks of a chunk are this part's."""
+    """Write the collected walks: row groups are full even if a chunk has few walks of this part."""
     if waiting:
         edges = np.concatenate([walks.edges for walks in waiting])
         found = table.distinct(edges, np.concatenate([walks.lengths for walks in waiting]))
@@ -124,7 +124,7 @@ def _write(table: EdgeTable, waiting: list[Walks], out: DistinctWriter) -> None:
 def draw(
     table: EdgeTable, count: int, steps: int, rng: np.random.Generator, first_aim: int = 0, part: int = 0, parts: int = 1
 ) -> Walks:
-    """Up to `count` random walks of a part, the initial pseudo edge in front; the aims go on from edge `first_aim`."""
+    """Draw up to `count` random walks of a part, each with the initial pseudo edge first; aims begin at edge `first_aim`."""
     forced, lengths = _aims(table, count, steps, first_aim)
     width = forced.shape[1]
     taken = np.full((count, width + 1), -1, dtype=np.int64)
@@ -138,6 +138,7 @@ def draw(
         degree = table.first_edge[state + 1] - table.first_edge[state]
         going &= (degree > 0) & (step < lengths)
         edge = np.where(going, np.where(forced[:, step] >= 0, forced[:, step], _free(table, state, rng)), -1)
+        # A state with one edge leaves no choice, so its step must not spell: else whole parts would be empty.
         spells = going & (degree > 1) & (spelt < bits)
         if spells.any():
             bit = (part >> spelt) & 1
@@ -149,12 +150,13 @@ def draw(
         taken[:, step + 1] = edge
         state = np.where(going, table.target[edge], state)
         hashes = _mixed(hashes, edge)
+    # Bits that a short walk could not spell are those of its last hash.
     mine &= (_spelling(hashes) ^ (part >> spelt)) & ((1 << (bits - spelt)) - 1) == 0
     return Walks(taken[taken >= 0], np.count_nonzero(taken >= 0, axis=1).astype(np.int64), hashes).only(mine)
 
 
 def _free(table: EdgeTable, state: Ints, rng: np.random.Generator) -> Ints:
-    """An edge out of each state, each as likely as the others."""
+    """Draw an edge out of each state, each as likely as the others."""
     first = table.first_edge[state]
     degree = (table.first_edge[state + 1] - first).astype(np.uint64)
     number = rng.integers(0, 2**32, size=len(state), dtype=np.uint64)
@@ -162,18 +164,18 @@ def _free(table: EdgeTable, state: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _spelling(hashes: Hashes) -> Ints:
-    """The bits of hashes that spell the number of a part."""
+    """Return the bits of hashes that spell the number of a part."""
     return (hashes >> SPELT).astype(np.int64)
 
 
-class Seen:
-    """The hashes met so far, in sorted runs that are merged when two have grown alike: a lookup asks few runs."""
+class SeenHashes:
+    """The hashes met so far, in sorted runs; runs of similar length are merged, so a lookup searches few of them."""
 
     def __init__(self) -> None:
         self._runs: list[Hashes] = []
 
     def add(self, hashes: Hashes) -> Flags:
-        """Which of `hashes` are met for the first time, now and within themselves."""
+        """Add `hashes`; return which of them are new, with only the first of equal ones."""
         new = np.zeros(len(hashes), dtype=np.bool_)
         values, first = np.unique(hashes, return_index=True)
         new[first] = True
@@ -197,7 +199,7 @@ def _chunks(table: EdgeTable, steps: int, seed: int, part: int, parts: int) -> I
 
 
 def _aims(table: EdgeTable, count: int, steps: int, first_aim: int) -> tuple[Ints, Ints]:
-    """The edges that walks must take, -1 where they are free, and how many edges each takes at most."""
+    """Return the edges that walks must take, -1 where they are free, and the largest number of edges of each."""
     walks = np.arange(1, count, 2)
     aims = (first_aim + np.arange(len(walks))) % len(table.target)
     state = table.source[aims]
@@ -206,6 +208,7 @@ def _aims(table: EdgeTable, count: int, steps: int, first_aim: int) -> tuple[Int
     lengths[walks] = np.maximum(steps, depth + 1 + TAIL)
     forced = np.full((count, int(lengths.max())), -1, dtype=np.int64)
     forced[walks, depth] = aims
+    # Backwards from each aim along the shortest path, one step of all walks at a time.
     while (depth > 0).any():
         left = depth > 0
         walks, state, depth = walks[left], state[left], depth[left] - 1
@@ -215,7 +218,7 @@ def _aims(table: EdgeTable, count: int, steps: int, first_aim: int) -> tuple[Int
 
 
 def _mixed(hashes: Hashes, edge: Ints) -> Hashes:
-    """One round of splitmix64 with the edge added in."""
+    """Mix an edge into each hash: one round of splitmix64."""
     mixed = (hashes + edge.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x632BE59BD9B4E019)
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)

@@ -1,12 +1,12 @@
-"""The counting helpers, for sequences of any length: each loop is truncated open and its contract proved.
+"""The counting helpers, for sequences of any length: each loop is cut open and its contract proved.
 
 Rules of this file
 
-1. A helper's loop is taken from the helper's own text and split at its head: what runs before it, one turn of it, what is
-   returned after it. The text must compile to the helper's code object, so the pieces are pieces of what runs.
+1. A helper's loop is taken from the helper's own text and split at its head: the statements before it, one turn of it, the
+   return after it. The text must compile to the helper's code object, so the pieces are pieces of the code that runs.
 2. A contract holds when an invariant does: *init* (before the loop), *step* (over one turn), *measure* (each turn lowers a
-   number that is never negative, so the loop ends) and *post* (after the loop the invariant gives the contract).
-3. Everywhere else the contract stands in for the loop (`CONTRACTS`).
+   number that is never negative, so the loop ends) and *post* (after the loop the invariant implies the contract).
+3. Everywhere else the contract replaces the loop (`CONTRACTS`).
 """
 
 import ast
@@ -34,12 +34,12 @@ class Loop:
 
 
 def split(name: str, namespace: Mapping[str, Any]) -> Loop:
-    """Truncates the helper `name`. Raises ValueError when its text is not its code or not a single loop."""
+    """Cut the helper `name` at its loop. Raises ValueError when its text is not its code or not a single loop."""
     text = namespace.get("__source__") or inspect.getsource(rules)
-    whole = next(s for s in ast.parse(text).body if isinstance(s, ast.FunctionDef) and s.name == name)
-    if _code_of(whole).co_code != namespace[name].__code__.co_code:
+    function = next(s for s in ast.parse(text).body if isinstance(s, ast.FunctionDef) and s.name == name)
+    if _code_of(function).co_code != namespace[name].__code__.co_code:
         raise ValueError(f"expected the text of {name} to be its code; seen another text; load the rules again")
-    body = [s for s in whole.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
     *head, loop, last = body
     if not (isinstance(loop, (ast.While, ast.For)) and isinstance(last, ast.Return)):
         raise ValueError(f"expected {name} to be assignments, one loop and a return; seen another shape")  # noqa: TRY004  the text is wrong, not a type
@@ -47,7 +47,7 @@ def split(name: str, namespace: Mapping[str, Any]) -> Loop:
     state = sorted(
         {t.id for s in [*head, *extra] for t in ast.walk(s) if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)}
     )
-    arguments = [a.arg for a in whole.args.args]
+    arguments = [a.arg for a in function.args.args]
     return Loop(
         tuple(state),
         _function([*head, *extra, _give(state)], arguments),
@@ -60,7 +60,7 @@ def split(name: str, namespace: Mapping[str, Any]) -> Loop:
 
 
 def _as_while(loop: ast.While | ast.For) -> tuple[ast.expr, list[ast.stmt], list[ast.stmt]]:
-    """Condition, body and extra head of the loop; `for i in range(n)` is `i = 0; while i < n: ...; i += 1`."""
+    """Return condition, body and extra head of the loop; `for i in range(n)` is `i = 0; while i < n: ...; i += 1`."""
     if isinstance(loop, ast.While):
         return loop.test, loop.body, []
     call, target = loop.iter, loop.target
@@ -71,6 +71,7 @@ def _as_while(loop: ast.While | ast.For) -> tuple[ast.expr, list[ast.stmt], list
         and isinstance(target, ast.Name)
     ):
         raise ValueError(f"expected a loop over range(n); seen {ast.unparse(loop.iter)}")
+    # A continue would skip the step that is added to the body, and the state after a break is not that of the head.
     if any(isinstance(s, (ast.Break, ast.Continue)) for s in ast.walk(loop)):
         raise ValueError("expected a loop without break and continue")
     head, condition, step = ast.parse(f"{target.id} = 0\n{target.id} < {ast.unparse(call.args[0])}\n{target.id} += 1").body
@@ -89,7 +90,8 @@ def _function(body: list[ast.stmt], arguments: list[str]) -> Callable[..., Any]:
 
 
 def _code_of(function: ast.FunctionDef) -> types.CodeType:
-    """The code a function's text compiles to; annotations are not part of it."""
+    """Return the code that a function's text compiles to."""
+    # Without annotations: they would add names to the code, and the text of a piece has none.
     bare = ast.arguments([], [ast.arg(a.arg) for a in function.args.args], None, [], [], None, [])
     tree = ast.Module([ast.FunctionDef(function.name, bare, function.body, [], None)], [])
     namespace: dict[str, Any] = {}
@@ -103,7 +105,7 @@ def _code_of(function: ast.FunctionDef) -> types.CodeType:
 
 
 def _count(within: Callable[[Any, Any], Any]) -> Callable[[AnySeq, Any], Int]:
-    """The longest prefix within the bound, as a fact about a fresh count."""
+    """Return the contract of a helper that counts the longest prefix within a bound."""
 
     def contract(values: AnySeq, bound: Any) -> Int:
         path, i = values.path, z3.Int("i")
@@ -133,7 +135,7 @@ CONTRACTS: dict[str, Any] = {
     "count_below": _count(lambda value, bound: value < bound),
     "lowest_counted": _lowest,
 }
-"""What each helper promises, for the overlay of the unbounded proofs."""
+"""The contract of each helper, for the overlay of the unbounded proofs."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -141,7 +143,7 @@ CONTRACTS: dict[str, Any] = {
 
 
 def any_sequence(path: Path, name: str, size: Any, truth: bool = False) -> AnySeq:
-    """A sequence about which nothing is known but its length."""
+    """Return a sequence about which nothing is known but its length."""
     return AnySeq(path, z3.Function(name, z3.IntSort(), z3.BoolSort() if truth else z3.IntSort()), size)
 
 
@@ -177,19 +179,19 @@ def _prove_count(path: Path, name: str, within: Callable[[Any, Any], Any]) -> No
 
 
 def count_at_most_contract(path: Path, size: int) -> None:
-    """`count_at_most` keeps its contract on any sequence."""
+    """Prove that `count_at_most` keeps its contract on any sequence."""
     del size
     _prove_count(path, "count_at_most", lambda value, bound: value <= bound)
 
 
 def count_below_contract(path: Path, size: int) -> None:
-    """`count_below` keeps its contract on any sequence."""
+    """Prove that `count_below` keeps its contract on any sequence."""
     del size
     _prove_count(path, "count_below", lambda value, bound: value < bound)
 
 
 def lowest_counted_contract(path: Path, length: int) -> None:
-    """`lowest_counted` keeps its contract on any sequence."""
+    """Prove that `lowest_counted` keeps its contract on any sequence."""
     del length
     loop = split("lowest_counted", path.namespace)
     size, bound = path.integer("size", low=0), path.integer("bound")

@@ -1,13 +1,13 @@
-"""Forking execution: a lemma is run once along every path its rules can take, and its goals are proved on each.
+"""Forking execution: a lemma runs once along every path its rules can take, and its goals are proved on each.
 
 Rules of this file
 
-1. Where the byte code of a rule needs the truth of a symbolic bool, `Path.decide` picks a side the solver holds possible
-   and queues the other one; the lemma is run again for it. No state is copied, no path is missed.
+1. Where the byte code of a rule needs the truth of a symbolic bool, `Path.decide` picks a side that the solver finds
+   possible and queues the other one; the lemma runs again for it. No state is copied, no path is missed.
 2. A branch the solver cannot decide is taken on both sides: that can cost time, never a case.
 3. An index outside its sequence, an endless loop or an exception is a failed goal with a counter-model, like any other.
-4. A counter-model is the least one, value by value in the order they were made: the same text in every process, whatever
-   the solver had proved before.
+4. A counter-model is the least one, value by value in the order they were made: its text does not depend on the process or
+   on earlier proofs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,14 +23,14 @@ DECISION_LIMIT = 2000
 
 BRANCH_EFFORT = 1_000_000
 GOAL_EFFORT = 20_000_000
-"""What the solver may spend on one question where there are quantifiers, in its own units (`rlimit`, millions a second).
+"""The effort that the solver may spend on one query with quantifiers, in its own units (`rlimit`, millions a second).
 
-Not seconds: a verdict must not depend on what else the machine does. The hardest goal takes 0.7 million.
+Not seconds: a verdict must not depend on the load of the machine. The hardest goal takes 0.7 million.
 """
 
 
 LARGEST = 2**62
-"""Offsets and epochs of Kafka stay below."""
+"""Offsets and epochs of Kafka are smaller."""
 
 
 class EndlessLoopError(Exception):
@@ -52,7 +52,7 @@ class CounterModel:
 
 @dataclass
 class GoalTally:
-    """What the paths of one lemma showed, goal by goal."""
+    """The results of the paths of one lemma, goal by goal."""
 
     paths: int = 0
     proved: dict[str, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class GoalTally:
     called: set[str] = field(default_factory=set)
 
     def merge(self, other: "GoalTally") -> None:
-        """Adds what another lemma or another size showed."""
+        """Add the results of another lemma or another size."""
         self.paths += other.paths
         self.premises |= other.premises
         self.called |= other.called
@@ -110,7 +110,7 @@ class Path:
     # -- values
 
     def lift(self, value: Any) -> Any:
-        """A z3 term becomes a value a rule can work with; lists become sequences."""
+        """Turn a z3 term into a value that a rule can work with, and a list into a sequence."""
         if isinstance(value, z3.BoolRef):
             return Bool(self, value)
         if isinstance(value, z3.ExprRef):
@@ -120,7 +120,7 @@ class Path:
         return value
 
     def integer(self, name: str, low: int | None = None, show: bool = True) -> Any:
-        """A fresh integer, unbounded above; `low` is its lower bound."""
+        """Return a fresh integer, unbounded above, with the lower bound `low`. `show`: counter-models show it."""
         value = z3.Int(name)
         self.variables.append(value)
         if low is not None:
@@ -130,60 +130,59 @@ class Path:
         return value
 
     def fresh(self, name: str) -> Any:
-        """An integer for use inside a proof, with a name of its own on this path."""
+        """Return an integer for use inside a proof, with a name of its own on this path."""
         self._fresh += 1
         return z3.Int(f"{name}!{self._fresh}")
 
     def forall(self, variables: Sequence[Any], condition: Any, *triggers: Any) -> None:
-        """Assumes a statement about all integers, used wherever all `triggers` occur.
-
-        z3py frees the parts of a pattern it does not hold, so this path holds them.
-        """
+        """Assume a statement about all integers; the solver uses it wherever all `triggers` occur."""
         pattern = z3.MultiPattern(*triggers)
         statement = z3.ForAll(list(variables), condition, patterns=[pattern])
+        # z3py frees the parts of a pattern that it does not hold itself.
         self._held.append((triggers, pattern, statement))
         self.solver.add(statement)
 
     def boolean(self, name: str) -> Any:
-        """A fresh truth value."""
+        """Return a fresh truth value."""
         value = z3.Bool(name)
         self.truths.append(value)
         self.shown.append((name, value))
         return value
 
     def integers(self, name: str, count: int, low: int | None = None) -> list[Any]:
-        """A list of fresh integers, shown as one."""
+        """Return a list of fresh integers, which counter-models show as one."""
         members = [self.integer(f"{name}{i}", low, show=False) for i in range(count)]
         self.shown.append((name, members))
         return members
 
     def show(self, name: str, value: Any) -> None:
-        """Names a value for counter-models: a term, a list of terms, or an object with `describe(model)`."""
+        """Show a value in counter-models: a term, a list of terms, or an object with `describe(model)`."""
         self.shown.append((name, value))
 
     # -- execution
 
     def call(self, rule: str, *arguments: Any) -> Any:
-        """Runs the rule's byte code on terms; the result comes back as terms."""
+        """Run the rule's byte code on terms, and return terms."""
         self.called.add(rule)
         result = self.rules[rule](*[self.lift(a) for a in arguments])
         return tuple(term(r) for r in result) if isinstance(result, tuple) else term(result)
 
     def count_step(self) -> None:
-        """Guards against a rule that does not end."""
+        """Count a read or decision, to stop a rule that does not end."""
         self._steps += 1
         if self._steps > DECISION_LIMIT:
             raise EndlessLoopError(f"more than {DECISION_LIMIT} reads and decisions")
 
     def decide(self, condition: Any) -> bool:
-        """Which side of a branch this path takes; the other side is queued when it is possible."""
+        """Return the side of a branch that this path takes; queue the other side if it is possible."""
         self.count_step()
         if isinstance(condition, bool):
             return condition
-        known = self._decided.get(condition.get_id())
-        if known is not None:
-            return known[1]
+        decided = self._decided.get(condition.get_id())
+        if decided is not None:
+            return decided[1]
         position = len(self.taken)
+        # The lemma has been run along this prefix before: it asks the same questions in the same order.
         if position < len(self.prefix):
             choice = self.prefix[position]
         else:
@@ -200,7 +199,8 @@ class Path:
         return choice
 
     def possible(self, condition: Any) -> bool:
-        """Whether a branch may be taken. With quantifiers the solver seldom knows, so it is not given long."""
+        """Return whether the solver does not rule a branch out."""
+        # With quantifiers it seldom knows, so it gets little effort; "unknown" takes the branch.
         if self.quantified:
             self.solver.set("rlimit", BRANCH_EFFORT)
         possible = bool(self.solver.check(condition) != z3.unsat)
@@ -209,7 +209,7 @@ class Path:
         return possible
 
     def assume(self, condition: Any, premise: str = "") -> None:
-        """A premise. One with a name can be dropped, to see what is lost without it."""
+        """Assume a premise. One with a name can be dropped, to show that it is needed."""
         if premise:
             self.premises.add(premise)
         if premise not in self.dropped:
@@ -221,13 +221,13 @@ class Path:
         return premise in self.dropped
 
     def once(self, key: str, build: Callable[[], Any]) -> Any:
-        """A term over the fresh values alone: the same on every path, so it is built on the first one only."""
+        """Build a term over fresh values once for all paths: it is the same on each of them."""
         if key not in self.memory:
             self.memory[key] = build()
         return self.memory[key]
 
     def goal(self, name: str, condition: Any) -> None:
-        """A statement to prove on this path and on every continuation of it."""
+        """Set a statement to prove on this path and on every continuation of it."""
         self.goals.append((name, z3.BoolVal(condition) if isinstance(condition, bool) else condition))
 
 
@@ -240,7 +240,7 @@ def explore(
     stop_at_first: bool = False,
     contracts: Mapping[str, Any] | None = None,
 ) -> GoalTally:
-    """Runs `body` along every possible path and proves its goals on each."""
+    """Run `body` along every possible path and prove its goals on each."""
     tally = GoalTally()
     waiting: list[list[bool]] = [[]]
     memory: dict[str, Any] = {}
@@ -271,13 +271,11 @@ def explore(
 
 
 def _settle(path: Path, tally: GoalTally) -> bool:
-    """Proves the goals of a finished path; False when the path cannot happen.
-
-    Without quantifiers one query for all goals is cheaper; with them each goal is easier alone.
-    """
+    """Prove the goals of a finished path; return False when the path cannot happen."""
     if not path.possible(z3.BoolVal(True)):
         return False
     remaining = [(name, goal) for name, goal in path.goals if name not in tally.refuted]
+    # Without quantifiers one query for all goals is cheaper; with them each goal is easier alone.
     all_at_once = z3.Not(z3.And([goal for _, goal in remaining]))
     if remaining and not path.quantified and path.solver.check(all_at_once) == z3.unsat:
         for name, _ in remaining:
@@ -295,7 +293,7 @@ def _settle(path: Path, tally: GoalTally) -> bool:
 
 
 def _counter_model(path: Path, name: str, goal: Any) -> CounterModel:
-    """The least model within the smallest of a few bounds: small numbers read better, and there is only one such model."""
+    """Return the least model within the smallest of a few bounds: small numbers read better, and only one model is least."""
     path.solver.push()
     path.solver.add(z3.Not(goal))
     for bound in (2, 3, 5, 10, 100):
@@ -318,7 +316,7 @@ def _counter_model(path: Path, name: str, goal: Any) -> CounterModel:
 
 
 def _least(solver: Any, value: Any) -> int | None:
-    """The value nearest to zero that the solver holds possible, the positive one of two; None when it finds none."""
+    """Return the value nearest to zero that the solver finds possible, the positive one of two; None when it finds none."""
     low, high = 0, 0
     while solver.check(value >= -high, value <= high) != z3.sat:
         if high > LARGEST:

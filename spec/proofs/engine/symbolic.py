@@ -5,7 +5,7 @@ Rules of this file
 1. A rule is never translated. `types.FunctionType(rule.__code__, overlay)` runs its own byte code; the overlay replaces
    `len`, `min`, `max` and, for proofs without a bound on lengths, the counting helpers. What is proved is what runs.
 2. A comparison of symbolic ints is a symbolic bool. Where the byte code needs its truth, the path decides (`paths.py`).
-3. The overlay's builtins are the four names of BUILTINS. A rule that reaches for another one fails loudly.
+3. The overlay's builtins are the four names of BUILTINS. A rule that uses another one fails with a NameError.
 4. Reading outside a sequence is an error, at a negative index too.
 """
 
@@ -24,7 +24,7 @@ class OutOfRangeError(Exception):
 
 
 def term(value: Any) -> Any:
-    """The z3 term (or plain Python value) behind a value."""
+    """Return the z3 term (or plain Python value) of a value."""
     return value.term if isinstance(value, (Int, Bool)) else value
 
 
@@ -92,7 +92,7 @@ class Seq:
         self.members = members
 
     def length(self) -> int:
-        """Number of members."""
+        """Return the number of members."""
         return len(self.members)
 
     def __getitem__(self, index: Any) -> Any:
@@ -115,7 +115,7 @@ class AnySeq:
         self.size = size
 
     def length(self) -> Int:
-        """Number of members, as a symbolic int."""
+        """Return the number of members as a symbolic int."""
         return Int(self.path, self.size)
 
     def __getitem__(self, index: Any) -> Any:
@@ -134,7 +134,7 @@ def _length(values: Any) -> Any:
 
 
 def _lower(a: Any, b: Any) -> Any:
-    """`min` without a fork: the solver splits only where it has to."""
+    """Return the minimum without a fork: the solver splits cases only where it has to."""
     if not _is_symbolic(a) and not _is_symbolic(b):
         return min(a, b)
     path = a.path if _is_symbolic(a) else b.path
@@ -153,7 +153,7 @@ BUILTINS: dict[str, Any] = {"len": _length, "min": _lower, "max": _higher, "rang
 
 
 def symbolic_rules(namespace: Mapping[str, Any], contracts: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Each function of `namespace` as a new function on the same code object; `contracts` replaces some by name."""
+    """Return each function of `namespace` as a new one on the same code object; `contracts` replaces some by name."""
     overlay: dict[str, Any] = {"__builtins__": BUILTINS}
     for name, value in namespace.items():
         if isinstance(value, types.FunctionType):
@@ -165,7 +165,7 @@ def symbolic_rules(namespace: Mapping[str, Any], contracts: Mapping[str, Any] | 
 
 
 def evaluate(model: Any, value: Any) -> Any:
-    """A term, a list of terms or a described object, as plain Python in `model`."""
+    """Return a term, a list of terms or a described object as plain Python in `model`."""
     if hasattr(value, "describe"):
         return value.describe(model)
     if isinstance(value, (list, tuple)):
@@ -178,17 +178,17 @@ def evaluate(model: Any, value: Any) -> Any:
 
 
 def all_of(conditions: Iterable[Any]) -> Any:
-    """Conjunction; true when empty."""
+    """Return the conjunction; true when empty."""
     return z3.And(list(conditions))
 
 
 def any_of(conditions: Iterable[Any]) -> Any:
-    """Disjunction; false when empty."""
+    """Return the disjunction; false when empty."""
     return z3.Or(list(conditions))
 
 
 def lower(*values: Any) -> Any:
-    """Minimum as a term."""
+    """Return the minimum as a term."""
     result = values[0]
     for value in values[1:]:
         result = z3.If(result <= value, result, value)
@@ -196,7 +196,7 @@ def lower(*values: Any) -> Any:
 
 
 def higher(*values: Any) -> Any:
-    """Maximum as a term."""
+    """Return the maximum as a term."""
     result = values[0]
     for value in values[1:]:
         result = z3.If(result >= value, result, value)

@@ -1,4 +1,4 @@
-"""What a proof can say, and how it is told."""
+"""The verdicts of goals and groups, and their text."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -7,7 +7,7 @@ from tidegauge.spec.proofs.engine.paths import CounterModel
 
 
 class ProofVerdict(Enum):
-    """Three different answers: no model breaks the goal, one does, or the solver could not tell."""
+    """The verdict on a goal: no model breaks it, one does, or the solver could not decide."""
 
     PROVED = "PROVED"
     COUNTER_MODEL = "COUNTER-MODEL"
@@ -31,7 +31,7 @@ class GoalResult:
     reason: str = ""
 
     def describe(self) -> list[str]:
-        """The goal as lines of text; a counter-model is shown value by value."""
+        """Return the goal as lines of text, with a counter-model value by value."""
         lines = [f"{self.verdict.value:13}  {self.lemma}: {self.name}"]
         if self.reason:
             lines.append(f"{'':15}{self.reason}")
@@ -42,7 +42,7 @@ class GoalResult:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """One group of lemmas: everything that was proved together in one process."""
+    """The results of one group of lemmas, which are proved together in one process."""
 
     name: str
     title: str
@@ -56,7 +56,7 @@ class GroupResult:
     failures: tuple[GoalResult, ...] = field(default=())
 
     def describe(self, verbose: bool = False) -> list[str]:
-        """One line, and the failed goals under it; `verbose` adds what is lost without each premise."""
+        """Return one line, and a line for each failed goal; `verbose` adds the loss without each premise."""
         size = f"{len(self.goals)} goals, {self.paths} paths, {self.method}, {self.seconds:.1f} s"
         lines = [f"{self.verdict.value:13}  {self.name}: {self.title} ({size})"]
         if self.reason:
@@ -68,7 +68,7 @@ class GroupResult:
 
 
 def overall(verdicts: list[ProofVerdict]) -> ProofVerdict:
-    """A counter-model outweighs an undecided goal, which outweighs a proof. Nothing proved at all is undecided."""
+    """Combine verdicts: a counter-model outweighs an undecided goal, which outweighs a proof; no verdict is undecided."""
     if ProofVerdict.COUNTER_MODEL in verdicts:
         return ProofVerdict.COUNTER_MODEL
     if not verdicts or ProofVerdict.NOT_PROVED in verdicts:

@@ -1,9 +1,9 @@
 """One truncation round between two logs of any length: the step on which convergence rests, without a bound.
 
-The step lemma says: the premises survive a round, the common prefix stays what it was, a round that is not the last
-lowers a number that is never negative, and the last one ends at the common prefix. By induction over the rounds the
-loop ends at the longest common prefix, for caches of any length. That induction is the one step made on paper; the
-bounded proofs (`convergence.py`) run the loop itself.
+The step lemma states: the premises survive a round, the common prefix stays the same, a round that is not the last lowers a
+number that is never negative, and the last one ends at the common prefix. By induction over the rounds the loop ends at the
+longest common prefix, for caches of any length. Only that induction is made on paper; the bounded proofs (`convergence.py`)
+run the loop itself.
 """
 
 from typing import Any
@@ -13,11 +13,11 @@ import z3
 from tidegauge.spec.proofs.engine.paths import Path
 from tidegauge.spec.proofs.engine.symbolic import higher, lower
 from tidegauge.spec.proofs.lemmas.any_length import DIVERGING, OUT_OF_RANGE, READ, UNDEFINED, AnyLog, any_log
-from tidegauge.spec.proofs.lemmas.convergence import LEADER_NEWEST, ONE_PAST, Common
+from tidegauge.spec.proofs.lemmas.convergence import LEADER_NEWEST, ONE_PAST, CommonPrefix
 
 
-def one_past(path: Path, leader: AnyLog, follower: AnyLog) -> None:
-    """Assumes premise 2: an epoch in both caches has one start and agreeing logs below it."""
+def assume_one_past(path: Path, leader: AnyLog, follower: AnyLog) -> None:
+    """Assume premise 2: an epoch in both caches has one start and agreeing logs below it."""
     i, j, o = z3.Ints("i j o")
     low = higher(leader.log_start, follower.log_start)
     shared = z3.And(leader.inside(i), follower.inside(j), leader.epoch(i) == follower.epoch(j))
@@ -29,8 +29,8 @@ def one_past(path: Path, leader: AnyLog, follower: AnyLog) -> None:
     path.forall([i, j, o], agreeing, leader.epoch(i), follower.epoch(j), follower.index(o))
 
 
-def common_prefix(path: Path, leader: AnyLog, follower: AnyLog, name: str) -> Common:
-    """A number with the definition of the common prefix's end; one always exists, offsets being well ordered."""
+def any_common_prefix(path: Path, leader: AnyLog, follower: AnyLog, name: str) -> CommonPrefix:
+    """Return a number defined as the end of the common prefix; one always exists, because offsets are well ordered."""
     end, o = path.integer(name), z3.Int("o")
     low = higher(leader.log_start, follower.log_start)
     shorter = lower(leader.log_end, follower.log_end)
@@ -40,29 +40,28 @@ def common_prefix(path: Path, leader: AnyLog, follower: AnyLog, name: str) -> Co
     path.forall([o], same, follower.index(o))
     differs = z3.And(low <= end, end < shorter, leader.epoch_at(end) != follower.epoch_at(end))
     path.assume(z3.Or(end == shorter, differs))
-    return Common(end, low)
+    return CommonPrefix(end, low)
 
 
-def two_logs(path: Path) -> tuple[AnyLog, AnyLog, Common]:
-    """Leader and follower under the three premises, and their common prefix."""
+def two_any_logs(path: Path) -> tuple[AnyLog, AnyLog, CommonPrefix]:
+    """Return leader and follower under the three premises, and their common prefix."""
     leader, follower = any_log(path, "leader"), any_log(path, "follower")
-    path.premises |= {ONE_PAST, LEADER_NEWEST}
-    if ONE_PAST not in path.dropped:
-        one_past(path, leader, follower)
+    if not path.drops(ONE_PAST):
+        assume_one_past(path, leader, follower)
     path.assume(leader.size > 0)
     path.assume(leader.latest() >= follower.latest(), LEADER_NEWEST)
-    return leader, follower, common_prefix(path, leader, follower, "common")
+    return leader, follower, any_common_prefix(path, leader, follower, "common")
 
 
-def truncated(path: Path, log: AnyLog, target: Any) -> AnyLog:
-    """The follower's log after a truncation at `target`."""
+def any_truncated(path: Path, log: AnyLog, target: Any) -> AnyLog:
+    """Return the follower's log after a truncation at `target`."""
     end = lower(target, log.log_end)
     keeps = path.call("truncate_from_end_keeps", log.starts, end)
     return log.keeps(keeps, lower(log.log_start, end), end)
 
 
-def after_the_truncation(path: Path, leader: AnyLog, follower: AnyLog, common: Common, after: AnyLog) -> None:
-    """Premises and common prefix outlive the round."""
+def after_the_truncation(path: Path, leader: AnyLog, follower: AnyLog, common: CommonPrefix, after: AnyLog) -> None:
+    """Set as goals that premises and common prefix outlive the round."""
     offset = path.integer("offset")
     path.goal("the follower's log still covers", z3.And(after.log_start <= after.log_end, after.covers()))
     path.goal("every record left has its entry", after.entry_of(offset))
@@ -71,14 +70,14 @@ def after_the_truncation(path: Path, leader: AnyLog, follower: AnyLog, common: C
     )
     path.goal("a truncation never leaves more", z3.And(after.size <= follower.size, after.log_end <= follower.log_end))
     path.goal("the leader is still the newest", leader.latest() >= after.latest())
-    left, low = common_prefix(path, leader, after, "common_after"), common.comparable_from
+    left, low = any_common_prefix(path, leader, after, "common_after"), common.comparable_from
     look_at(path, (leader, follower), common.end, higher(common.end, low), left.end, higher(left.end, low))
     look_at(path, (leader, follower), after.log_end, higher(after.log_end, low))
     path.goal("the common prefix is what it was", higher(left.end, low) == higher(common.end, low))
 
 
 def look_at(path: Path, logs: tuple[AnyLog, AnyLog], *offsets: Any) -> None:
-    """Names the entries at some offsets, so that the triggers meet them; it assumes nothing about them."""
+    """Mention the entries at some offsets, so that triggers match them, without assuming anything about them."""
     seen = z3.Function("seen", z3.IntSort(), z3.BoolSort())
     for log in logs:
         for offset in offsets:
@@ -86,8 +85,8 @@ def look_at(path: Path, logs: tuple[AnyLog, AnyLog], *offsets: Any) -> None:
 
 
 def any_epoch_step(path: Path, _: int) -> None:
-    """One OffsetsForLeaderEpoch round between logs of any length."""
-    leader, follower, common = two_logs(path)
+    """Prove the step lemma for one OffsetsForLeaderEpoch round between logs of any length."""
+    leader, follower, common = two_any_logs(path)
     path.assume(follower.size > 0)
     asked = path.call("latest_epoch", follower.epochs)
     epoch, end = path.call("end_offset_for", leader.epochs, leader.starts, leader.log_end, asked)
@@ -103,14 +102,14 @@ def any_epoch_step(path: Path, _: int) -> None:
         "with one log start, done exactly at the common prefix, to the offset",
         z3.Implies(z3.And(same_start, done), target == common.end),
     )
-    after = truncated(path, follower, target)
+    after = any_truncated(path, follower, target)
     path.goal("not done takes an entry away and leaves one", z3.Or(done, z3.And(after.size > 0, after.size < follower.size)))
     after_the_truncation(path, leader, follower, common, after)
 
 
 def any_fetch_step(path: Path, _: int) -> None:
-    """One fetch between logs of any length."""
-    leader, follower, common = two_logs(path)
+    """Prove the step lemma for one fetch between logs of any length."""
+    leader, follower, common = two_any_logs(path)
     asked = path.call("latest_epoch", follower.epochs)
     decision, epoch, end = path.call(
         "fetch_decision", leader.epochs, leader.starts, leader.log_start, leader.log_end, follower.log_end, asked
@@ -135,7 +134,7 @@ def any_fetch_step(path: Path, _: int) -> None:
     )
     path.goal("a diverging response meets row T4 or T5", z3.Or(z3.IntVal(4) == row, z3.IntVal(5) == row))
     path.goal("nothing common is truncated", common.is_kept(target))
-    after = truncated(path, follower, target)
+    after = any_truncated(path, follower, target)
     path.goal(
         "a truncation takes an entry or records away", z3.Or(after.size < follower.size, after.log_end < follower.log_end)
     )

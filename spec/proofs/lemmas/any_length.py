@@ -1,4 +1,4 @@
-"""The rules on caches of any length: the tables again, without a bound.
+"""The tables, proved for caches of any length.
 
 A log is three functions of unknown extent: the epoch and the start of entry i, and `index(o)`, the entry that holds the
 record at offset o. The helpers' loops are replaced by their contracts (`loops.py`), so a rule has finitely many paths at
@@ -19,7 +19,7 @@ READ, DIVERGING, OUT_OF_RANGE = 0, 1, 2
 
 
 def quantified_solver() -> Any:
-    """Uses a statement only where its triggers occur: a failed proof is then `unknown`, never a wrong model."""
+    """Return a solver that uses statements only at their triggers: a failed proof is `unknown`, no wrong model."""
     solver = z3.Solver()
     solver.set("mbqi", False)
     solver.set("rlimit", GOAL_EFFORT)
@@ -38,49 +38,49 @@ class AnyLog:
     log_end: Any
 
     def epoch(self, i: Any) -> Any:
-        """Epoch of entry i."""
+        """Return the epoch of entry i."""
         return self.epochs.function(i)
 
     def start(self, i: Any) -> Any:
-        """First offset of entry i."""
+        """Return the first offset of entry i."""
         return self.starts.function(i)
 
     def epoch_at(self, offset: Any) -> Any:
-        """Epoch of the record at `offset`."""
+        """Return the epoch of the record at `offset`."""
         return self.epoch(self.index(offset))
 
     def holds(self, offset: Any) -> Any:
-        """There is a record at `offset`."""
+        """State that there is a record at `offset`."""
         return z3.And(self.log_start <= offset, offset < self.log_end)
 
     def inside(self, i: Any) -> Any:
-        """i is an entry."""
+        """State that i is an entry."""
         return z3.And(i >= 0, i < self.size)
 
     def latest(self) -> Any:
-        """Last cached epoch, UNDEFINED when there is none."""
+        """Return the last cached epoch, UNDEFINED when there is none."""
         return z3.If(self.size == 0, UNDEFINED, self.epoch(self.size - 1))
 
     def covers(self) -> Any:
-        """The first entry begins at the log start and none beyond the log end; a log without entries has no records."""
+        """State that the first entry begins at the log start, and none beyond the log end; no entries, no records."""
         entries = z3.And(self.start(0) == self.log_start, self.start(self.size - 1) <= self.log_end)
         return z3.If(self.size == 0, self.log_start == self.log_end, entries)
 
     def entry_of(self, offset: Any) -> Any:
-        """What `index` means at an offset that holds a record."""
+        """Define `index` at an offset that holds a record."""
         at = self.index(offset)
         ends = z3.Implies(at + 1 < self.size, offset < self.start(at + 1))
         return z3.Implies(self.holds(offset), z3.And(self.inside(at), self.start(at) <= offset, ends))
 
     def keeps(self, size: Any, log_start: Any, log_end: Any) -> "AnyLog":
-        """The same entries, fewer of them, with other ends."""
+        """Return the log with the first `size` entries and other ends."""
         path = self.epochs.path
         epochs, starts = AnySeq(path, self.epochs.function, size), AnySeq(path, self.starts.function, size)
         return AnyLog(epochs, starts, self.index, size, log_start, log_end)
 
 
 def increasing(path: Path, column: AnySeq, low: int = 0) -> None:
-    """Assumes that a column strictly increases, from `low` on."""
+    """Assume that a column strictly increases, from `low` on."""
     i, j = z3.Ints("i j")
     f = column.function
     path.forall([i, j], z3.Implies(z3.And(i >= 0, i < j, j < column.size), f(i) < f(j)), f(i), f(j))
@@ -88,7 +88,7 @@ def increasing(path: Path, column: AnySeq, low: int = 0) -> None:
 
 
 def any_log(path: Path, name: str) -> AnyLog:
-    """A well-formed log of any length."""
+    """Return a well-formed log of any length."""
     size = path.integer(f"{name}.entries", low=0)
     epochs, starts = any_sequence(path, f"{name}.epoch", size), any_sequence(path, f"{name}.start", size)
     index = z3.Function(f"{name}.index", z3.IntSort(), z3.IntSort())
@@ -103,14 +103,14 @@ def any_log(path: Path, name: str) -> AnyLog:
 
 
 def an_entry(path: Path, log: AnyLog, name: str = "at") -> Any:
-    """An arbitrary entry: what is proved for it holds for all."""
+    """Return an arbitrary entry: a goal proved for it holds for all."""
     at = path.integer(name)
     path.assume(log.inside(at))
     return at
 
 
 def any_response_table(path: Path, _: int) -> None:
-    """Rows L1 to L5 on a cache of any length."""
+    """Prove rows L1 to L5 on a cache of any length."""
     log = any_log(path, "cache")
     requested = path.integer("requested", low=UNDEFINED)
     epoch, end = path.call("end_offset_for", log.epochs, log.starts, log.log_end, requested)
@@ -146,7 +146,7 @@ def any_response_table(path: Path, _: int) -> None:
 
 
 def any_response_monotony(path: Path, _: int) -> None:
-    """A later epoch never gets an earlier response, at any length."""
+    """Prove that a later epoch never gets an earlier response, at any length."""
     log = any_log(path, "cache")
     first, second = path.integer("first", low=0), path.integer("second", low=0)
     path.assume(first <= second)
@@ -157,13 +157,13 @@ def any_response_monotony(path: Path, _: int) -> None:
 
 
 def any_assign(path: Path, _: int) -> None:
-    """LeaderEpochFileCache#assign at any length."""
+    """Prove what LeaderEpochFileCache#assign keeps, at any length."""
     log = any_log(path, "cache")
     epoch, start = path.integer("epoch", low=0), path.integer("start", low=0)
     keeps = path.call("assign_keeps", log.epochs, log.starts, epoch, start)
-    said = z3.And(log.size > 0, epoch == log.epoch(log.size - 1), start >= log.start(log.size - 1))
+    nothing_to_do = z3.And(log.size > 0, epoch == log.epoch(log.size - 1), start >= log.start(log.size - 1))
     undefined = z3.IntVal(UNDEFINED) == keeps
-    path.goal("nothing to do only for the latest epoch, not before its start", undefined == said)
+    path.goal("nothing to do only for the latest epoch, not before its start", undefined == nothing_to_do)
     path.goal("a count of entries", z3.Or(undefined, z3.And(keeps >= 0, keeps <= log.size)))
     at = an_entry(path, log)
     below = z3.And(log.epoch(at) < epoch, log.start(at) < start)
@@ -171,7 +171,7 @@ def any_assign(path: Path, _: int) -> None:
 
 
 def any_truncate(path: Path, _: int) -> None:
-    """Truncating a cache of any length at either end."""
+    """Prove which entries a truncation at either end keeps, at any length."""
     log = any_log(path, "cache")
     end, start = path.integer("end", low=UNDEFINED), path.integer("start", low=0)
     keeps = path.call("truncate_from_end_keeps", log.starts, end)
@@ -187,7 +187,7 @@ def any_truncate(path: Path, _: int) -> None:
 
 
 def any_truncation_table(path: Path, _: int) -> None:
-    """Rows T1 to T5 on a follower's cache of any length."""
+    """Prove rows T1 to T5 on a follower's cache of any length."""
     log = any_log(path, "follower")
     fetch_offset = path.integer("fetch_offset", low=0)
     leader_epoch, leader_end = path.integer("leader_epoch", low=UNDEFINED), path.integer("leader_end", low=UNDEFINED)
@@ -228,7 +228,7 @@ def any_truncation_table(path: Path, _: int) -> None:
 
 
 def any_divergence_table(path: Path, _: int) -> None:
-    """What a fetch meets, at any length."""
+    """Prove when a fetch reads, diverges or is out of range, at any length."""
     log = any_log(path, "leader")
     fetch_offset = path.integer("fetch_offset", low=0)
     last = path.integer("last_fetched_epoch", low=UNDEFINED)
@@ -258,7 +258,7 @@ def any_divergence_table(path: Path, _: int) -> None:
 
 
 def any_leader_rule(path: Path, _: int) -> None:
-    """The leader's high watermark over any number of replicas."""
+    """Prove the leader's high watermark over any number of replicas."""
     hw, log_end, size = path.integer("hw", low=0), path.integer("log_end", low=0), path.integer("replicas", low=0)
     path.assume(hw <= log_end)
     leos, counted = any_sequence(path, "leos", size), any_sequence(path, "counted", size, truth=True)

@@ -1,4 +1,4 @@
-"""Proofs about high watermarks, in-sync replicas and fencing. Only the leader's rule has a bounded part: its replicas."""
+"""Proofs about high watermarks, in-sync replicas and fencing. Only the number of replicas of the leader is bounded."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ NONE, FENCED, UNKNOWN = 0, 74, 75
 
 
 def follower_clamp(path: Path, size: int) -> None:
-    """UnifiedLog#updateHighWatermark: the leader's value inside [log start, log end]."""
+    """Prove UnifiedLog#updateHighWatermark: the leader's value, clamped to [log start, log end]."""
     del size
     leader_hw, log_start = path.integer("leader_hw", low=0), path.integer("log_start", low=0)
     log_end = path.integer("log_end", low=0)
@@ -28,7 +28,7 @@ def follower_clamp(path: Path, size: int) -> None:
 
 
 def truncated_high_watermark(path: Path, size: int) -> None:
-    """UnifiedLog#truncateTo: the high watermark is truncated with the log, never raised."""
+    """Prove UnifiedLog#truncateTo: the high watermark is lowered with the log, never raised."""
     del size
     hw, target = path.integer("hw", low=0), path.integer("target", low=0)
     after = path.call("high_watermark_after_truncation", hw, target)
@@ -36,7 +36,7 @@ def truncated_high_watermark(path: Path, size: int) -> None:
 
 
 def lifted_high_watermark(path: Path, size: int) -> None:
-    """UnifiedLog#updateLogStartOffset: the high watermark does not stay below the log start."""
+    """Prove UnifiedLog#updateLogStartOffset: the high watermark does not stay below the log start."""
     del size
     hw, log_start = path.integer("hw", low=0), path.integer("log_start", low=0)
     after = path.call("high_watermark_after_log_start", hw, log_start)
@@ -44,7 +44,7 @@ def lifted_high_watermark(path: Path, size: int) -> None:
 
 
 def forgotten_log_ends(path: Path, size: int) -> None:
-    """Replica#resetReplicaState: what a leader still knows of its followers in a new leader epoch."""
+    """Prove Replica#resetReplicaState: when a leader forgets the log ends of its followers in a new leader epoch."""
     del size
     known, epoch = path.integer("known_epoch", low=UNDEFINED), path.integer("leader_epoch", low=0)
     was_leader, keeps = path.boolean("was_leader"), path.boolean("keeps")
@@ -57,7 +57,7 @@ def forgotten_log_ends(path: Path, size: int) -> None:
 
 
 def leader_rule(path: Path, replicas: int) -> None:
-    """Partition#maybeIncrementLeaderHW: at or below every counted LEO, never down, and as high as that allows."""
+    """Prove Partition#maybeIncrementLeaderHW: at or below every counted LEO, never down, and as high as that allows."""
     hw, log_end = path.integer("hw", low=0), path.integer("log_end", low=0)
     path.assume(hw <= log_end, "the high watermark is inside the log")
     leos = path.integers("leos", replicas, low=UNDEFINED)
@@ -70,12 +70,12 @@ def leader_rule(path: Path, replicas: int) -> None:
     for leo, counts in zip(leos, counted, strict=True):
         path.goal("raised at most to every counted LEO", z3.Implies(z3.And(after > hw, counts), after <= leo))
         path.goal("an unknown counted LEO holds it", z3.Implies(z3.And(counts, leo == UNDEFINED), after == hw))
-    held = any_of([after == log_end, *[z3.And(c, leo <= after) for leo, c in zip(leos, counted, strict=True)]])
-    path.goal("raised until the log end or a counted LEO holds it", z3.Or(too_few, held))
+    is_highest = any_of([after == log_end, *[z3.And(c, leo <= after) for leo, c in zip(leos, counted, strict=True)]])
+    path.goal("raised until the log end or a counted LEO holds it", z3.Or(too_few, is_highest))
 
 
 def lowest_counted(path: Path, replicas: int) -> None:
-    """The loop under the leader's rule."""
+    """Prove the loop of the leader's rule."""
     bound = path.integer("bound")
     values = path.integers("values", replicas)
     counted = [path.boolean(f"counted{i}") for i in range(replicas)]
@@ -89,7 +89,7 @@ def lowest_counted(path: Path, replicas: int) -> None:
 
 
 def minimum_isr(path: Path, size: int) -> None:
-    """Partition#isUnderMinIsr with the effective minimum."""
+    """Prove Partition#isUnderMinIsr with the effective minimum."""
     del size
     isr, minimum, replicas = path.integer("isr", low=0), path.integer("min_isr", low=1), path.integer("replicas", low=1)
     too_few = path.call("under_min_isr", isr, minimum, replicas)
@@ -100,7 +100,7 @@ def minimum_isr(path: Path, size: int) -> None:
 
 
 def counted_replicas(path: Path, size: int) -> None:
-    """Which replicas hold the high watermark back (KAFKA-15021)."""
+    """Prove which replicas hold the high watermark back (KAFKA-15021)."""
     del size
     maximal, caught_up, eligible = path.boolean("in_maximal_isr"), path.boolean("caught_up"), path.boolean("eligible")
     counts = path.call("counts_for_high_watermark", maximal, caught_up, eligible)
@@ -110,7 +110,7 @@ def counted_replicas(path: Path, size: int) -> None:
 
 
 def isr_admission(path: Path, size: int) -> None:
-    """Partition#isFollowerInSync (KAFKA-7128): the high watermark and this leader's epoch start are both reached."""
+    """Prove Partition#isFollowerInSync (KAFKA-7128): both the high watermark and this leader's epoch start are reached."""
     del size
     leo, hw, epoch_start = path.integer("leo", low=UNDEFINED), path.integer("hw", low=0), path.integer("epoch_start", low=0)
     joins = path.call("may_join_isr", leo, hw, epoch_start)
@@ -124,7 +124,7 @@ def isr_admission(path: Path, size: int) -> None:
 
 
 def caught_up(path: Path, size: int) -> None:
-    """Replica#isCaughtUp and Replica#updateFetchStateOrThrow."""
+    """Prove Replica#isCaughtUp and Replica#updateFetchStateOrThrow."""
     del size
     leo, leader_end = path.integer("leo", low=0), path.integer("leader_end", low=0)
     now, last, lag = path.integer("now", low=0), path.integer("last_caught_up", low=0), path.integer("lag_max", low=0)
@@ -161,7 +161,7 @@ def fencing(path: Path, size: int) -> None:
 
 
 def responses_accepted(path: Path, size: int) -> None:
-    """AbstractFetcherThread#processFetchRequest: which answers a follower takes (KAFKA-18991)."""
+    """Prove which responses a follower takes in AbstractFetcherThread#processFetchRequest (KAFKA-18991)."""
     del size
     offset, epoch = path.integer("entry_offset", low=0), path.integer("entry_epoch", low=0)
     asked_at, asked_in = path.integer("request_offset", low=0), path.integer("request_epoch", low=UNDEFINED)
@@ -180,7 +180,7 @@ def responses_accepted(path: Path, size: int) -> None:
 
 
 def batches(path: Path, size: int) -> None:
-    """UnifiedLog#appendAsFollower stops at the first batch of a later epoch (KAFKA-18723)."""
+    """Prove that UnifiedLog#appendAsFollower stops at the first batch of a later epoch (KAFKA-18723)."""
     epochs = path.integers("batch_epochs", size, low=0)
     leader_epoch = path.integer("leader_epoch", low=0)
     accepted = path.call("batches_accepted", epochs, leader_epoch)
@@ -191,7 +191,7 @@ def batches(path: Path, size: int) -> None:
 
 
 def first_fetch(path: Path, size: int) -> None:
-    """ReplicaManager#initialFetchOffset: the log end, or the high watermark while there are no epochs."""
+    """Prove ReplicaManager#initialFetchOffset: the log end, or the high watermark while there are no epochs."""
     epochs = path.integers("epochs", size, low=0)
     log_end, hw = path.integer("log_end", low=0), path.integer("hw", low=0)
     path.goal(
@@ -201,7 +201,7 @@ def first_fetch(path: Path, size: int) -> None:
 
 
 def counting(path: Path, size: int) -> None:
-    """The two counting loops: the longest prefix within a bound, of any sequence, sorted or not."""
+    """Prove the two counting loops: the longest prefix within a bound, of any sequence, sorted or not."""
     values, bound = path.integers("values", size), path.integer("bound")
     for name in ("count_at_most", "count_below"):
         n = path.call(name, values, bound)

@@ -5,7 +5,7 @@ the table says done (AbstractFetcherThread#truncateToEpochEndOffsets, KIP-101 an
 its log end and truncates at every diverging response until the leader lets it read (KIP-595, Kafka 2.8 and later).
 
 The step lemmas hold for one round from any two logs; the loop lemmas run rounds to the end. Premises, each of them
-needed (see `groups.py` for what is lost without it):
+needed (`premises.py` shows the loss without it):
 
 1. both caches strictly increase and cover their logs;
 2. one past per entry: an epoch in both caches has one start and agreeing logs below it;
@@ -40,22 +40,23 @@ Response = Callable[[Path, SymbolicLog, Any], tuple[Any, Any]]
 
 
 def kip_279_response(path: Path, leader: SymbolicLog, requested: Any) -> tuple[Any, Any]:
-    """The rule as it is: the largest epoch not above the asked one, and its end."""
+    """Answer by the rule: the largest epoch not above the requested one, and its end."""
     epoch, end = path.call("end_offset_for", leader.epochs, leader.starts, leader.log_end, requested)
     return epoch, end
 
 
 def kip_101_response(path: Path, leader: SymbolicLog, requested: Any) -> tuple[Any, Any]:
-    """KIP-101: the same end offset, told without its epoch, so the follower takes it for the asked one (T5)."""
+    """Answer as KIP-101 has it: the end offset without its epoch, which the follower takes to be the requested one (T5)."""
     _, end = kip_279_response(path, leader, requested)
     return requested, end
 
 
 def two_logs(path: Path, leader_entries: int, follower_entries: int) -> tuple[SymbolicLog, SymbolicLog]:
-    """Leader and follower under the premises."""
+    """Return leader and follower under the premises."""
     leader = well_formed_log(path, "leader", leader_entries)
     follower = well_formed_log(path, "follower", follower_entries)
-    if ONE_PAST in path.dropped:  # what is left then: log matching as Raft states it
+    # Without the premise something is left: log matching as Raft states it, which is not enough.
+    if ONE_PAST in path.dropped:
         path.assume(path.once(RECORDS_MATCH, lambda: records_match(leader, follower)), RECORDS_MATCH)
     path.assume(path.once(ONE_PAST, lambda: one_past(leader, follower)), ONE_PAST)
     path.assume(leader.latest() >= follower.latest(), LEADER_NEWEST)
@@ -63,35 +64,35 @@ def two_logs(path: Path, leader_entries: int, follower_entries: int) -> tuple[Sy
 
 
 def truncated(path: Path, log: SymbolicLog, target: Any) -> SymbolicLog:
-    """The follower's log after a truncation; one below the log start leaves an empty log there (UnifiedLog#truncateTo)."""
+    """Return the follower's log after a truncation; one below the log start leaves an empty log (UnifiedLog#truncateTo)."""
     end = lower(target, log.log_end)
     keeps = path.call("truncate_from_end_keeps", log.starts, end)
     return SymbolicLog(log.epochs[:keeps], log.starts[:keeps], lower(log.log_start, end), end)
 
 
 @dataclass(frozen=True)
-class Common:
-    """What two logs have in common."""
+class CommonPrefix:
+    """The common prefix of two logs: its end, and the first offset at which they are comparable."""
 
     end: Any
     comparable_from: Any
 
     def is_reached(self, offset: Any) -> Any:
-        """`offset` is the end of the common prefix; below the comparable part, one offset is as good as another."""
+        """State that `offset` is the end of the common prefix; below the comparable part all offsets are equally good."""
         return higher(offset, self.comparable_from) == higher(self.end, self.comparable_from)
 
     def is_kept(self, target: Any) -> Any:
-        """A truncation at `target` takes nothing common away."""
+        """State that a truncation at `target` removes nothing common."""
         return z3.Or(target >= self.end, self.is_nothing())
 
     def is_nothing(self) -> Any:
-        """The logs share no comparable record."""
+        """State that the logs share no comparable record."""
         return self.end <= self.comparable_from
 
 
-def common_part(path: Path, leader: SymbolicLog, follower: SymbolicLog) -> Common:
-    """What the two logs of a lemma have in common."""
-    return Common(path.once("common", lambda: common_prefix_end(leader, follower)), comparable_from(leader, follower))
+def common_part(path: Path, leader: SymbolicLog, follower: SymbolicLog) -> CommonPrefix:
+    """Return the common prefix of the two logs of a lemma."""
+    return CommonPrefix(path.once("common", lambda: common_prefix_end(leader, follower)), comparable_from(leader, follower))
 
 
 def _premises_survive(path: Path, leader: SymbolicLog, after: SymbolicLog) -> None:
@@ -101,7 +102,7 @@ def _premises_survive(path: Path, leader: SymbolicLog, after: SymbolicLog) -> No
 
 
 def epoch_step(path: Path, leader_entries: int, follower_entries: int, response: Response = kip_279_response) -> None:
-    """One OffsetsForLeaderEpoch round."""
+    """Prove that one OffsetsForLeaderEpoch round truncates nothing common and makes progress."""
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
     epoch, end = response(path, leader, follower.latest())
@@ -125,7 +126,7 @@ def epoch_step(path: Path, leader_entries: int, follower_entries: int, response:
 
 
 def fetch_step(path: Path, leader_entries: int, follower_entries: int) -> None:
-    """One fetch at the follower's log end."""
+    """Prove that one fetch truncates nothing common and makes progress, or reads at the common prefix."""
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
     decision, epoch, end = path.call(
@@ -164,7 +165,7 @@ def fetch_step(path: Path, leader_entries: int, follower_entries: int) -> None:
 
 
 def epoch_loop(path: Path, leader_entries: int, follower_entries: int, response: Response = kip_279_response) -> None:
-    """OffsetsForLeaderEpoch rounds until done, from the first to the last."""
+    """Prove that OffsetsForLeaderEpoch rounds end at the common prefix."""
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
     now = follower
@@ -179,7 +180,7 @@ def epoch_loop(path: Path, leader_entries: int, follower_entries: int, response:
 
 
 def fetch_loop(path: Path, leader_entries: int, follower_entries: int) -> None:
-    """Fetches and truncates until the leader lets the follower read or it is out of range."""
+    """Prove that fetching and truncating ends at the common prefix, or out of range."""
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
     now = follower

@@ -1,11 +1,10 @@
-"""One fetch between two logs whose first records are deleted, held against the whole logs they once were.
+"""One fetch between two logs whose first records are deleted, compared with the whole logs they once were.
 
-The convergence proofs compare what both logs still hold. The committed-data invariant speaks of whole logs: a truncation
-must take nothing that they share, deleted or not. That needs the premises for the whole logs, and it is what this lemma
-adds.
+The convergence proofs compare the records that both logs still hold. The committed-data invariant is about whole logs: a
+truncation must remove nothing that they share, deleted or not. This lemma shows that, with the premises for the whole logs.
 
-A fetch at exactly the leader's log start is not compared with anything: an epoch below every entry of the leader's cache is
-answered with that start (row L4), and the follower reads on, whatever lies below. `READS_AT_START` sets that case apart.
+A fetch at exactly the leader's log start is compared with nothing: an epoch below every entry of the leader's cache gets
+that start as its end (row L4), and the follower reads on, whatever it has below. `READS_AT_START` excludes that case.
 """
 
 import z3
@@ -18,7 +17,7 @@ READS_AT_START = "the follower's log does not end exactly at the leader's log st
 
 
 def remainder(path: Path, name: str, whole: SymbolicLog) -> SymbolicLog:
-    """The log without its first records, any number of them. LeaderEpochFileCache#truncateFromStart."""
+    """Return the log without its first records, any number of them. LeaderEpochFileCache#truncateFromStart."""
     start = path.integer(f"{name}.deleted_below", low=0)
     path.assume(start <= whole.log_end)
     covers = path.call("truncate_from_start_covers", whole.starts, start)
@@ -28,7 +27,7 @@ def remainder(path: Path, name: str, whole: SymbolicLog) -> SymbolicLog:
 
 
 def fetch_step_with_deleted_records(path: Path, leader_entries: int, follower_entries: int) -> None:
-    """One fetch at the follower's log end; both logs began at offset 0 and have deleted what they like."""
+    """Prove that a fetch truncates nothing that the whole logs shared; both began at offset 0 and deleted any part."""
     whole_leader, whole_follower = two_logs(path, leader_entries, follower_entries)
     path.assume(z3.And(whole_leader.log_start == 0, whole_follower.log_start == 0))
     leader, follower = remainder(path, "leader", whole_leader), remainder(path, "follower", whole_follower)

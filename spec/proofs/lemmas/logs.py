@@ -1,4 +1,4 @@
-"""A log as its epoch cache and its end, and what two logs have in common: the vocabulary of the bounded proofs.
+"""A log as its epoch cache and its end, and the common part of two logs: the vocabulary of the bounded proofs.
 
 Nothing here is shared with impl.rules: a record's epoch, well-formedness and the longest common prefix are stated from
 their meaning, so a rule and its statement cannot be wrong together.
@@ -21,7 +21,7 @@ COVERING = "caches cover their logs"
 
 @dataclass(frozen=True)
 class LogValue:
-    """A log with plain numbers: what counter-models show and scenarios replay."""
+    """A log with plain numbers, which counter-models show and scenarios replay."""
 
     epochs: tuple[int, ...]
     starts: tuple[int, ...]
@@ -47,32 +47,32 @@ class SymbolicLog:
         return len(self.epochs)
 
     def epoch_at(self, offset: Any) -> Any:
-        """Epoch of the record at `offset`: the last entry that starts at or below it."""
+        """Return the epoch of the record at `offset`: that of the last entry that starts at or below it."""
         epoch: Any = z3.IntVal(NO_EPOCH)
         for e, s in zip(self.epochs, self.starts, strict=True):
             epoch = z3.If(s <= offset, e, epoch)
         return epoch
 
     def latest(self) -> Any:
-        """Last cached epoch, NO_EPOCH when there is none."""
+        """Return the last cached epoch, NO_EPOCH when there is none."""
         return self.epochs[-1] if self.epochs else z3.IntVal(NO_EPOCH)
 
     def strictly_increasing(self) -> Any:
-        """Epochs and starts rise from entry to entry."""
+        """State that epochs and starts rise from entry to entry."""
         return all_of(a < b for column in (self.epochs, self.starts) for a, b in pairwise(column))
 
     def covers(self) -> Any:
-        """The first entry begins at the log start and none beyond the log end; a log without entries has no records."""
+        """State that the first entry begins at the log start, and none beyond the log end; no entries, no records."""
         if not self.epochs:
             return self.log_start == self.log_end
         return z3.And(self.starts[0] == self.log_start, self.starts[-1] <= self.log_end)
 
     def well_formed(self) -> Any:
-        """Everything a log promises."""
+        """State all promises of a log."""
         return z3.And(self.log_start >= 0, self.log_start <= self.log_end, self.strictly_increasing(), self.covers())
 
     def describe(self, model: Any) -> "LogValue":
-        """The log in a model."""
+        """Return the log in a model."""
         return LogValue(
             tuple(evaluate(model, self.epochs)),
             tuple(evaluate(model, self.starts)),
@@ -82,7 +82,7 @@ class SymbolicLog:
 
 
 def fresh_log(path: Path, name: str, entries: int) -> SymbolicLog:
-    """A log with `entries` cache entries and nothing assumed."""
+    """Return a log with `entries` cache entries about which nothing is assumed."""
     log = SymbolicLog(
         [path.integer(f"{name}.epoch{i}", 0, show=False) for i in range(entries)],
         [path.integer(f"{name}.start{i}", 0, show=False) for i in range(entries)],
@@ -95,49 +95,47 @@ def fresh_log(path: Path, name: str, entries: int) -> SymbolicLog:
 
 
 def increasing_log(path: Path, name: str, entries: int) -> SymbolicLog:
-    """A log whose cache strictly increases; it need not cover the log."""
+    """Return a log whose cache strictly increases; it need not cover the log."""
     log = fresh_log(path, name, entries)
     path.assume(path.once(f"{name} increases", log.strictly_increasing), INCREASING)
     return log
 
 
 def well_formed_log(path: Path, name: str, entries: int) -> SymbolicLog:
-    """A log with `entries` cache entries that keeps its promises."""
+    """Return a log with `entries` cache entries that keeps its promises."""
     log = increasing_log(path, name, entries)
     path.assume(path.once(f"{name} covers", log.covers), COVERING)
     return log
 
 
 def same_epochs(a: SymbolicLog, b: SymbolicLog) -> list[tuple[Any, Any]]:
-    """The offsets where an epoch may change, each with the statement that both logs hold the same epoch there.
-
-    Epochs change only where an entry starts, so agreement from the comparable part on is agreement at these offsets.
-    """
+    """Return the offsets where an epoch may change, each with the statement that both logs hold the same epoch there."""
+    # Epochs change only where an entry starts: logs that agree at these offsets agree everywhere in between.
     return [(o, a.epoch_at(o) == b.epoch_at(o)) for o in [comparable_from(a, b), *a.starts, *b.starts]]
 
 
 def agree_below(low: Any, high: Any, same: list[tuple[Any, Any]]) -> Any:
-    """Both logs hold the same epoch at every offset in [low, high), `low` being where they become comparable."""
+    """State that both logs hold the same epoch at every offset in [low, high); from `low` on they are comparable."""
     return all_of(z3.Implies(z3.And(low <= o, o < high), equal) for o, equal in same)
 
 
 def comparable_from(a: SymbolicLog, b: SymbolicLog) -> Any:
-    """First offset that both logs may still hold."""
+    """Return the first offset that both logs may still hold."""
     return higher(a.log_start, b.log_start)
 
 
 def common_prefix_end(a: SymbolicLog, b: SymbolicLog) -> Any:
-    """End of the longest common prefix: the first comparable offset where they differ, else the lower log end."""
+    """Return the end of the longest common prefix: the first comparable offset where they differ, else the lower log end."""
     low = comparable_from(a, b)
     end = lower(a.log_end, b.log_end)
-    found = end
+    first = end
     for o, equal in same_epochs(a, b):
-        found = z3.If(z3.And(low <= o, o < end, z3.Not(equal), o < found), o, found)
-    return found
+        first = z3.If(z3.And(low <= o, o < end, z3.Not(equal), o < first), o, first)
+    return first
 
 
 def one_past(a: SymbolicLog, b: SymbolicLog) -> Any:
-    """An epoch in both caches has one start (as far as both logs reach back) and agreeing logs below it."""
+    """State that an epoch in both caches has one start (as far as both logs reach back) and agreeing logs below it."""
     low, same = comparable_from(a, b), same_epochs(a, b)
     return all_of(
         z3.Implies(ea == eb, z3.And(_one_start(a, b, sa, sb), agree_below(low, lower(sa, sb), same)))
@@ -147,14 +145,14 @@ def one_past(a: SymbolicLog, b: SymbolicLog) -> Any:
 
 
 def _one_start(a: SymbolicLog, b: SymbolicLog, start_a: Any, start_b: Any) -> Any:
-    """The same start, where a log start above it may hide it in one of the logs."""
+    """State that two starts are the same, where a log start above it may hide one of them."""
     return higher(start_a, b.log_start) == higher(start_b, a.log_start)
 
 
 def records_match(a: SymbolicLog, b: SymbolicLog) -> Any:
-    """Raft's log matching, on records: where both hold a record of the same epoch, they agree on everything before.
+    """State Raft's log matching on records: where both hold a record of the same epoch, they agree on everything before.
 
-    Weaker than `one_past`: it says nothing about an entry that has no record yet.
+    Weaker than `one_past`: it constrains no entry that has no record yet.
     """
     low, same = comparable_from(a, b), same_epochs(a, b)
     end = lower(a.log_end, b.log_end)

@@ -1,6 +1,6 @@
-"""Proofs about requests that are refused, responses that are taken, and what an error does to an ISR proposal.
+"""Proofs about refused requests, accepted responses, and the effect of an error on an ISR proposal.
 
-Each goal is stated from what Kafka means by it, with Kafka's codes written out: not from the text of the rule.
+Each goal is stated from its meaning in Kafka, with Kafka's codes written out: not from the text of the rule.
 """
 
 from typing import Any
@@ -14,15 +14,15 @@ NONE, NOT_LEADER, FENCED, UNKNOWN = 0, 6, 74, 75
 COMMITTED, GIVEN_UP, WAITS_FOR_METADATA, SENT_AGAIN = range(4)
 
 
-def _asked(path: Path) -> tuple[Any, Any]:
-    """A request's leader epoch, and that of the broker that is asked: -1 while it has none."""
+def _epochs(path: Path) -> tuple[Any, Any]:
+    """Return a request's leader epoch, and that of the broker that handles it: -1 while it has none."""
     return path.integer("requested", low=UNDEFINED), path.integer("local", low=UNDEFINED)
 
 
 def refusals(path: Path, size: int) -> None:
-    """Partition#getLocalLog: the epoch first, leadership second."""
+    """Prove the order of Partition#getLocalLog: the epoch first, leadership second."""
     del size
-    requested, local = _asked(path)
+    requested, local = _epochs(path)
     serves, fences = path.boolean("serves"), path.boolean("fences")
     error = path.call("request_error", requested, local, serves, fences)
     compared = z3.And(fences, requested != UNDEFINED)
@@ -34,9 +34,9 @@ def refusals(path: Path, size: int) -> None:
 
 
 def fetch_refusals(path: Path, size: int) -> None:
-    """Partition#fetchRecords, #followerReplicaOrThrow: who is assigned is asked last."""
+    """Prove the order of Partition#fetchRecords and #followerReplicaOrThrow: the assignment is checked last."""
     del size
-    requested, local = _asked(path)
+    requested, local = _epochs(path)
     serves, assigned, fences = path.boolean("serves"), path.boolean("assigned"), path.boolean("fences")
     error = path.call("fetch_error", requested, local, serves, assigned, fences)
     before = path.call("request_error", requested, local, serves, fences)
@@ -51,7 +51,7 @@ def fetch_refusals(path: Path, size: int) -> None:
 
 
 def epoch_responses(path: Path, size: int) -> None:
-    """AbstractFetcherThread#truncateToEpochEndOffsets: which OffsetsForLeaderEpoch responses are taken (KAFKA-7786)."""
+    """Prove which OffsetsForLeaderEpoch responses AbstractFetcherThread#truncateToEpochEndOffsets takes (KAFKA-7786)."""
     del size
     epoch, asked_in = path.integer("entry_epoch", low=0), path.integer("request_epoch", low=UNDEFINED)
     truncating, checked = path.boolean("truncating"), path.boolean("epoch_checked")
@@ -62,7 +62,7 @@ def epoch_responses(path: Path, size: int) -> None:
 
 
 def proposals(path: Path, size: int) -> None:
-    """Partition#handleAlterPartitionError, for every error code there may ever be."""
+    """Prove Partition#handleAlterPartitionError for every error code, also those of later versions."""
     del size
     error = path.integer("error", low=UNDEFINED)
     after = path.call("proposal_after", error)

@@ -1,4 +1,4 @@
-"""Bounded proofs of the tables: what a leader answers, where a follower truncates, what a fetch meets.
+"""Bounded proofs of the tables: the response of a leader, the truncation of a follower, the outcome of a fetch.
 
 Offsets and epochs are unbounded, caches have a known number of entries. Each row is stated from its meaning in Kafka
 (LeaderEpochFileCache#endOffsetFor, AbstractFetcherThread#getOffsetTruncationState, Partition#readRecords), not from the
@@ -18,7 +18,7 @@ READ, DIVERGING, OUT_OF_RANGE = 0, 1, 2
 
 
 def expected_response(log: SymbolicLog, requested: Any) -> list[tuple[str, Any, Any, Any]]:
-    """The response table as rows (name, condition, epoch, end offset); the conditions are disjoint and complete."""
+    """Return the response table as rows (name, condition, epoch, end offset); the conditions are disjoint and complete."""
     none: list[tuple[str, Any, Any, Any]] = [
         ("L1: undefined epoch has no response", requested == UNDEFINED, UNDEFINED, UNDEFINED)
     ]
@@ -42,7 +42,7 @@ def expected_response(log: SymbolicLog, requested: Any) -> list[tuple[str, Any, 
 
 
 def response_table(path: Path, entries: int) -> None:
-    """Rows L1 to L5, and what the response means for the records."""
+    """Prove rows L1 to L5, and the meaning of the response for the records."""
     log = well_formed_log(path, "cache", entries)
     requested = path.integer("requested", low=UNDEFINED)
     epoch, end = path.call("end_offset_for", log.epochs, log.starts, log.log_end, requested)
@@ -65,7 +65,7 @@ def response_table(path: Path, entries: int) -> None:
 
 
 def response_monotony(path: Path, entries: int) -> None:
-    """A later epoch never gets an earlier response."""
+    """Prove that a later epoch never gets an earlier response."""
     log = well_formed_log(path, "cache", entries)
     first, second = path.integer("first", low=0), path.integer("second", low=0)
     path.assume(first <= second)
@@ -78,7 +78,7 @@ def response_monotony(path: Path, entries: int) -> None:
 
 
 def epoch_lookup(path: Path, entries: int) -> None:
-    """Latest epoch, and the epoch of a record."""
+    """Prove the lookups of the latest epoch and of the epoch of a record."""
     log = increasing_log(path, "cache", entries)
     offset = path.integer("offset", low=0)
     path.goal("latest epoch is the last entry", path.call("latest_epoch", log.epochs) == log.latest())
@@ -89,7 +89,7 @@ def epoch_lookup(path: Path, entries: int) -> None:
 
 
 def truncation_table(path: Path, entries: int) -> None:
-    """Rows T1 to T5: which one applies, where it truncates, and what it means."""
+    """Prove rows T1 to T5: which one applies, where it truncates, and its meaning for the records."""
     log = well_formed_log(path, "follower", entries)
     fetch_offset = path.integer("fetch_offset", low=0)
     leader_epoch, leader_end = path.integer("leader_epoch", low=UNDEFINED), path.integer("leader_end", low=UNDEFINED)
@@ -145,7 +145,7 @@ def truncation_table(path: Path, entries: int) -> None:
 
 
 def row_t2_is_redundant(path: Path, entries: int) -> None:
-    """An undefined epoch looked up in the follower's own cache has no response: row T2 truncates where T3 would."""
+    """Prove that row T2 truncates where T3 would: the follower's own cache has no response for an undefined epoch."""
     log = fresh_log(path, "follower", entries)
     leader_end = path.integer("leader_end", low=0)
     _, own_end = path.call("end_offset_for", log.epochs, log.starts, log.log_end, UNDEFINED)
@@ -155,7 +155,7 @@ def row_t2_is_redundant(path: Path, entries: int) -> None:
 
 
 def divergence_table(path: Path, entries: int) -> None:
-    """READ, DIVERGING or OUT_OF_RANGE: the whole table, and what READ promises."""
+    """Prove the table of READ, DIVERGING and OUT_OF_RANGE, and the promise of READ."""
     log = well_formed_log(path, "leader", entries)
     fetch_offset = path.integer("fetch_offset", low=0)
     last = path.integer("last_fetched_epoch", low=UNDEFINED)
@@ -196,7 +196,7 @@ def divergence_table(path: Path, entries: int) -> None:
 
 
 def out_of_range(path: Path, entries: int) -> None:
-    """The out-of-range reset (AbstractFetcherThread#fetchOffsetAndTruncate)."""
+    """Prove the out-of-range reset (AbstractFetcherThread#fetchOffsetAndTruncate)."""
     del entries
     leader_start, leader_end = path.integer("leader_start", low=0), path.integer("leader_end", low=0)
     log_end = path.integer("log_end", low=0)
@@ -216,15 +216,15 @@ def out_of_range(path: Path, entries: int) -> None:
 
 
 def assign(path: Path, entries: int) -> None:
-    """LeaderEpochFileCache#assign: keeps well-formedness, evicts exactly what is not below."""
+    """Prove that LeaderEpochFileCache#assign keeps well-formedness and evicts exactly the entries that are not below."""
     log = increasing_log(path, "cache", entries)
     epoch, start = path.integer("epoch", low=0), path.integer("start", low=0)
     keeps = path.call("assign_keeps", log.epochs, log.starts, epoch, start)
-    entries_said = z3.And(epoch == log.latest(), log.starts[-1] <= start) if entries else z3.BoolVal(False)
+    nothing_to_do = z3.And(epoch == log.latest(), log.starts[-1] <= start) if entries else z3.BoolVal(False)
     if isinstance(keeps, int) and keeps == UNDEFINED:
-        path.goal("nothing to do only for the latest epoch, not before its start", entries_said)
+        path.goal("nothing to do only for the latest epoch, not before its start", nothing_to_do)
         return
-    path.goal("something to do only for a new or corrected entry", z3.Not(entries_said))
+    path.goal("something to do only for a new or corrected entry", z3.Not(nothing_to_do))
     path.goal("a count of entries", z3.And(keeps >= 0, keeps <= entries))
     for i in range(entries):
         below = z3.And(log.epochs[i] < epoch, log.starts[i] < start)
@@ -236,7 +236,7 @@ def assign(path: Path, entries: int) -> None:
 
 
 def truncate_from_end(path: Path, entries: int) -> None:
-    """LeaderEpochFileCache#truncateFromEnd: no entry at or above the truncation, no record below it changes its epoch."""
+    """Prove LeaderEpochFileCache#truncateFromEnd: no entry from the truncation on; records below it keep their epoch."""
     log = well_formed_log(path, "cache", entries)
     end = path.integer("end", low=UNDEFINED)
     keeps = path.call("truncate_from_end_keeps", log.starts, end)
@@ -259,7 +259,7 @@ def truncate_from_end(path: Path, entries: int) -> None:
 
 
 def truncate_from_start(path: Path, entries: int) -> None:
-    """LeaderEpochFileCache#truncateFromStart: the covering entry is kept with its start raised."""
+    """Prove LeaderEpochFileCache#truncateFromStart: the covering entry stays, with its start raised."""
     log = well_formed_log(path, "cache", entries)
     start = path.integer("start", low=0)
     path.assume(z3.And(log.log_start <= start, start <= log.log_end), "the new log start lies in the log")

@@ -31,7 +31,7 @@ from tidegauge.impl.explored.describe_control import control_label_text, control
 from tidegauge.impl.explored.search import Counterexample, Label
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.spec.checker.models import Model, load_models
-from tidegauge.traces.model.bounds import control_bounds_of, control_profile_of, switch_name
+from tidegauge.traces.model.bounds import CONTROLLER_SWITCHES, control_bounds_of, control_profile_of, switch_name
 from tidegauge.traces.schema import Trace
 
 MOST_FETCHES = 4
@@ -138,7 +138,7 @@ def shown() -> Iterator[tuple[Model, bool]]:
 def switches_of(model: Model) -> tuple[str, ...]:
     """Return the switches of a profile that the model has on."""
     profile = control_profile_of(model)
-    return tuple(switch for switch in map(switch_name, SWITCHES) if getattr(profile, switch))
+    return tuple(switch for switch in map(switch_name, CONTROLLER_SWITCHES) if getattr(profile, switch))
 
 
 def _said(player: Player, command: str) -> Block:

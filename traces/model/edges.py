@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. Edges are sorted by source: those of state s are `first_edge[s]` to `first_edge[s + 1]`, sorted by their labels. So walks do
-   not depend on the order in which the graph was found.
+1. Edges are sorted by source: those of state s are `first_edge[s]` to `first_edge[s + 1]`, sorted by their labels. So walks
+   do not depend on the order in which the graph was found.
 2. Most edges share their events with others. `rows` holds each distinct event once; `row_of` gives, edge by edge, the
    rows of its events. A few thousand distinct rows stay in the processor's cache while millions are gathered.
 3. `parent` is the last edge of a shortest path from the initial state, `depth` the length of that path: a walk can be aimed
@@ -103,7 +103,7 @@ def edge_table(
 
 
 def _shortest_paths(first_edge: Ints, target: Ints) -> tuple[Ints, Ints]:
-    """Return for each state the last edge of a shortest path to it (-1 for the initial state) and the length of that path."""
+    """Return for each state the last edge of a shortest path to it (-1 for the initial state) and its length."""
     parent = np.full(len(first_edge) - 1, -1, dtype=np.int64)
     depth = np.full(len(first_edge) - 1, -1, dtype=np.int64)
     depth[0] = 0

@@ -71,14 +71,16 @@ def expectations(directory: Path) -> dict[str, dict[str, list[str]]]:
 
 def _compared(judged: tuple[JudgedBatch, ...], disks: Mapping[tuple[str, int], Mapping[str, Any]]) -> Iterator[str]:
     """Yield one entry per replica on disk: empty, or how the judge's last state of it differs."""
-    known = {
+    final = {
         (trace.tp, broker): state
-        for one in judged
-        for trace, states in zip(one.batch.traces or (), one.judgement.final, strict=True)
-        for broker, state in zip(one.batch.config.nodes, states, strict=False)
+        for judged_batch in judged
+        for trace, states in zip(judged_batch.batch.traces or (), judged_batch.judgement.final, strict=True)
+        # The judge also has a state of the controller, after those of the brokers.
+        for broker, state in zip(judged_batch.batch.config.nodes, states, strict=False)
     }
     for (tp, broker), disk in disks.items():
-        state = known.get((tp, broker), ReplicaState(None, None, None, None))
+        # A replica on disk without events differs in every value: its lines were not read.
+        state = final.get((tp, broker), ReplicaState(None, None, None, None))
         seen = {"leo": state.leo, "hw": state.hw, "log_start": state.log_start, "epochs": state.epochs}
         wrong = [f"{name} {seen[name]}, on disk {value}" for name, value in disk.items() if seen[name] != value]
         yield f"{tp} of broker {broker}: rebuilt {'; '.join(wrong)}" if wrong else ""
@@ -95,6 +97,7 @@ def _disks(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
         for tp, partition in files["partitions"].items():
             batches = partition["batches"]
             disk: dict[str, Any] = {"epochs": tuple((e, s) for e, s in partition["leader_epoch_checkpoint"])}
+            # Without batches nothing in this file shows where the log ends.
             if batches:
                 disk["leo"] = batches[-1]["last"] + 1
                 disk["log_start"] = starts.get(tp, partition["segments"][0])
@@ -113,12 +116,12 @@ def main(directories: Sequence[str]) -> int:
     """Judge every capture below the directories and print a line for each; 1 when one differs from what it must show."""
     different = 0
     for directory in map(Path, directories or (FOLDER,)):
-        for one in judge_captures(directory):
-            failing = ", ".join(one.failing) or "no rule fails"
-            print(f"{one.name:<32} {one.report.verdict.value:<13} {failing}; {one.replicas} replicas as on disk", flush=True)
-            for difference in one.differences:
+        for captured in judge_captures(directory):
+            failing, verdict = ", ".join(captured.failing) or "no rule fails", captured.report.verdict.value
+            print(f"{captured.name:<32} {verdict:<13} {failing}; {captured.replicas} replicas as on disk", flush=True)
+            for difference in captured.differences:
                 print(f"  {difference}")
-            different += bool(one.differences)
+            different += bool(captured.differences)
     return 1 if different else 0
 
 

@@ -135,6 +135,7 @@ def golden_traces(
     for model, repaired in controller_scenarios.shown():
         if findings is None or model.name in findings:
             trace = _judged(controller_scenarios.trace_of(model, repaired=repaired))
+            # finding_table finds the trace by either name, so the name must agree with the verdict.
             fails = "breaks" in trace.config.extra
             yield named(replace(trace, name=f"fails-{trace.name}") if fails else trace)
 
@@ -144,11 +145,13 @@ def _shortest(graph: Graph, table: EdgeTable, story: Story) -> Trace:
     best: int | None = None
     for edge, (source, target) in enumerate(zip(table.source.tolist(), table.target.tolist(), strict=True)):
         label = graph.labels[int(table.label_of[edge])]
+        # Strictly nearer, so that the first of the shortest is kept: golden files must not change with a sort.
         nearer = best is None or table.depth[source] < table.depth[table.source[best]]
         if nearer and label[0] == story.action and story.shown(Taken(graph.states[source], label, graph.states[target])):
             best = edge
     if best is None:
         raise LookupError(f"expected a {story.action} that shows {story.name}, saw none in the graph; widen its bounds")
+    # Back along the parents of the breadth-first search, which are on shortest paths.
     edges = [best]
     while table.source[edges[-1]] != 0:
         edges.append(int(table.parent[table.source[edges[-1]]]))

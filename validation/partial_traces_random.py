@@ -76,7 +76,7 @@ def without_parts(events: Distinct, kinds: Sequence[str], rng: np.random.Generat
     # A silent node in a fifth of the traces, a share of single lines in half of them, a span in a fifth.
     silent = rng.integers(0, node.max(initial=0) + 1, len(lengths))
     silent[rng.random(len(lengths)) < 0.8] = -1
-    # Kinds are declared and nothing is expected of a silent node, so neither leaves a gap: remove them before gaps are sought.
+    # Kinds are declared, and nothing is expected of a silent node: neither leaves a gap, so they go before gaps are sought.
     reported = ~np.isin(event, [EVENTS[name].code for name in kinds]) & (node != silent[trace])
     rows, trace, node = rows[reported], trace[reported], node[reported]
     share = np.where(rng.random(len(lengths)) < 0.5, 0.0, rng.random(len(lengths)) * 0.3)

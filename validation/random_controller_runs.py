@@ -37,8 +37,8 @@ REASSIGNED = FAR._replace(targets=TARGETS, min_isrs=(1, 2, 3), unregisters=True)
 DISKS = FAR._replace(brokers=3, min_isrs=(1, 2, 3), disks_fail=True)
 
 UNMARKED = frozenset({"LeaderCompleteness", "SomebodyMayLead"})
-"""Where unclean election is enabled, a cancelled reassignment may elect somebody who lacks records, and not say so. Nobody
-is waited for then: anybody may lead."""
+"""Where unclean election is enabled, a cancelled reassignment may elect a replica that lacks records without marking it;
+and any replica may lead, so none is waited for."""
 
 KAFKAS = frozenset({*CONTROL_INVARIANTS, THROWS})
 """Any of the findings."""
@@ -64,10 +64,11 @@ class WalkCase:
             try:
                 for label, after in control_successors(state):
                     kinds[label[0]].append((label, after))
-            except KafkaError as problem:
+            except KafkaError as problem:  # F6: the controller throws where Kafka's does
                 return Walk(number, THROWS, str(problem), tuple(labels), state)
             if not kinds:
                 break
+            # First a kind of step, then one of that kind: else the kinds with many arguments crowd out the rare ones.
             label, state = chance.choice(kinds[chance.choice(sorted(kinds))])
             labels.append(label)
             violation = control_violation(state, checked)
@@ -124,6 +125,7 @@ def walked(case: WalkCase, runs: int, seed: int) -> bool:
         print(f"  run {seed}-{shortest.number}: {shortest.broken} {shortest.says}")
         print("\n".join(f"  {control_label_text(label)}" for label in shortest.labels))
         print(control_view_text(control_view(shortest.state)), flush=True)
+    # Few runs may miss what Kafka has; a full count must show it, or the walks have become too tame.
     is_shown = bool(case.shown & set(broken)) or not case.shown or runs < RUNS
     return shortest is None and is_shown
 

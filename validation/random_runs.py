@@ -74,7 +74,7 @@ class RunCase:
 
     @property
     def bounds(self) -> Bounds:
-        """Longer logs and more epochs than 200 steps reach often."""
+        """Bounds that 200 steps seldom reach."""
         return Bounds(
             self.brokers,
             max_log=24,
@@ -126,8 +126,8 @@ CASES = (
 
 
 @dataclass(frozen=True)
-class FoundRun:
-    """What the judge said of the runs of one case. `unexpected` is the first run that breaks a rule it must not break."""
+class JudgedCase:
+    """The judge's verdict on the runs of one case. `unexpected` is the first run that breaks a rule it must not break."""
 
     case: RunCase
     runs: int
@@ -138,7 +138,8 @@ class FoundRun:
 
     @property
     def right(self) -> bool:
-        """Only what is known, and that if there were runs enough."""
+        """Only known rules fail, and they do if there were enough runs."""
+        # A hole that no run shows any more is a finding too: the case would have lost its sense.
         shown = bool(self.failed) or not self.case.shown_by or self.runs < self.case.shown_by
         return self.runs > 0 and set(self.failed) <= self.case.known and shown
 
@@ -159,12 +160,12 @@ def judge_runs(
     seed: int = 0,
     processes: int = 1,
     echo: Echo = lambda _line: None,
-) -> tuple[FoundRun, ...]:
+) -> tuple[JudgedCase, ...]:
     """Judge `runs` runs of each case; `processes` share the chunks."""
     if processes == 1:
-        return tuple(_found(case, map(_chunk, _orders(case, runs, steps, seed)), echo) for case in cases)
+        return tuple(_sum_of(case, map(_judge_chunk, _chunks(case, runs, steps, seed)), echo) for case in cases)
     with workers(processes) as side_by_side:
-        return tuple(_found(case, side_by_side(_chunk, _orders(case, runs, steps, seed)), echo) for case in cases)
+        return tuple(_sum_of(case, side_by_side(_judge_chunk, _chunks(case, runs, steps, seed)), echo) for case in cases)
 
 
 def replay(case: RunCase, name: str, steps: int = STEPS) -> Trace:
@@ -185,6 +186,7 @@ def shortest_loss(profile: str, bounds: Bounds = LOSS) -> Trace:
     if found is None:
         raise UsageError(f"profile: expected one that loses committed records, saw {profile}; hw-only, kip101 and kip279 do")
     states, labels = list(found.states), list(found.labels)
+    # The invariant names the ISR member that lacks the record; elect it, so that the trace shows the loss itself.
     (lacks,) = found.violation.brokers
     for label in (("ElectPreferred", lacks), ("BecomeLeader", lacks)):
         if label in actions(states[-1]):
@@ -198,7 +200,9 @@ def shortest_loss(profile: str, bounds: Bounds = LOSS) -> Trace:
 
 
 @dataclass(frozen=True)
-class _Order:
+class _Chunk:
+    """A number of runs of a case that one process judges."""
+
     case: RunCase
     runs: int
     steps: int
@@ -206,25 +210,27 @@ class _Order:
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _ChunkResult:
+    """The sums of one chunk, and its first run that breaks a rule it must not break."""
+
     runs: int
     events: int
     failed: dict[str, int]
     unexpected: Trace | None
 
 
-def _orders(case: RunCase, runs: int, steps: int, seed: int) -> Iterator[_Order]:
+def _chunks(case: RunCase, runs: int, steps: int, seed: int) -> Iterator[_Chunk]:
     for number, first in enumerate(range(0, runs, CHUNK)):
-        yield _Order(case, min(CHUNK, runs - first), steps, seed * MOST_CHUNKS + number)
+        yield _Chunk(case, min(CHUNK, runs - first), steps, seed * MOST_CHUNKS + number)
 
 
-def _chunk(order: _Order) -> _Judged:
-    case = order.case
-    traces = list(case.walks(order.runs, order.steps, order.seed))
+def _judge_chunk(chunk: _Chunk) -> _ChunkResult:
+    case = chunk.case
+    traces = list(case.walks(chunk.runs, chunk.steps, chunk.seed))
     columns = to_columns(traces, traces[0].config)
     judgement = judge(columns, traces[0].config)
     wrong = [failure.trace for failure in judgement.failures if failure.rule not in case.known]
-    return _Judged(
+    return _ChunkResult(
         len(traces),
         len(columns),
         {rule: tally.failed_traces for rule, tally in judgement.tallies.items() if tally.failed},
@@ -232,7 +238,7 @@ def _chunk(order: _Order) -> _Judged:
     )
 
 
-def _found(case: RunCase, chunks: Iterator[_Judged], echo: Echo) -> FoundRun:
+def _sum_of(case: RunCase, chunks: Iterator[_ChunkResult], echo: Echo) -> JudgedCase:
     begin = time.perf_counter()
     runs = events = 0
     failed: Counter[str] = Counter()
@@ -242,6 +248,6 @@ def _found(case: RunCase, chunks: Iterator[_Judged], echo: Echo) -> FoundRun:
         events += chunk.events
         failed.update(chunk.failed)
         unexpected = unexpected if unexpected is not None else chunk.unexpected
-    found = FoundRun(case, runs, events, dict(failed), unexpected, time.perf_counter() - begin)
+    found = JudgedCase(case, runs, events, dict(failed), unexpected, time.perf_counter() - begin)
     echo(f"{case.name}: {found.says} ({found.seconds:.1f} s)")
     return found

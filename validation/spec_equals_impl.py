@@ -111,7 +111,7 @@ class System(NamedTuple):
 
 def compare(compared: Compared, rules: Rules | None = None) -> Equality:
     """Compare TLC's graph of a model with the explorer's; `rules` replaces rules of the implementation."""
-    return _held(compared, _theirs(compared), rules)
+    return _equality(compared, _theirs(compared), rules)
 
 
 def compare_all(every: Sequence[Compared], on_done: Callable[[Equality], None]) -> tuple[Equality, ...]:
@@ -119,7 +119,7 @@ def compare_all(every: Sequence[Compared], on_done: Callable[[Equality], None]) 
     done: list[Equality] = []
     with run_several(_theirs, every) as graphs:
         for compared, theirs in zip(every, graphs, strict=True):
-            done.append(_held(compared, theirs))
+            done.append(_equality(compared, theirs))
             on_done(done[-1])
     return tuple(done)
 
@@ -128,9 +128,10 @@ def _theirs(compared: Compared, start: TlcStart = ONLY_RUN) -> LabelledGraph:
     return labelled_graph(find_model(compared.model), on_progress=None, start=start, **compared.constants)
 
 
-def _held(compared: Compared, theirs: LabelledGraph, rules: Rules | None = None) -> Equality:
+def _equality(compared: Compared, theirs: LabelledGraph, rules: Rules | None = None) -> Equality:
     system = system_of(find_model(compared.model))
     ours = system.explore(system.start(compared, rules))
+    # Edges by their views, not by numbers: the two sides number their states in different orders.
     our_edges = {(ours.states[source], ours.labels[label], ours.states[target]) for source, label, target in ours.edges}
     their_edges = theirs.edges()
     divergence = None
@@ -155,6 +156,7 @@ def _at_the_end_of(seed: Model) -> Cluster:
     walker = Walker(bounds_of(seed))
     cluster = walker.start
     for step in run_tlc(seed.module, seed.config().text(), limits=Limits(brief=True)).counterexample[1:]:
+        # The implementation may step elsewhere too; follow the step that leads to TLC's state.
         wanted = view_of(step.state)
         after = next((state for _, state in walker.successors(cluster) if walker.view(state) == wanted), None)
         if after is None:
@@ -201,8 +203,9 @@ def first_divergence(start: View, spec: set[Edge], impl: set[Edge], system: Syst
     while waiting:
         state = waiting.popleft()
         theirs, ours = steps["spec"][state], steps["impl"][state]
+        # Breadth first over the steps that both take: the first difference is one of the nearest.
         if theirs != ours:
-            return _reported(system, state, path, theirs, ours)
+            return _divergence_text(system, state, path, theirs, ours)
         for label, target in sorted(theirs):
             if target not in path:
                 path[target] = (state, label)
@@ -217,7 +220,7 @@ def _by_source(edges: Iterable[Edge]) -> defaultdict[View, set[tuple[Label, View
     return steps
 
 
-def _reported(
+def _divergence_text(
     system: System,
     state: View,
     path: Mapping[View, tuple[View, Label] | None],

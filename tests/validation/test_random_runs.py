@@ -9,7 +9,7 @@ from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces.columns import to_columns
 from validation import schedules
-from validation.random_runs import CASES, LOG_STARTS, FoundRun, RunCase, judge_runs, replay, shortest_loss
+from validation.random_runs import CASES, LOG_STARTS, JudgedCase, RunCase, judge_runs, replay, shortest_loss
 from validation.schedules import main
 
 FEW = 8
@@ -72,7 +72,7 @@ def test_the_run_of_all_schedules_ends_with_1_when_a_loss_is_not_seen(
 def test_a_profile_that_ought_to_lose_data_and_does_not_is_wrong() -> None:
     """Runs enough without the known loss mean that the judge, or the profile, no longer is what it was."""
     case = replace(CASES[-1], shown_by=FEW)
-    found = FoundRun(case, FEW, 5_000, {}, None, 1.0)
+    found = JudgedCase(case, FEW, 5_000, {}, None, 1.0)
     assert not found.right
     assert replace(found, failed={"DATA-01": 1}).right
     assert replace(found, failed={"DATA-01": 1}).says == f"{FEW} runs, 5,000 events: DATA-01 in 1 runs (known)"
@@ -95,7 +95,7 @@ def test_no_runs_have_shown_nothing() -> None:
     """An empty run is not right."""
     (found,) = judge_runs(0, cases=CASES[:1])
     assert not found.right
-    assert isinstance(found, FoundRun)
+    assert isinstance(found, JudgedCase)
 
 
 def test_processes_do_not_change_the_result() -> None:

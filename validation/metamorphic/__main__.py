@@ -30,24 +30,24 @@ PROGRESS = 1000
 
 @dataclass
 class Count:
-    """What became of the cases of one transformation."""
+    """The outcomes of the cases of one transformation."""
 
     healthy: Counter[Verdict]
     broken: Counter[Verdict]
     found: int = 0
     wrong: int = 0
 
-    def add(self, one: Outcome) -> None:
+    def add(self, outcome: Outcome) -> None:
         """Count one outcome."""
-        (self.broken if one.fails else self.healthy)[one.verdict] += 1
-        self.found += one.found
-        self.wrong += one.wrong
+        (self.broken if outcome.fails else self.healthy)[outcome.verdict] += 1
+        self.found += outcome.found
+        self.wrong += outcome.wrong
 
     def row(self, name: str) -> str:
         """Return the line of the table."""
         healthy, broken = (
-            f"{of[Verdict.PASS]:>6} {of[Verdict.INCONCLUSIVE] + of[Verdict.SUITE_ERROR]:>12} {of[Verdict.FAIL]:>5}"
-            for of in (self.healthy, self.broken)
+            f"{each[Verdict.PASS]:>6} {each[Verdict.INCONCLUSIVE] + each[Verdict.SUITE_ERROR]:>12} {each[Verdict.FAIL]:>5}"
+            for each in (self.healthy, self.broken)
         )
         return f"{name:<42} |{healthy} |{broken} {self.found:>5} | {self.wrong:>5}"
 
@@ -66,15 +66,15 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", type=int, help="the number of one case")
     parser.add_argument("--keep", type=Path, help="with --only: write its logs here")
     chosen = parser.parse_args(arguments)
-    of = captures(chosen.directories)
-    numbered = list((cases_of_kinds if chosen.kinds else cases)(of, chosen.cases, chosen.seed))
+    fails_by_capture = captures(chosen.directories)
+    numbered = list((cases_of_kinds if chosen.kinds else cases)(fails_by_capture, chosen.cases, chosen.seed))
     if chosen.only is not None:
         numbered = [case for case in numbered if case.number == chosen.only]
     if chosen.keep is not None:
         for case in numbered:
             written(transformed(case, chosen.seed), case, chosen.keep)
     names = {step for case in numbered for step in case.steps}
-    print(f"seed {chosen.seed}: {len(numbered):,} cases of {len(of)} captures, {len(names)} transformations")
+    print(f"seed {chosen.seed}: {len(numbered):,} cases of {len(fails_by_capture)} captures, {len(names)} transformations")
     counts: dict[str, Count] = {}
     total = Count(Counter(), Counter())
     with workers(chosen.processes) as side_by_side:

@@ -92,25 +92,28 @@ def captures(directories: Sequence[Path]) -> dict[Path, tuple[str, ...]]:
     return dict(found.values())
 
 
-def cases(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator[Case]:
+def cases(fails_by_capture: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator[Case]:
     """Yield `count` cases: all captures and transformations in turn, some in pairs with a loss."""
-    names, folders = TRANSFORMATIONS, list(of)
+    names, folders = TRANSFORMATIONS, list(fails_by_capture)
     for number in range(count):
         chosen = random.Random(f"{seed}/{number}")
         step = names[number % len(names)]
         steps = (step, chosen.choice((*LOSSES, SECOND_CLUSTER))) if chosen.random() < PAIRS else (step,)
+        # Names and folders advance at different speeds, so every pair of them comes up.
         folder = folders[(number // len(names) + number) % len(folders)]
         other = chosen.choice(folders)
-        yield Case(number, folder, steps, of[folder], other, of[other])
+        fails, other_fails = fails_by_capture[folder], fails_by_capture[other]
+        yield Case(number, folder, steps, fails, other, other_fails)
 
 
-def cases_of_kinds(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator[Case]:
+def cases_of_kinds(fails_by_capture: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator[Case]:
     """Yield `count` cases that lose lines of one kind: all captures, kinds and ways in turn, in an order of the seed."""
-    turns = [(folder, loss_of(how, what)) for folder in of for what in kinds(logs(folder)) for how in HOW]
+    turns = [(folder, loss_of(how, what)) for folder in fails_by_capture for what in kinds(logs(folder)) for how in HOW]
     random.Random(f"{seed}/kinds").shuffle(turns)
     for number in range(count):
         folder, name = turns[number % len(turns)]
-        yield Case(number, folder, (name,), of[folder], folder, of[folder])
+        fails = fails_by_capture[folder]
+        yield Case(number, folder, (name,), fails, folder, fails)
 
 
 @cache
@@ -144,6 +147,7 @@ def transformed(case: Case, seed: int) -> Files:
 
 def must_not_pass(case: Case, files: Files) -> tuple[str, ...]:
     """Return the rules that must not pass: those of each cluster of which lines are left."""
+    # A cluster without any line left cannot fail: it is not there.
     left = {path.startswith(OTHER) for path, lines in files.items() if lines}
     return tuple(dict.fromkeys((*(case.fails if False in left else ()), *(case.other_fails if True in left else ()))))
 

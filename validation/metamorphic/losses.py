@@ -100,53 +100,54 @@ def drop_block(least: int, most: int, name: str = ".log") -> Transformation:
     return apply
 
 
-def drop_time(of: Choice) -> Transformation:
+def drop_time(choice: Choice) -> Transformation:
     """Drop a stretch of time from some files: a full disk, a lost rotation."""
 
     def apply(random: Random, files: Files) -> Files:
         first, last = _span(files)
         begin = random.uniform(first, last)
         end = begin + random.uniform(0.02, 0.3) * (last - first)
-        paths = of(random, files)
+        paths = choice(random, files)
         before, after = _within(files, paths, first, begin), _within(files, paths, end, last)
         return files | {path: before[path] + after[path] for path in paths}
 
     return apply
 
 
-def drop_files(of: Choice) -> Transformation:
+def drop_files(choice: Choice) -> Transformation:
     """Drop whole files."""
 
     def apply(random: Random, files: Files) -> Files:
-        gone = set(of(random, files))
+        gone = set(choice(random, files))
         return {path: lines for path, lines in files.items() if path not in gone}
 
     return apply
 
 
-def truncated_time(of: Choice, *, late: bool, early: bool) -> Transformation:
+def truncated_time(choice: Choice, *, late: bool, early: bool) -> Transformation:
     """Let some files begin late, end early, or both."""
 
     def apply(random: Random, files: Files) -> Files:
         first, last = _span(files)
         begin = first + random.uniform(0.05, 0.6) * (last - first) if late else first
         end = last - random.uniform(0.05, 0.35) * (last - first) if early else last
-        return _within(files, of(random, files), min(begin, end), end)
+        return _within(files, choice(random, files), min(begin, end), end)
 
     return apply
 
 
-def drop_logger(of: Choice, *, whole: bool) -> Transformation:
+def drop_logger(choice: Choice, *, whole: bool) -> Transformation:
     """Drop the lines of one logger, of the whole time or of a while."""
 
     def apply(random: Random, files: Files) -> Files:
         names = sorted({found[1] for lines in files.values() for line in lines if (found := _LOGGER.search(line))})
-        off, paths = random.choice(names), set(of(random, files))
+        off, paths = random.choice(names), set(choice(random, files))
         first, last = _span(files)
         begin, end = (first, last) if whole else sorted((random.uniform(first, last), random.uniform(first, last)))
 
         def wanted(path: str, line: str) -> bool:
             found = _LOGGER.search(line)
+            # A line without a logger continues the message before it; its own loss is another transformation.
             return path not in paths or found is None or found[1] != off or not begin <= (second(line) or begin) <= end
 
         return _keep(files, wanted)
@@ -154,11 +155,11 @@ def drop_logger(of: Choice, *, whole: bool) -> Transformation:
     return apply
 
 
-def only_levels(of: Choice, levels: frozenset[str]) -> Transformation:
+def only_levels(choice: Choice, levels: frozenset[str]) -> Transformation:
     """Keep only these levels in server logs; the request log stays."""
 
     def apply(random: Random, files: Files) -> Files:
-        paths = {path for path in of(random, files) if path.endswith("server.log")}
+        paths = {path for path in choice(random, files) if path.endswith("server.log")}
 
         def wanted(path: str, line: str) -> bool:
             found = _LEVEL.match(line)
@@ -173,6 +174,7 @@ def drop_thread(random: Random, files: Files) -> Files:
     """Drop the lines of one thread, as a filter on threads does."""
     path = random.choice(logs_of(files, "server.log"))
     threads = sorted({found[1] for line in files[path] if (found := _THREAD.match(line))})
+    # Without threads no line has a newline in it, so none is dropped.
     off = f"[{random.choice(threads)}] " if threads else "\n"
     return files | {path: [line for line in files[path] if off not in line[:120]]}
 
@@ -184,6 +186,7 @@ def tear(at_the_end: bool) -> Transformation:
         path = random.choice(logs_of(files))
         lines = files[path]
         at = random.randrange(len(lines))
+        # At least one character stays and two go: a line of its own that cannot be read as the whole one.
         torn = lines[at][: random.randint(1, max(1, len(lines[at]) - 2))]
         return files | {path: [*lines[:at], torn, *(() if at_the_end else lines[at + 1 :])]}
 
@@ -206,17 +209,18 @@ def skew(random: Random, files: Files) -> Files:
     """Shift one node's clock by up to a quarter of an hour."""
     who, by = random.choice(sorted({node(path) for path in files})), random.uniform(-900, 900)
 
-    def moved(line: str) -> str:
+    def shifted(line: str) -> str:
         found, time = _TIME.match(line), second(line)
         if found is None or time is None:
             return line
         digits = len(found[5])
         ticks = round((time + by) * 10**digits)
         whole, fraction = divmod(max(0, min(ticks, 86399 * 10**digits)), 10**digits)
+        # Clipped to the day: a date that moves would be another transformation.
         clock = f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02},{fraction:0{digits}}"
         return f"[{found[1]} {clock}]{line[found.end() :]}"
 
-    return {path: [moved(line) for line in lines] if node(path) == who else lines for path, lines in files.items()}
+    return {path: [shifted(line) for line in lines] if node(path) == who else lines for path, lines in files.items()}
 
 
 def duplicate_file(random: Random, files: Files) -> Files:

@@ -82,6 +82,7 @@ def straggler(scene: Scene) -> Outcome:
     """Stop an executor during a task, as on a very slow machine, and continue it when the run is over."""
     if not Path("/proc/self/maps").exists():
         return Outcome("this system does not say what a process reads", skipped=True)
+    # Filled when the fault strikes: `over` and `finally` must continue what was stopped, also if the run fails before.
     stopped: list[int] = []
 
     def strike() -> None:
@@ -98,6 +99,7 @@ def _stopped_in_the_midst(scene: Scene) -> list[int]:
     """Stop the processes of worker 2's executor while one of them reads the walks; return none if none ever does."""
     until = time.monotonic() + AWAKE
     while time.monotonic() < until:
+        # Stop first, then look: a running task could end between the look and the stop.
         stopped = scene.cluster.stop_executors(2)
         if any(str(scene.walks) in _mapped(pid) for pid in stopped):
             return stopped
@@ -126,6 +128,7 @@ def _struck(scene: Scene, name: str, strike: Callable[[], object], over: Callabl
     folder = scene.folder(name)
     results = folder / "results"
     process = start_check(scene.cluster.master, folder / "out", scene.walks, results=results)
+    # Strike once some results exist: before, the fault would meet the start of the session, not its work.
     in_time = reached(process, lambda: any(results.glob("*.parquet")))
     if in_time:
         strike()
@@ -164,7 +167,8 @@ def another_processor(scene: Scene) -> Outcome:
     folder = scene.folder("another-processor")
     with _other_processor(scene.cluster):
         found = check(scene.cluster.master, folder / "out", scene.walks, results=folder / "results")
-        made = {path.parent for path in (scene.cluster.folder / "worker-2" / "cache").rglob("*.nbc")}  # one for a processor
+        # Numba keeps the machine code of each processor in a folder of its own.
+        made = {path.parent for path in (scene.cluster.folder / "worker-2" / "cache").rglob("*.nbc")}
         outcome = _outcome(scene, found, folder / "results", f"made its own machine code, {found.seconds:.1f} s in all")
     wrong = () if len(made) == 2 else (f"machine code: for 2 processors expected, for {len(made)} seen",)
     return replace(outcome, wrong=(*outcome.wrong, *wrong))
@@ -175,7 +179,8 @@ def mixed_processors(scene: Scene) -> Outcome:
     folder = scene.folder("mixed-processors")
     with _other_processor(scene.cluster):
         first = min(scene.walks.glob("*.parquet"))
-        check(scene.cluster.master, folder / "first", first)  # else the one would be done before the other has compiled
+        # Let worker 2 compile before the shared run: worker 1, whose machine code was shipped, would do all the work.
+        check(scene.cluster.master, folder / "first", first)
         scene.cluster.start(1)
         found = check(scene.cluster.master, folder / "out", scene.walks, results=folder / "results")
     shares = sorted(rows_by_worker(folder / "results").values())
@@ -211,6 +216,7 @@ def follower_killed(scene: Scene) -> Outcome:
     process.kill()
     process.communicate()
     before, looked = _stamps(results), last_look(results)
+    # A file in the wrong form, later replaced by the right one: both versions are reported, the last one counts.
     (arriving / others[0].name).write_bytes(b"PAR1, and no more")
     process = start_check(scene.cluster.master, folder / "again", arriving, results=results, more=FOLLOW)
     reached(process, lambda: last_look(results) != looked)
@@ -224,6 +230,7 @@ def follower_killed(scene: Scene) -> Outcome:
 
 def _arrive(file: Path, folder: Path) -> None:
     """Let a file arrive: whole, by a rename."""
+    # A hard link costs no copy, and the rename shows the file whole or not at all.
     unfinished = folder / f".{file.name}.unfinished"
     unfinished.hardlink_to(file)
     unfinished.replace(folder / file.name)
@@ -243,6 +250,7 @@ def generation_killed(scene: Scene) -> Outcome:
     wrong = [] if in_time and len(before) < len(_stamps(folder / "whole")) else ["all was done before it was killed"]
     if _bytes_of(folder / "whole") != _bytes_of(folder / "killed"):
         wrong.append("other bytes")
+    # The same inode and time: a part that was made again would have others, though the same bytes.
     if not before.items() <= _stamps(folder / "killed").items():
         wrong.append("parts that were done were made again")
     return Outcome(f"{len(before)} of {len(_stamps(folder / 'whole'))} parts stood already, the same bytes", tuple(wrong))
@@ -282,8 +290,10 @@ def _outcome(scene: Scene, found: Checked, results: Path, says: str, in_time: bo
         wrong.append(f"ended with {found.code} instead of {scene.undisturbed.code}: {found.said[:200]}")
     if found.totals != scene.undisturbed.totals:
         wrong.append("other totals")
+    # Spark may run a task twice (speculation, lost workers); only one of its results may count.
     if len(groups) != len(set(groups)):
         wrong.append(f"{len(groups) - len(set(groups))} row groups stand in the results twice")
+    # A killed task leaves its unfinished file. That is untidy, not wrong: no reader takes a hidden file.
     left = [path.name for path in results.iterdir() if path.name.startswith(".")]
     return Outcome(says + (f"; {len(left)} files of killed tasks are left" if left else ""), tuple(wrong))
 

@@ -13,8 +13,7 @@ from benchmarks.measure import Point, Report, parser
 from benchmarks.timed import OFTEN, copied, judge_parquet, on_one_core, validated, walks_of
 from tidegauge.conformance.judging.check import check
 from tidegauge.conformance.judging.judge import judge
-from tidegauge.conformance.judging.lazy_automaton import prepare
-from tidegauge.conformance.judging.recurring import BEGIN_FROM, Recurring
+from tidegauge.conformance.judging.recurring import BEGIN_FROM, AdaptiveJudge, prepare
 from tidegauge.impl.explored.explore import Graph, explore
 from tidegauge.spark_check.generation import BOUNDS
 from tidegauge.traces.files import ndjson, parquet
@@ -70,11 +69,16 @@ def main() -> int:
         def steps(events: int) -> int:
             return int(events * per_event)
 
-        seen = Recurring()
+        seen = AdaptiveJudge()
         judge_parquet([walks], seen)
         name = "Parquet to verdict"
         from_parquet = report.time(
-            name, steps(made.events), "steps", lambda: judge_parquet([walks], Recurring()), arguments.repetitions, at(name)
+            name,
+            steps(made.events),
+            "steps",
+            lambda: judge_parquet([walks], AdaptiveJudge()),
+            arguments.repetitions,
+            at(name),
         )
         name = "the same once more"
         report.time(name, steps(made.events), "steps", lambda: judge_parquet([walks], seen), arguments.repetitions, at(name))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import Point, Report, Timing
-from tidegauge.conformance.judging.recurring import LOAD_FROM, Recurring
+from tidegauge.conformance.judging.recurring import LOAD_FROM, AdaptiveJudge
 from tidegauge.impl.explored.explore import Graph
 from tidegauge.spec.checker.models import find_model
 from tidegauge.spec.validation.trace_validation import observe_behaviour, validate_traces
@@ -31,12 +31,12 @@ Walk = tuple[list[int], list[int]]
 
 
 @cache
-def _of_this_process() -> Recurring:
+def _of_this_process() -> AdaptiveJudge:
     """As a worker of Spark has one."""
-    return Recurring()
+    return AdaptiveJudge()
 
 
-def judge_parquet(paths: Sequence[Path], judging: Recurring | None = None) -> int:
+def judge_parquet(paths: Sequence[Path], judging: AdaptiveJudge | None = None) -> int:
     """Judge all row groups of files that hold right runs, by this judge or that of this process; how many events."""
     events, recurring = 0, judging or _of_this_process()
     for path in paths:

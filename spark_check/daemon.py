@@ -12,7 +12,7 @@ import gc
 
 from pyspark.daemon import manager
 
-from tidegauge.conformance.judging.lazy_automaton import is_ready, prepare
+from tidegauge.conformance.judging.recurring import is_ready, prepare
 from tidegauge.conformance.kernel.compiled import compiled
 from tidegauge.spark_check.ship import take_machine_code
 

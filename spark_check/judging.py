@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegauge.conformance.judging.lazy_automaton import prepare
-from tidegauge.conformance.judging.recurring import COMPILE_FROM
+from tidegauge.conformance.judging.recurring import COMPILE_FROM, prepare
 from tidegauge.spark_check.attempts import tidy
 from tidegauge.spark_check.errors import task_failures
 from tidegauge.spark_check.place import AnyPath, at, made, reader

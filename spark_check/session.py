@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tidegauge
-from tidegauge.conformance.judging.lazy_automaton import prepare
+from tidegauge.conformance.judging.recurring import prepare
 from tidegauge.spark_check.errors import SparkUnavailable, reason
 from tidegauge.spark_check.ship import ZIP, project_zip
 from tidegauge.spec.checker.java import find_java, spark_java_home

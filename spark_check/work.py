@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from tidegauge.conformance.judging.environment import lost_disks
 from tidegauge.conformance.judging.judge import Judgement, TooLargeError
-from tidegauge.conformance.judging.recurring import Recurring
+from tidegauge.conformance.judging.recurring import AdaptiveJudge
 from tidegauge.conformance.judging.tool import tool_version
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check.attempts import attempt
@@ -139,9 +139,9 @@ def _rows(task: Task) -> Iterator[ResultRow]:
 
 
 @cache
-def _recurring() -> Recurring:
+def _recurring() -> AdaptiveJudge:
     """Return the judge of this process, which keeps its automaton from task to task."""
-    return Recurring()
+    return AdaptiveJudge()
 
 
 def starts_of(columns: Columns | Distinct) -> Ints:

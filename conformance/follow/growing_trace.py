@@ -61,17 +61,17 @@ from tidegauge.conformance.kernel.state import (
     BROKERS,
     FAILED,
     FAILURES,
-    GOES_ON,
     NOW,
     OPTION,
     OVERFLOW,
-    UNSEEN,
-    WHOLE,
+    PARTITION,
+    PIECEWISE,
+    UNOBSERVED,
     State,
     allocate,
     forget,
 )
-from tidegauge.conformance.kernel.unseen import unseen
+from tidegauge.conformance.kernel.unseen import forget_unobserved
 from tidegauge.conformance.kernel.whole import logs_agree
 from tidegauge.traces.columns import Columns, Gaps, positions, to_columns
 from tidegauge.traces.schema import MISSING_AHEAD, MISSING_BEHIND, Event, Trace
@@ -202,10 +202,10 @@ class GrowingTrace:
 
 def _failures_at_end(st: State, row: int) -> list[Failure]:
     """Return what fails when a trace ends after this row, as judge_traces does (conformance.kernel.judge_kernel)."""
-    st[WHOLE, NOW] = 0
-    if st[OPTION, UNSEEN] != 0:
+    st[PARTITION, NOW] = 0
+    if st[OPTION, UNOBSERVED] != 0:
         for b in range(st[OPTION, BROKERS]):
-            unseen(st, b)
+            forget_unobserved(st, b)
     logs_agree(st)
     return _take_failures(st, row)
 
@@ -221,7 +221,7 @@ class Window:
         """The row of the trace at which the window begins."""
         self.events: list[WindowEvent] = []
         options = options_of(to_columns([self.trace], trace.config), trace.config)
-        options[GOES_ON] = 1
+        options[PIECEWISE] = 1
         self.base = allocate(options, ROOM, RULES, PAST)
         forget(self.base, 0)
         self.now = self.base.copy()
@@ -247,7 +247,7 @@ class Window:
         columns, trace = self._columns(events)
         if not self._new_options(columns) and not again:
             findings = self._judge_into(self.now, events, row, columns, trace)
-            if self.now[WHOLE, OVERFLOW] == 0:
+            if self.now[PARTITION, OVERFLOW] == 0:
                 self.recent = self.recent.and_(findings)
                 return
         self.judge_again()
@@ -262,7 +262,7 @@ class Window:
         while True:
             st = self.base.copy()
             findings = self._judge_into(st, events, self.first_row, columns, trace)
-            if st[WHOLE, OVERFLOW] == 0:
+            if st[PARTITION, OVERFLOW] == 0:
                 return st, findings
             room, past = more_room(st)
             if room > MOST_ROOM:
@@ -343,8 +343,8 @@ def firsts(failures: Iterable[Failure]) -> Iterator[Failure]:
 
 def _take_failures(st: State, row: int) -> list[Failure]:
     """Take the failures out of a table whose row 0 is this row of the trace."""
-    first, count = int(st[WHOLE, AT_FAILURES]), int(st[WHOLE, FAILURES])
+    first, count = int(st[PARTITION, AT_FAILURES]), int(st[PARTITION, FAILURES])
     failures = [failure_of(one) for one in st[first : first + count, :6].tolist()]
     # A table holds the first failure of each rule. Taken out, the next one of the rule is recorded, too: it is news again.
-    st[WHOLE, FAILURES] = st[WHOLE, FAILED] = 0
+    st[PARTITION, FAILURES] = st[PARTITION, FAILED] = 0
     return [replace(failure, row=failure.row + row) for failure in failures]

@@ -30,7 +30,7 @@ from tidegauge.conformance.judging.inputs import InputBatch, InputFindings, open
 from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally, judge
 from tidegauge.conformance.judging.partial import keep_certain_failures
 from tidegauge.conformance.judging.progress import Echo
-from tidegauge.conformance.judging.recurring import Recurring
+from tidegauge.conformance.judging.recurring import AdaptiveJudge
 from tidegauge.conformance.judging.sequence import RULE as SEQUENCE
 from tidegauge.conformance.judging.sequence import judge_sequence
 from tidegauge.conformance.judging.unknown_caches import RULE as UNKNOWN_CACHES
@@ -160,7 +160,7 @@ def check(paths: Sequence[str | Path], how: CheckOptions = CheckOptions(), echo:
     kept: list[JudgedBatch] = []
     judgements: list[Judgement] = []
     notes: list[str] = []
-    judge_columns = Recurring().judge
+    judge_columns = AdaptiveJudge().judge
     for path in paths:
         with open_input(path) as source:
             for part, kind, batches, findings in read_input(source, how.layout, how.selection, how.span):

@@ -1,10 +1,10 @@
-"""judge(columns, config): what every rule says about the traces in `columns`.
+"""Judge the traces in columns: judge(columns, config) returns the tally of every rule, and the first failures.
 
 Rules of this file
 
-1. Columns go to the kernel as they are; all fields the file does not have share one column of UNKNOWN.
-2. Small inputs are judged by the uncompiled text, large ones by its compiled twin: same text, same result.
-3. When a trace needs more room than there is (epochs in a cache, registrations and terms that cannot be forgotten),
+1. Columns go to the kernel as they are; all fields that the file does not have share one column of UNKNOWN.
+2. Small inputs are judged by the interpreted kernel, large ones by the compiled one: same text, same result.
+3. When a trace needs more room than there is (epochs in a cache, registrations and terms that cannot be removed),
    everything is judged again with twice as much.
 """
 
@@ -27,19 +27,19 @@ from tidegauge.traces.schema import Config
 ROOM = 16
 MOST_ROOM = 4096
 PAST = 64
-"""Registrations and terms that there is room for at first. So few are forgotten only where they cannot matter."""
+"""Room for registrations and terms at first. While it suffices, only those are removed that cannot matter any more."""
 FAILURES_KEPT = 2048
 COMPILE_FROM = 200_000
-"""Events from which compiling pays: the uncompiled text takes about as long for them as the compiler."""
+"""Events from which compiling pays: the interpreted kernel takes about as long for them as the compiler."""
 LOAD_FROM = 20_000
-"""Events from which loading machine code that some other process has made pays."""
+"""Events from which loading machine code pays that another process has compiled."""
 
 
 @dataclass(frozen=True)
 class RuleTally:
-    """What became of the checks of one rule; `missing` names the fields that would have decided the undecided ones.
+    """Counts of the checks of one rule; `missing` names the fields that would have decided the undecided ones.
 
-    `after_loss` failed behind a line that could not be read (conformance.judging.damage): they are neither failed nor held.
+    `after_loss`: failed after a line that could not be read (conformance.judging.damage), so neither failed nor held.
     """
 
     held: int = 0
@@ -52,7 +52,7 @@ class RuleTally:
 
 @dataclass(frozen=True)
 class Failure:
-    """The first failure of a rule in a trace: what was compared at `row` of the columns, expected and seen."""
+    """The first failure of a rule in a trace: the field compared at `row` of the columns, its expected and actual value."""
 
     trace: int
     row: int
@@ -64,7 +64,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class ReplicaState:
-    """What the judge knows of a replica at the end of a trace; None where it does not know."""
+    """A replica as known at the end of a trace; None where a value is unknown."""
 
     leo: int | None
     hw: int | None
@@ -82,21 +82,21 @@ class Judgement:
     failures: tuple[Failure, ...]
     failures_left_out: int = 0
     notes: tuple[str, ...] = ()
-    """What was found out about checks that stay undecided."""
+    """Explanations of checks that stay undecided."""
     final: tuple[tuple[ReplicaState, ...], ...] = field(default=(), repr=False)
 
 
 class TooLargeError(ValueError):
-    """A trace needs more room than the judge has: expected, seen, what to do."""
+    """A trace that needs more room than the judge has."""
 
 
 def judge(columns: Columns | Distinct, config: Config, final: int = 0, compile_from: int = COMPILE_FROM) -> Judgement:
-    """Judge all traces; `final` asks for the last state of that many of them."""
+    """Judge all traces; `final`: of how many of them the last state is wanted."""
     return judge_with(execution(len(columns), compile_from), columns, config, final)
 
 
 def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., None]:
-    """The execution of the kernel that is done first with so many events."""
+    """Return the kernel, interpreted or compiled, that is faster for so many events."""
     if events >= min(compile_from, LOAD_FROM):
         from tidegauge.conformance.kernel.compiled import compiled, is_ready  # noqa: PLC0415  (imports the compiler)
 
@@ -106,7 +106,7 @@ def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., No
 
 
 def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Config, final: int = 0) -> Judgement:
-    """Judge with one of the two executions of the kernel."""
+    """Judge with the kernel `run`, interpreted or compiled."""
     columns, rows = table_of(given)
     options = options_of(columns, config)
     traces = len(columns.trace_starts) - 1
@@ -118,7 +118,7 @@ def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Conf
         last = np.full((kept, options[s.BROKERS], len(s.FINAL)), UNKNOWN, np.int64)
         caches = np.zeros((kept, options[s.BROKERS], room, 2), np.int64)
         run(st, *inputs, last, caches)
-        if st[s.WHOLE, s.OVERFLOW] == 0:
+        if st[s.PARTITION, s.OVERFLOW] == 0:
             break
         room, past = more_room(st)
         if room > MOST_ROOM:
@@ -127,30 +127,34 @@ def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Conf
 
 
 def more_room(st: s.State) -> tuple[int, int]:
-    """How many entries of a log, and how many registrations and terms, a table that was too small should have had."""
-    full = int(st[s.WHOLE, s.OVERFLOW])
-    room, past = int(st[s.WHOLE, s.ROOM]), int(st[s.WHOLE, s.PAST])
+    """Return the room for entries of a log, and for registrations and terms, that should replace a table that is full."""
+    full = int(st[s.PARTITION, s.OVERFLOW])
+    room, past = int(st[s.PARTITION, s.CACHE_ROOM]), int(st[s.PARTITION, s.PAST_ROOM])
     return room * 2 if full & s.LOGS_FULL else room, past * 2 if full & s.PAST_FULL else past
 
 
 def grown(st: s.State, room: int, past: int) -> s.State:
-    """The same memory in a larger table: what it counts and knows goes on."""
-    larger = s.allocate(st[s.OPTION].tolist(), room, int(st[s.WHOLE, s.FAILURES_ROOM]), past)
-    places, had, width = larger[s.WHOLE, s.ROOM : s.AT_FAILURES + 1].copy(), st[s.WHOLE, s.ROOM], st.shape[1]
+    """Return a larger table with the same tallies and knowledge."""
+    larger = s.allocate(st[s.OPTION].tolist(), room, int(st[s.PARTITION, s.FAILURES_ROOM]), past)
+    places, had, width = (
+        larger[s.PARTITION, s.CACHE_ROOM : s.AT_FAILURES + 1].copy(),
+        st[s.PARTITION, s.CACHE_ROOM],
+        st.shape[1],
+    )
     larger[: s.SIZED, :width] = st[: s.SIZED]
-    larger[s.WHOLE, s.ROOM : s.AT_FAILURES + 1] = places
-    ends = [*st[s.WHOLE, s.AT_LOGS : s.AT_FAILURES + 1].tolist(), len(st)]
+    larger[s.PARTITION, s.CACHE_ROOM : s.AT_FAILURES + 1] = places
+    ends = [*st[s.PARTITION, s.AT_LOGS : s.AT_FAILURES + 1].tolist(), len(st)]
     for at, end in zip(range(s.AT_PAIRS, s.AT_FAILURES + 1), ends, strict=True):
-        begin, to = st[s.WHOLE, at], larger[s.WHOLE, at]
+        begin, to = st[s.PARTITION, at], larger[s.PARTITION, at]
         larger[to : to + end - begin, :width] = st[begin:end]
-        if at == s.AT_LOGS and room != had:  # forks stand behind the room for entries
+        if at == s.AT_LOGS and room != had:  # the cells of a fork are after the room for entries
             larger[to : to + end - begin, room] = st[begin:end, had]
             larger[to : to + end - begin, had] = 0
     return larger
 
 
 def frozen_inputs(columns: Columns, rows: s.Ints | None, missing: s.Ints) -> tuple[Any, ...]:
-    """The columns as the kernel takes them: read-only, and all absent ones the same array of UNKNOWN."""
+    """Return the columns as the kernel takes them: read-only, all absent ones the same array of UNKNOWN."""
     absent = np.full(len(columns), UNKNOWN, np.int64)
     return (
         tuple(frozen(columns.ints.get(name, absent)) for name in INT_FIELDS),
@@ -166,17 +170,17 @@ def frozen_inputs(columns: Columns, rows: s.Ints | None, missing: s.Ints) -> tup
 
 
 def frozen(column: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view: one type for arrays that own their memory and those that borrow it from Arrow."""
+    """Return a read-only view: one type for arrays that own their memory and those that borrow it from Arrow."""
     view = np.ascontiguousarray(column).view()
     view.flags.writeable = False
     return view
 
 
 def judgement_of(events: int, traces: int, st: s.State, last: s.Ints, caches: NDArray[np.int64]) -> Judgement:
-    """What a table holds when so many events of so many traces have been judged, and the last states of these."""
+    """Return the judgement that a table has after so many events of so many traces."""
     tallies = {rule: _tally(st[s.TALLIES + at]) for at, rule in enumerate(RULE_IDS)}
-    kept = int(st[s.WHOLE, s.FAILURES])
-    first = int(st[s.WHOLE, s.AT_FAILURES])
+    kept = int(st[s.PARTITION, s.FAILURES])
+    first = int(st[s.PARTITION, s.AT_FAILURES])
     failures = tuple(failure_of(row) for row in st[first : first + kept, :6].tolist())
     return Judgement(
         events=events,
@@ -197,7 +201,7 @@ def _tally(row: s.Ints) -> RuleTally:
 
 
 def failure_of(row: Sequence[int]) -> Failure:
-    """The failure in a row of the table."""
+    """Return the failure in a row of the table."""
     trace, at, rule, fieldno, expected, actual = row
     return Failure(trace, at, RULE_IDS[rule], fields.COMPARED[fieldno], known(expected), known(actual))
 
@@ -209,5 +213,5 @@ def _replica(row: Sequence[int], cache: s.Ints) -> ReplicaState:
 
 
 def known(value: int) -> int | None:
-    """None for UNKNOWN."""
+    """Return a value, None for UNKNOWN."""
     return None if value == UNKNOWN else int(value)

@@ -1,14 +1,16 @@
-"""Judging traces of few different events by an automaton that is built as far as they lead through it (as RE2's lazy DFA).
+"""An automaton for traces of few different events, built as far as they lead through it (as RE2's lazy DFA).
+
+Private to conformance.judging.recurring, which decides when it pays.
 
 Rules of this file
 
-1. It judges what the kernel judges and counts what the kernel counts: each transition was asked of the kernel once, and a
-   trace that no transitions lead through is judged by the kernel as a whole (conformance.kernel.transitions).
-2. It asks for no more transitions than it may, and no more than fit into MOST_BYTES with the memories that they lead to.
-   Whatever else comes is the kernel's.
+1. It counts what the kernel counts: each transition was computed by the kernel once, and a trace that lacks one is judged
+   by the kernel from its beginning (conformance.kernel.transitions).
+2. It learns no more transitions than it is allowed, and no more than fit into MOST_BYTES with the memories they lead to. All
+   other traces are left to the kernel.
 3. Tables that are full are doubled.
-4. What is known by now is put into a double array again and again (conformance.judging.known_transitions), as soon as what
-   was unknown to it has cost as much as that will.
+4. The known transitions are put into a double array (conformance.judging.known_transitions) again and again: as soon as
+   those that the array lacks have cost as much as making a new one.
 """
 
 from collections.abc import Callable
@@ -42,7 +44,7 @@ from tidegauge.conformance.kernel.compiled import (
 )
 from tidegauge.conformance.kernel.one_event import FREE, WORD, Judge, empty_memories, judge_from, spans_of
 from tidegauge.conformance.kernel.packed import pack
-from tidegauge.conformance.kernel.pools import Pool, met
+from tidegauge.conformance.kernel.pools import Pool, intern_row
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.conformance.kernel.transitions import (
     ALLOWED,
@@ -63,21 +65,21 @@ from tidegauge.traces.model.behaviour import config_for
 from tidegauge.traces.schema import Config
 
 ROOM = 8
-"""Entries of a log that a memory has room for."""
+"""Entries of an epoch cache that a memory has room for."""
 MOST_BYTES = 1 << 28
-"""What memories and transitions may take up."""
+"""Bytes that memories and transitions may take up."""
 FIRST_TRANSITIONS, FIRST_MEMORIES, FIRST_EFFECTS = 1 << 20, 1 << 18, 1 << 8
-"""What there is room for at first, half of it of transitions. Each is a power of two."""
+"""Room at first; of transitions half of it is used. Each is a power of two."""
 FIRST_WORDS = 1 << 23
-"""The same of the words of memories: of a model of two brokers they are 25 to 35 each."""
+"""The same for the words of memories: 25 to 35 each for a model of two brokers."""
 ALL = 1 << 62
 
 WORTH = 4
-"""Events whose transitions are searched for in the time that one takes to be put into a double array."""
+"""Transitions that are looked up in the hash table in the time in which one is put into a double array."""
 
 
 class Execution(NamedTuple):
-    """The kernel, and the functions of conformance.kernel.transitions and double_array that are called from here."""
+    """The functions of the kernel, kernel.transitions and kernel.double_array that are called here, compiled or not."""
 
     kernel: Kernel
     follow: Any
@@ -87,13 +89,14 @@ class Execution(NamedTuple):
 
 
 class LazyAutomaton:
-    """What the judge makes of traces whose events are rows of one table; it learns with each `judge`."""
+    """A judge of traces whose events are rows of one table; it learns transitions with each `judge`."""
 
     def __init__(self, table: Columns, config: Config, execution: Execution | None = None, most: int = MOST_BYTES) -> None:
         self.config = config
         options = options_of(table, config)
-        self.applies = options[s.UNSEEN] == 0  # else the end of a trace asks for more than what is known then
-        options[s.GOES_ON] = 1
+        # Where kinds of events are not reported, the end of a trace makes more unknown (kernel.unseen): no symbol for that.
+        self.applies = options[s.UNOBSERVED] == 0
+        options[s.PIECEWISE] = 1
         st = s.allocate(options, ROOM, 1, KEPT_PAST)
         s.forget(st, 0)
         self._judge = judge_from(st, frozen_inputs(table, None, np.zeros(0, np.int64)))
@@ -108,7 +111,7 @@ class LazyAutomaton:
         )
         memories = self._automaton.memories
         memories.starts[1] = pack(st, self._automaton.memory, 0) // WORD
-        met(memories, 0)
+        intern_row(memories, 0)
         self._is_closed = False
         self._left = 0
         self._known = NOTHING_KNOWN
@@ -117,7 +120,7 @@ class LazyAutomaton:
 
     @property
     def transitions(self) -> int:
-        """How often the judge was asked."""
+        """How many transitions were learnt."""
         return int(self._at[TRANSITIONS])
 
     @property
@@ -127,21 +130,21 @@ class LazyAutomaton:
 
     @property
     def bytes(self) -> int:
-        """What they take up, with the transitions."""
+        """How many bytes the states and transitions take up."""
         return _bytes(self._automaton, self._known)
 
     @property
     def is_closed(self) -> bool:
-        """Whether there is no room for any more."""
+        """Whether there is no room for more."""
         return self._is_closed
 
     @property
     def left(self) -> int:
-        """How many events of those it was last given it left to the kernel."""
+        """How many events of the last `judge` were left to the kernel."""
         return self._left
 
     def judge(self, given: Distinct, allowed: int = ALL) -> Judgement:
-        """Judge all traces; the same as the kernel would say. `allowed`: how many transitions there may be then."""
+        """Judge all traces, as the kernel would. `allowed`: how many transitions there may be then."""
         at, starts = self._at, given.table.trace_starts
         at[ALLOWED], at[NEXT] = 0 if self._is_closed else allowed, 0
         left, times = np.zeros(len(starts) - 1, np.int64), np.zeros(self._most_effects, np.int64)
@@ -186,15 +189,15 @@ class LazyAutomaton:
         held, undecided, missing = ([0] * len(RULE_IDS) for _ in COUNTED)
         effects = self._automaton.effects
         for effect in np.flatnonzero(times).tolist():
-            often, said = int(times[effect]), effects.words[effects.starts[effect] : effects.starts[effect + 1]]
-            for rule, holds, left_open, lacks in said.reshape(-1, SAYS).tolist():
+            often, counts = int(times[effect]), effects.words[effects.starts[effect] : effects.starts[effect + 1]]
+            for rule, holds, left_open, lacks in counts.reshape(-1, SAYS).tolist():
                 held[rule] += often * holds
                 undecided[rule] += often * left_open
                 missing[rule] |= lacks
         return {rule: RuleTally(held[r], 0, undecided[r], fields.names(missing[r])) for r, rule in enumerate(RULE_IDS)}
 
     def _grow(self) -> None:
-        """Twice the room for what is full, transitions at the half, and hash tables filled anew."""
+        """Double the tables that are full, and fill their hash tables anew."""
         before, at = self._automaton, self._at
         transition = _free(len(before.transition) * (2 if 2 * at[TRANSITIONS] >= len(before.transition) else 1))
         memories = _larger(before.memories, int(at[MEMORIES]), int(at[LARGEST_MEMORY]))
@@ -216,7 +219,7 @@ def _pool(words: int, rows: int) -> Pool:
 
 
 def _larger(pool: Pool, rows: int, most: int) -> Pool:
-    """Twice the room for what may have none for one more row of so many words."""
+    """Return a pool with room for one more row of at most so many words: what is full is doubled."""
     words, starts = pool.words, pool.starts
     if starts[rows] + most > len(words):
         words = np.concatenate((words, np.zeros_like(words)))
@@ -238,7 +241,7 @@ def _slots(rows: int) -> s.Ints:
 
 
 def _only(given: Distinct, wanted: s.Ints) -> tuple[Distinct, Callable[[Failure], Failure]]:
-    """Some of the traces, and where a failure of theirs is among all."""
+    """Return some of the traces, and a function that gives a failure of theirs its place among all."""
     starts = given.table.trace_starts
     first, lengths = starts[wanted], np.diff(starts)[wanted]
     begin = np.concatenate(([0], np.cumsum(lengths)))
@@ -251,33 +254,33 @@ def _only(given: Distinct, wanted: s.Ints) -> tuple[Distinct, Callable[[Failure]
 
 
 INTERPRETED = Execution(
-    Kernel(judge_kernel.judge_traces, memory.settle, whole.logs_agree),
+    Kernel(judge_kernel.judge_traces, memory.forget_consumed, whole.logs_agree),
     transitions.follow,
-    transitions.entered_again,
+    transitions.rehash_transitions,
     double_array.place,
     double_array.walk,
 )
 
 
 def compiled_for(judge: Judge, automaton: Automaton) -> Execution:
-    """The same as machine code."""
+    """Return the functions of an Execution as machine code."""
     type_of: Any = numba.typeof
     return _compiled(type_of(judge), type_of(automaton))
 
 
 def is_ready() -> bool:
-    """Whether the machine code need not be made first."""
+    """Return whether the machine code is compiled already."""
     directory = cache_directory()
     return directory is not None and any(directory.glob(f"*.{transitions.follow.__name__}-*.nbc"))
 
 
 def is_loaded() -> bool:
-    """Whether this process has it."""
+    """Return whether this process has loaded it."""
     return _compiled.cache_info().currsize > 0
 
 
 def prepare() -> None:
-    """Make or load the machine code."""
+    """Load the machine code, or compile it."""
     config = config_for(2)
     LazyAutomaton(to_columns([], config), config)
 
@@ -287,12 +290,12 @@ def _compiled(judge: Any, automaton: Any) -> Execution:
     twins, ints, table = twins_of(AUTOMATON, **UNCOUNTED), types.int64[::1], types.int64[:, ::1]
     follow: Any = (*by_address(), judge, automaton, ints, COLUMN, COLUMN, *(ints,) * 5)
     made = [
-        kept(partial(jit, with_globals(function, twins), said, **UNCOUNTED))
-        for function, said in (
+        kept(partial(jit, with_globals(function, twins), arguments, **UNCOUNTED))
+        for function, arguments in (
             (transitions.follow, follow),
-            (transitions.entered_again, (table, automaton, ints)),
+            (transitions.rehash_transitions, (table, automaton, ints)),
             (double_array.place, (ints,) * 6),
             (double_array.walk, (ints, ints, types.int64, COLUMN, COLUMN, ints, ints, ints)),
         )
     ]
-    return Execution(kernel()._replace(forget=alone(memory.settle)), *made)
+    return Execution(kernel()._replace(forget=alone(memory.forget_consumed)), *made)

@@ -30,7 +30,6 @@ from tidegauge.conformance.kernel.state import (
     C_LEADER,
     CACHED,
     EPOCH,
-    GOES_ON,
     HW,
     ISR,
     KIND,
@@ -38,11 +37,12 @@ from tidegauge.conformance.kernel.state import (
     LEO,
     LOG_START,
     OVERFLOW,
+    PARTITION,
     PENDING,
+    PIECEWISE,
     REPLICAS,
     ROLE,
     UP,
-    WHOLE,
     State,
     allocate,
     entries,
@@ -112,11 +112,11 @@ def replay(
     room, past = ROOM, PAST
     while True:
         options = options_of(columns, config)
-        options[GOES_ON] = 1
+        options[PIECEWISE] = 1
         st = allocate(options, room, FAILURES_KEPT, past)
         forget(st, trace)
         snapshots = _replayed(columns, config, trace, until, keep, st)
-        if st[WHOLE, OVERFLOW] == 0:
+        if st[PARTITION, OVERFLOW] == 0:
             return snapshots
         room, past = more_room(st)
 
@@ -139,9 +139,9 @@ def _snapshot(st: State, row: int, brokers: int) -> Snapshot:
     return Snapshot(
         row,
         tuple(replica_of(st, b) for b in range(brokers)),
-        known(st[WHOLE, C_LEADER]),
-        known(st[WHOLE, C_EPOCH]),
-        known(st[WHOLE, C_ISR]),
+        known(st[PARTITION, C_LEADER]),
+        known(st[PARTITION, C_EPOCH]),
+        known(st[PARTITION, C_ISR]),
         tuple(_flying(st, brokers)),
     )
 

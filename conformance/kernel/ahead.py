@@ -1,8 +1,8 @@
-"""The machine code of the judge made by another process, while this one does something else.
+"""Precompile the judge in another process, while this one does something else.
 
-    python -m tidegauge.conformance.kernel.ahead     # make it now
+    python -m tidegauge.conformance.kernel.ahead     # compile it now
 
-Rule of this file: nothing depends on it but time. Where it is not ready when it is needed, it is made there.
+Rule of this file: this changes the time and nothing else. Code that is not ready when it is needed is compiled there.
 """
 
 import os
@@ -13,13 +13,13 @@ from contextlib import contextmanager
 
 from tidegauge.conformance.kernel.compiled import cache_directory, compiled, is_ready
 
-POLITE = 10
-"""It takes the time that others leave."""
+NICENESS = 10
+"""It takes the processor time that others leave."""
 
 
 @contextmanager
 def compiled_ahead() -> Iterator[None]:
-    """Begin to compile, unless that was done; whatever is not ready at the end is given up."""
+    """Begin to compile, unless that is done; give up at the end what is not ready."""
     if is_ready() or cache_directory() is None:
         yield
         return
@@ -32,5 +32,5 @@ def compiled_ahead() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    os.nice(POLITE)
+    os.nice(NICENESS)
     compiled()

@@ -1,12 +1,12 @@
-"""The judge as machine code, made from the very functions that run uncompiled.
+"""The judge as machine code, compiled from the functions that also run interpreted.
 
 Rules of this file
 
-1. Nothing is stated twice: each function is compiled from its own code object, with globals in which the functions it
-   calls are replaced by their compiled twins (FunctionType with overlaid globals).
-2. impl.rules stays free of Numba: its functions are compiled from here the same way.
-3. Compilation takes many seconds, so it happens only when there is enough to judge, and the machine code is kept for
-   other processes where this user can write. Nothing depends on that but time.
+1. Nothing is written twice: each function is compiled from its own code object, with globals in which the functions it
+   calls are replaced by their compiled twins (FunctionType with other globals). Attributes of modules are constants for it.
+2. impl.rules does not import Numba: its functions are compiled from here the same way.
+3. Compilation takes about a minute, so it happens only when there is enough to judge, and the machine code is kept on disk
+   for other processes. That changes the time and nothing else.
 """
 
 import hashlib
@@ -98,34 +98,35 @@ MODULES = (
     whole,
     judge_kernel,
 )
-"""In the order of their imports: whatever a module calls stands before it."""
+"""In the order of their imports: each module after those that it calls."""
 
 
 AUTOMATON = (one_event, packed, pools, transitions, double_array)
-"""What is built around the kernel."""
+"""The modules of the lazy automaton (conformance.judging.recurring)."""
 
 TOP = "judge_traces"
 _RARE = """
-    failed undecided kept later_terms open_term agree_until next_start epoch_at copy_entries compare_cache
-    still_there raised fetched_since led_between bounded truncate handle_epoch_response
+    failed undecided check_claim check_later_terms open_term agree_until next_start epoch_at copy_entries compare_cache
+    acked_records_present hw_raised log_ends_are_current led_between lower_bound_of_hw truncate handle_epoch_response
     observe log_start_moved epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch
-    handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose keep learn register
-    alter_partition handle_diverging_response raise_log_start starts_at cache_raise snapshot term_of
-    repetition put_back awaited somebody fork copy_fork reload_fork
-    acts_on pending_after lose unseen addressed_to_nobody reported_again
-    tidy settle logs_in_one_form registrations_in_one_form in_order in_flight
-    register_broker fence_broker unfence_broker some_broker joins_as_proposed elects_eligible delete_replica empty
-    room_for_a_term room_for_a_registration all_are_past hand_on_claims next_term read_from elected_with inherit remove_term
-    moved_up asked_for forget_registrations one_per_isr copy_registration kept_of_the_past holds counted_again
-    follows_no_hw answered_start start_as_answered lacks_own_epoch set_min_isr read_config
+    handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose copy_final_state believe
+    add_registration alter_partition handle_diverging_response raise_log_start set_log_start cache_raise copy_log_to_term
+    term_of copy_kind restore_pair check_epoch_response_accepted isr_not_empty fork copy_fork reload_fork acts_on
+    pending_after_metadata lines_missing forget_unobserved forget_peers reported_again tidy forget_consumed
+    clear_unused_entries clear_unused_registrations compare_registrations forget_consumed_request register_broker
+    fence_broker unfence_broker unknown_broker joins_as_proposed elects_eligible delete_replica lose_disk room_for_a_term
+    room_for_a_registration all_past_epoch compact_terms next_term term_may_still_answer has_claimed_log inherit_claims
+    remove_term renumbered registrations_needed_from forget_registrations compact_isr_changes copy_registration
+    check_inherited_claims holds_acked counted_again no_hw_from_diverging check_response_log_start log_start_as_sent
+    lacks_own_epoch set_min_isr read_config
 """
 RARE = frozenset(_RARE.split())
-"""Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""
+"""Functions off the common path stay calls; all others are inlined, as a call that passes the table costs a check's time."""
 
 
 @dataclass(frozen=True)
 class Rewriting:
-    """Another text for each function of the kernel, and what that text calls besides."""
+    """Another text for each function of the kernel, and functions that this text calls besides."""
 
     rewritten: Callable[[FunctionType], FunctionType]
     calls: tuple[Any, ...]
@@ -133,21 +134,21 @@ class Rewriting:
 
 @cache
 def compiled(rewriting: Rewriting | None = None) -> Callable[..., None]:
-    """The compiled twin of judge_kernel.judge_traces, as it stands or rewritten."""
+    """Return the compiled twin of judge_kernel.judge_traces, as it is or rewritten."""
     return kept(lambda cached: _build(not (cached and is_ready(rewriting)), rewriting, cached), rewriting)
 
 
 def kept(build: Callable[[bool], Callable[..., Any]], rewriting: Rewriting | None = None) -> Callable[..., Any]:
-    """What `build` makes when it is told whether there is a place to keep it."""
+    """Call `build` with whether there is a directory to keep the machine code in."""
     directory = cache_directory(rewriting)
     if directory is not None:
-        with suppress(OSError), machine_code.kept_in(directory):  # a disk that is full: the code is made, and not kept
+        with suppress(OSError), machine_code.kept_in(directory):  # on a full disk the code is made, and not kept
             return build(True)
     return build(False)
 
 
 def _build(eager: bool, rewriting: Rewriting | None, cached: bool) -> Callable[..., None]:
-    """Compile everything; with `eager` off the callees only when the kernel is not in the cache."""
+    """Compile everything; without `eager` the callees only when the kernel is not in the cache."""
     twins: dict[str, Any] = {}
     njit: Any = numba.njit
     for function in rewriting.calls if rewriting else ():
@@ -166,7 +167,7 @@ def _build(eager: bool, rewriting: Rewriting | None, cached: bool) -> Callable[.
 
 
 class Kernel(NamedTuple):
-    """Judge traces; forget what can no longer matter; judge what holds at the end of a trace."""
+    """Three functions of the judge: judge traces; forget what can no longer matter; check the end of a trace."""
 
     judge: Callable[..., None]
     forget: Callable[..., None]
@@ -175,7 +176,7 @@ class Kernel(NamedTuple):
 
 @cache
 def kernel(rewriting: Rewriting | None = None) -> Kernel:
-    """What is needed to ask about one event at a time (conformance.kernel.one_event), as machine code."""
+    """Return the functions that judge one event at a time (conformance.kernel.one_event), as machine code."""
     return Kernel(compiled(rewriting), alone(memory.tidy), alone(whole.logs_agree))
 
 
@@ -183,12 +184,12 @@ BY_ADDRESS: tuple[Any, ...] = (judge_kernel.judge_traces, memory.tidy, whole.log
 
 
 def by_address() -> list[Any]:
-    """The types of the functions of a Kernel, for what is handed them: linked in, they would be compiled anew."""
+    """Return the types of the functions of a Kernel as arguments: linked in, they would be compiled again."""
     return [types.FunctionType(types.none(*signature(function))) for function in BY_ADDRESS]
 
 
 def alone(wanted: Any) -> Callable[..., None]:
-    """The compiled twin of one function of the kernel that can be called by itself."""
+    """Return the compiled twin of one function of the kernel that can be called by itself."""
     return kept(partial(jit, with_globals(wanted, twins_of(MODULES)), signature(wanted)))
 
 
@@ -198,7 +199,7 @@ taken out of it: two locked instructions for each of forty columns, a quarter of
 
 
 def twins_of(modules: Sequence[ModuleType], **options: Any) -> dict[str, Any]:
-    """The functions of modules by name, each calling the compiled ones, to be compiled when they are called."""
+    """Return the functions of modules by name, each calling the others, to be compiled when they are called."""
     twins: dict[str, Any] = {}
     njit: Any = numba.njit
     for module in modules:
@@ -207,15 +208,15 @@ def twins_of(modules: Sequence[ModuleType], **options: Any) -> dict[str, Any]:
     return twins
 
 
-def jit(function: Any, said: tuple[Any, ...], cached: bool, **options: Any) -> Callable[..., Any]:
-    """The machine code of a function for arguments of these types."""
+def jit(function: Any, types_of_arguments: tuple[Any, ...], cached: bool, **options: Any) -> Callable[..., Any]:
+    """Compile a function for arguments of these types."""
     njit: Any = numba.njit
-    made: Callable[..., Any] = njit(said, cache=cached, **options)(function)
+    made: Callable[..., Any] = njit(types_of_arguments, cache=cached, **options)(function)
     return made
 
 
 def functions_of(module: ModuleType) -> dict[str, FunctionType]:
-    """The functions of a module that can be compiled, by name."""
+    """Return the functions of a module that can be compiled, by name."""
     return {
         key: value
         for key, value in vars(module).items()
@@ -224,25 +225,26 @@ def functions_of(module: ModuleType) -> dict[str, FunctionType]:
 
 
 def cache_directory(rewriting: Rewriting | None = None) -> Path | None:
-    """Where the machine code is kept, named after all it is made from; None when no place of this user's can be written."""
+    """Return the directory of the machine code, named after all that it is made from; None when none can be written."""
     return machine_code.directory(fingerprint(rewriting))
 
 
 def is_ready(rewriting: Rewriting | None = None) -> bool:
-    """Whether the machine code need not be made first."""
+    """Return whether the machine code is compiled already."""
     directory = cache_directory(rewriting)
     return directory is not None and any(directory.glob(f"*.{TOP}-*.nbc"))
 
 
 def fingerprint(rewriting: Rewriting | None = None) -> str:
-    """Of the machine code: the text, the compiler and the processor that it is made for."""
+    """Return a hash of the text, the compiler and the processor that the machine code is made for."""
     settings: Any = numba.config
     made_for = [binding.get_host_cpu_name(), binding.get_host_cpu_features(), settings.CPU_NAME, settings.CPU_FEATURES]
     return _hashed([sys.version, numba.__version__, *map(str, made_for), text_fingerprint(rewriting)])
 
 
 def text_fingerprint(rewriting: Rewriting | None = None) -> str:
-    """Of the code as loaded, not of the files: they may have been edited since this process imported them."""
+    """Return a hash of the code as it is loaded."""
+    # Not of the files: they may have been edited since this process imported them.
     modules = (*MODULES, *AUTOMATON, sys.modules[__name__])
     parts = [_loaded(value) for module in modules for value in vars(module).values() if isinstance(value, FunctionType)]
     if rewriting:
@@ -256,7 +258,7 @@ def _hashed(parts: Sequence[str]) -> str:
 
 
 def _loaded(function: FunctionType) -> str:
-    """The code of a function and the values of the constants it names, its own module's or those of one it imports."""
+    """Return the code of a function and the constants it names, of its own module or of a module that it imports."""
     names = function.__code__.co_names
     known = function.__globals__
     spaces = [known, *(vars(known[name]) for name in names if isinstance(known.get(name), ModuleType))]
@@ -265,12 +267,13 @@ def _loaded(function: FunctionType) -> str:
 
 
 def _is_constant(value: Any) -> bool:
-    """Numbers, texts and tuples of such. What else a name stands for says where this checkout or its memory lies."""
+    """Return whether a value is a number, a text, or a tuple of such."""
+    # The text of any other object has its address, or the path of this checkout.
     return all(map(_is_constant, value)) if isinstance(value, tuple) else isinstance(value, int | str)
 
 
 def _text(code: CodeType) -> str:
-    """A code object without the places it was compiled at, which its own text would name."""
+    """Return a code object as text, without the file and line it was compiled from."""
     inner = [_text(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts]
     return repr((code.co_name, code.co_code, code.co_names, code.co_varnames, inner))
 
@@ -292,7 +295,8 @@ _NUMBA_TYPES: dict[Any, Any] = {
 
 
 def signature(function: FunctionType) -> tuple[Any, ...]:
-    """The argument types its annotations say. Without them Numba would compile one copy per constant argument."""
+    """Return the types of a function's arguments by its annotations."""
+    # Without them Numba would compile one copy for each constant argument.
     return tuple(_NUMBA_TYPES[function.__annotations__[name]] for name in inspect.signature(function).parameters)
 
 
@@ -309,7 +313,7 @@ def with_globals(function: Any, twins: dict[str, Any]) -> FunctionType:
 
 
 def callees_first(functions: dict[str, FunctionType]) -> list[tuple[str, FunctionType]]:
-    """The functions of one module, each behind those of the module that it calls."""
+    """Return the functions of one module, each after those of the module that it calls."""
     done: dict[str, FunctionType] = {}
 
     def visit(name: str) -> None:

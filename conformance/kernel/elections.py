@@ -1,9 +1,9 @@
-"""What was registered: who leads which leader epoch with which ISR, and which elections nobody can call clean.
+"""Queries about registrations: who leads which leader epoch with which ISR, and which elections may have been unclean.
 
 Rules of this file
 
-1. It is asked, and changes nothing but the epoch from which on all is known.
-2. Registrations stand in the order of their leader epochs, and mostly the latest are asked for: they are looked at first.
+1. Nothing is changed here but the epoch from which on all registrations are known.
+2. Registrations are sorted by their leader epochs, and mostly the latest are wanted: they are looked at first.
 """
 
 from tidegauge.conformance.kernel import state as s
@@ -11,17 +11,17 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def registered_upto(st: s.State, epoch: int) -> int:
-    """How many registrations are of leader epochs up to this one."""
-    count = st[s.WHOLE, s.REGISTRATIONS]
+    """Return how many registrations are of leader epochs up to this one."""
+    count = st[s.PARTITION, s.REGISTRATIONS]
     while count > 0 and st[s.registration(st, count - 1), s.R_EPOCH] > epoch:
         count -= 1
     return int(count)
 
 
 def leader_of(st: s.State, epoch: int, broker: int) -> int:
-    """Leader of an epoch as far as the trace has told: UNKNOWN, UNDEFINED (leaderless), or a broker.
+    """Return the leader of an epoch as far as the trace has reported it: UNKNOWN, UNDEFINED (leaderless), or a broker.
 
-    Where it has told of several, one that is not `broker`.
+    Where it has reported several, one that is not `broker`.
     """
     found = UNKNOWN
     for i in range(registered_upto(st, epoch) - 1, -1, -1):
@@ -34,7 +34,7 @@ def leader_of(st: s.State, epoch: int, broker: int) -> int:
 
 
 def was_registered(st: s.State, epoch: int, isr: int) -> int:
-    """Whether the controller registered this ISR in this leader epoch: 1, 0, or UNKNOWN."""
+    """Return whether the controller registered this ISR in this leader epoch: 1, 0, or UNKNOWN."""
     found = 0
     for i in range(registered_upto(st, epoch) - 1, -1, -1):
         row = s.registration(st, i)
@@ -48,14 +48,14 @@ def was_registered(st: s.State, epoch: int, isr: int) -> int:
 
 
 def assigned_in(st: s.State, epoch: int, partition_epoch: int, isr: int) -> int:
-    """The replicas in the registration that a leader acts on; UNKNOWN where several may be meant, and differ."""
+    """Return the replicas in the registration that a leader acts on; UNKNOWN where several may be meant, and differ."""
     replicas = UNKNOWN
     for i in range(registered_upto(st, epoch) - 1, -1, -1):
         row = s.registration(st, i)
         known = st[row, s.R_PARTITION_EPOCH]
         if st[row, s.R_EPOCH] != epoch:
             break
-        if st[row, s.R_ISR] == -1:
+        if st[row, s.R_ISR] == -1:  # a replica reported it, which does not know the assignment
             continue
         alike = isr == UNKNOWN or st[row, s.R_ISR] in (isr, UNKNOWN)
         if known == partition_epoch if UNKNOWN not in (known, partition_epoch) else alike:
@@ -66,7 +66,7 @@ def assigned_in(st: s.State, epoch: int, partition_epoch: int, isr: int) -> int:
 
 
 def led_between(st: s.State, broker: int, after: int, before: int) -> int:
-    """Whether another broker led an epoch above `after` and below `before`: 1 yes, 0 no, UNKNOWN."""
+    """Return whether another broker led an epoch above `after` and below `before`: 1, 0 or UNKNOWN."""
     found = 0
     for epoch in range(after + 1, before):
         leader = leader_of(st, epoch, broker)
@@ -78,16 +78,17 @@ def led_between(st: s.State, broker: int, after: int, before: int) -> int:
 
 
 def first_epoch(st: s.State, epoch: int) -> None:
-    """Remember from which leader epoch on all registrations are known; that of an epoch seen in the middle is not."""
-    if st[s.WHOLE, s.FIRST_EPOCH] == UNKNOWN or epoch < st[s.WHOLE, s.FIRST_EPOCH]:
-        st[s.WHOLE, s.FIRST_EPOCH] = epoch + st[s.WHOLE, s.COMPLETE_FROM]
-    st[s.WHOLE, s.COMPLETE_FROM] = 0
+    """Note from which leader epoch on all registrations are known: not that of an epoch first seen in its middle."""
+    if st[s.PARTITION, s.FIRST_EPOCH] == UNKNOWN or epoch < st[s.PARTITION, s.FIRST_EPOCH]:
+        st[s.PARTITION, s.FIRST_EPOCH] = epoch + st[s.PARTITION, s.COMPLETE_FROM]
+    st[s.PARTITION, s.COMPLETE_FROM] = 0
 
 
 def unclean_between(st: s.State, after: int, upto: int) -> bool:
-    """Whether an election above epoch `after` up to `upto` was unclean. Any of them, not the latest alone: the terms of two
-    brokers are held against each other whenever one of them is heard, and later elections may have been reported by then."""
-    if st[s.WHOLE, s.UNCLEAN] <= after:
+    """Return whether any election above epoch `after` up to `upto` was unclean."""
+    # The latest unclean election alone is not enough: two terms are compared whenever one of them is reported, and by then
+    # elections after both may have been reported.
+    if st[s.PARTITION, s.UNCLEAN] <= after:
         return False
     for i in range(registered_upto(st, upto) - 1, -1, -1):
         row = s.registration(st, i)
@@ -99,6 +100,6 @@ def unclean_between(st: s.State, after: int, upto: int) -> bool:
 
 
 def elections_reported(st: s.State, after: int, upto: int) -> bool:
-    """Whether the controller told every election above epoch `after` up to `upto`: else one of them may be unclean."""
-    latest, first = st[s.WHOLE, s.C_EPOCH], st[s.WHOLE, s.FIRST_EPOCH]
+    """Return whether every election above epoch `after` up to `upto` is reported: else one of them may be unclean."""
+    latest, first = st[s.PARTITION, s.C_EPOCH], st[s.PARTITION, s.FIRST_EPOCH]
     return bool(UNKNOWN not in (latest, first) and first <= after + 1 and upto <= latest)

@@ -1,6 +1,6 @@
-"""Numbers for the words of traces.schema: the position of a field, the code of an event.
+"""Numbers for the names of traces.schema: the position of a field, the code of an event.
 
-A set of fields is a bit mask over positions: that is how the judge says what it missed.
+A set of fields is a bit mask over positions: so the judge notes which fields an undecided check lacked.
 """
 
 from functools import cache
@@ -51,7 +51,7 @@ LAST_KNOWN_ELR = _AT["last_known_elr"]
 MIN_ISR = _AT["min_isr"]
 BROKER_EPOCH = _AT["broker_epoch"]
 
-# What a check may compare that is no field of an event
+# What a check may compare besides the fields of events
 RUNNING = len(FIELD_NAMES)
 ROLE = RUNNING + 1
 IN_FLIGHT = RUNNING + 2
@@ -63,7 +63,7 @@ BECOME_FOLLOWER = EVENTS["BecomeFollower"].code
 LEADER_APPEND = EVENTS["LeaderAppend"].code
 SEND_FETCH = EVENTS["SendFetch"].code
 HANDLE_FETCH = EVENTS["HandleFetch"].code
-RESPONSE_FETCH = EVENTS["AnswerFetch"].code
+ANSWER_FETCH = EVENTS["AnswerFetch"].code
 HANDLE_FETCH_RESPONSE = EVENTS["HandleFetchResponse"].code
 HANDLE_DIVERGING_RESPONSE = EVENTS["HandleDivergingResponse"].code
 HANDLE_OUT_OF_RANGE = EVENTS["HandleOutOfRange"].code
@@ -97,5 +97,5 @@ READ = EVENTS["Read"].code
 
 @cache
 def names(mask: int) -> tuple[str, ...]:
-    """The fields in a bit mask."""
+    """Return the fields in a bit mask."""
     return tuple(name for at, name in enumerate(FIELD_NAMES) if mask >> at & 1)

@@ -1,12 +1,16 @@
-"""What is in flight between a follower and its leader: sent, handled, answered, taken over.
+"""Requests and responses in flight between a follower and its leader: sent, handled, answered, taken over.
 
 Rules of this file
 
-1. Request and answer travel through `pair`: what the follower sent is what the leader handles, what the leader answered
-   is what the follower takes over. A field one side does not tell is filled in from the other.
-2. One request is in flight at a time. Those that it overtook, or whose sender has died, may still arrive, once each: one is
-   remembered, that there are more is remembered too.
-3. Where it is open which request was handled, so is whose response the follower gets.
+1. A request and its response are one row of the table (state.pair): the leader handles what the follower sent, the follower
+   takes over what the leader answered. A field that one side does not report is filled in from the other.
+2. One request is in flight at a time. Requests that it overtook, or whose sender has died, may still arrive, once each: the
+   latest of them is kept (OLD_), and whether there are more (MORE_OVERTAKEN).
+
+       follower   fetch at 5 ----x (connection lost)     fetch at 5, again --->     OLD_: the first, KIND: the second
+       leader                         ...the first may arrive here, or later, or never
+
+3. Where it is open which request was handled, it is open too whose response the follower gets.
 """
 
 from tidegauge.conformance.kernel import fields as field
@@ -17,25 +21,30 @@ from tidegauge.conformance.kernel.tally import as_expected, decide, undecided
 from tidegauge.impl.rules import NONE
 from tidegauge.traces.columns import UNKNOWN
 
-ANSWERED = (s.HELD, s.DATA, s.DIVERGED, s.RANGE, s.REFUSED, s.EPOCH_RESPONSE, s.EITHER)
-"""What a request has become that the leader has handled."""
+HANDLED = (s.DELAYED, s.DATA, s.DIVERGED, s.OUT_OF_RANGE, s.REFUSED, s.EPOCH_RESPONSE, s.AMBIGUOUS)
+"""Kinds of a request that the leader has handled."""
 
 
-def fits(reported: int, known: int) -> bool:
-    """Two values agree as far as they are known."""
+def agree_if_known(reported: int, known: int) -> bool:
+    """Return whether two values are equal as far as they are known."""
     return UNKNOWN in (reported, known) or reported == known
 
 
 def matches(st: s.State, p: int, at_epoch: int, at_offset: int, at_last: int, epoch: int, offset: int, last: int) -> bool:
-    """Whether a request could be the one whose epoch, offset and last epoch stand in those columns."""
-    return fits(epoch, st[p, at_epoch]) and fits(offset, st[p, at_offset]) and fits(last, st[p, at_last])
+    """Return whether a request could be the one whose epoch, offset and last epoch are in those columns."""
+    return (
+        agree_if_known(epoch, st[p, at_epoch])
+        and agree_if_known(offset, st[p, at_offset])
+        and agree_if_known(last, st[p, at_last])
+    )
 
 
 def overtake(st: s.State, p: int) -> None:
-    """A request that nobody was seen to handle may still arrive after the next one has left."""
+    """Keep the request in flight as an overtaken one: not seen handled, it may arrive after the next one is sent."""
     if st[p, s.KIND] in (s.REQUEST, s.EPOCH_REQUEST):
+        # There is room for one. Of a second only that it exists is kept: a request that fits neither is then no failure.
         if st[p, s.OLD_KIND] in (s.REQUEST, s.EPOCH_REQUEST):
-            st[p, s.FORGOTTEN] = 1
+            st[p, s.MORE_OVERTAKEN] = 1
         st[p, s.OLD_KIND] = st[p, s.KIND]
         st[p, s.OLD_EPOCH] = st[p, s.REQ_EPOCH]
         st[p, s.OLD_OFFSET] = st[p, s.REQ_OFFSET]
@@ -43,7 +52,7 @@ def overtake(st: s.State, p: int) -> None:
 
 
 def next_round(st: s.State, b: int, p: int, last: int) -> None:
-    """TRUNC-02: after a truncation that was not complete, the next request asks about a lower epoch."""
+    """Check TRUNC-02: after a truncation that was not complete, the next request asks about a lower epoch (KIP-279)."""
     if st[s.REPLICAS + b, s.MORE_ROUNDS] == 1:
         before = st[p, s.REQ_LAST]
         if UNKNOWN in (last, before):
@@ -54,8 +63,8 @@ def next_round(st: s.State, b: int, p: int, last: int) -> None:
     st[s.REPLICAS + b, s.HW_MOVED] = -1
 
 
-def ask(st: s.State, b: int, leader: int, kind: int, epoch: int, offset: int, last: int) -> None:
-    """The request is in flight, in place of what was."""
+def request_sent(st: s.State, b: int, leader: int, kind: int, epoch: int, offset: int, last: int) -> None:
+    """Put a request in flight in place of the one before."""
     p = s.pair(st, b, leader)
     next_round(st, b, p, last)
     overtake(st, p)
@@ -66,19 +75,23 @@ def ask(st: s.State, b: int, leader: int, kind: int, epoch: int, offset: int, la
 
 
 def request_handled(st: s.State, p: int, f: int, sent: int, asked: Request, again: bool) -> bool:
-    """FETCH-04: the leader handles the request that is in flight, or one that another has overtaken.
+    """Check FETCH-04: the leader handles the request that is in flight, or one that another has overtaken.
 
-    A follower that tells nothing of its own, as when one broker's log is all there is, may have sent anything; and nobody
-    knows which of them it is when it may have come `again`. Returns whether the follower may get the response to another.
+    `again`: it may be a second arrival of a request, and then it is open which. Returns whether the response that the
+    follower gets may be that to another request.
     """
     kind, epoch, offset, last = st[p, s.KIND], asked.epoch, asked.offset, asked.last_epoch
     current = kind == sent and matches(st, p, s.REQ_EPOCH, s.REQ_OFFSET, s.REQ_LAST, epoch, offset, last)
-    overtaken = fits(sent, st[p, s.OLD_KIND]) and matches(st, p, s.OLD_EPOCH, s.OLD_OFFSET, s.OLD_LAST, epoch, offset, last)
-    older = overtaken or st[p, s.FORGOTTEN] == 1
+    overtaken = agree_if_known(sent, st[p, s.OLD_KIND]) and matches(
+        st, p, s.OLD_EPOCH, s.OLD_OFFSET, s.OLD_LAST, epoch, offset, last
+    )
+    older = overtaken or st[p, s.MORE_OVERTAKEN] == 1
     reports = s.REPORTS_SEND_FETCH if sent == s.REQUEST else s.REPORTS_SEND_EPOCH_REQUEST
     compared = field.REQ_OFFSET if sent == s.REQUEST else field.REQ_LAST_EPOCH
-    unheard = kind == UNKNOWN or st[s.WHOLE, s.HEARD] >> f & 1 == 0 or st[s.OPTION, reports] == 0
-    unknown = not current and (st[p, s.OLD_KIND] == UNKNOWN or (st[p, s.FORGOTTEN] == 1 and not overtaken))
+    # Without events of the follower (a trace of one broker's log, or lines missing) it may have sent anything.
+    unheard = kind == UNKNOWN or st[s.PARTITION, s.OBSERVED] >> f & 1 == 0 or st[s.OPTION, reports] == 0
+    # Of still older requests only their existence is known: one that fits neither of the two may be any of them.
+    unknown = not current and (st[p, s.OLD_KIND] == UNKNOWN or (st[p, s.MORE_OVERTAKEN] == 1 and not overtaken))
     if again or unheard or unknown:
         undecided(st, RULE.FETCH_04, 1 << compared)
     elif sent == s.REQUEST:
@@ -87,13 +100,17 @@ def request_handled(st: s.State, p: int, f: int, sent: int, asked: Request, agai
     else:
         expected = st[p, s.REQ_LAST] if kind == sent else -1
         decide(st, RULE.FETCH_04, current or overtaken, compared, expected, last)
+    # A request with all its fields, or the only one there is, is surely the one in flight. Without its fields it may just as
+    # well be an older one: then the one in flight may still arrive, and which of the two responses is taken is open.
     said = UNKNOWN not in (epoch, last) and (sent == s.EPOCH_REQUEST or offset != UNKNOWN)
     sure = current and (said or not older)
     other = current and not sure
     if other:
-        st[p, s.FORGOTTEN] = 1
+        st[p, s.MORE_OVERTAKEN] = 1
     elif not current:
-        other = kind in (s.REQUEST, s.EPOCH_REQUEST) or (kind in ANSWERED and not unheard)
+        # Another request was handled than the one in flight, which is still under way or has a response under way: the
+        # follower may get either response.
+        other = kind in (s.REQUEST, s.EPOCH_REQUEST) or (kind in HANDLED and not unheard)
         if overtaken:
             st[p, s.OLD_KIND] = s.NOTHING
         if kind in (s.REQUEST, s.EPOCH_REQUEST):
@@ -104,13 +121,13 @@ def request_handled(st: s.State, p: int, f: int, sent: int, asked: Request, agai
     return bool(other)
 
 
-def given(st: s.State, p: int, leader: int, kind: int, epoch: int, offset: int, asks_for_an_end: bool) -> bool:
-    """FETCH-10, first half: a response of this kind to this request is in flight. True when its content can be compared."""
+def response_in_flight(st: s.State, p: int, leader: int, kind: int, epoch: int, offset: int, asks_for_an_end: bool) -> bool:
+    """Check the first half of FETCH-10: such a response to this request is in flight; True if its content is known."""
     seen = st[p, s.KIND]
     reports = s.REPORTS_HANDLE_EPOCH_REQUEST if asks_for_an_end else s.REPORTS_HANDLE_FETCH
     if (
-        seen in (UNKNOWN, s.HELD, s.ADRIFT, s.EITHER)
-        or st[s.WHOLE, s.HEARD] >> leader & 1 == 0
+        seen in (UNKNOWN, s.DELAYED, s.ORPHANED, s.AMBIGUOUS)
+        or st[s.PARTITION, s.OBSERVED] >> leader & 1 == 0
         or st[s.OPTION, reports] == 0
     ):
         undecided(st, RULE.FETCH_10, 1 << field.RES_HW)
@@ -118,18 +135,18 @@ def given(st: s.State, p: int, leader: int, kind: int, epoch: int, offset: int, 
     if seen != kind:
         decide(st, RULE.FETCH_10, False, field.IN_FLIGHT, seen, kind)
         return False
-    same_request = fits(epoch, st[p, s.REQ_EPOCH]) and fits(offset, st[p, s.REQ_OFFSET])
+    same_request = agree_if_known(epoch, st[p, s.REQ_EPOCH]) and agree_if_known(offset, st[p, s.REQ_OFFSET])
     decide(st, RULE.FETCH_10, same_request, field.REQ_OFFSET, st[p, s.REQ_OFFSET], offset)
     return same_request
 
 
-def without_error(st: s.State, error: int) -> None:
-    """FETCH-10: only a response without an error has records or a divergence to take over."""
+def carries_no_error(st: s.State, error: int) -> None:
+    """Check FETCH-10: only a response without an error has records or a divergence to take over."""
     if error not in (NONE, UNKNOWN):
         decide(st, RULE.FETCH_10, False, field.ERROR, NONE, error)
 
 
-def as_answered(st: s.State, fieldno: int, answered: int, taken: int) -> None:
-    """FETCH-10, second half: a value is taken over as it was answered."""
+def same_as_sent(st: s.State, fieldno: int, answered: int, taken: int) -> None:
+    """Check the second half of FETCH-10: a value is taken over as it was answered."""
     if UNKNOWN not in (answered, taken):
         as_expected(st, RULE.FETCH_10, fieldno, answered, taken)

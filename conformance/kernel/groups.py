@@ -1,9 +1,9 @@
-"""What an event reports, by what it is about: the request, the response, its records, the log before and after.
+"""Groups of fields of an event: the request, the response, its records, the log before and after.
 
 Rules of this file
 
-1. A group is a tuple of ints with names; UNKNOWN where the source is silent. Numba takes it apart, so it costs nothing.
-2. A group is the same for every event. An event that has no such field leaves it UNKNOWN, as a silent source does.
+1. A group is a named tuple of ints; UNKNOWN where the source does not report the field. Numba unpacks it at no cost.
+2. A group is the same for every event. A field that an event does not have is UNKNOWN too.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -15,7 +15,7 @@ Columns: TypeAlias = tuple[s.Ints, ...]
 
 
 class Request(NamedTuple):
-    """What a follower asks. An OffsetsForLeaderEpoch request has no offset; its `last_epoch` is the epoch it asks about."""
+    """A follower's request. One for OffsetsForLeaderEpoch has no offset; its `last_epoch` is the epoch it asks about."""
 
     epoch: int
     offset: int
@@ -23,7 +23,7 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What the leader responds, but for records: where the logs diverge, or an epoch ends, is (div_epoch, div_end)."""
+    """A leader's response without its records; (div_epoch, div_end): where the logs diverge, or where an epoch ends."""
 
     error: int
     hw: int
@@ -41,21 +41,21 @@ class Records(NamedTuple):
 
 
 class Truncation(NamedTuple):
-    """Where a follower truncates, and whether no further round is needed."""
+    """The offset at which a follower truncates, and whether no further round is needed."""
 
     target: int
     completed: int
 
 
 class Log(NamedTuple):
-    """Log end and high watermark, as an event finds or leaves them."""
+    """Log end and high watermark, before or after an event."""
 
     leo: int
     hw: int
 
 
 class Assignment(NamedTuple):
-    """Who the partition is assigned to, who of them is being added or removed, and who is eligible to lead (KIP-966)."""
+    """The replicas, those of them being added or removed, and those eligible to lead (KIP-966), as bit masks."""
 
     replicas: int
     adding: int
@@ -67,37 +67,37 @@ GROUPS = (Request, Response, Records, Truncation, Log, Assignment)
 
 
 def request_of(c: Columns, i: int) -> Request:
-    """The request of event i."""
+    """Return the request of event i."""
     return Request(c[field.REQ_EPOCH][i], c[field.REQ_OFFSET][i], c[field.REQ_LAST_EPOCH][i])
 
 
 def response_of(c: Columns, i: int) -> Response:
-    """The response of event i."""
+    """Return the response of event i."""
     return Response(
         c[field.ERROR][i], c[field.RES_HW][i], c[field.RES_LOG_START][i], c[field.DIV_EPOCH][i], c[field.DIV_END][i]
     )
 
 
 def records_of(c: Columns, i: int) -> Records:
-    """The records of event i."""
+    """Return the records of event i."""
     return Records(c[field.REC_BASE][i], c[field.REC_END][i], c[field.REC_EPOCH][i])
 
 
 def truncation_of(c: Columns, i: int) -> Truncation:
-    """The truncation of event i."""
+    """Return the truncation of event i."""
     return Truncation(c[field.TARGET][i], c[field.COMPLETED][i])
 
 
 def log_before(c: Columns, i: int) -> Log:
-    """The log that event i found."""
+    """Return the log before event i."""
     return Log(c[field.LEO_BEFORE][i], c[field.HW_BEFORE][i])
 
 
 def log_after(c: Columns, i: int) -> Log:
-    """The log that event i left."""
+    """Return the log after event i."""
     return Log(c[field.LEO][i], c[field.HW][i])
 
 
 def assignment_of(c: Columns, i: int) -> Assignment:
-    """The assignment that event i registers."""
+    """Return the assignment that event i registers."""
     return Assignment(c[field.REPLICAS][i], c[field.ADDING][i], c[field.REMOVING][i], c[field.ELR][i])

@@ -1,10 +1,10 @@
-"""The judge: one function over columns.
+"""The judge: one loop over the columns of events.
 
 Rules of this file
 
-1. It calls one function per event, and hands it the fields that event may report, those that belong together as one group
-   (conformance.kernel.groups); `c[FIELD][i]` is UNKNOWN where the source is silent.
-2. The same text runs uncompiled (explanation, small inputs) and compiled (conformance/kernel/compiled.py).
+1. Each event has one function, which gets the fields that the event may report, those that belong together as one group
+   (conformance.kernel.groups); `c[FIELD][i]` is UNKNOWN where the source does not report the field.
+2. The same text runs interpreted (explanations, small inputs) and compiled (conformance/kernel/compiled.py).
 3. Nothing is allocated per event.
 """
 
@@ -38,22 +38,22 @@ from tidegauge.conformance.kernel.leader import (
     shrink_isr,
 )
 from tidegauge.conformance.kernel.life import (
-    checkpointed,
     delete_replica,
-    empty,
     epoch_cache_entry,
+    hw_checkpoint,
     log_start_moved,
+    lose_disk,
     start,
     stop,
 )
-from tidegauge.conformance.kernel.log_checks import alive, learn, nobody
+from tidegauge.conformance.kernel.log_checks import alive, believe, fail_peer
 from tidegauge.conformance.kernel.observed import observe
 from tidegauge.conformance.kernel.offsets_for_leader_epoch import (
     handle_epoch_response,
     handle_offsets_for_leader_epoch_request,
     send_offsets_for_leader_epoch_request,
 )
-from tidegauge.conformance.kernel.registrations import fence_broker, register_broker, some_broker, unfence_broker
+from tidegauge.conformance.kernel.registrations import fence_broker, register_broker, unfence_broker, unknown_broker
 from tidegauge.conformance.kernel.roles import become_follower, become_leader
 from tidegauge.conformance.kernel.serving import handle_fetch
 from tidegauge.conformance.kernel.truncations import (
@@ -61,8 +61,8 @@ from tidegauge.conformance.kernel.truncations import (
     handle_out_of_range,
     truncate_to_high_watermark,
 )
-from tidegauge.conformance.kernel.unseen import addressed_to_nobody, hear, lose, unseen
-from tidegauge.conformance.kernel.whole import keep, logs_agree
+from tidegauge.conformance.kernel.unseen import forget_peers, forget_unobserved, lines_missing, node_observed
+from tidegauge.conformance.kernel.whole import copy_final_state, logs_agree
 from tidegauge.traces.columns import UNKNOWN
 from tidegauge.traces.schema import MISSING_AHEAD, MISSING_BEHIND
 
@@ -83,25 +83,25 @@ def judge_traces(
     final: s.Final,
     caches: s.Caches,
 ) -> None:
-    """Judge every trace from nothing; `final` and `caches` take the last state of as many traces as they have room for.
+    """Judge every trace from an empty state; copy the last state of the first traces into `final` and `caches`.
 
     Event `at` is row `rows[at]` of the columns, or row `at` where `rows` is empty (traces.files.distinct). `missing` is
-    empty, or says of every event whether lines of its node are missing beside it.
+    empty, or has flags for every event: whether lines of its node are missing before or after it.
     """
     n = st[s.OPTION, s.BROKERS]
     for t in range(len(trace_starts) - 1):
-        if st[s.OPTION, s.GOES_ON] == 0:
+        if st[s.OPTION, s.PIECEWISE] == 0:
             s.forget(st, t)
         for at in range(trace_starts[t], trace_starts[t + 1]):
-            st[s.WHOLE, s.NOW] = at
+            st[s.PARTITION, s.NOW] = at
             i = rows[at] if len(rows) > 0 else at
             b = node[i]
             code = event[i]
             if len(missing) > 0 and missing[at] & MISSING_AHEAD:
-                lose(st, b)
-            hear(st, b)
-            if st[s.OPTION, s.UNSEEN] != 0 and b < n:
-                unseen(st, b)
+                lines_missing(st, b)
+            node_observed(st, b)
+            if st[s.OPTION, s.UNOBSERVED] != 0 and b < n:
+                forget_unobserved(st, b)
             peer = c[field.PEER][i]
             if code == field.CHANGE_PARTITION:
                 change_partition(
@@ -127,10 +127,10 @@ def judge_traces(
                     else:
                         unfence_broker(st, peer)
                 elif peer == UNKNOWN:
-                    some_broker(st, int(code == field.REGISTER_BROKER))
+                    unknown_broker(st, int(code == field.REGISTER_BROKER))
             elif code == field.SET_MIN_ISR:
                 set_min_isr(st, c[field.MIN_ISR][i])
-            elif b >= n:
+            elif b >= n:  # an event of the controller that is judged as part of another
                 pass
             elif code == field.READ_CONFIG:
                 read_config(st, b, c[field.MIN_ISR][i])
@@ -138,7 +138,7 @@ def judge_traces(
                 own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
                 start(st, b, c[field.CLEAN][i], c[field.LEO][i], c[field.HW][i], c[field.LOG_START][i], reported[i], own)
             elif code == field.LOSE_DISK:
-                empty(st, b)
+                lose_disk(st, b)
             elif code == field.DELETE_REPLICA:
                 delete_replica(st, b)
             elif code == field.STOP:
@@ -191,18 +191,19 @@ def judge_traces(
                 own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
                 observe(st, b, c[field.LEO][i], c[field.HW][i], c[field.LOG_START][i], reported[i], own)
             elif code == field.HW_CHECKPOINT:
-                checkpointed(st, b, c[field.HW][i])
+                hw_checkpoint(st, b, c[field.HW][i])
             elif code == field.PRODUCE_ACK:
                 produce_ack(st, b, c[field.ACKS][i], c[field.REC_END][i], c[field.ERROR][i])
             elif code == field.READ:
                 consumer_read(st, b, c[field.BOUND][i], c[field.REC_END][i])
             elif code == field.TRUNCATE_TO_HIGH_WATERMARK:
                 truncate_to_high_watermark(st, b, c[field.TARGET][i], log_before(c, i), log_after(c, i))
+            # The events below concern another broker. One without it cannot be judged; that it is missing can.
             elif peer < 0 or peer >= n or peer == b:
                 alive(st, b)
-                nobody(st, code, peer)
-                addressed_to_nobody(st, b)
-                learn(st, b, c[field.LEO][i], c[field.HW][i])
+                fail_peer(st, code, peer)
+                forget_peers(st, b)
+                believe(st, b, c[field.LEO][i], c[field.HW][i])
             elif code == field.SEND_FETCH:
                 send_fetch(st, b, peer, c[field.REQ_EPOCH][i], c[field.REQ_OFFSET][i], c[field.REQ_LAST_EPOCH][i])
             elif code == field.HANDLE_FETCH:
@@ -252,7 +253,7 @@ def judge_traces(
                     log_after(c, i),
                     c[field.LOG_START][i],
                 )
-            elif code == field.RESPONSE_FETCH:
+            elif code == field.ANSWER_FETCH:
                 answer_fetch(st, b, peer, request_of(c, i), response_of(c, i), records_of(c, i))
             elif code == field.HANDLE_FETCH_ERROR:
                 handle_fetch_error(st, b, peer)
@@ -265,13 +266,13 @@ def judge_traces(
                     st, b, peer, request_of(c, i), response_of(c, i), truncation_of(c, i), log_before(c, i), log_after(c, i)
                 )
             if len(missing) > 0 and missing[at] & MISSING_BEHIND:
-                lose(st, b)
-        if st[s.OPTION, s.GOES_ON] == 0:
-            if st[s.OPTION, s.UNSEEN] != 0:
+                lines_missing(st, b)
+        if st[s.OPTION, s.PIECEWISE] == 0:
+            if st[s.OPTION, s.UNOBSERVED] != 0:
                 for b in range(n):
-                    unseen(st, b)
+                    forget_unobserved(st, b)
             logs_agree(st)
-        if st[s.WHOLE, s.OVERFLOW] != 0:
+        if st[s.PARTITION, s.OVERFLOW] != 0:  # the caller starts again with a larger table
             return
         if t < len(final):
-            keep(st, t, final, caches)
+            copy_final_state(st, t, final, caches)

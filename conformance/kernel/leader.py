@@ -1,27 +1,27 @@
-"""Events at a leader but for fetches: append, ISR proposals and their responses, produce responses, reads.
+"""Events at a leader, except fetches: append, ISR proposals and their responses, produce responses, consumer reads.
 
 Rules of this file
 
 1. A proposal counts for the high watermark from the moment it is made: the maximal ISR.
-2. What a client is told is judged against the high watermark the leader has at that moment.
+2. A response to a client is judged by the high watermark that the leader has at that moment.
 """
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.configs import read_min_isr
-from tidegauge.conformance.kernel.flight import ANSWERED, fits
+from tidegauge.conformance.kernel.flight import HANDLED, agree_if_known
 from tidegauge.conformance.kernel.groups import Log, Records
-from tidegauge.conformance.kernel.leader_hw import advance, may_be_forgotten, under_min
+from tidegauge.conformance.kernel.leader_hw import advance, is_stale, under_min
 from tidegauge.conformance.kernel.lineage import cache_assign
 from tidegauge.conformance.kernel.log_checks import (
     acts_on,
     alive,
     cache_in_order,
-    found,
     hw_unmoved,
+    hw_within_log,
     leo_becomes,
     leo_unmoved,
-    within,
+    log_unmoved,
 )
 from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.tally import as_expected, decide, same, undecided
@@ -31,10 +31,10 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def leader_append(st: s.State, b: int, epoch: int, data: Records, acks: int, before: Log, after: Log) -> None:
-    """UnifiedLog#appendAsLeader: its own epoch, at its LEO."""
+    """Judge LeaderAppend: records of the leader's own epoch, at its LEO (APPEND-01). UnifiedLog#appendAsLeader."""
     alive(st, b)
-    found(st, b, before)
-    enough(st, b, acks)
+    log_unmoved(st, b, before)
+    enough_in_sync(st, b, acks)
     own = st[s.REPLICAS + b, s.EPOCH]
     if epoch != UNKNOWN and own != UNKNOWN:
         as_expected(st, RULE.APPEND_01, field.LEADER_EPOCH, own, epoch)
@@ -49,16 +49,17 @@ def leader_append(st: s.State, b: int, epoch: int, data: Records, acks: int, bef
     leo_becomes(st, b, RULE.APPEND_01, data.end, after.leo, 1 << field.REC_END)
     cache_in_order(st, b)
     advance(st, b, after.hw, 1)
-    within(st, b)
+    hw_within_log(st, b)
 
 
-def enough(st: s.State, b: int, acks: int) -> None:
-    """APPEND-03: acks=all needs min.insync.replicas members of the committed ISR. Partition#appendRecordsToLeader."""
+def enough_in_sync(st: s.State, b: int, acks: int) -> None:
+    """Check APPEND-03: acks=all needs min.insync.replicas members in the committed ISR. Partition#appendRecordsToLeader."""
     isr = st[s.REPLICAS + b, s.ISR]
     if UNKNOWN in (acks, isr):
         undecided(st, RULE.APPEND_03, 1 << field.ACKS | 1 << field.ISR)
     elif acks == -1 and read_min_isr(st, b) == UNKNOWN:
         undecided(st, RULE.APPEND_03, 1 << field.MIN_ISR)
+    # A broker's log does not show when the leader reads a smaller ISR, so the ISR of this append is not certain there.
     elif acks == -1 and st[s.OPTION, s.LAG_RULE] == 0:
         short = under_min(st, b, isr)
         if short == UNKNOWN:
@@ -72,7 +73,7 @@ def enough(st: s.State, b: int, acks: int) -> None:
 
 
 def propose(st: s.State, b: int, isr: int) -> None:
-    """ISR-03: one proposal at a time, and only a leader's."""
+    """Check ISR-03: one proposal at a time, and only a leader's."""
     pending = st[s.REPLICAS + b, s.PENDING]
     if pending == UNKNOWN:
         undecided(st, RULE.ISR_03, 1 << field.ISR)
@@ -84,7 +85,7 @@ def propose(st: s.State, b: int, isr: int) -> None:
 
 
 def expand_isr(st: s.State, b: int, f: int, isr: int, remote_leo: int, broker_epoch: int) -> None:
-    """ISR-01: Partition#isFollowerInSync, and the proposal adds just this replica."""
+    """Check ISR-01: the replica has caught up (Partition#isFollowerInSync), and the proposal adds only this one."""
     alive(st, b)
     hw, epoch_start = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.EPOCH_START]
     if st[s.OPTION, s.JOIN_NEEDS_EPOCH_START] == 0:
@@ -98,11 +99,11 @@ def expand_isr(st: s.State, b: int, f: int, isr: int, remote_leo: int, broker_ep
         decide(st, RULE.ISR_01, False, field.REMOTE_LEO, max(hw, epoch_start), joins)
     else:
         undecided(st, RULE.ISR_01, 1 << field.REMOTE_LEO)
-    # it is the fetch that brings the replica up that proposes it (Partition#updateFollowerFetchState, #maybeExpandIsr)
-    # in a broker's log the line of the proposal stands in front of the one that records the fetch
+    # The fetch with which the replica catches up makes the leader propose it (Partition#updateFollowerFetchState,
+    # #maybeExpandIsr), so its LEO is that of a fetch. In a broker's log the line of the proposal comes before the fetch's.
     if remote_leo != UNKNOWN and st[s.OPTION, s.LAG_RULE] == 0:
         own = st[s.REPLICAS + b, s.EPOCH] if st[s.OPTION, s.FENCING] == 1 else UNKNOWN
-        fetched_there(st, s.pair(st, f, b), f, own, remote_leo)
+        log_end_was_fetched(st, s.pair(st, f, b), f, own, remote_leo)
     old = st[s.REPLICAS + b, s.ISR]
     if old != UNKNOWN and isr != UNKNOWN:
         decide(st, RULE.ISR_01, isr == old | 1 << f and old >> f & 1 == 0, field.ISR, old | 1 << f, isr)
@@ -110,27 +111,29 @@ def expand_isr(st: s.State, b: int, f: int, isr: int, remote_leo: int, broker_ep
     st[s.REPLICAS + b, s.PROPOSED_BROKER_EPOCH] = broker_epoch
 
 
-def fetched_there(st: s.State, p: int, f: int, own: int, remote_leo: int) -> None:
-    """ISR-01: the LEO that lets a replica in is one it fetched from: the fetch at hand, or the one recorded last; `own`: the
-    leader epoch that the fetch at hand must be of, UNKNOWN where nobody asks."""
+def log_end_was_fetched(st: s.State, p: int, f: int, own: int, remote_leo: int) -> None:
+    """Check ISR-01: the replica joins with a LEO it fetched from: that of the fetch in flight, or the one recorded last.
+
+    `own`: the leader epoch that the fetch in flight must have; UNKNOWN where requests have none.
+    """
     kind, recorded = st[p, s.KIND], st[p, s.REMOTE]
-    if recorded == UNKNOWN or st[p, s.OLD_KIND] in (s.REQUEST, UNKNOWN) or st[p, s.FORGOTTEN] == 1:
+    if recorded == UNKNOWN or st[p, s.OLD_KIND] in (s.REQUEST, UNKNOWN) or st[p, s.MORE_OVERTAKEN] == 1:
         return
-    if st[s.WHOLE, s.HEARD] >> f & 1 == 0:  # a follower that tells nothing of its own may have sent anything
+    if st[s.PARTITION, s.OBSERVED] >> f & 1 == 0:  # a follower without events may have sent anything
         return
     if kind == s.REQUEST:
-        # a fetch of another epoch is refused, and brings nobody up
-        at_hand = st[p, s.REQ_OFFSET] if fits(st[p, s.REQ_EPOCH], own) else recorded
+        # A fetch of another leader epoch is refused, and records nothing.
+        at_hand = st[p, s.REQ_OFFSET] if agree_if_known(st[p, s.REQ_EPOCH], own) else recorded
         if at_hand != UNKNOWN:
             decide(st, RULE.ISR_01, remote_leo in (at_hand, recorded), field.REMOTE_LEO, at_hand, remote_leo)
         return
     one_at_a_time = st[s.OPTION, s.DUPLICATES] == 0 and st[s.OPTION, s.REPORTS_SEND_FETCH] == 1
-    if one_at_a_time and (kind == s.NOTHING or kind in ANSWERED) and remote_leo != st[p, s.KEPT_LEO]:
+    if one_at_a_time and (kind == s.NOTHING or kind in HANDLED) and remote_leo != st[p, s.STALE_LEO]:
         decide(st, RULE.ISR_01, remote_leo == recorded, field.REMOTE_LEO, recorded, remote_leo)
 
 
 def shrink_isr(st: s.State, b: int, isr: int, leo: int, hw: int) -> None:
-    """ISR-02: the leader stays, and whoever goes is behind the log end."""
+    """Check ISR-02: the leader stays in the ISR, and a member that is removed has not reached the log end."""
     alive(st, b)
     leo_unmoved(st, b, leo, field.LEO)
     hw_unmoved(st, b, hw, field.HW)
@@ -143,7 +146,8 @@ def shrink_isr(st: s.State, b: int, isr: int, leo: int, hw: int) -> None:
         for r in range(n):
             if old >> r & 1 == 1 and isr >> r & 1 == 0 and r != b:
                 remote = st[s.pair(st, r, b), s.REMOTE]
-                if remote == UNKNOWN or (remote == end and may_be_forgotten(st, b, r)):
+                # A leader that forgets LEOs of earlier epochs (F2 repaired) removes a member that has not fetched since.
+                if remote == UNKNOWN or (remote == end and is_stale(st, b, r)):
                     undecided(st, RULE.ISR_02, 1 << field.REMOTE_LEO)
                 else:
                     decide(st, RULE.ISR_02, remote != end, field.REMOTE_LEO, end - 1, remote)
@@ -153,10 +157,10 @@ def shrink_isr(st: s.State, b: int, isr: int, leo: int, hw: int) -> None:
 def handle_alter_partition_response(
     st: s.State, b: int, isr: int, partition_epoch: int, error: int, hw_before: int, hw: int
 ) -> None:
-    """ISR-03: what the response makes of the proposal. Partition#handleAlterPartitionUpdate, #handleAlterPartitionError."""
+    """Judge the response to a proposal. Partition#handleAlterPartitionUpdate, #handleAlterPartitionError."""
     alive(st, b)
     hw_unmoved(st, b, hw_before, field.HW_BEFORE)
-    # committed, given up or still pending: with the error unknown it may be any of them
+    # With the error unknown the proposal may be committed, given up or still pending.
     if error == UNKNOWN:
         st[s.REPLICAS + b, s.PENDING] = UNKNOWN
         st[s.REPLICAS + b, s.ISR] = UNKNOWN
@@ -172,10 +176,11 @@ def handle_alter_partition_response(
     else:
         if isr >= 0 and st[s.REPLICAS + b, s.PENDING] != UNKNOWN:
             as_expected(st, RULE.ISR_03, field.ISR, st[s.REPLICAS + b, s.PENDING], isr)
+        # Other errors leave it pending, since the controller may have committed it (rules.proposal_after).
         if proposal_after(error) == GIVEN_UP:
             st[s.REPLICAS + b, s.PENDING] = 0
         hw_unmoved(st, b, hw, field.HW)
-    within(st, b)
+    hw_within_log(st, b)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -183,7 +188,7 @@ def handle_alter_partition_response(
 
 
 def produce_ack(st: s.State, b: int, acks: int, end: int, error: int) -> None:
-    """ACK-01: an acks=all produce is answered once the high watermark has passed it."""
+    """Check ACK-01: an acks=all produce is answered once the high watermark has passed it."""
     alive(st, b)
     if error != NONE or acks != -1 or end == UNKNOWN:
         if error == UNKNOWN or acks == UNKNOWN or (error == NONE and acks == -1):
@@ -198,7 +203,7 @@ def produce_ack(st: s.State, b: int, acks: int, end: int, error: int) -> None:
 
 
 def consumer_read(st: s.State, b: int, bound: int, end: int) -> None:
-    """READ-01: nobody is shown a record at or above the high watermark."""
+    """Check READ-01: no consumer is shown a record at or above the high watermark."""
     alive(st, b)
     shown = bound if bound != UNKNOWN else end
     hw = st[s.REPLICAS + b, s.HW]

@@ -1,10 +1,10 @@
-"""Events of a broker's life: it is loaded, it stops, its log start moves, an entry joins its cache.
+"""Events of a broker's lifecycle: it is loaded, it stops, its log start moves, an entry is added to its epoch cache.
 
 Rules of this file
 
 1. A broker that starts knows no metadata: leader epoch UNDEFINED, no role, nothing recorded, nothing sent.
-2. A disk that is lost is no broken rule. The log is empty from there on, and only what becomes of that is judged: who is
-   elected with it, and what of the records that were acknowledged is left.
+2. A lost disk breaks no rule. The log is empty afterwards, and the consequences are judged: the replica may not be elected
+   as if it had its records (CTRL-07), and acknowledged records must still be on the others (DATA-03).
 """
 
 from tidegauge.conformance.kernel import fields as field
@@ -17,22 +17,18 @@ from tidegauge.conformance.kernel.lineage import (
     cache_raise,
     cache_truncate,
     has_entry,
-    starts_at,
+    set_log_start,
 )
-from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, set_hw, set_leo, within
-from tidegauge.conformance.kernel.roles import forget_recorded
+from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, hw_within_log, set_hw, set_leo
+from tidegauge.conformance.kernel.roles import forget_log_ends
 from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.tally import as_expected, decide, undecided
 from tidegauge.impl.rules import high_watermark_after_log_start
 from tidegauge.traces.columns import UNKNOWN
 
 
-def idle(st: s.State, b: int) -> None:
-    """The process of b is gone: no role, nothing recorded. What it sent may still arrive.
-
-    A response may have left without a line in the leader's log, so what a request to b came to is unknown. If it is handled
-    after all, it says what was sent.
-    """
+def process_gone(st: s.State, b: int) -> None:
+    """Reset what the process of b had: its role, what it recorded, its connections. What it sent may still arrive."""
     n = st[s.OPTION, s.BROKERS]
     st[s.REPLICAS + b, s.ROLE] = s.NO_ROLE
     st[s.REPLICAS + b, s.EPOCH] = -1
@@ -44,32 +40,34 @@ def idle(st: s.State, b: int) -> None:
     st[s.REPLICAS + b, s.HW_MOVED] = -1
     st[s.REPLICAS + b, s.TERM] = -1
     st[s.REPLICAS + b, s.PARTITION_EPOCH] = UNKNOWN
-    forget_recorded(st, b, -1)
+    forget_log_ends(st, b, -1)
     for other in range(n):
+        # A request that b sent may be handled after its death; nobody takes the response over.
         overtake(st, s.pair(st, b, other))
         st[s.pair(st, b, other), s.KIND] = s.NOTHING
         asked = s.pair(st, other, b)
+        # A request to b may be lost, may have been answered without a line in b's log, or waits in a socket until b is back.
         if st[asked, s.KIND] in (s.REQUEST, s.EPOCH_REQUEST):
             overtake(st, asked)
-            st[asked, s.KIND] = s.ADRIFT
-        # a purgatory dies with its broker, but the response may have left before without a line
-        elif st[asked, s.KIND] == s.HELD:
+            st[asked, s.KIND] = s.ORPHANED
+        # A purgatory dies with its broker, but the response may have left before, without a line.
+        elif st[asked, s.KIND] == s.DELAYED:
             st[asked, s.KIND] = UNKNOWN
 
 
 def stop(st: s.State, b: int, orderly: int) -> None:
-    """Stop and Crash."""
+    """Judge Stop (`orderly` 1) and Crash (0)."""
     if st[s.REPLICAS + b, s.UP] != UNKNOWN:
         decide(st, RULE.LIFE_01, st[s.REPLICAS + b, s.UP] == 1, field.RUNNING, 1, st[s.REPLICAS + b, s.UP])
-    idle(st, b)
+    process_gone(st, b)
     st[s.REPLICAS + b, s.UP] = 0
     st[s.REPLICAS + b, s.STOPPED] = orderly
 
 
-def empty(st: s.State, b: int) -> None:
-    """Nothing is left of the log of b, nor of its checkpoints."""
+def lose_disk(st: s.State, b: int) -> None:
+    """Empty the log of b and its checkpoints."""
     cache_truncate(st, b, 0)
-    starts_at(st, b, 0)
+    set_log_start(st, b, 0)
     set_leo(st, b, 0)
     set_hw(st, b, 0)
     st[s.REPLICAS + b, s.CACHED] = 0
@@ -79,47 +77,49 @@ def empty(st: s.State, b: int) -> None:
 
 
 def delete_replica(st: s.State, b: int) -> None:
-    """The partition is assigned to b no more: its log goes with it. ReplicaManager#stopPartitions."""
-    idle(st, b)
-    empty(st, b)
+    """Empty the log of b, which is no replica any more. ReplicaManager#stopPartitions."""
+    process_gone(st, b)
+    lose_disk(st, b)
     st[s.REPLICAS + b, s.UP] = 0
 
 
 def start(st: s.State, b: int, clean: int, leo: int, hw: int, log_start: int, reported: bool, pairs: s.Ints) -> None:
-    """Start: LOAD-01 against what the broker had, LOAD-02 for its epoch cache."""
+    """Judge Start: LOAD-01 against the log that the broker had, LOAD-02 for its epoch cache."""
     if st[s.REPLICAS + b, s.UP] != UNKNOWN:
         decide(st, RULE.LIFE_01, st[s.REPLICAS + b, s.UP] == 0, field.RUNNING, 0, st[s.REPLICAS + b, s.UP])
     before, highest = st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.HIGHEST_HW]
     had, stopped = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.STOPPED]
+    # Records that were not flushed may be lost in a crash, but none can be added (LogLoader#load).
     if before != UNKNOWN and leo != UNKNOWN:
         decide(st, RULE.LOAD_01, leo == before if clean == 1 else leo <= before, field.LEO, before, leo)
-    # an orderly stop writes the checkpoint (ReplicaManager#shutdown), so nothing older can be read
+    # An orderly stop writes the checkpoint (ReplicaManager#shutdown), so nothing older can be read.
     if clean == 1 and stopped == 1 and UNKNOWN not in (had, hw):
         decide(st, RULE.LOAD_01, hw <= had, field.HW, had, hw)
     if highest != UNKNOWN and hw != UNKNOWN:
         decide(st, RULE.LOAD_01, hw <= highest, field.HW, highest, hw)
-    idle(st, b)
+    process_gone(st, b)
     begins(st, b)
+    # After an unclean stop records of which b was in the ISR may be missing: it must not be elected as eligible (KIP-966).
     if clean == 0:
         st[s.REPLICAS + b, s.LOST] = 1
     st[s.REPLICAS + b, s.UP] = 1
     st[s.REPLICAS + b, s.FRESH] = 1
     st[s.REPLICAS + b, s.STOPPED] = 0
-    # a checkpoint above the log's end is loaded as that end, and stays on disk as it is
+    # A checkpoint above the end of the log is loaded as that end and stays on disk, so the HW alone does not show it.
     if highest == UNKNOWN and (clean == 1 or (hw != UNKNOWN and hw < leo)):
         st[s.REPLICAS + b, s.HIGHEST_HW] = hw
     if leo != UNKNOWN:
         cache_truncate(st, b, leo)
     elif clean != 1:
         st[s.REPLICAS + b, s.CACHED] = UNKNOWN
-    # LogLoader#recoverLog rebuilds the cache from the batches only after an unclean stop
+    # LogLoader#recoverLog rebuilds the cache from the batches only after an unclean stop.
     if clean != 1:
         reload_fork(st, b, leo)
     if log_start != UNKNOWN:
-        starts_at(st, b, log_start)
+        set_log_start(st, b, log_start)
         cache_raise(st, b, log_start)
     elif st[s.REPLICAS + b, s.LOG_START] != 0:
-        starts_at(st, b, UNKNOWN)
+        set_log_start(st, b, UNKNOWN)
         st[s.REPLICAS + b, s.CACHED] = UNKNOWN
     set_leo(st, b, leo)
     set_hw(st, b, hw)
@@ -127,12 +127,12 @@ def start(st: s.State, b: int, clean: int, leo: int, hw: int, log_start: int, re
         compare_cache(st, b, RULE.LOAD_02, pairs)
     elif leo == UNKNOWN:
         st[s.REPLICAS + b, s.CACHED] = UNKNOWN
-    within(st, b)
+    hw_within_log(st, b)
     cache_in_order(st, b)
 
 
 def begins(st: s.State, b: int) -> None:
-    """Whether this is the first process of b: then nothing that an earlier one sent is under way."""
+    """Note whether this is the first process of b: then nothing that an earlier one sent is in flight."""
     first = UNKNOWN == st[s.REPLICAS + b, s.UP] == st[s.REPLICAS + b, s.RESTARTED]
     st[s.REPLICAS + b, s.RESTARTED] = 0 if first else 1
     if first:
@@ -141,10 +141,10 @@ def begins(st: s.State, b: int) -> None:
 
 
 def compare_cache(st: s.State, b: int, rule: int, pairs: s.Ints) -> None:
-    """Judge a cache that was told whole against the one the events made, and go on from what was told."""
+    """Judge a cache that is reported whole against the one that the events made, and continue with the reported one."""
     n = len(pairs) // 2
-    if n > st[s.WHOLE, s.ROOM]:
-        st[s.WHOLE, s.OVERFLOW] |= s.LOGS_FULL
+    if n > st[s.PARTITION, s.CACHE_ROOM]:
+        st[s.PARTITION, s.OVERFLOW] |= s.LOGS_FULL
         return
     had = st[s.REPLICAS + b, s.CACHED]
     if had != UNKNOWN:
@@ -166,7 +166,7 @@ def compare_cache(st: s.State, b: int, rule: int, pairs: s.Ints) -> None:
 
 
 def log_start_moved(st: s.State, b: int, log_start: int, hw: int) -> None:
-    """UnifiedLog#maybeIncrementLogStartOffset: up, and never above the high watermark."""
+    """Judge a log start that moves: only up (LOG-01). UnifiedLog#maybeIncrementLogStartOffset."""
     alive(st, b)
     if log_start == UNKNOWN:
         st[s.REPLICAS + b, s.LOG_START] = UNKNOWN
@@ -175,23 +175,25 @@ def log_start_moved(st: s.State, b: int, log_start: int, hw: int) -> None:
     old = st[s.REPLICAS + b, s.LOG_START]
     if old != UNKNOWN:
         decide(st, RULE.LOG_01, log_start >= old, field.LOG_START, old, log_start)
-    starts_at(st, b, log_start)
+    set_log_start(st, b, log_start)
     cache_raise(st, b, log_start)
     if st[s.REPLICAS + b, s.HW] != UNKNOWN:
+        # UnifiedLog#updateLogStartOffset lifts a high watermark that the log start has passed.
         lifted = high_watermark_after_log_start(st[s.REPLICAS + b, s.HW], log_start)
         as_expected(st, RULE.HW_10, field.HW, lifted, hw if hw != UNKNOWN else st[s.REPLICAS + b, s.HW])
     if hw != UNKNOWN:
         set_hw(st, b, hw)
-    within(st, b)
+    hw_within_log(st, b)
 
 
 def epoch_cache_entry(st: s.State, b: int, epoch: int, epoch_start: int) -> None:
-    """EPOCH-02: an entry has a higher epoch than the last, and does not start below it."""
+    """Check EPOCH-02: an added entry has a higher epoch than the last, and does not start below it."""
     alive(st, b)
     n = st[s.REPLICAS + b, s.CACHED]
     latest = cache_latest(st, b)
     if n != UNKNOWN and has_entry(st, b, epoch, epoch_start):
-        decide(st, RULE.EPOCH_02, True, field.LEADER_EPOCH, epoch, epoch)  # made by an append that is reported already
+        # Another thread may write the line: the append that added the entry is reported already.
+        decide(st, RULE.EPOCH_02, True, field.LEADER_EPOCH, epoch, epoch)
         return
     if latest == UNKNOWN or epoch == UNKNOWN or epoch_start == UNKNOWN:
         undecided(st, RULE.EPOCH_02, 1 << field.EPOCHS)
@@ -204,8 +206,8 @@ def epoch_cache_entry(st: s.State, b: int, epoch: int, epoch_start: int) -> None
     cache_assign(st, b, epoch, epoch_start)
 
 
-def checkpointed(st: s.State, b: int, hw: int) -> None:
-    """HW-10: what goes to disk is a high watermark that the replica had."""
+def hw_checkpoint(st: s.State, b: int, hw: int) -> None:
+    """Check HW-10: a checkpointed high watermark is one that the replica had."""
     alive(st, b)
     highest = st[s.REPLICAS + b, s.HIGHEST_HW]
     if UNKNOWN in (hw, highest):

@@ -2,10 +2,10 @@
 
 Rules of this file
 
-1. Which entries an operation keeps is decided by impl.rules; here they are moved.
-2. A cache of unknown content has length UNKNOWN; every operation leaves it so, except one that tells it whole.
+1. impl.rules decides which entries an operation keeps; here they are moved.
+2. A cache of unknown content has length UNKNOWN; every operation leaves it so, except an event that reports it whole.
 3. Records of one epoch have one writer, so two logs that agree on the epoch of an offset agree on the record there.
-4. What a cache says of records is not asked where the log forked (conformance.kernel.forks).
+4. Where the log forked its cache shows no epochs (conformance.kernel.forks).
 """
 
 from tidegauge.conformance.kernel import fields as field
@@ -23,7 +23,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def cache_latest(st: s.State, b: int) -> int:
-    """Latest epoch in the cache of replica b, or UNKNOWN."""
+    """Return the latest epoch in the cache of replica b, or UNKNOWN."""
     n = st[s.REPLICAS + b, s.CACHED]
     if n == UNKNOWN:
         return UNKNOWN
@@ -31,7 +31,7 @@ def cache_latest(st: s.State, b: int) -> int:
 
 
 def cache_assign(st: s.State, b: int, epoch: int, start: int) -> None:
-    """LeaderEpochFileCache#assign; with an unknown epoch or start the cache becomes unknown."""
+    """Append an entry; with an unknown epoch or start the cache becomes unknown. LeaderEpochFileCache#assign."""
     n = st[s.REPLICAS + b, s.CACHED]
     if n == UNKNOWN:
         return
@@ -41,9 +41,10 @@ def cache_assign(st: s.State, b: int, epoch: int, start: int) -> None:
     keeps = assign_keeps(s.entries(st, s.epochs_row(st, b), n), s.entries(st, s.starts_row(st, b), n), epoch, start)
     if keeps < 0:
         return
-    if keeps >= st[s.WHOLE, s.ROOM]:
-        st[s.WHOLE, s.OVERFLOW] |= s.LOGS_FULL
+    if keeps >= st[s.PARTITION, s.CACHE_ROOM]:
+        st[s.PARTITION, s.OVERFLOW] |= s.LOGS_FULL
         return
+    # A lower epoch at a higher offset evicts the entries of higher ones, though their records stay in the log.
     if keeps < n and st[s.epochs_row(st, b), n - 1] > epoch:
         fork(st, b, st[s.starts_row(st, b), keeps], start)
     st[s.epochs_row(st, b), keeps] = epoch
@@ -52,7 +53,7 @@ def cache_assign(st: s.State, b: int, epoch: int, start: int) -> None:
 
 
 def cache_truncate(st: s.State, b: int, end: int) -> None:
-    """LeaderEpochFileCache#truncateFromEnd."""
+    """Remove entries that start at or after `end`. LeaderEpochFileCache#truncateFromEnd."""
     n = st[s.REPLICAS + b, s.CACHED]
     if end != UNKNOWN:
         truncate_fork(st, b, end)
@@ -65,7 +66,7 @@ def cache_truncate(st: s.State, b: int, end: int) -> None:
 
 
 def cache_raise(st: s.State, b: int, start: int) -> None:
-    """LeaderEpochFileCache#truncateFromStart."""
+    """Remove entries before a new log start, but for the one that covers it. LeaderEpochFileCache#truncateFromStart."""
     n = st[s.REPLICAS + b, s.CACHED]
     if n == UNKNOWN:
         return
@@ -80,7 +81,7 @@ def cache_raise(st: s.State, b: int, start: int) -> None:
 
 
 def epoch_at(st: s.State, row: int, n: int, offset: int) -> int:
-    """Epoch of the record at `offset` in the first n entries of a row, UNKNOWN below them and where the log forked."""
+    """Return the epoch of the record at `offset` by the first n entries of a log; UNKNOWN below them and in a fork."""
     known = count_at_most(s.entries(st, s.starts_row(st, row), n), offset)
     if known == 0 or fork_start(st, row) <= offset < fork_end(st, row):
         return UNKNOWN
@@ -88,7 +89,7 @@ def epoch_at(st: s.State, row: int, n: int, offset: int) -> int:
 
 
 def next_start(st: s.State, row: int, n: int, offset: int, end: int) -> int:
-    """The first entry start above `offset`, at most `end`."""
+    """Return the first entry start above `offset`, at most `end`."""
     known = count_at_most(s.entries(st, s.starts_row(st, row), n), offset)
     if known == n or st[s.starts_row(st, row), known] > end:
         return end
@@ -96,11 +97,12 @@ def next_start(st: s.State, row: int, n: int, offset: int, end: int) -> int:
 
 
 def agree_until(st: s.State, one: int, one_cached: int, two: int, two_cached: int, start: int, end: int) -> int:
-    """The first offset in [start, end) where two logs hold records of different epochs; `end` when there is none."""
+    """Return the first offset in [start, end) where two logs have records of different epochs; `end` without one."""
     at = start
     while at < end:
         first = epoch_at(st, one, one_cached, at)
         second = epoch_at(st, two, two_cached, at)
+        # Where one of the logs does not show the epoch nothing is known to differ.
         if first != second and first != UNKNOWN and second != UNKNOWN:
             return at
         at = min(next_start(st, one, one_cached, at, end), next_start(st, two, two_cached, at, end))
@@ -116,7 +118,8 @@ def copy_entries(st: s.State, log: int, n: int, follower: int, base: int, end: i
 
 
 def same_or_unknown(st: s.State, rule: int, fieldno: int, end: int, same: int) -> None:
-    """Two logs hold the same records up to `end`, of which they do up to `same`: else retention may have deleted some."""
+    """Check that two logs have the same records up to `end`; up to `same` they do."""
+    # Below a log start that is not reported, records may differ that retention has deleted from one of the two logs.
     if same < end and not deletions_known(st):
         undecided(st, rule, 1 << field.LOG_START)
     else:
@@ -124,7 +127,7 @@ def same_or_unknown(st: s.State, rule: int, fieldno: int, end: int, same: int) -
 
 
 def has_entry(st: s.State, b: int, epoch: int, start: int) -> bool:
-    """Whether a known cache says this already."""
+    """Return whether a known cache has this entry."""
     for i in range(st[s.REPLICAS + b, s.CACHED]):
         if st[s.epochs_row(st, b), i] == epoch and st[s.starts_row(st, b), i] == start:
             return True
@@ -132,7 +135,7 @@ def has_entry(st: s.State, b: int, epoch: int, start: int) -> bool:
 
 
 def well_formed(st: s.State, b: int) -> bool:
-    """Epochs and starts of a known cache rise strictly, and no entry starts above the log end."""
+    """Return whether epochs and starts of a known cache rise strictly, and no entry starts above the log end."""
     n = st[s.REPLICAS + b, s.CACHED]
     for i in range(1, n):
         if (
@@ -144,7 +147,7 @@ def well_formed(st: s.State, b: int) -> bool:
     return bool(n == 0 or leo == UNKNOWN or st[s.starts_row(st, b), n - 1] <= leo)
 
 
-def snapshot(st: s.State, b: int, term: int) -> None:
+def copy_log_to_term(st: s.State, b: int, term: int) -> None:
     """Copy the cache of replica b to the row of a term."""
     row = st[s.OPTION, s.BROKERS] + term
     for i in range(st[s.REPLICAS + b, s.CACHED]):
@@ -153,29 +156,30 @@ def snapshot(st: s.State, b: int, term: int) -> None:
     copy_fork(st, b, row)
 
 
-def starts_at(st: s.State, b: int, log_start: int) -> None:
-    """The log start of replica b, known or not.
+def set_log_start(st: s.State, b: int, log_start: int) -> None:
+    """Set the log start of replica b, known or not.
 
-    A record that was deleted somewhere may differ from one that is kept: a follower that fetches from behind the log start
-    finds no epoch to compare (spec/LogStartMovement.tla, MCLogStartMovement/DeletedDiffers.cfg).
+    A record that was deleted from one log may differ from the same record in another: a follower that fetches below the log
+    start finds no epoch to compare (spec/LogStartMovement.tla, MCLogStartMovement/DeletedDiffers.cfg). So records below
+    DELETED_UPTO are never compared.
     """
     st[s.REPLICAS + b, s.LOG_START] = log_start
     if log_start == UNKNOWN:
-        st[s.WHOLE, s.DELETIONS_UNSEEN] = 1
-    elif log_start > st[s.WHOLE, s.DELETED]:
-        st[s.WHOLE, s.DELETED] = log_start
+        st[s.PARTITION, s.DELETIONS_UNOBSERVED] = 1
+    elif log_start > st[s.PARTITION, s.DELETED_UPTO]:
+        st[s.PARTITION, s.DELETED_UPTO] = log_start
 
 
 def deletions_known(st: s.State) -> bool:
-    """Whether DELETED is right: no log start was ever unknown."""
+    """Return whether DELETED_UPTO is right: no log start was ever unknown."""
     for b in range(st[s.OPTION, s.BROKERS]):
         if st[s.REPLICAS + b, s.LOG_START] == UNKNOWN:
             return False
-    return bool(st[s.WHOLE, s.DELETIONS_UNSEEN] == 0)
+    return bool(st[s.PARTITION, s.DELETIONS_UNOBSERVED] == 0)
 
 
 def inputs_missing(cached: int, leo: int, log_start: int, offset: int, last: int) -> int:
-    """The fields behind those inputs of a look-up in the cache that are unknown."""
+    """Return the fields that would have given those inputs of a look-up in the cache that are unknown."""
     missing = 0
     if cached == UNKNOWN:
         missing |= 1 << field.EPOCHS

@@ -1,23 +1,23 @@
-"""Checks every event shares: what it finds is what the last one left, what it leaves is what the rules say.
+"""Checks that events share: the log before an event is the one the last event left, the log after it is what rules expect.
 
 Rules of this file
 
-1. What an event tells wins: after a failed check the judge goes on from the observed value, so that one fault is one
-   failure and not a trail of them.
-2. What it does not tell is derived where every input is known, and becomes unknown otherwise.
+1. A reported value wins: after a failed check the judge continues with the observed value, so that one fault is one failure
+   and not a series of them.
+2. A value that is not reported is derived where every input is known, and becomes unknown otherwise.
 """
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.groups import Log
-from tidegauge.conformance.kernel.lineage import cache_truncate, starts_at, well_formed
+from tidegauge.conformance.kernel.lineage import cache_truncate, set_log_start, well_formed
 from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.tally import as_expected, decide, same, undecided
 from tidegauge.traces.columns import UNKNOWN
 
 
 def alive(st: s.State, b: int) -> None:
-    """LIFE-01: a broker that is down tells nothing."""
+    """Check LIFE-01: a broker that is down reports nothing."""
     if st[s.REPLICAS + b, s.UP] == UNKNOWN:
         st[s.REPLICAS + b, s.UP] = 1
     else:
@@ -26,7 +26,7 @@ def alive(st: s.State, b: int) -> None:
 
 
 def acts_on(st: s.State, b: int, partition_epoch: int) -> None:
-    """EPOCH-06: no metadata, and no response to a proposal, is older than what b acts on. Partition#makeLeader."""
+    """Check EPOCH-06: metadata, or a response to a proposal, is not older than what b acts on. Partition#makeLeader."""
     old = st[s.REPLICAS + b, s.PARTITION_EPOCH]
     if UNKNOWN in (old, partition_epoch):
         undecided(st, RULE.EPOCH_06, 1 << field.PARTITION_EPOCH)
@@ -36,12 +36,12 @@ def acts_on(st: s.State, b: int, partition_epoch: int) -> None:
 
 
 def set_leo(st: s.State, b: int, leo: int) -> None:
-    """The log of b now ends at `leo`, which may be UNKNOWN."""
+    """Set the log end of b, which may be UNKNOWN."""
     st[s.REPLICAS + b, s.LEO] = leo
 
 
 def set_hw(st: s.State, b: int, hw: int) -> None:
-    """The high watermark of b is now `hw`, which may be UNKNOWN."""
+    """Set the high watermark of b, which may be UNKNOWN."""
     st[s.REPLICAS + b, s.HW] = hw
     if hw == UNKNOWN:
         st[s.REPLICAS + b, s.HIGHEST_HW] = UNKNOWN
@@ -50,7 +50,7 @@ def set_hw(st: s.State, b: int, hw: int) -> None:
 
 
 def leo_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
-    """LOG-01 and TRUNC-04: LEO is what the last event left. A lower one is a truncation nobody reported."""
+    """Check LOG-01 and TRUNC-04: LEO is what the last event left. A lower one is a truncation that is not reported."""
     if reported == UNKNOWN:
         return
     leo = st[s.REPLICAS + b, s.LEO]
@@ -65,7 +65,7 @@ def leo_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
 
 
 def hw_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
-    """HW-10: HW is what the last event left."""
+    """Check HW-10: HW is what the last event left."""
     if reported == UNKNOWN:
         return
     if st[s.REPLICAS + b, s.HW] != UNKNOWN:
@@ -73,16 +73,16 @@ def hw_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
     set_hw(st, b, reported)
 
 
-def found(st: s.State, b: int, before: Log) -> None:
-    """What an event finds is what the one before it left."""
+def log_unmoved(st: s.State, b: int, before: Log) -> None:
+    """Check that an event finds the log that the one before it left."""
     leo_unmoved(st, b, before.leo, field.LEO_BEFORE)
     hw_unmoved(st, b, before.hw, field.HW_BEFORE)
 
 
 def log_start_unmoved(st: s.State, b: int, reported: int) -> None:
-    """A first log start is learned; a later one is judged where it moves."""
+    """Take a first log start as it is; a later one is judged by LogStartMoved."""
     if reported != UNKNOWN and st[s.REPLICAS + b, s.LOG_START] == UNKNOWN:
-        starts_at(st, b, reported)
+        set_log_start(st, b, reported)
 
 
 def leo_becomes(st: s.State, b: int, rule: int, expected: int, reported: int, missing: int) -> None:
@@ -97,28 +97,28 @@ def hw_becomes(st: s.State, b: int, rule: int, expected: int, reported: int, mis
     set_hw(st, b, reported if reported != UNKNOWN else expected)
 
 
-def learn(st: s.State, b: int, leo: int, hw: int) -> None:
-    """An event that does not say whom it concerns cannot be judged, only believed."""
+def believe(st: s.State, b: int, leo: int, hw: int) -> None:
+    """Take LEO and HW of an event without a peer as they are: without a peer it cannot be judged."""
     set_leo(st, b, leo)
     set_hw(st, b, hw)
 
 
-def nobody(st: s.State, code: int, peer: int) -> None:
-    """A request, a response or a proposal concerns another broker: not none, and not the one that tells it."""
+def fail_peer(st: s.State, code: int, peer: int) -> None:
+    """Fail a request, a response or a proposal whose peer is no broker, or the broker that reports it."""
     if peer == UNKNOWN:
         return
     rule = RULE.FETCH_10
     if code in (field.SEND_FETCH, field.SEND_EPOCH_REQUEST):
         rule = RULE.FETCH_03
-    elif code in (field.HANDLE_FETCH, field.RESPONSE_FETCH, field.HANDLE_EPOCH_REQUEST):
+    elif code in (field.HANDLE_FETCH, field.ANSWER_FETCH, field.HANDLE_EPOCH_REQUEST):
         rule = RULE.FETCH_04
     elif code == field.EXPAND_ISR:
         rule = RULE.ISR_01
     decide(st, rule, False, field.PEER, UNKNOWN, peer)
 
 
-def within(st: s.State, b: int) -> None:
-    """HW-01: log start <= HW <= LEO, as far as they are known."""
+def hw_within_log(st: s.State, b: int) -> None:
+    """Check HW-01: log start <= HW <= LEO, as far as they are known."""
     hw, leo, start = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.LOG_START]
     if hw == UNKNOWN or leo == UNKNOWN:
         undecided(st, RULE.HW_01, 1 << (field.HW if hw == UNKNOWN else field.LEO))
@@ -131,7 +131,7 @@ def within(st: s.State, b: int) -> None:
 
 
 def cache_in_order(st: s.State, b: int) -> None:
-    """EPOCH-02 on a cache that is known."""
+    """Check EPOCH-02 on a cache that is known."""
     if st[s.REPLICAS + b, s.CACHED] != UNKNOWN:
         decide(
             st, RULE.EPOCH_02, well_formed(st, b), field.ENTRIES, st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.CACHED]

@@ -1,11 +1,11 @@
-"""Where the machine code of the judge is kept for other processes, and how it goes to other machines.
+"""The directory where machine code of the judge is kept for other processes, and its files for other machines.
 
 Rules of this file
 
-1. A directory is named after all that its machine code is made from (compiled.fingerprint), so what is found in it fits:
-   the text, the compiler, the processor. Another processor looks for another directory, finds none, and compiles.
-2. Only a directory of this user's own is used: machine code is loaded by pickle. What is shipped comes from whoever also
-   sends the functions that run.
+1. A directory is named after all that its machine code is made from (compiled.fingerprint): the text, the compiler, the
+   processor. So its content always fits; another processor looks for another directory, finds none, and compiles.
+2. Only a directory that this user owns is used, since machine code is loaded by pickle. Files are taken from another machine
+   only where that machine also sends the functions to run.
 """
 
 import os
@@ -22,7 +22,7 @@ from tidegauge.traces.files.replacing import replacing
 
 
 def directory(name: str) -> Path | None:
-    """The directory of that name in the first place that this user can write; None where there is none."""
+    """Return the directory of that name in the first place that this user can write; None where there is none."""
     places = (
         os.environ.get("XDG_CACHE_HOME"),
         Path("~/.cache").expanduser(),
@@ -39,25 +39,25 @@ def directory(name: str) -> Path | None:
 
 
 def files_of(name: str) -> dict[str, bytes]:
-    """What is kept under a name, file by file."""
+    """Return the files that are kept under a name."""
     kept = directory(name)
     return {} if kept is None else {path.name: path.read_bytes() for path in sorted(kept.glob("*.nb?"))}
 
 
 def keep(name: str, files: Mapping[str, bytes]) -> None:
-    """Keep what another machine made under that name, unless it is there. As Numba does, the index first, then the code."""
+    """Keep files that another machine made under that name, unless there are some. Like Numba, the index before the code."""
     kept = directory(name)
     if kept is None or any(kept.glob("*.nbc")):
         return
     with suppress(OSError):
         for file in sorted(files, reverse=True):
-            with replacing(kept / file) as whole:
-                whole.write_bytes(files[file])
+            with replacing(kept / file) as path:
+                path.write_bytes(files[file])
 
 
 @contextmanager
 def kept_in(folder: Path) -> Iterator[None]:
-    """Numba keeps what it compiles in this folder, and looks for it there."""
+    """Make Numba keep what it compiles in this folder, and look for it there."""
     settings: Any = numba.config
     before = settings.CACHE_DIR, settings.CACHE_LOCATOR_CLASSES
     settings.CACHE_DIR, settings.CACHE_LOCATOR_CLASSES = str(folder), f"{__name__}.{Locator.__name__}"
@@ -68,10 +68,10 @@ def kept_in(folder: Path) -> Iterator[None]:
 
 
 class Locator:
-    """What Numba asks where to keep a function (NUMBA_CACHE_LOCATOR_CLASSES): in CACHE_DIR as it is.
+    """A cache locator for Numba (NUMBA_CACHE_LOCATOR_CLASSES): it keeps functions in CACHE_DIR itself.
 
-    Its own locators name a folder after the path of the source file, and so find nothing for the same text elsewhere: in
-    another checkout, or in a zip that was shipped. They also look at that one file only, none that its function calls.
+    Numba's own locators name a folder after the path of the source file, so they find nothing for the same text in another
+    checkout or in a zip that was shipped. They also depend on that one file only, and not on those that its function calls.
     """
 
     def __init__(self, folder: str) -> None:
@@ -79,23 +79,23 @@ class Locator:
 
     @classmethod
     def from_function(cls, function: FunctionType, file: str) -> Self:  # noqa: ARG003  Numba's interface
-        """The locator of a function: it is the same for all."""
+        """Return the locator, which is the same for all functions."""
         settings: Any = numba.config
         return cls(settings.CACHE_DIR)
 
     def ensure_cache_path(self) -> None:
-        """The folder is there."""
+        """Do nothing: the folder is there."""
 
     def get_cache_path(self) -> str:
-        """The folder."""
+        """Return the folder."""
         return self.folder
 
     def get_source_stamp(self) -> str:
-        """The name of the folder says what the code is made from."""
+        """Return the name of the folder, which depends on all that the code is made from."""
         return Path(self.folder).name
 
     def get_disambiguator(self) -> str:
-        """One function is kept."""
+        """Return a constant: one function is kept."""
         return "kept"
 
 

@@ -1,10 +1,10 @@
-"""The judge asked about one event at a time, and its memory as bytes in between.
+"""The judge applied to one event at a time, with its memory saved as bytes in between.
 
 Rules of this file
 
-1. What can no longer matter is forgotten before a memory is saved (conformance.kernel.memory), so the same knowledge is the
-   same bytes. What a run counts is not part of it.
-2. A memory that does not fit into bytes is not saved; whoever asks goes without it.
+1. A table is made canonical before it is saved (conformance.kernel.memory), so the same knowledge is the same bytes. The
+   tallies are not part of it.
+2. A memory with a value that does not fit into a byte is not saved, and the caller must do without it.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ WORD = 8
 
 
 class Judge(NamedTuple):
-    """What the kernel's functions take: its table, the columns of all events, one row and its span, no final states."""
+    """Arguments of the kernel: its table, the columns of all events, one row as a trace, no room for last states."""
 
     st: s.State
     columns: tuple[Any, ...]
@@ -41,16 +41,16 @@ class Judge(NamedTuple):
 
 
 def judge_from(st: s.State, inputs: tuple[Any, ...]) -> Judge:
-    """A judge with this table, to be asked about the rows of these columns (conformance.judging.judge.frozen_inputs)."""
+    """Make a judge with this table for single rows of these columns (conformance.judging.judge.frozen_inputs)."""
     columns, event, node, reported, pairs_at, pairs, _, _, _ = inputs
-    brokers, room = int(st[s.OPTION, s.BROKERS]), int(st[s.WHOLE, s.ROOM])
+    brokers, room = int(st[s.OPTION, s.BROKERS]), int(st[s.PARTITION, s.CACHE_ROOM])
     none, caches = np.zeros((0, brokers, len(s.FINAL)), np.int64), np.zeros((0, brokers, room, 2), np.int64)
     row, span = np.zeros(1, np.int64), np.array([0, 1], np.int64)
     return Judge(st, columns, event, node, reported, pairs_at, pairs, row, inputs[7], span, none, caches)
 
 
-def ask(run: Any, judge: Judge, number: int) -> None:
-    """The judge reads one event."""
+def judge_event(run: Any, judge: Judge, number: int) -> None:
+    """Judge one event."""
     judge.row[0] = number
     run(
         judge.st,
@@ -69,11 +69,11 @@ def ask(run: Any, judge: Judge, number: int) -> None:
 
 
 def spans_of(st: s.State) -> Table:
-    """The cells that are the memory of the judge: rows, and how many columns of each."""
-    whole = st[s.WHOLE].tolist()
-    room, past, n = whole[s.ROOM], whole[s.PAST], int(st[s.OPTION, s.BROKERS])
+    """Return the cells that are the memory of the judge: rows, and how many columns of each."""
+    whole = st[s.PARTITION].tolist()
+    room, past, n = whole[s.CACHE_ROOM], whole[s.PAST_ROOM], int(st[s.OPTION, s.BROKERS])
     parts = (
-        (s.WHOLE, 1, s.NOW),
+        (s.PARTITION, 1, s.NOW),
         (s.REPLICAS, n, s.REPLICA),
         (whole[s.AT_PAIRS], n * n, s.PAIR),
         (whole[s.AT_LOGS], 2 * (n + past), room + 1),
@@ -84,12 +84,12 @@ def spans_of(st: s.State) -> Table:
 
 
 def empty_memories(spans: Table, count: int) -> Bytes:
-    """Room for so many. They are compared as words of eight bytes, so the last word is filled up."""
+    """Make room for so many memories, each padded to words of eight bytes, by which they are compared."""
     return np.zeros((count, -(-int(spans[:, 1].sum()) // WORD) * WORD), np.int8)
 
 
 def restore(st: s.State, spans: Table, memory: Bytes) -> None:
-    """The judge knows again what it knew; nothing has failed."""
+    """Read what the judge knew; nothing has failed."""
     at = 0
     for i in range(len(spans)):
         row = spans[i, 0]
@@ -97,13 +97,13 @@ def restore(st: s.State, spans: Table, memory: Bytes) -> None:
             value = memory[at]
             st[row, k] = UNKNOWN if value == UNKNOWN_BYTE else value
             at += 1
-    st[s.WHOLE, s.FAILED] = 0
-    st[s.WHOLE, s.FAILURES] = 0
-    st[s.WHOLE, s.OVERFLOW] = 0
+    st[s.PARTITION, s.FAILED] = 0
+    st[s.PARTITION, s.FAILURES] = 0
+    st[s.PARTITION, s.OVERFLOW] = 0
 
 
 def save(st: s.State, spans: Table, memory: Bytes) -> bool:
-    """Write down what the judge knows; False where a value is too large for a byte."""
+    """Write what the judge knows; False where a value is too large for a byte."""
     at = 0
     for i in range(len(spans)):
         row = spans[i, 0]
@@ -119,17 +119,17 @@ def save(st: s.State, spans: Table, memory: Bytes) -> bool:
     return True
 
 
-def mixed(h: int, value: int) -> int:
-    """One round of a hash in 63 bits, so that compiled and interpreted numbers agree."""
+def mix(h: int, value: int) -> int:
+    """Mix a value into a hash of 63 bits, so that compiled and interpreted numbers agree."""
     h = (h ^ value) * 0x1E3779B97F4A7C15 & 0x7FFFFFFFFFFFFFFF
     return h ^ h >> 32
 
 
-def remembered(rows: Table, at: s.Ints, count: int) -> int:
-    """The number of the row that stands behind the last: that of the same row before, or its own. `at`: a hash table."""
+def intern_memory(rows: Table, at: s.Ints, count: int) -> int:
+    """Return the number of an earlier row equal to row `count`, else `count`, now in the hash table `at`."""
     h = 0
     for k in range(rows.shape[1]):
-        h = mixed(h, int(rows[count, k]))
+        h = mix(h, int(rows[count, k]))
     slot = h % len(at)
     while at[slot] != FREE:
         other = at[slot]

@@ -1,11 +1,11 @@
-"""The judge's memory as few bytes: nothing is written of the room behind the last registration, term or entry of a log.
+"""The judge's memory as few bytes: the room after the last registration, term and entry of a log is left out.
 
 Rules of this file
 
-1. What comes first says how much follows. So two memories say the same exactly when they are the same bytes.
-2. What is not written stays as another memory left it. The kernel does not read it either: between traces it leaves it as it
-   is (conformance.kernel.state.forget).
-3. Rows are moved whole, and what is too large for a byte shows at the end: without a way out in their middle, loops become
+1. Counts come first and give the length of the rest. So two memories are the same exactly when their bytes are.
+2. Cells that are not written keep the values of another memory. The kernel does not read them: it leaves them as they are
+   between traces, too (conformance.kernel.state.forget).
+3. Rows are copied whole, and a value that is too large for a byte is noticed at the end: only loops without an exit become
    vector instructions.
 """
 
@@ -14,8 +14,8 @@ from tidegauge.conformance.kernel.one_event import LARGEST, UNKNOWN_BYTE, WORD, 
 from tidegauge.traces.columns import UNKNOWN
 
 
-def moved(st: s.State, row: int, first: int, width: int, memory: Bytes, at: int, write: bool) -> int:
-    """Some cells of a row to the memory or back; how large the largest of them is."""
+def move_row(st: s.State, row: int, first: int, width: int, memory: Bytes, at: int, write: bool) -> int:
+    """Copy cells of a row to the memory or back. Return the largest absolute value among them."""
     cells, written = st[row, first : first + width], memory[at : at + width]
     largest = 0
     if write:
@@ -29,32 +29,32 @@ def moved(st: s.State, row: int, first: int, width: int, memory: Bytes, at: int,
     return largest
 
 
-def all_moved(st: s.State, memory: Bytes, begin: int, write: bool) -> int:
-    """Whatever the judge knows; where it ends in the memory, or -1 where a value is too large."""
-    n, room = st[s.OPTION, s.BROKERS], st[s.WHOLE, s.ROOM]
-    largest = moved(st, s.WHOLE, 0, s.NOW, memory, begin, write)
+def move_all(st: s.State, memory: Bytes, begin: int, write: bool) -> int:
+    """Copy all that the judge knows. Return where it ends in the memory, or -1 where a value is too large."""
+    n, room = st[s.OPTION, s.BROKERS], st[s.PARTITION, s.CACHE_ROOM]
+    largest = move_row(st, s.PARTITION, 0, s.NOW, memory, begin, write)
     at = begin + s.NOW
     for first, rows, width in (
         (s.REPLICAS, n, s.REPLICA),
-        (st[s.WHOLE, s.AT_PAIRS], n * n, s.PAIR),
-        (st[s.WHOLE, s.AT_REGISTRATIONS], st[s.WHOLE, s.REGISTRATIONS], s.R_REPLICAS + 1),
-        (st[s.WHOLE, s.AT_TERMS], st[s.WHOLE, s.TERMS], s.TERM_COLUMNS),
+        (st[s.PARTITION, s.AT_PAIRS], n * n, s.PAIR),
+        (st[s.PARTITION, s.AT_REGISTRATIONS], st[s.PARTITION, s.REGISTRATIONS], s.R_REPLICAS + 1),
+        (st[s.PARTITION, s.AT_TERMS], st[s.PARTITION, s.TERMS], s.TERM_COLUMNS),
     ):
         for row in range(first, first + rows):
-            largest = max(largest, moved(st, row, 0, width, memory, at, write))
+            largest = max(largest, move_row(st, row, 0, width, memory, at, write))
             at += width
-    for log in range(n + st[s.WHOLE, s.TERMS]):
-        cached = max(st[s.REPLICAS + log, s.CACHED] if log < n else st[st[s.WHOLE, s.AT_TERMS] + log - n, s.T_CACHED], 0)
-        for row in range(st[s.WHOLE, s.AT_LOGS] + 2 * log, st[s.WHOLE, s.AT_LOGS] + 2 * log + 2):
-            largest = max(largest, moved(st, row, 0, cached, memory, at, write))
-            largest = max(largest, moved(st, row, room, 1, memory, at + cached, write))
+    for log in range(n + st[s.PARTITION, s.TERMS]):
+        cached = max(st[s.REPLICAS + log, s.CACHED] if log < n else st[st[s.PARTITION, s.AT_TERMS] + log - n, s.T_CACHED], 0)
+        for row in range(st[s.PARTITION, s.AT_LOGS] + 2 * log, st[s.PARTITION, s.AT_LOGS] + 2 * log + 2):
+            largest = max(largest, move_row(st, row, 0, cached, memory, at, write))
+            largest = max(largest, move_row(st, row, room, 1, memory, at + cached, write))
             at += cached + 1
     return at if largest <= LARGEST else -1
 
 
 def pack(st: s.State, memory: Bytes, begin: int) -> int:
-    """Write down what the judge knows: where the next word begins, or -1 where a value is too large for a byte."""
-    at = all_moved(st, memory, begin, True)
+    """Write what the judge knows. Return where the next word begins, or -1 where a value is too large for a byte."""
+    at = move_all(st, memory, begin, True)
     if at < 0:
         return -1
     while at % WORD != 0:
@@ -64,8 +64,8 @@ def pack(st: s.State, memory: Bytes, begin: int) -> int:
 
 
 def unpack(st: s.State, memory: Bytes, begin: int) -> None:
-    """The judge knows again what it knew; nothing has failed."""
-    all_moved(st, memory, begin, False)
-    st[s.WHOLE, s.FAILED] = 0
-    st[s.WHOLE, s.FAILURES] = 0
-    st[s.WHOLE, s.OVERFLOW] = 0
+    """Read what the judge knew; nothing has failed."""
+    move_all(st, memory, begin, False)
+    st[s.PARTITION, s.FAILED] = 0
+    st[s.PARTITION, s.FAILURES] = 0
+    st[s.PARTITION, s.OVERFLOW] = 0

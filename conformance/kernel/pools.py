@@ -1,12 +1,12 @@
-"""Rows of words of any length, each kept once.
+"""Pools of rows of words of any length, each distinct row stored once.
 
-Rule of this file: rows are compared whole, so no hash stands for them.
+Rule of this file: equal hashes are not enough, rows are compared word by word.
 """
 
 from typing import NamedTuple
 
 from tidegauge.conformance.kernel import state as s
-from tidegauge.conformance.kernel.one_event import FREE, mixed
+from tidegauge.conformance.kernel.one_event import FREE, mix
 
 
 class Pool(NamedTuple):
@@ -17,26 +17,26 @@ class Pool(NamedTuple):
     slots: s.Ints
 
 
-def met(pool: Pool, row: int) -> int:
-    """The number of the row that stands behind the last: that of the same row before, or its own."""
+def intern_row(pool: Pool, row: int) -> int:
+    """Return the number of an earlier row equal to `row`, which was written after the last one; else `row`, now stored."""
     words, starts = pool.words, pool.starts
-    said = words[starts[row] : starts[row + 1]]
+    new = words[starts[row] : starts[row + 1]]
     h = 0
-    for k in range(len(said)):
-        h = mixed(h, int(said[k]))
+    for k in range(len(new)):
+        h = mix(h, int(new[k]))
     mask = len(pool.slots) - 1
     slot = h & mask
     while pool.slots[slot] != FREE:
         other = pool.slots[slot]
-        if same(said, words[starts[other] : starts[other + 1]]):
+        if equal_rows(new, words[starts[other] : starts[other + 1]]):
             return int(other)
         slot = (slot + 1) & mask
     pool.slots[slot] = row
     return row
 
 
-def same(one: s.Ints, two: s.Ints) -> bool:
-    """Whether two rows say the same."""
+def equal_rows(one: s.Ints, two: s.Ints) -> bool:
+    """Return whether two rows are equal."""
     if len(one) != len(two):
         return False
     k = 0
@@ -45,12 +45,12 @@ def same(one: s.Ints, two: s.Ints) -> bool:
     return k == len(one)
 
 
-def met_again(pool: Pool, rows: int) -> None:
-    """Fill a hash table that was made anew."""
+def rehash_rows(pool: Pool, rows: int) -> None:
+    """Fill a new hash table with the first rows."""
     for row in range(rows):
-        met(pool, row)
+        intern_row(pool, row)
 
 
 def has_room(pool: Pool, rows: int, most: int) -> bool:
-    """Whether there is room for one more row of so many words."""
+    """Return whether there is room for one more row of at most so many words."""
     return bool(rows + 1 < len(pool.starts) and pool.starts[rows] + most <= len(pool.words))

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. An id is never reused; a new rule follows the last of its group in catalog.toml, which is the order of reports.
-2. What a rule says, its level and the bugs it resembles: conformance/judging/rulebook.py.
+2. The sentence of a rule, its level and the bugs it resembles are read by conformance/judging/rulebook.py.
 """
 
 import tomllib

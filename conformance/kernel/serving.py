@@ -1,22 +1,22 @@
-"""Fetches at a leader: what it is asked, what it answers, what it records.
+"""Fetches at a leader: the request, the response, and the log end it records.
 
 Rules of this file
 
-1. A fetch is served when its error is NONE or OFFSET_OUT_OF_RANGE, or when no error is reported and something of a response
-   is that a refusal does not have. Null is nothing: a refusal has it in every field.
-2. A response is a read when it has records, even none, or says that nothing diverges; it diverges when it says where. One
-   that says neither is what the rule makes of it, and unknown where the rule cannot be asked.
+1. A fetch is served when its error is NONE or OFFSET_OUT_OF_RANGE, or when no error is reported and the response has a value
+   that a refusal does not have. Null is none: a refusal has null in every field.
+2. A response is a read when it has records, even an empty batch, or reports that nothing diverges; it is diverging when it
+   has a diverging epoch. One without either is as the rule expects, and unknown where the rule lacks an input.
 """
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel import state as s
-from tidegauge.conformance.kernel.copies import FIRST, put_back, repetition
-from tidegauge.conformance.kernel.fencing import fenced, is_assigned, older
-from tidegauge.conformance.kernel.flight import fits, request_handled
+from tidegauge.conformance.kernel.copies import FIRST, copy_kind, restore_pair
+from tidegauge.conformance.kernel.fencing import check_fencing, is_assigned, is_older_process
+from tidegauge.conformance.kernel.flight import agree_if_known, request_handled
 from tidegauge.conformance.kernel.groups import Log, Records, Request, Response
-from tidegauge.conformance.kernel.leader_hw import advance, may_be_forgotten
+from tidegauge.conformance.kernel.leader_hw import advance, is_stale
 from tidegauge.conformance.kernel.lineage import epoch_at, inputs_missing
-from tidegauge.conformance.kernel.log_checks import alive, found, hw_unmoved, leo_unmoved, within
+from tidegauge.conformance.kernel.log_checks import alive, hw_unmoved, hw_within_log, leo_unmoved, log_unmoved
 from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.tally import decide, same, undecided
 from tidegauge.impl.rules import DIVERGING as DIVERGES
@@ -32,8 +32,8 @@ from tidegauge.impl.rules import (
 from tidegauge.traces.columns import UNKNOWN
 
 
-def decision(st: s.State, b: int, p: int, error: int, div_epoch: int, div_end: int, records_from: int) -> int:
-    """FETCH-05: READ, DIVERGING or OUT_OF_RANGE, as reported and as the rule has it. Returns what it was."""
+def check_decision(st: s.State, b: int, p: int, error: int, div_epoch: int, div_end: int, records_from: int) -> int:
+    """Check FETCH-05: the response is READ, DIVERGING or OUT_OF_RANGE as the rule decides. Return which it was."""
     reported = READ if records_from >= 0 or div_epoch == -1 or div_end == -1 else UNKNOWN
     if error == OFFSET_OUT_OF_RANGE:
         reported = OUT_OF_RANGE
@@ -48,6 +48,7 @@ def decision(st: s.State, b: int, p: int, error: int, div_epoch: int, div_end: i
     expected, epoch, end = fetch_decision(
         s.entries(st, s.epochs_row(st, b), n), s.entries(st, s.starts_row(st, b), n), log_start, leo, offset, last
     )
+    # An out-of-range fetch would have reported its error, so without one this cannot be what happened.
     if reported == UNKNOWN:
         undecided(st, RULE.FETCH_05, 1 << field.DIV_EPOCH | 1 << field.DIV_END)
         return UNKNOWN if expected == OUT_OF_RANGE else int(expected)
@@ -55,8 +56,8 @@ def decision(st: s.State, b: int, p: int, error: int, div_epoch: int, div_end: i
         expected_error = OFFSET_OUT_OF_RANGE if expected == OUT_OF_RANGE else NONE
         reported_error = OFFSET_OUT_OF_RANGE if reported == OUT_OF_RANGE else NONE
         decide(st, RULE.FETCH_05, expected == reported, field.ERROR, expected_error, reported_error)
-    elif expected == reported and expected == DIVERGES and fits(div_end, end):
-        decide(st, RULE.FETCH_05, fits(div_epoch, epoch), field.DIV_EPOCH, epoch, div_epoch)
+    elif expected == reported and expected == DIVERGES and agree_if_known(div_end, end):
+        decide(st, RULE.FETCH_05, agree_if_known(div_epoch, epoch), field.DIV_EPOCH, epoch, div_epoch)
     else:
         reported_end = div_end if reported == DIVERGES else -1
         decide(st, RULE.FETCH_05, expected == reported and reported_end == end, field.DIV_END, end, reported_end)
@@ -75,122 +76,126 @@ def handle_fetch(
     before: Log,
     after: Log,
 ) -> None:
-    """ReplicaManager#fetchMessages and Partition#fetchRecords for a follower."""
-    # a broker may be asked for a partition that it has not heard of yet: that is no life of the replica
+    """Judge a fetch of a follower at its leader. ReplicaManager#fetchMessages, Partition#fetchRecords."""
+    # A broker may get a fetch for a partition it has no metadata of yet: that does not show that the replica runs.
     if response.error not in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID):
         alive(st, b)
-    found(st, b, before)
+    log_unmoved(st, b, before)
     leo_unmoved(st, b, after.leo, field.LEO)
     p = s.pair(st, f, b)
     repeated = FIRST
     if st[s.OPTION, s.DUPLICATES] == 1 and st[s.OPTION, s.REPORTS_SEND_FETCH] == 1:
-        repeated = repetition(st, p, asked.epoch, asked.offset, asked.last_epoch, s.REQUEST)
+        repeated = copy_kind(st, p, asked.epoch, asked.offset, asked.last_epoch, s.REQUEST)
     other = request_handled(st, p, f, s.REQUEST, asked, repeated != FIRST)
-    answered(st, b, f, p, response, data, remote_leo, process, after.hw)
+    fetch_answered(st, b, f, p, response, data, remote_leo, process, after.hw)
+    # The follower may take the response to another request; where requests repeat and no SendFetch is reported, always.
     if other or (st[s.OPTION, s.DUPLICATES] == 1 and st[s.OPTION, s.REPORTS_SEND_FETCH] == 0):
-        st[p, s.KIND] = s.EITHER
-    # a request that arrived twice is recorded, but nobody listens to its response: the other one stays in flight
+        st[p, s.KIND] = s.AMBIGUOUS
+    # The leader records a request that arrives twice, but its response goes to a closed connection (kernel.copies).
     if repeated != FIRST:
-        put_back(st, p, repeated)
+        restore_pair(st, p, repeated)
 
 
-def answered(
+def fetch_answered(
     st: s.State, b: int, f: int, p: int, response: Response, data: Records, remote_leo: int, process: int, hw: int
 ) -> None:
-    """The response to the request that stands in the pair, and what the leader recorded."""
+    """Judge the response to the request in row p, and what the leader recorded of follower f."""
     epoch, error = st[p, s.REQ_EPOCH], response.error
-    # what is recorded for the follower has become the offset at hand: the fetch was read, whenever its response leaves
+    # The recorded LEO has become the fetch offset, so the fetch was read, even if its response leaves later.
     recorded = remote_leo >= 0 and remote_leo == st[p, s.REQ_OFFSET] and st[p, s.REMOTE] not in (UNKNOWN, remote_leo)
     something = recorded or response.hw >= 0 or data.base >= 0 or response.div_epoch >= 0 or response.div_end >= 0
-    # a refusal has no body: what has one was served (Partition#fetchRecords throws before it reads)
+    # A refusal has no body: a response with one was served (Partition#fetchRecords throws before it reads).
     if error == UNKNOWN and something:
         error = NONE
     if error == UNKNOWN:
         undecided(st, RULE.FENCE_01, 1 << field.ERROR)
         forget_response(st, b, p, remote_leo, hw)
         return
-    fenced(st, b, epoch, error, is_assigned(st, b, f), older(st, f, p, process))
+    check_fencing(st, b, epoch, error, is_assigned(st, b, f), is_older_process(st, f, p, process))
     if error not in (NONE, OFFSET_OUT_OF_RANGE):
         st[p, s.KIND] = s.REFUSED
-        st[p, s.ANS_ERROR] = error
+        st[p, s.RES_ERROR] = error
         hw_unmoved(st, b, hw, field.HW)
         return
-    st[p, s.PROCESS] = process if process == UNKNOWN else max(process, st[p, s.PROCESS])
+    st[p, s.REMOTE_BROKER_EPOCH] = process if process == UNKNOWN else max(process, st[p, s.REMOTE_BROKER_EPOCH])
     records_from = 0 if recorded else data.base
-    reported = decision(st, b, p, error, response.div_epoch, response.div_end, records_from)
+    reported = check_decision(st, b, p, error, response.div_epoch, response.div_end, records_from)
     if reported == UNKNOWN:
         forget_response(st, b, p, remote_leo, hw)
         return
-    # only a read is recorded: a diverging or out-of-range fetch has left Partition#fetchRecords before that
+    # Only a read is recorded: a diverging or out-of-range fetch has left Partition#fetchRecords before that.
     if reported == READ:
-        read(st, b, f, p, response.hw, response.log_start, data, remote_leo, hw)
+        fetch_read(st, b, f, p, response.hw, response.log_start, data, remote_leo, hw)
         return
-    if remote_leo == -1 and may_be_forgotten(st, b, f):
+    # A LEO that was not recorded again shows whether the leader still has the one from before its election (F2).
+    if remote_leo == -1 and is_stale(st, b, f):
         st[p, s.REMOTE_EPOCH] = -1
-    elif remote_leo >= 0 and st[p, s.REMOTE] == -1 and remote_leo == st[p, s.KEPT_LEO]:
+    elif remote_leo >= 0 and st[p, s.REMOTE] == -1 and remote_leo == st[p, s.STALE_LEO]:
         decide(st, RULE.HW_08, False, field.REMOTE_LEO, -1, remote_leo)
     elif remote_leo != UNKNOWN:
         same(st, RULE.FETCH_07, field.REMOTE_LEO, st[p, s.REMOTE], remote_leo, 1 << field.REMOTE_LEO)
     if remote_leo != UNKNOWN:
         st[p, s.REMOTE] = remote_leo
     hw_unmoved(st, b, hw, field.HW)
-    answered_start(st, b, response.log_start)
-    st[p, s.KIND] = s.RANGE if reported == OUT_OF_RANGE else s.DIVERGED
-    st[p, s.ANS_DIV_EPOCH] = response.div_epoch
-    st[p, s.ANS_DIV_END] = response.div_end
-    st[p, s.ANS_LOG_START] = response.log_start if response.log_start >= 0 else st[s.REPLICAS + b, s.LOG_START]
+    check_response_log_start(st, b, response.log_start)
+    st[p, s.KIND] = s.OUT_OF_RANGE if reported == OUT_OF_RANGE else s.DIVERGED
+    st[p, s.RES_DIV_EPOCH] = response.div_epoch
+    st[p, s.RES_DIV_END] = response.div_end
+    st[p, s.RES_LOG_START] = response.log_start if response.log_start >= 0 else st[s.REPLICAS + b, s.LOG_START]
 
 
 def forget_response(st: s.State, b: int, p: int, remote_leo: int, hw: int) -> None:
-    """Nothing is known of what became of a fetch: it may have been recorded, again with what was recorded in this epoch."""
+    """Make unknown what became of a fetch: it may have been recorded."""
+    # The same LEO, recorded in this epoch, is current whether or not this fetch recorded it again.
     again = remote_leo != UNKNOWN and remote_leo == st[p, s.REMOTE] and st[p, s.REMOTE_EPOCH] == st[s.REPLICAS + b, s.EPOCH]
     st[p, s.KIND] = UNKNOWN
     st[p, s.REMOTE] = remote_leo
     st[p, s.REMOTE_EPOCH] = st[p, s.REMOTE_EPOCH] if again else UNKNOWN
-    st[p, s.PROCESS] = UNKNOWN
+    st[p, s.REMOTE_BROKER_EPOCH] = UNKNOWN
     advance(st, b, hw, UNKNOWN)
-    within(st, b)
+    hw_within_log(st, b)
 
 
-def read(st: s.State, b: int, f: int, p: int, res_hw: int, log_start: int, data: Records, remote_leo: int, hw: int) -> None:
-    """FETCH-06, FETCH-07, FETCH-08: records are answered, the offset is recorded, the HW may follow."""
+def fetch_read(
+    st: s.State, b: int, f: int, p: int, res_hw: int, log_start: int, data: Records, remote_leo: int, hw: int
+) -> None:
+    """Check FETCH-06, FETCH-07 and FETCH-08 on a read: its records, the recorded offset, the HW in the response."""
     offset = st[p, s.REQ_OFFSET]
-    records(st, b, offset, data)
+    check_records(st, b, offset, data)
     if res_hw >= 0:
         same(st, RULE.FETCH_08, field.RES_HW, st[s.REPLICAS + b, s.HW], res_hw, 1 << field.HW)
-    answered_start(st, b, log_start)
+    check_response_log_start(st, b, log_start)
     same(st, RULE.FETCH_07, field.REMOTE_LEO, offset, remote_leo, 1 << field.REQ_OFFSET)
-    before, kept = st[p, s.REMOTE], may_be_forgotten(st, b, f)
+    before, kept = st[p, s.REMOTE], is_stale(st, b, f)
     after = remote_leo if remote_leo != UNKNOWN else offset
     st[p, s.REMOTE] = after
     st[p, s.REMOTE_EPOCH] = st[s.REPLICAS + b, s.EPOCH]
-    st[p, s.KIND] = s.DATA if res_hw >= 0 else s.HELD
-    st[p, s.ANS_LOW_HW] = st[s.REPLICAS + b, s.HW]
-    st[p, s.ANS_HW] = res_hw
-    st[p, s.ANS_LOG_START] = log_start if log_start >= 0 else st[s.REPLICAS + b, s.LOG_START]
-    st[p, s.ANS_BASE] = data.base
-    st[p, s.ANS_END] = data.end
-    st[p, s.ANS_REC_EPOCH] = data.epoch
-    st[p, s.ANS_TERM] = st[s.REPLICAS + b, s.TERM]
-    # Partition#updateFollowerFetchState tries to raise the high watermark only if the recorded end has changed
+    st[p, s.KIND] = s.DATA if res_hw >= 0 else s.DELAYED
+    st[p, s.DELAYED_HW] = st[s.REPLICAS + b, s.HW]
+    st[p, s.RES_HW] = res_hw
+    st[p, s.RES_LOG_START] = log_start if log_start >= 0 else st[s.REPLICAS + b, s.LOG_START]
+    st[p, s.RES_BASE] = data.base
+    st[p, s.RES_END] = data.end
+    st[p, s.RES_REC_EPOCH] = data.epoch
+    st[p, s.RES_TERM] = st[s.REPLICAS + b, s.TERM]
+    # Partition#updateFollowerFetchState tries to advance the high watermark only if the recorded LEO has changed. A leader
+    # that forgets LEOs of earlier epochs sees a change where this one sees none.
     trigger = UNKNOWN
     if UNKNOWN not in (before, after) and not (kept and before == after):
         trigger = 1 if before != after else 0
     advance(st, b, hw, trigger)
-    within(st, b)
+    hw_within_log(st, b)
 
 
-def answered_start(st: s.State, b: int, log_start: int) -> None:
-    """FETCH-08: the log start in a response is the leader's. Partition#readRecords.
-
-    In a broker's log the line that moves it may stand behind the response: another thread writes it.
-    """
+def check_response_log_start(st: s.State, b: int, log_start: int) -> None:
+    """Check FETCH-08: the log start in a response is the leader's. Partition#readRecords."""
+    # In a broker's log the line of LogStartMoved may come after the response: another thread writes it.
     if log_start >= 0 and st[s.OPTION, s.LAG_RULE] == 0:
         same(st, RULE.FETCH_08, field.RES_LOG_START, st[s.REPLICAS + b, s.LOG_START], log_start, 1 << field.LOG_START)
 
 
-def records(st: s.State, b: int, offset: int, data: Records) -> None:
-    """FETCH-06: what is answered starts at the fetch offset and stands in the leader's log."""
+def check_records(st: s.State, b: int, offset: int, data: Records) -> None:
+    """Check FETCH-06: the records in a response start at the fetch offset and are in the leader's log."""
     base, end, rec_epoch = data.base, data.end, data.epoch
     if base < 0:
         undecided(st, RULE.FETCH_06, 1 << field.REC_BASE)

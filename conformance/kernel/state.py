@@ -2,13 +2,13 @@
 
 Rules of this file
 
-1. UNKNOWN stands where nothing was observed yet: such a value is free. UNDEFINED (-1) is a value: known to be absent.
-2. A replica's log is its epoch cache and its end. Log b is replica b; logs from `brokers` on are those that leaders were
-   elected with, one per term. A log has two rows, its epochs and their start offsets; behind the room for entries they
-   hold where the offsets begin and end whose records the cache tells nothing of (conformance.kernel.forks).
-3. Everything stands in one two-dimensional array: a call hands on one pointer, and a trace is forgotten by overwriting a
-   few rows. Rows that a run sizes begin where the AT_ scalars say.
-4. Sizes are fixed for a run. A trace that needs more says of what in OVERFLOW, and the caller starts over with more room.
+1. UNKNOWN: nothing was observed yet, so any value is possible. UNDEFINED (-1) is a value: known to be absent.
+2. A replica's log is its epoch cache and its end. Log b is that of replica b; logs from `brokers` on are those that leaders
+   were elected with, one per term. A log has two rows, its epochs and their start offsets. After the room for entries, each
+   has one more cell: the first and last offset of the records whose epochs the cache has lost (conformance.kernel.forks).
+3. Everything is in one two-dimensional array: a call passes one pointer, and a trace is forgotten by overwriting a few rows.
+   Where the rows begin whose number depends on the run, the AT_ scalars give.
+4. Sizes are fixed for a run. A trace that needs more sets a bit of OVERFLOW, and the caller starts again with more room.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
     CACHED,
     EPOCH_START,
     ISR,  # the committed ISR as this leader knows it
-    PENDING,  # the ISR it has proposed and not heard of; 0 when there is none
+    PENDING,  # the ISR it has proposed and has no response to; 0 when there is none
     PROPOSED,  # its last proposal, whatever became of it
     HIGHEST_HW,  # the highest HW since it was loaded for the first time: what a checkpoint may hold
     MORE_ROUNDS,  # 1 after a truncation that was not completed, until the next request
@@ -46,13 +46,13 @@ Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
     TERM,  # its row in `terms` while it leads, else UNDEFINED
     STOPPED,  # 1 after an orderly stop
     PARTITION_EPOCH,  # the latest it acts on
-    RESTARTED,  # 1 when an earlier process of it may have sent something, 0 when its life began in the trace
+    RESTARTED,  # 1 when an earlier process of it may have sent something, 0 when its first process started in the trace
     ASSIGNED,  # the replicas as this leader knows them
     PROPOSED_BROKER_EPOCH,  # the broker epoch of the member that its last proposal adds
     BROKER_EPOCH,  # what its broker registered with last
     FENCED,  # 1 while the controller fences its broker
     LOST,  # 1 since it may lack what it had, until it joins an ISR; REGISTERED when the controller knows
-    MIN_ISR_READ,  # min.insync.replicas as it has read it, since that changed; UNDEFINED where nobody said as what
+    MIN_ISR_READ,  # min.insync.replicas as it has read it since that changed; UNDEFINED where no event shows the value
 ) = range(26)
 REPLICA = 26
 
@@ -70,30 +70,32 @@ REGISTERED = 2
     OLD_EPOCH,
     OLD_OFFSET,
     OLD_LAST,
-    FORGOTTEN,  # 1 when still older ones may arrive
-    ANS_HW,
-    ANS_LOW_HW,  # the leader's HW when the fetch was recorded
-    ANS_DIV_EPOCH,
-    ANS_DIV_END,
-    ANS_BASE,
-    ANS_END,
-    ANS_REC_EPOCH,
-    ANS_ERROR,
-    ANS_LOG_START,
-    ANS_TERM,  # the term of the leader when it answered, UNDEFINED when that is not known
+    MORE_OVERTAKEN,  # 1 when still older ones may arrive
+    RES_HW,
+    DELAYED_HW,  # the leader's HW when the fetch was recorded
+    RES_DIV_EPOCH,
+    RES_DIV_END,
+    RES_BASE,
+    RES_END,
+    RES_REC_EPOCH,
+    RES_ERROR,
+    RES_LOG_START,
+    RES_TERM,  # the term of the leader when it answered, UNDEFINED when that is not known
     REMOTE,  # LEO the leader recorded for the follower
     REMOTE_EPOCH,  # the leader epoch in which it did
-    KEPT_LEO,  # what it recorded before it was elected again, and was to forget
-    PROCESS,  # the highest broker epoch of the follower that it has accepted
+    STALE_LEO,  # what it recorded before it was elected again, and was to forget
+    REMOTE_BROKER_EPOCH,  # the highest broker epoch of the follower that it has accepted
 ) = range(23)
 PAIR = 23
 
-NOTHING, REQUEST, HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_REQUEST, EPOCH_RESPONSE, ADRIFT, EITHER = range(11)
-"""What is in flight between a follower and a leader; HELD: recorded, and the response leaves later; ADRIFT: its leader went
-down, so the request (now the overtaken one) may still be handled, may have been answered unseen, or is gone; EITHER: more
-than one was handled, and whose response the follower gets is open."""
+NOTHING, REQUEST, DELAYED, DATA, DIVERGED, OUT_OF_RANGE, REFUSED, EPOCH_REQUEST, EPOCH_RESPONSE, ORPHANED, AMBIGUOUS = range(
+    11
+)
+"""What is in flight between a follower and a leader. DELAYED: the fetch is recorded, its response leaves later
+(DelayedFetch). ORPHANED: the leader went down, so the request (now the overtaken one) may still be handled, may have been
+answered without an event, or is gone. AMBIGUOUS: several requests were handled, and it is open whose response arrives."""
 
-# Columns of row WHOLE
+# Columns of row PARTITION
 (
     C_LEADER,
     C_EPOCH,
@@ -102,24 +104,24 @@ than one was handled, and whose response the follower gets is open."""
     C_ELIGIBLE,  # the ELR that was reported, or the members that left the ISR while it was below min ISR: KIP-966
     C_ELR,  # the ELR where it was reported
     C_REPLICAS,  # the assignment
-    C_MIN_ISR,  # min.insync.replicas, since it changed; UNDEFINED where nobody said to what
+    C_MIN_ISR,  # min.insync.replicas since it changed; UNDEFINED where no event shows to what
     REGISTRATIONS,
     FIRST_EPOCH,  # lowest leader epoch that was registered in the trace
     TERMS,
     UNCLEAN,  # highest leader epoch of an unclean (or undecidable) election, UNDEFINED without one
-    DELETED,  # the highest log start that was told: of what is before it no more is promised
-    HEARD,  # bit mask of the nodes whose events are known up to here
+    DELETED_UPTO,  # the highest log start that was reported: records below it may be gone
+    OBSERVED,  # bit mask of the nodes whose events are known up to here
     COMPLETE_FROM,  # 1 while the registrations of the next leader epoch may not all be known
-    ELECTIONS_UNSEEN,  # 1 when an election may have been missed
-    DELETIONS_UNSEEN,  # 1 when a log start may have moved unseen
+    ELECTIONS_UNOBSERVED,  # 1 when an election may have been missed
+    DELETIONS_UNOBSERVED,  # 1 when a log start may have moved without an event
     FORGOTTEN_UPTO,  # up to this leader epoch registrations may be forgotten: nothing is known of what is not there
     NOW,  # the row that is judged
     TRACE,
     FAILED,  # bit mask of the rules that failed in this trace
     FAILURES,
     OVERFLOW,  # bit mask: LOGS_FULL, PAST_FULL
-    ROOM,  # entries a log may have
-    PAST,  # how many registrations and terms there may be
+    CACHE_ROOM,  # entries a log may have
+    PAST_ROOM,  # how many registrations and terms there may be
     FAILURES_ROOM,
     AT_PAIRS,
     AT_LOGS,
@@ -130,9 +132,9 @@ than one was handled, and whose response the follower gets is open."""
 
 LOGS_FULL, PAST_FULL = 1, 2
 
-# Columns of row registration(i): what the controller registered, or a replica was told, of a leader epoch
+# Columns of row registration(i): a leader epoch as the controller registered it, or as a replica reported it
 R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH, R_UNCLEAN, R_REPLICAS = range(6)
-"""R_UNCLEAN: 1 where the election of the epoch was unclean, or nobody can call it clean."""
+"""R_UNCLEAN: 1 where the election of the epoch was unclean, or may have been."""
 
 # Columns of row term(i): a leader's term; its log is log brokers + i
 (
@@ -142,7 +144,7 @@ R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH, R_UNCLEAN, R_REPLICAS = range(6)
     T_CACHED,
     T_COMMITTED,
     T_ACKED,
-    T_PAST_COMMITTED,  # what terms that are forgotten committed, and this one was elected with
+    T_PAST_COMMITTED,  # what forgotten terms committed; this one was elected with all of it
     T_PAST_COMMITS,  # how many of them
     T_PAST_ACKED,  # the same of what they acknowledged
     T_PAST_ACKS,
@@ -161,7 +163,7 @@ TERM_COLUMNS = 10
     JOIN_NEEDS_EPOCH_START,
     BLOCKS_UNDER_MIN_ISR,
     KEEPS_REMOTE_LEO,
-    RESPONSES_EPOCH,
+    EPOCH_IN_RESPONSE,
     DUPLICATES,  # a request may arrive more than once
     REPORTS_CACHE_ENTRIES,  # the source reports EpochCacheEntry, so a record of unknown epoch adds none
     REPORTS_SEND_FETCH,  # what the source can report: SendFetch
@@ -171,24 +173,24 @@ TERM_COLUMNS = 10
     REPORTS_HANDLE_EPOCH_REQUEST,  # HandleEpochRequest
     EPOCH_RESPONSES_CHECKED,
     ELR,
-    GOES_ON,  # a trace is judged piece by piece: nothing is forgotten in between
-    ELECTIONS_CLEAN,  # the source says that none was unclean, though it tells of none
+    PIECEWISE,  # a trace is judged piece by piece: nothing is forgotten in between
+    ELECTIONS_CLEAN,  # the source states that no election was unclean, though it reports none
     GUARDS_PARTITION_EPOCH,
-    UNSEEN,  # which of its events the source does not report, as a set of the UNSEEN_ bits
+    UNOBSERVED,  # the kinds of events that the source does not report, as UNOBSERVED_ bits
     REPORTS_FENCING,  # FenceBroker and UnfenceBroker, both
     REASSIGNED,  # the assignment is not all brokers all the time
 ) = range(26)
 
-UNSEEN_STARTS = 1
-UNSEEN_STOPS = 2
-UNSEEN_ROLES = 4
-UNSEEN_APPENDS = 8
-UNSEEN_SENDS = 16
-UNSEEN_FETCHES = 32
-UNSEEN_RESPONSES = 64
-UNSEEN_PROPOSALS = 128
-UNSEEN_COMMITS = 256
-UNSEEN_LOG_STARTS = 512
+UNOBSERVED_STARTS = 1
+UNOBSERVED_STOPS = 2
+UNOBSERVED_ROLES = 4
+UNOBSERVED_APPENDS = 8
+UNOBSERVED_SENDS = 16
+UNOBSERVED_FETCHES = 32
+UNOBSERVED_RESPONSES = 64
+UNOBSERVED_PROPOSALS = 128
+UNOBSERVED_COMMITS = 256
+UNOBSERVED_LOG_STARTS = 512
 
 # Columns of a failure
 F_TRACE, F_ROW, F_RULE, F_FIELD, F_EXPECTED, F_ACTUAL = range(6)
@@ -196,25 +198,25 @@ F_TRACE, F_ROW, F_RULE, F_FIELD, F_EXPECTED, F_ACTUAL = range(6)
 # Columns of row TALLIES + rule
 HELD_COUNT, FAILED_COUNT, UNDECIDED_COUNT, MISSING, FAILED_TRACES = range(5)
 
-# What of a replica is kept at the end of a trace
+# Columns of a replica that are copied at the end of a trace
 FINAL = (LEO, HW, LOG_START, CACHED)
 
 # Rows
 MOST_BROKERS = 61
-WHOLE, OPTION, LEOS, COUNTED, KEPT = range(5)
-"""The partition; what holds for the run; room for the inputs of the leader's rule, and for a pair while a copy is judged."""
+PARTITION, OPTION, LEOS, COUNTED, SAVED_PAIR = range(5)
+"""The partition; the options of the run; inputs of the leader's rule (two rows); a pair while a duplicate is judged."""
 TALLIES = 5
 REPLICAS = TALLIES + RULES
 SIZED = REPLICAS + MOST_BROKERS
-"""The first row whose meaning the AT_ scalars give."""
+"""The first row whose number depends on the run: see the AT_ scalars."""
 WIDTH = 72
 """Nine cache lines: an even number of lines would put the first columns of all rows into the same few cache sets."""
 MOST_PAST = 256
-"""Registrations and terms that there is room for at most: a leader epoch of one leader is a term."""
+"""The most registrations and terms that a table has room for. A leader epoch of one leader is a term."""
 
 
 def allocate(options: Sequence[int], room: int, failures: int, past: int) -> State:
-    """A table with `room` for cache entries, `past` registrations and terms, and so many first `failures`."""
+    """Make a table with room for `room` cache entries, `past` registrations and terms, and `failures` first failures."""
     n = options[BROKERS]
     sizes = (
         (AT_PAIRS, n * n),
@@ -226,69 +228,69 @@ def allocate(options: Sequence[int], room: int, failures: int, past: int) -> Sta
     st = np.zeros((SIZED + sum(size for _, size in sizes), max(WIDTH, room + 8)), np.int64)
     at = SIZED
     for scalar, size in sizes:
-        st[WHOLE, scalar] = at
+        st[PARTITION, scalar] = at
         at += size
-    st[WHOLE, ROOM] = room
-    st[WHOLE, PAST] = past
-    st[WHOLE, FAILURES_ROOM] = failures
+    st[PARTITION, CACHE_ROOM] = room
+    st[PARTITION, PAST_ROOM] = past
+    st[PARTITION, FAILURES_ROOM] = failures
     st[OPTION, : len(options)] = options
     return st
 
 
 def pair(st: State, follower: int, leader: int) -> int:
-    """The row of a follower and its leader."""
-    return int(st[WHOLE, AT_PAIRS] + follower * st[OPTION, BROKERS] + leader)
+    """Return the row of a follower and its leader."""
+    return int(st[PARTITION, AT_PAIRS] + follower * st[OPTION, BROKERS] + leader)
 
 
 def epochs_row(st: State, log: int) -> int:
-    """The row of a log's epochs."""
-    return int(st[WHOLE, AT_LOGS] + 2 * log)
+    """Return the row of a log's epochs."""
+    return int(st[PARTITION, AT_LOGS] + 2 * log)
 
 
 def starts_row(st: State, log: int) -> int:
-    """The row of the offsets at which they start."""
-    return int(st[WHOLE, AT_LOGS] + 2 * log + 1)
+    """Return the row of the offsets at which a log's epochs start."""
+    return int(st[PARTITION, AT_LOGS] + 2 * log + 1)
 
 
 def registration(st: State, at: int) -> int:
-    """The row of a registration."""
-    return int(st[WHOLE, AT_REGISTRATIONS] + at)
+    """Return the row of a registration."""
+    return int(st[PARTITION, AT_REGISTRATIONS] + at)
 
 
 def term(st: State, at: int) -> int:
-    """The row of a term."""
-    return int(st[WHOLE, AT_TERMS] + at)
+    """Return the row of a term."""
+    return int(st[PARTITION, AT_TERMS] + at)
 
 
 def entries(st: State, row: int, n: int) -> Sequence[int]:
-    """The first n values of a row, as the rules take them."""
+    """Return the first n values of a row, as the functions of impl.rules take them."""
     return st[row, :n]  # type: ignore[return-value]
 
 
 def flags(st: State, row: int, n: int) -> Sequence[bool]:
-    """The first n values of a row as truth values."""
+    """Return the first n values of a row as truth values."""
     return st[row, :n]  # type: ignore[return-value]
 
 
 def forget(st: State, trace: int) -> None:
-    """Everything becomes unknown: another trace begins."""
+    """Make everything unknown: another trace begins."""
     n = st[OPTION, BROKERS]
     for b in range(n):
         for k in range(REPLICA):
             st[REPLICAS + b, k] = UNKNOWN
-        st[epochs_row(st, b), st[WHOLE, ROOM]] = 0
-        st[starts_row(st, b), st[WHOLE, ROOM]] = 0
-    for row in range(st[WHOLE, AT_PAIRS], st[WHOLE, AT_PAIRS] + n * n):
+        st[epochs_row(st, b), st[PARTITION, CACHE_ROOM]] = 0
+        st[starts_row(st, b), st[PARTITION, CACHE_ROOM]] = 0
+    for row in range(st[PARTITION, AT_PAIRS], st[PARTITION, AT_PAIRS] + n * n):
         for k in range(PAIR):
             st[row, k] = UNKNOWN
     for k in range(REGISTRATIONS):
-        st[WHOLE, k] = UNKNOWN
-    for k in (REGISTRATIONS, HEARD, COMPLETE_FROM, ELECTIONS_UNSEEN, DELETIONS_UNSEEN):
-        st[WHOLE, k] = 0
-    st[WHOLE, FIRST_EPOCH] = UNKNOWN
-    st[WHOLE, TERMS] = 0
-    st[WHOLE, UNCLEAN] = -1
-    st[WHOLE, DELETED] = 0
-    st[WHOLE, FORGOTTEN_UPTO] = -1
-    st[WHOLE, TRACE] = trace
-    st[WHOLE, FAILED] = 0
+        st[PARTITION, k] = UNKNOWN
+    for k in (REGISTRATIONS, OBSERVED, COMPLETE_FROM, ELECTIONS_UNOBSERVED, DELETIONS_UNOBSERVED):
+        st[PARTITION, k] = 0
+    st[PARTITION, FIRST_EPOCH] = UNKNOWN
+    st[PARTITION, TERMS] = 0
+    st[PARTITION, UNCLEAN] = -1
+    st[PARTITION, DELETED_UPTO] = 0
+    st[PARTITION, FORGOTTEN_UPTO] = -1
+    st[PARTITION, TRACE] = trace
+    st[PARTITION, FAILED] = 0

@@ -1,15 +1,21 @@
-"""What the leader epochs of the past leave to remember: their claims, and who led the latest of them.
+"""Compaction of old leader epochs, so that a long trace needs a table of fixed size.
 
 Rules of this file
 
-1. Nobody begins to lead in a leader epoch, or commits there, once every broker is past it. A term of such an epoch is
-   forgotten when the next leader was elected with all that it claims: whoever lacks that lacks what the next leader had. So
-   the claim is handed on, and is asked for as often as if every term stood there still. Claims that an unclean election
-   ended, and terms without any, just go.
-2. Registrations of such epochs go where room is needed, the oldest first: a broker that restarts may act on old ones again
-   (conformance.kernel.roles). What it then says of a forgotten epoch is undecided.
-3. Where none of this helps (a broker that never says which epoch it is in, caches that nobody tells) the table grows, up
-   to MOST_PAST. From there on the oldest goes all the same. That loses checks; it makes none fail.
+1. Once every broker is past a leader epoch, nobody begins to lead in it or commits there any more. Its term is removed when
+   the leader of the next epoch, its heir, was elected with all that the term claims. The heir inherits the claim:
+
+       leader epoch        0            1            2            every broker and the controller are at 2 or later
+       elected             b1           b2           b1
+       committed           up to 5      up to 7      up to 9
+       b2 was elected with the records of b1 up to 5:  term 0 is removed, term 1 also claims "5, for one term more"
+
+   A leader of epoch 3 that has b2's log up to 5 has b1's too, so one comparison stands for both, and is counted twice
+   (terms.check_inherited_claims). A claim that an unclean election ended, or a term that claims nothing, is just removed.
+2. Registrations of such epochs are removed where room is needed, the oldest first: a broker that restarts may act on old
+   ones again (conformance.kernel.roles). What it then reports about a removed epoch is undecided.
+3. Where none of this helps (a broker that never reports its leader epoch, caches that are never reported) the table grows,
+   up to MOST_PAST. From there on the oldest are removed all the same. That loses checks; it makes none fail.
 """
 
 from tidegauge.conformance.kernel import state as s
@@ -19,107 +25,116 @@ from tidegauge.conformance.kernel.lineage import agree_until
 from tidegauge.traces.columns import UNKNOWN
 
 TERMS_AT_ONCE = 16
-"""Terms after which it is worth looking for some that can be forgotten."""
+"""After so many new terms it is worth looking for some that can be removed."""
 
 REGISTRATIONS_AT_ONCE = 16
-"""The same of registrations, from three quarters of a full table on."""
+"""The same for registrations, once three quarters of the table are full."""
 
 
 def room_for_a_term(st: s.State) -> None:
-    """Forget terms of the past, now and then. OVERFLOW where the table is full all the same."""
-    if st[s.WHOLE, s.TERMS] % TERMS_AT_ONCE == 0:
-        hand_on_claims(st, all_are_past(st))
-    if st[s.WHOLE, s.TERMS] == st[s.WHOLE, s.PAST]:
-        if st[s.WHOLE, s.PAST] < s.MOST_PAST:
-            st[s.WHOLE, s.OVERFLOW] |= s.PAST_FULL
-        for _ in range(st[s.WHOLE, s.PAST] // 2):
+    """Make room for one more term. OVERFLOW where the table stays full."""
+    if st[s.PARTITION, s.TERMS] % TERMS_AT_ONCE == 0:
+        compact_terms(st, all_past_epoch(st))
+    if st[s.PARTITION, s.TERMS] == st[s.PARTITION, s.PAST_ROOM]:
+        # OVERFLOW makes the caller judge the trace again in a larger table; in the largest, half of the terms are lost.
+        if st[s.PARTITION, s.PAST_ROOM] < s.MOST_PAST:
+            st[s.PARTITION, s.OVERFLOW] |= s.PAST_FULL
+        for _ in range(st[s.PARTITION, s.PAST_ROOM] // 2):
             remove_term(st, 0)
 
 
 def room_for_a_registration(st: s.State) -> None:
-    """Forget the oldest, now and then. OVERFLOW where the table is full, and nearly full all the same.
+    """Make room for one more registration. OVERFLOW where the table is full, or stays nearly full.
 
-    A broker that lags for a moment keeps everything that it has not heard: where nothing can go now, there is another time.
+    Nothing can be removed that a lagging broker has not acted on yet, so this is tried again after a few more registrations.
     """
-    count, past = st[s.WHOLE, s.REGISTRATIONS], st[s.WHOLE, s.PAST]
+    count, past = st[s.PARTITION, s.REGISTRATIONS], st[s.PARTITION, s.PAST_ROOM]
     if count < past and (4 * count < 3 * past or count % REGISTRATIONS_AT_ONCE != 0):
         return
-    below = all_are_past(st)
-    hand_on_claims(st, below)
-    one_per_isr(st, below)
-    forget_registrations(st, asked_for(st, below))
-    # where little can be forgotten, more room is cheaper than to look for it each time
-    if count < past or 4 * st[s.WHOLE, s.REGISTRATIONS] <= 3 * past:
+    below = all_past_epoch(st)
+    compact_terms(st, below)
+    compact_isr_changes(st, below)
+    forget_registrations(st, registrations_needed_from(st, below))
+    # Where little can be removed, more room is cheaper than to look for it each time.
+    if count < past or 4 * st[s.PARTITION, s.REGISTRATIONS] <= 3 * past:
         return
     if past < s.MOST_PAST:
-        st[s.WHOLE, s.OVERFLOW] |= s.PAST_FULL
+        st[s.PARTITION, s.OVERFLOW] |= s.PAST_FULL
     forget_registrations(st, -UNKNOWN)
+    # Whether an election was unclean is read off its registration. Between two terms one may be among the removed ones, so
+    # the claims of terms that far back can no longer be checked.
     t = 0
-    while t < st[s.WHOLE, s.TERMS]:  # between an older term and a later one an unclean election may be forgotten
-        if st[s.term(st, t), s.T_EPOCH] < st[s.WHOLE, s.FORGOTTEN_UPTO]:
+    while t < st[s.PARTITION, s.TERMS]:
+        if st[s.term(st, t), s.T_EPOCH] < st[s.PARTITION, s.FORGOTTEN_UPTO]:
             remove_term(st, t)
         else:
             t += 1
 
 
-def all_are_past(st: s.State) -> int:
-    """The leader epoch below which the controller and every broker are. Who is down, or was never heard, is nowhere."""
-    lowest = st[s.WHOLE, s.C_EPOCH]
+def all_past_epoch(st: s.State) -> int:
+    """Return the lowest leader epoch in which the controller or a broker that runs and was observed may still act."""
+    lowest = st[s.PARTITION, s.C_EPOCH]
     for b in range(st[s.OPTION, s.BROKERS]):
-        if st[s.WHOLE, s.HEARD] >> b & 1 == 1 and st[s.REPLICAS + b, s.UP] != 0:
+        # A broker that is down reads the latest metadata before it leads again; one without events has no term here.
+        if st[s.PARTITION, s.OBSERVED] >> b & 1 == 1 and st[s.REPLICAS + b, s.UP] != 0:
             lowest = min(lowest, st[s.REPLICAS + b, s.EPOCH])
     return int(lowest)
 
 
-def hand_on_claims(st: s.State, below: int) -> None:
-    """Forget terms of epochs that all brokers are past."""
+def compact_terms(st: s.State, below: int) -> None:
+    """Remove terms of epochs that all brokers are past; the next leader inherits what they claim."""
     t = 0
-    while t < st[s.WHOLE, s.TERMS]:
+    while t < st[s.PARTITION, s.TERMS]:
         heir = next_term(st, t, below)
-        if heir >= 0 and not read_from(st, t) and elected_with(st, heir, t):
+        if heir >= 0 and not term_may_still_answer(st, t) and has_claimed_log(st, heir, t):
+            # An unclean election may lose committed records: it ends the claims of the terms before it.
             if not unclean_between(st, st[s.term(st, t), s.T_EPOCH], st[s.term(st, heir), s.T_EPOCH]):
-                inherit(st, heir, t, s.T_COMMITTED, s.T_PAST_COMMITTED, s.T_PAST_COMMITS)
-                inherit(st, heir, t, s.T_ACKED, s.T_PAST_ACKED, s.T_PAST_ACKS)
+                inherit_claims(st, heir, t, s.T_COMMITTED, s.T_PAST_COMMITTED, s.T_PAST_COMMITS)
+                inherit_claims(st, heir, t, s.T_ACKED, s.T_PAST_ACKED, s.T_PAST_ACKS)
             remove_term(st, t)
         else:
             t += 1
 
 
 def next_term(st: s.State, t: int, upto: int) -> int:
-    """The term of the next leader epoch, up to that one; UNDEFINED where there is none."""
+    """Return the term of the next leader epoch, at most `upto`; UNDEFINED where there is none."""
     found = -1
-    for other in range(st[s.WHOLE, s.TERMS]):
+    for other in range(st[s.PARTITION, s.TERMS]):
         epoch = st[s.term(st, other), s.T_EPOCH]
         if st[s.term(st, t), s.T_EPOCH] < epoch <= upto and (found < 0 or epoch < st[s.term(st, found), s.T_EPOCH]):
             found = other
     return found
 
 
-def read_from(st: s.State, t: int) -> bool:
-    """Whether a response that a leader gave in this term may still be taken over (conformance.kernel.follower)."""
+def term_may_still_answer(st: s.State, t: int) -> bool:
+    """Return whether a response that a leader gave in this term may still be taken over."""
     n = st[s.OPTION, s.BROKERS]
+    # The epochs of the records in a response are those of the log of its term (follower.epochs_of_records). With fencing
+    # (KIP-320) no response outlives the epoch of its request.
     if st[s.OPTION, s.FENCING] == 0:
         for p in range(s.pair(st, 0, 0), s.pair(st, 0, 0) + n * n):
-            if st[p, s.ANS_TERM] == t:
+            if st[p, s.RES_TERM] == t:
                 return True
     return False
 
 
-def elected_with(st: s.State, heir: int, t: int) -> bool:
-    """Whether later leaders can be asked for the heir's log instead of that of term t, as far as t claims anything.
+def has_claimed_log(st: s.State, heir: int, t: int) -> bool:
+    """Return whether later leaders can be compared with the heir's log instead of term t's, as far as t claims anything.
 
-    Both tell of the same records, and there is nothing that one of the two would leave undecided and the other not.
+    Both logs have the same records there, and a comparison with one is undecided exactly where it is with the other.
     """
     row, later, n = s.term(st, t), s.term(st, heir), st[s.OPTION, s.BROKERS]
     end = max(st[row, s.T_COMMITTED], st[row, s.T_ACKED], st[row, s.T_PAST_COMMITTED], st[row, s.T_PAST_ACKED])
     if end == 0 or unclean_between(st, st[row, s.T_EPOCH], st[later, s.T_EPOCH]):
         return True
     leo, cached, heirs = st[later, s.T_LEO], st[row, s.T_CACHED], st[later, s.T_CACHED]
+    # An heir that lacks a claimed record has failed DATA-01 or DATA-03; term t is needed to find the others that do.
     if leo == UNKNOWN or leo < end or not elections_reported(st, st[row, s.T_EPOCH], st[later, s.T_EPOCH]):
         return False
     if UNKNOWN in (cached, heirs):
         return bool(cached == heirs)
-    start = st[s.WHOLE, s.DELETED]
+    # Below its first entry, and where it forked, a cache shows no epochs: the heir's must show all that term t's does.
+    start = st[s.PARTITION, s.DELETED_UPTO]
     known_from = min(st[s.starts_row(st, n + t), 0], end) if cached > 0 else end
     heir_from = min(st[s.starts_row(st, n + heir), 0], end) if heirs > 0 else end
     if fork_end(st, n + heir) > 0 or heir_from > max(start, known_from):
@@ -127,16 +142,16 @@ def elected_with(st: s.State, heir: int, t: int) -> bool:
     return bool(agree_until(st, n + t, cached, n + heir, heirs, start, end) >= end)
 
 
-def inherit(st: s.State, heir: int, t: int, claim: int, past: int, times: int) -> None:
-    """What term t claims for itself, and for terms before it, its heir claims for them all."""
+def inherit_claims(st: s.State, heir: int, t: int, claim: int, past: int, times: int) -> None:
+    """Add to the heir's claim for removed terms what term t claims for itself and for those before it."""
     row, later = s.term(st, t), s.term(st, heir)
     st[later, past] = max(st[later, past], st[row, past], st[row, claim])
     st[later, times] += st[row, times] + (1 if st[row, claim] > 0 else 0)
 
 
 def remove_term(st: s.State, t: int) -> None:
-    """Forget a term; those behind it move up, and whoever names one of them goes on doing so."""
-    n, room, last = st[s.OPTION, s.BROKERS], st[s.WHOLE, s.ROOM], st[s.WHOLE, s.TERMS] - 1
+    """Remove a term; those after it move up by one, and references to them are renumbered."""
+    n, room, last = st[s.OPTION, s.BROKERS], st[s.PARTITION, s.CACHE_ROOM], st[s.PARTITION, s.TERMS] - 1
     for i in range(t, last):
         for k in range(s.TERM_COLUMNS):
             st[s.term(st, i), k] = st[s.term(st, i + 1), k]
@@ -145,29 +160,27 @@ def remove_term(st: s.State, t: int) -> None:
             st[s.starts_row(st, n + i), k] = st[s.starts_row(st, n + i + 1), k]
         st[s.epochs_row(st, n + i), room] = st[s.epochs_row(st, n + i + 1), room]
         st[s.starts_row(st, n + i), room] = st[s.starts_row(st, n + i + 1), room]
-    st[s.WHOLE, s.TERMS] = last
+    st[s.PARTITION, s.TERMS] = last
     for b in range(n):
-        st[s.REPLICAS + b, s.TERM] = moved_up(st[s.REPLICAS + b, s.TERM], t)
+        st[s.REPLICAS + b, s.TERM] = renumbered(st[s.REPLICAS + b, s.TERM], t)
         for follower in range(n):
             p = s.pair(st, follower, b)
-            st[p, s.ANS_TERM] = moved_up(st[p, s.ANS_TERM], t)
+            st[p, s.RES_TERM] = renumbered(st[p, s.RES_TERM], t)
 
 
-def moved_up(named: int, t: int) -> int:
-    """The number of a term when term t is gone."""
+def renumbered(named: int, t: int) -> int:
+    """Return the number of a term once term t is removed."""
     if named == t:
         return -1
     return named - 1 if named > t else named
 
 
-def asked_for(st: s.State, below: int) -> int:
-    """The leader epoch below which no registration is asked for, while nobody acts on epochs below `below`.
-
-    Unclean elections behind a term end its claims. A leader with log ends that it recorded earlier may have missed others'
-    epochs since (HW-08).
-    """
-    for t in range(st[s.WHOLE, s.TERMS]):
+def registrations_needed_from(st: s.State, below: int) -> int:
+    """Return the leader epoch from which on registrations are needed, if nobody acts on epochs below `below`."""
+    # An unclean election after a term ends its claims.
+    for t in range(st[s.PARTITION, s.TERMS]):
         below = min(below, st[s.term(st, t), s.T_EPOCH] + 1)
+    # A leader that counts an old log end must not have missed another leader since (HW-08, finding F2).
     for b in range(st[s.OPTION, s.BROKERS]):
         if st[s.REPLICAS + b, s.ROLE] == s.LEADING:
             for follower in range(st[s.OPTION, s.BROKERS]):
@@ -178,23 +191,25 @@ def asked_for(st: s.State, below: int) -> int:
 
 
 def forget_registrations(st: s.State, below: int) -> None:
-    """Forget those of the lowest leader epochs, below that one and at most half of what there is room for.
+    """Remove registrations of the lowest leader epochs, below that one and at most until half of the room is free.
 
-    They are in order: conformance.kernel.terms.register.
+    They are sorted (conformance.kernel.terms.add_registration).
     """
-    gone, count = 0, st[s.WHOLE, s.REGISTRATIONS]
-    while count - gone > st[s.WHOLE, s.PAST] // 2 and st[s.registration(st, gone), s.R_EPOCH] < below:
+    gone, count = 0, st[s.PARTITION, s.REGISTRATIONS]
+    while count - gone > st[s.PARTITION, s.PAST_ROOM] // 2 and st[s.registration(st, gone), s.R_EPOCH] < below:
         gone += 1
     if gone > 0:
-        st[s.WHOLE, s.FORGOTTEN_UPTO] = max(st[s.WHOLE, s.FORGOTTEN_UPTO], st[s.registration(st, gone - 1), s.R_EPOCH])
+        st[s.PARTITION, s.FORGOTTEN_UPTO] = max(
+            st[s.PARTITION, s.FORGOTTEN_UPTO], st[s.registration(st, gone - 1), s.R_EPOCH]
+        )
     for i in range(gone, count):
         copy_registration(st, i, i - gone)
-    st[s.WHOLE, s.REGISTRATIONS] = count - gone
+    st[s.PARTITION, s.REGISTRATIONS] = count - gone
 
 
-def one_per_isr(st: s.State, below: int) -> None:
-    """Of registrations that differ by the partition epoch alone the latest stays, once the leader acts on a later one."""
-    kept, count = 0, st[s.WHOLE, s.REGISTRATIONS]
+def compact_isr_changes(st: s.State, below: int) -> None:
+    """Keep the latest of registrations that differ only by the partition epoch, once the leader acts on a later one."""
+    kept, count = 0, st[s.PARTITION, s.REGISTRATIONS]
     for i in range(count):
         row, after = s.registration(st, i), s.registration(st, min(i + 1, count - 1))
         epoch, leader, partition_epoch = st[row, s.R_EPOCH], st[row, s.R_LEADER], st[row, s.R_PARTITION_EPOCH]
@@ -206,7 +221,7 @@ def one_per_isr(st: s.State, below: int) -> None:
         if not (alike and (acts_later or epoch < below)):
             copy_registration(st, i, kept)
             kept += 1
-    st[s.WHOLE, s.REGISTRATIONS] = kept
+    st[s.PARTITION, s.REGISTRATIONS] = kept
 
 
 def copy_registration(st: s.State, i: int, to: int) -> None:

@@ -1,4 +1,4 @@
-"""How a check ends: it held, it failed, or it could not be decided.
+"""The result of a check: it held, it failed, or it could not be decided.
 
 Rules of this file
 
@@ -22,17 +22,18 @@ def decide(st: s.State, rule: int, ok: bool, field: int, expected: int, actual: 
 def failed(st: s.State, rule: int, field: int, expected: int, actual: int) -> None:
     """Count a failure, and keep it when it is the first of its rule in this trace."""
     st[s.TALLIES + rule, s.FAILED_COUNT] += 1
-    if st[s.WHOLE, s.FAILED] >> rule & 1:
+    # After its first failure a rule often fails again for the same reason: later ones only count.
+    if st[s.PARTITION, s.FAILED] >> rule & 1:
         return
-    st[s.WHOLE, s.FAILED] |= 1 << rule
+    st[s.PARTITION, s.FAILED] |= 1 << rule
     st[s.TALLIES + rule, s.FAILED_TRACES] += 1
-    at = st[s.WHOLE, s.FAILURES]
-    if at == st[s.WHOLE, s.FAILURES_ROOM]:
+    at = st[s.PARTITION, s.FAILURES]
+    if at == st[s.PARTITION, s.FAILURES_ROOM]:  # the report counts how many it leaves out
         return
-    st[s.WHOLE, s.FAILURES] = at + 1
-    row = st[s.WHOLE, s.AT_FAILURES] + at
-    st[row, s.F_TRACE] = st[s.WHOLE, s.TRACE]
-    st[row, s.F_ROW] = st[s.WHOLE, s.NOW]
+    st[s.PARTITION, s.FAILURES] = at + 1
+    row = st[s.PARTITION, s.AT_FAILURES] + at
+    st[row, s.F_TRACE] = st[s.PARTITION, s.TRACE]
+    st[row, s.F_ROW] = st[s.PARTITION, s.NOW]
     st[row, s.F_RULE] = rule
     st[row, s.F_FIELD] = field
     st[row, s.F_EXPECTED] = expected
@@ -46,7 +47,7 @@ def undecided(st: s.State, rule: int, missing: int) -> None:
 
 
 def same(st: s.State, rule: int, field: int, expected: int, actual: int, missing: int) -> None:
-    """Check that what was told is what was expected; `missing` names what an unknown expectation lacked."""
+    """Check a reported value against the expected one; `missing`: the fields that an UNKNOWN expectation lacked."""
     if expected == UNKNOWN:
         undecided(st, rule, missing)
     else:
@@ -54,7 +55,7 @@ def same(st: s.State, rule: int, field: int, expected: int, actual: int, missing
 
 
 def as_expected(st: s.State, rule: int, field: int, expected: int, actual: int) -> None:
-    """Check that what was reported is what was expected, where that is known."""
+    """Check a value that may not be reported against an expected one that is known."""
     if actual == UNKNOWN:
         undecided(st, rule, 1 << field)
     else:
@@ -62,7 +63,7 @@ def as_expected(st: s.State, rule: int, field: int, expected: int, actual: int) 
 
 
 def counted_again(st: s.State, rule: int, times: int, held: int, failed_before: int, undecided_before: int) -> None:
-    """What has been decided since the rule had these counts stands for so many checks more, which all end alike."""
+    """Count the checks of a rule since it had these counts `times` more: as many claims are checked by comparing one."""
     row = s.TALLIES + rule
     st[row, s.HELD_COUNT] += times * (st[row, s.HELD_COUNT] - held)
     st[row, s.FAILED_COUNT] += times * (st[row, s.FAILED_COUNT] - failed_before)

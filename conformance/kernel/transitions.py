@@ -1,46 +1,45 @@
-"""The judge as an automaton that is built as far as traces lead through it: what it made of an event, it will make again.
+"""The judge as an automaton that is built as far as traces lead through it, as RE2 builds its DFA.
 
 Rules of this file
 
-1. A state is what the judge knows (conformance.kernel.one_event); state 0 knows nothing. A symbol is an event of the table,
-   or the end of a trace, which leads back to state 0. The judge is asked once for each state and symbol; what it adds to
-   the counts, the effect, is kept with the transition.
-2. Where a rule fails, or the memory is not to be kept, there is no transition: the trace is left to the kernel as a whole,
-   and what it had counted is taken back.
-3. No memory is kept in which the kernel might begin to forget (conformance.kernel.superseded): it has a larger table when it
-   judges a trace by itself, and would forget later.
-4. Tables have the room they are given: who runs out of it returns, is given more, and goes on where it was.
-5. What is known is followed elsewhere (conformance.kernel.double_array); here, traces of which something is unknown.
+1. A state is a memory of the judge (conformance.kernel.one_event); in state 0 nothing is known. A symbol is an event of the
+   table, or the end of a trace, which leads back to state 0. The judge is applied once for each state and symbol; what it
+   adds to the tallies, the effect, is stored with the transition.
+2. Where a rule fails, or a memory cannot be kept, there is no transition: the whole trace is left to the kernel, and the
+   effects counted for it so far are taken back.
+3. No memory is kept in which the kernel might begin to compact (conformance.kernel.superseded): when it judges a trace by
+   itself it has a larger table, and would compact later.
+4. Tables have fixed room: `follow` returns FULL when it needs more, and continues where it was when it is called again.
+5. Known transitions are followed by conformance.kernel.double_array; here, traces with unknown ones.
 """
 
 from typing import Any, NamedTuple
 
 from tidegauge.conformance.kernel import state as s
-from tidegauge.conformance.kernel.one_event import FREE, WORD, Bytes, Judge, Table, ask
+from tidegauge.conformance.kernel.one_event import FREE, WORD, Bytes, Judge, Table, judge_event
 from tidegauge.conformance.kernel.packed import pack, unpack
-from tidegauge.conformance.kernel.pools import Pool, has_room, met, met_again
+from tidegauge.conformance.kernel.pools import Pool, has_room, intern_row, rehash_rows
 from tidegauge.conformance.kernel.rule_ids import RULES
 
 DONE, FULL = range(2)
 LEFT = -2
-"""Where a transition would lead that there is none of; FREE where nobody has asked."""
+"""The target of a transition that does not exist (rule 2); FREE: not learnt yet."""
 
 # Columns of a transition, and places in `at`
 KEY, TO = range(2)
 NEXT, TRANSITIONS, MEMORIES, EFFECTS, ALLOWED, LARGEST_MEMORY = range(6)
-"""Which of the wanted traces is followed, how many there are of the others; how many transitions there may be, and words in
-a memory."""
+"""The position among the wanted traces; counts of the three tables; how many transitions there may be; words of a memory."""
 
 SPREAD = 0x1E3779B97F4A7C15
 """Odd, and without a pattern: products with it differ in their middle bits."""
 
 EFFECT_BITS = 24
 EFFECT = (1 << EFFECT_BITS) - 1
-"""The bits of `TO` that number the effect; the state stands above them."""
+"""The bits of TO with the number of the effect; the state is in the bits above."""
 COUNTED = (s.HELD_COUNT, s.UNDECIDED_COUNT, s.MISSING)
-"""What an effect says of a rule: how many checks held, how many are undecided, and what they lack."""
+"""An effect on a rule: how many checks held, how many are undecided, and the fields that they lack."""
 SAYS = len(COUNTED) + 1
-"""Words of an effect for each rule that it says anything of: the rule, and these."""
+"""Words of an effect for each rule that it changes: the rule, and these counts."""
 KEPT_PAST = 16
 """Registrations and terms that there is room for in a memory,"""
 MOST_PAST_KEPT = 12
@@ -57,26 +56,26 @@ class Automaton(NamedTuple):
 
 
 def slot_of(transition: Table, key: int) -> int:
-    """Where the transition stands, or would."""
+    """Return the slot of a transition, or the one where it belongs."""
     slot = (int(key) * SPREAD >> 32) & (len(transition) - 1)
     while transition[slot, KEY] != key and transition[slot, KEY] != FREE:
         slot = (slot + 1) & (len(transition) - 1)
     return slot
 
 
-def entered_again(before: Table, automaton: Automaton, at: s.Ints) -> None:
-    """Fill hash tables that were made anew; `before` are the transitions so far."""
+def rehash_transitions(before: Table, automaton: Automaton, at: s.Ints) -> None:
+    """Fill new hash tables; `before`: the transitions so far."""
     for i in range(len(before)):
         if before[i, KEY] != FREE:
             slot = slot_of(automaton.transition, before[i, KEY])
             automaton.transition[slot, KEY] = before[i, KEY]
             automaton.transition[slot, TO] = before[i, TO]
-    met_again(automaton.memories, at[MEMORIES])
-    met_again(automaton.effects, at[EFFECTS])
+    rehash_rows(automaton.memories, at[MEMORIES])
+    rehash_rows(automaton.effects, at[EFFECTS])
 
 
-def said_of(st: s.State, effects: Pool, row: int) -> int:
-    """Write down as that row what was counted, and count anew; where the row ends. Most events are checked by few rules."""
+def take_effect(st: s.State, effects: Pool, row: int) -> int:
+    """Move the tallies into a row of the effects and set them to 0. Return where the row ends."""
     at = effects.starts[row]
     for r in range(RULES):
         tally = s.TALLIES + r
@@ -92,27 +91,27 @@ def said_of(st: s.State, effects: Pool, row: int) -> int:
     return int(at)
 
 
-def to_be_kept(st: s.State) -> bool:
-    """Whether nothing failed and nothing was, or will at the next event be, forgotten for want of room."""
-    if st[s.WHOLE, s.FAILED] != 0 or st[s.WHOLE, s.OVERFLOW] != 0:
+def may_keep(st: s.State) -> bool:
+    """Return whether nothing failed, and nothing was or will at the next event be removed for want of room."""
+    if st[s.PARTITION, s.FAILED] != 0 or st[s.PARTITION, s.OVERFLOW] != 0:
         return False
-    return bool(st[s.WHOLE, s.REGISTRATIONS] <= MOST_PAST_KEPT and st[s.WHOLE, s.TERMS] <= MOST_PAST_KEPT)
+    return bool(st[s.PARTITION, s.REGISTRATIONS] <= MOST_PAST_KEPT and st[s.PARTITION, s.TERMS] <= MOST_PAST_KEPT)
 
 
-def learnt(
+def learn_transition(
     run: Any, forgets: Any, ends: Any, judge: Judge, automaton: Automaton, at: s.Ints, memory: int, symbol: int
 ) -> int:
-    """Ask the judge what the symbol does after a memory: where the transition leads and its effect, or LEFT."""
+    """Judge a symbol after a memory. Return the state and effect of the transition, or LEFT."""
     st, memories, effects = judge.st, automaton.memories, automaton.effects
     unpack(st, automaton.memory, memories.starts[memory] * WORD)
     row = at[EFFECTS]
     if symbol == len(judge.event):
         ends(st)
     else:
-        ask(run, judge, symbol)
+        judge_event(run, judge, symbol)
         forgets(st)
-    effects.starts[row + 1] = said_of(st, effects, row)
-    if not to_be_kept(st):
+    effects.starts[row + 1] = take_effect(st, effects, row)
+    if not may_keep(st):
         return LEFT
     after = 0
     if symbol != len(judge.event):
@@ -120,17 +119,17 @@ def learnt(
         if end < 0:
             return LEFT
         memories.starts[at[MEMORIES] + 1] = end // WORD
-        after = met(memories, at[MEMORIES])
+        after = intern_row(memories, at[MEMORIES])
         if after == at[MEMORIES]:
             at[MEMORIES] += 1
-    effect = met(effects, row)
+    effect = intern_row(effects, row)
     if effect == row:
         at[EFFECTS] += 1
     return after << EFFECT_BITS | effect
 
 
 def is_full(automaton: Automaton, at: s.Ints) -> bool:
-    """Whether there may be no room for one more transition, memory and effect."""
+    """Return whether there may be no room for one more transition, memory and effect."""
     return not (
         2 * at[TRANSITIONS] < len(automaton.transition)
         and has_room(automaton.memories, at[MEMORIES], at[LARGEST_MEMORY])
@@ -139,7 +138,7 @@ def is_full(automaton: Automaton, at: s.Ints) -> bool:
 
 
 def take_back(transition: Table, symbols: int, rows: s.Ints, begin: int, upto: int, times: s.Ints) -> None:
-    """The transitions from the beginning of a trace have not been taken."""
+    """Take back the effects counted from the beginning of a trace."""
     state = 0
     for i in range(begin, upto):
         to = transition[slot_of(transition, state * symbols + rows[i]), TO]
@@ -162,8 +161,9 @@ def follow(
     times: s.Ints,
     left: s.Ints,
 ) -> int:
-    """Follow the traces that are `wanted`, from their `places` on, where they are in these `states`: how often each effect
-    occurred, and which of them are `left` to the kernel.
+    """Follow the traces that are `wanted`, from their `places` on, where they are in these `states`.
+
+    `times`: how often each effect occurred; `left`: the traces that are left to the kernel. Returns DONE or FULL.
     """
     transition, end = automaton.transition, len(judge.event)
     while at[NEXT] < len(wanted):
@@ -177,7 +177,7 @@ def follow(
                 if is_full(automaton, at):
                     places[t], states[t] = i, state
                     return FULL
-                transition[slot, TO] = learnt(run, forgets, ends, judge, automaton, at, state, symbol)
+                transition[slot, TO] = learn_transition(run, forgets, ends, judge, automaton, at, state, symbol)
                 transition[slot, KEY] = key
                 at[TRANSITIONS] += 1
             to = transition[slot, TO]

@@ -1,19 +1,28 @@
-"""Events that truncation or reset a follower's log.
+"""Events that truncate or reset a follower's log.
 
 Rules of this file
 
-1. A truncation has one cause: a diverging response, an epoch response, an out-of-range reset, or no epochs at all.
-2. Where it truncates is decided by the truncation table, from the leader's (epoch, end offset) and the follower's own cache.
+1. A truncation has one cause: a diverging response, an epoch response, an out-of-range reset, or a log without epochs.
+2. The offset is decided by the truncation table (rules.truncation_target), from the leader's (epoch, end offset) and the
+   follower's own cache.
 """
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel import state as s
-from tidegauge.conformance.kernel.flight import as_answered, given, without_error
-from tidegauge.conformance.kernel.follower import accepted
+from tidegauge.conformance.kernel.flight import carries_no_error, response_in_flight, same_as_sent
+from tidegauge.conformance.kernel.follower import check_accepted
 from tidegauge.conformance.kernel.forks import truncate_fork
 from tidegauge.conformance.kernel.groups import Log, Request, Response, Truncation
-from tidegauge.conformance.kernel.lineage import cache_truncate, inputs_missing, starts_at
-from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, set_hw, within
+from tidegauge.conformance.kernel.lineage import cache_truncate, inputs_missing, set_log_start
+from tidegauge.conformance.kernel.log_checks import (
+    alive,
+    cache_in_order,
+    hw_becomes,
+    hw_within_log,
+    leo_becomes,
+    log_unmoved,
+    set_hw,
+)
 from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.tally import as_expected, decide, same, undecided
 from tidegauge.impl.rules import (
@@ -26,7 +35,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def truncate(st: s.State, b: int, offset: int, div_epoch: int, div_end: int, truncated: Truncation, after: Log) -> None:
-    """TRUNC-01 by the T-table, TRUNC-03 and HW-07 for what the truncation leaves."""
+    """Check TRUNC-01 by the truncation table, and TRUNC-03 and HW-07 on the log that the truncation leaves."""
     target, completed = truncated.target, truncated.completed
     n, before = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.LEO]
     if UNKNOWN in (n, before, offset, div_epoch, div_end):
@@ -46,24 +55,26 @@ def truncate(st: s.State, b: int, offset: int, div_epoch: int, div_end: int, tru
         if completed == UNKNOWN:
             completed = 1 if done else 0
     truncate_at(st, b, target, after)
+    # Row T4 of the table (KIP-279): the follower lacks the leader's epoch, truncates to its own earlier one and asks again.
     st[s.REPLICAS + b, s.MORE_ROUNDS] = UNKNOWN if completed == UNKNOWN else 1 - completed
 
 
 def truncate_at(st: s.State, b: int, target: int, after: Log) -> None:
-    """TRUNC-03 and HW-07: UnifiedLog#truncateTo. UNKNOWN is below every number, so what is lowered to it is unknown."""
+    """Check TRUNC-03 and HW-07: LEO and HW are lowered to the target. UnifiedLog#truncateTo."""
     before = st[s.REPLICAS + b, s.LEO]
+    # UNKNOWN is below every number, so the minimum with it is UNKNOWN.
     leo_becomes(st, b, RULE.TRUNC_03, min(before, target), after.leo, 1 << field.TARGET | 1 << field.LEO_BEFORE)
     old = st[s.REPLICAS + b, s.HW]
     lowered = high_watermark_after_truncation(old, target)
     hw_becomes(st, b, RULE.HW_07, lowered, after.hw, 1 << field.TARGET | 1 << field.HW_BEFORE)
     cache_truncate(st, b, target)
-    # below its start the whole log goes and begins again at the target (UnifiedLog#truncateTo, #truncateFullyAndStartAt)
+    # A target below the log start drops the whole log, which begins again there (UnifiedLog#truncateFullyAndStartAt).
     if target != UNKNOWN and st[s.REPLICAS + b, s.LOG_START] > target:
         st[s.REPLICAS + b, s.LOG_START] = target
     elif target == UNKNOWN and st[s.REPLICAS + b, s.LOG_START] > 0:
-        starts_at(st, b, UNKNOWN)
+        set_log_start(st, b, UNKNOWN)
     cache_in_order(st, b)
-    within(st, b)
+    hw_within_log(st, b)
 
 
 def handle_diverging_response(
@@ -76,31 +87,29 @@ def handle_diverging_response(
     before: Log,
     after: Log,
 ) -> None:
-    """AbstractFetcherThread#truncateOnFetchResponse."""
+    """Judge a truncation by a diverging fetch response. AbstractFetcherThread#truncateOnFetchResponse."""
     alive(st, b)
-    found(st, b, before)
+    log_unmoved(st, b, before)
     p = s.pair(st, b, leader)
     epoch, offset, div_epoch, div_end = asked.epoch, asked.offset, response.div_epoch, response.div_end
-    without_error(st, response.error)
-    if st[p, s.KIND] in (s.DIVERGED, s.HELD):
+    carries_no_error(st, response.error)
+    if st[p, s.KIND] in (s.DIVERGED, s.DELAYED):
         epoch = st[p, s.REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, s.REQ_OFFSET] if offset == UNKNOWN else offset
-    accepted(st, b, leader, epoch, offset)
-    if given(st, p, leader, s.DIVERGED, epoch, offset, False):
-        as_answered(st, field.DIV_EPOCH, st[p, s.ANS_DIV_EPOCH], div_epoch)
-        as_answered(st, field.DIV_END, st[p, s.ANS_DIV_END], div_end)
-        div_epoch = st[p, s.ANS_DIV_EPOCH] if div_epoch == UNKNOWN else div_epoch
-        div_end = st[p, s.ANS_DIV_END] if div_end == UNKNOWN else div_end
-    follows_no_hw(st, b, after.hw)
+    check_accepted(st, b, leader, epoch, offset)
+    if response_in_flight(st, p, leader, s.DIVERGED, epoch, offset, False):
+        same_as_sent(st, field.DIV_EPOCH, st[p, s.RES_DIV_EPOCH], div_epoch)
+        same_as_sent(st, field.DIV_END, st[p, s.RES_DIV_END], div_end)
+        div_epoch = st[p, s.RES_DIV_EPOCH] if div_epoch == UNKNOWN else div_epoch
+        div_end = st[p, s.RES_DIV_END] if div_end == UNKNOWN else div_end
+    no_hw_from_diverging(st, b, after.hw)
     truncate(st, b, offset, div_epoch, div_end, truncated, after)
     st[p, s.KIND] = s.NOTHING
 
 
-def follows_no_hw(st: s.State, b: int, hw: int) -> None:
-    """HW-06: nothing is taken over from a diverging response but where to truncate (KAFKA-14704).
-
-    The high watermark may have been said to move before, or with the truncation, which by itself raises none.
-    """
+def no_hw_from_diverging(st: s.State, b: int, hw: int) -> None:
+    """Check HW-06: only the truncation offset is taken over from a diverging response (KAFKA-14704)."""
+    # The HW may be reported to move with the truncation, which raises none, or by the event before it (HW_MOVED).
     moved, old = st[s.REPLICAS + b, s.HW_MOVED], st[s.REPLICAS + b, s.HW]
     if UNKNOWN not in (hw, old) and hw > old:
         decide(st, RULE.HW_06, False, field.HW, old, hw)
@@ -112,9 +121,9 @@ def follows_no_hw(st: s.State, b: int, hw: int) -> None:
 
 
 def truncate_to_high_watermark(st: s.State, b: int, target: int, before: Log, after: Log) -> None:
-    """TRUNC-05: AbstractFetcherThread#truncateToHighWatermark is for a follower that has no epochs."""
+    """Check TRUNC-05: only a follower without epochs truncates to its HW. AbstractFetcherThread#truncateToHighWatermark."""
     alive(st, b)
-    found(st, b, before)
+    log_unmoved(st, b, before)
     n, old = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.HW]
     if st[s.OPTION, s.TRUNCATION_ON_FETCH] == 1 and n == UNKNOWN:
         undecided(st, RULE.TRUNC_05, 1 << field.EPOCHS)
@@ -124,7 +133,7 @@ def truncate_to_high_watermark(st: s.State, b: int, target: int, before: Log, af
         same(st, RULE.TRUNC_05, field.TARGET, old, target, 1 << field.HW)
     else:
         target = old
-    # a leader that truncates loses what others have copied from it; where nothing is cut off, nothing is lost
+    # A leader that truncates loses records that others have copied from it; a target at its log end removes none.
     role = st[s.REPLICAS + b, s.ROLE]
     if UNKNOWN not in (role, target) and target < st[s.REPLICAS + b, s.LEO]:
         decide(st, RULE.TRUNC_05, role == s.FOLLOWING, field.ROLE, s.FOLLOWING, role)
@@ -143,32 +152,32 @@ def handle_out_of_range(
     after: Log,
     log_start: int,
 ) -> None:
-    """OOR-01: AbstractFetcherThread#fetchOffsetAndTruncate, three cases."""
+    """Check OOR-01: the three cases of an out-of-range reset. AbstractFetcherThread#fetchOffsetAndTruncate."""
     alive(st, b)
-    found(st, b, before)
+    log_unmoved(st, b, before)
     p, epoch, offset = s.pair(st, b, leader), asked.epoch, asked.offset
-    if st[p, s.KIND] in (s.RANGE, s.HELD):
+    if st[p, s.KIND] in (s.OUT_OF_RANGE, s.DELAYED):
         epoch = st[p, s.REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, s.REQ_OFFSET] if offset == UNKNOWN else offset
-    accepted(st, b, leader, epoch, offset)
-    given(st, p, leader, s.RANGE, epoch, offset, False)
+    check_accepted(st, b, leader, epoch, offset)
+    response_in_flight(st, p, leader, s.OUT_OF_RANGE, epoch, offset, False)
     st[p, s.KIND] = s.NOTHING
     had = st[s.REPLICAS + b, s.LEO]
     if UNKNOWN in (leader_start, leader_end, had):
         undecided(st, RULE.OOR_01, 1 << field.LEADER_START | 1 << field.LEADER_END | 1 << field.LEO)
         set_hw(st, b, after.hw)
         leo_becomes(st, b, RULE.OOR_01, UNKNOWN, after.leo, 1 << field.LEADER_END)
-        starts_at(st, b, log_start)
+        set_log_start(st, b, log_start)
         st[s.REPLICAS + b, s.CACHED] = UNKNOWN
         return
     case, expected = out_of_range_reset(leader_start, leader_end, had)
     if target != UNKNOWN:
         as_expected(st, RULE.OOR_01, field.TARGET, expected, target)
-    # only a log wholly below the leader's start is dropped (UnifiedLog#truncateFullyAndStartAt)
+    # Only a log that is wholly below the leader's start is dropped (UnifiedLog#truncateFullyAndStartAt).
     if case == RESET_TO_LEADER_START:
         leo_becomes(st, b, RULE.OOR_01, expected, after.leo, 0)
         hw_becomes(st, b, RULE.OOR_01, expected, after.hw, 0)
-        starts_at(st, b, expected)
+        set_log_start(st, b, expected)
         st[s.REPLICAS + b, s.CACHED] = 0
         truncate_fork(st, b, 0)
         if log_start != UNKNOWN:
@@ -178,9 +187,9 @@ def handle_out_of_range(
         leo_becomes(st, b, RULE.OOR_01, expected, after.leo, 0)
         hw_becomes(st, b, RULE.OOR_01, high_watermark_after_truncation(old, expected), after.hw, 1 << field.HW_BEFORE)
         cache_truncate(st, b, expected)
-        # a leader that ends below this log's start: all of it goes (UnifiedLog#truncateTo)
+        # The leader ends below this log's start: the whole log is dropped (UnifiedLog#truncateTo).
         if log_start != UNKNOWN:
-            starts_at(st, b, log_start)
+            set_log_start(st, b, log_start)
         elif st[s.REPLICAS + b, s.LOG_START] > expected:
-            starts_at(st, b, expected)
-    within(st, b)
+            set_log_start(st, b, expected)
+    hw_within_log(st, b)

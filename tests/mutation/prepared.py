@@ -32,9 +32,9 @@ from tidegauge.conformance.kernel.state import (
     FINAL,
     OPTION,
     OVERFLOW,
-    PAST,
+    PARTITION,
+    PAST_ROOM,
     TALLIES,
-    WHOLE,
     State,
     allocate,
 )
@@ -66,17 +66,17 @@ class Prepared:
         run: Callable[..., None] = judge_traces
         with ExitStack() as little_room:
             if self.full:
-                little_room.enter_context(patch.object(state, "MOST_PAST", int(st[WHOLE, PAST])))
+                little_room.enter_context(patch.object(state, "MOST_PAST", int(st[PARTITION, PAST_ROOM])))
                 little_room.enter_context(patch.object(superseded, "TERMS_AT_ONCE", SOON))
             run(st, *self.inputs, last, caches)
-        kept, first = int(st[WHOLE, FAILURES]), int(st[WHOLE, AT_FAILURES])
+        kept, first = int(st[PARTITION, FAILURES]), int(st[PARTITION, AT_FAILURES])
         tallies = st[TALLIES : TALLIES + RULES, : FAILED_TRACES + 1]
         return (
             tallies.tobytes(),
             st[first : first + kept, :6].tobytes(),
             last.tobytes(),
             caches.tobytes(),
-            int(st[WHOLE, OVERFLOW]),
+            int(st[PARTITION, OVERFLOW]),
         )
 
 

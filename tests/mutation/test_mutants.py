@@ -107,7 +107,7 @@ def test_a_mutant_of_the_judge_is_noticed_and_the_original_is_not() -> None:
     without = next(mutant for key, mutant in made.items() if key.startswith("leader: leader_append: without leo_becomes("))
     assert list(Watch([table]).unnoticed([without])) == []
     assert table.said() == expected[0]
-    elsewhere = next(mutant for key, mutant in made.items() if key.startswith("life: checkpointed: without alive("))
+    elsewhere = next(mutant for key, mutant in made.items() if key.startswith("life: hw_checkpoint: without alive("))
     assert list(Watch([table]).unnoticed([elsewhere])) == [elsewhere]
 
 
@@ -115,7 +115,9 @@ def test_a_mutant_of_what_is_superseded_is_noticed_where_there_is_little_room() 
     """Broker 1 lost everything: where the table is full, claims of the past are all that says so."""
     lost = Trace("hand", "t-0", TWO, numbered((*FOLLOWED, *elected(0))))
     made = all_mutants(["superseded"])
-    without = next(mutant for mutant in made if mutant.key.startswith("superseded: inherit: without st[later, past] = "))
+    without = next(
+        mutant for mutant in made if mutant.key.startswith("superseded: inherit_claims: without st[later, past] = ")
+    )
     roomy, crowded = prepared("roomy", [lost], 4 * len(lost.events)), prepared("crowded", [lost], LITTLE)
     assert list(Watch([roomy]).unnoticed([without])) == [without]
     assert list(Watch([roomy, crowded]).unnoticed([without])) == []
@@ -144,7 +146,7 @@ def test_traces_behind_each_other_stand_in_a_table_of_their_own() -> None:
 def test_a_table_is_asked_where_a_change_comes_to_anything_else() -> None:
     """Nobody stops here; and both brokers start for the first time, so where they ended before is not asked in any case."""
     made = {mutant.key: mutant for mutant in all_mutants(["life"])}
-    starts, stops = made["life: start: without idle(st, b)"], made["life: stop: without idle(st, b)"]
+    starts, stops = made["life: start: without process_gone(st, b)"], made["life: stop: without process_gone(st, b)"]
     same = made["life: start: before != UNKNOWN and leo != UNKNOWN -> before != UNKNOWN"]
     apart = differing([prepared("hand", [Trace("hand", "t-0", TWO, numbered(OPENING))])], [starts, stops, same])
     assert (apart[starts], apart[stops], apart[same]) == ([0], [], [])
@@ -196,7 +198,7 @@ def test_a_variant_is_chosen_when_it_notices_what_the_stock_does_not() -> None:
     )
     made = {mutant.key: mutant for mutant in all_mutants(["leader", "life"])}
     appends = next(mutant for key, mutant in made.items() if key.startswith("leader: leader_append: without leo_becomes("))
-    nobody = next(mutant for key, mutant in made.items() if key.startswith("life: checkpointed: without alive("))
+    nobody = next(mutant for key, mutant in made.items() if key.startswith("life: hw_checkpoint: without alive("))
     assert cover([appends, nobody], [opening], [copied, forked]) == ([copied], 1)
     assert cover([appends], [opening, copied], [forked]) == ([], 0)
 

@@ -13,19 +13,19 @@ from types import FunctionType
 from typing import Any
 
 from tidegauge.conformance.kernel.compiled import MODULES, TOP, Rewriting, callees_first, functions_of, with_globals
-from tidegauge.conformance.kernel.state import FAILED, WHOLE, Ints, State
+from tidegauge.conformance.kernel.state import FAILED, PARTITION, Ints, State
 
 
 def cell_read(st: State, row: int, column: int) -> int:
     """Note and return the value of a cell."""
-    if st[WHOLE, FAILED] == 0:
+    if st[PARTITION, FAILED] == 0:
         st[st.shape[0] // 2 + row, column] = 1
     return st[row, column]  # type: ignore[no-any-return]
 
 
 def cells_read(st: State, row: int, count: int) -> Ints:
     """Note and return the first values of a row."""
-    if st[WHOLE, FAILED] == 0:
+    if st[PARTITION, FAILED] == 0:
         for column in range(count):
             st[st.shape[0] // 2 + row, column] = 1
     return st[row, :count]

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidegauge.conformance.kernel.one_event import FREE, Bytes, Judge, Table, ask, mixed, restore
-from tidegauge.conformance.kernel.state import FAILED, WHOLE, Ints, State
+from tidegauge.conformance.kernel.one_event import FREE, Bytes, Judge, Table, judge_event, mix, restore
+from tidegauge.conformance.kernel.state import FAILED, PARTITION, Ints, State
 from validation.product.machine import DONE, FULL, clear_undecided, undecided_rules
 
 REFUSED, LEFT_OPEN, ACCEPTED = range(3)
@@ -54,7 +54,7 @@ def hash_in_set(memory: Bytes, m: int, cells: Table, s: int, count: int) -> int:
     """Return a hash of the cells of set s: equal for memories that agree in them."""
     h = int(s)
     for k in range(count):
-        h = mixed(h, int(memory[m, cells[s, k]]))
+        h = mix(h, int(memory[m, cells[s, k]]))
     return h
 
 
@@ -134,8 +134,8 @@ def ask_each_group(
             for x in range(len(numbers)):
                 restore(st, spans, memory[m])
                 clear_undecided(st)
-                ask(run, judge, numbers[x])
-                if st[WHOLE, FAILED] != 0:
+                judge_event(run, judge, numbers[x])
+                if st[PARTITION, FAILED] != 0:
                     groups.outcome[g, x] = REFUSED
                 else:
                     groups.outcome[g, x] = LEFT_OPEN if undecided_rules(st) & decided[numbers[x]] else ACCEPTED

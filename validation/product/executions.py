@@ -15,7 +15,7 @@ from tidegauge.conformance.kernel.compiled import UNCOUNTED, Kernel, by_address,
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.memory import tidy
 from tidegauge.conformance.kernel.one_event import Bytes, Judge, Table, judge_from
-from tidegauge.conformance.kernel.state import GOES_ON, Ints, forget
+from tidegauge.conformance.kernel.state import PIECEWISE, Ints, forget
 from tidegauge.conformance.kernel.whole import logs_agree
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.schema import Config, Event, Trace
@@ -55,7 +55,7 @@ def judge_of(events: Sequence[Event], config: Config, room: int, notes: bool = F
     """
     columns = to_columns([Trace("", "", config, tuple(events))], config)
     options = options_of(columns, config)
-    options[GOES_ON] = 1
+    options[PIECEWISE] = 1
     st = state.allocate(options, room, 1, room)
     forget(st, 0)
     if notes:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegauge.conformance.kernel.one_event import FREE, Bytes, Judge, Table, ask, mixed, remembered, restore, save
+from tidegauge.conformance.kernel.one_event import FREE, Bytes, Judge, Table, intern_memory, judge_event, mix, restore, save
 from tidegauge.conformance.kernel.rule_ids import RULES
-from tidegauge.conformance.kernel.state import FAILED, OVERFLOW, TALLIES, UNDECIDED_COUNT, WHOLE, Ints, State
+from tidegauge.conformance.kernel.state import FAILED, OVERFLOW, PARTITION, TALLIES, UNDECIDED_COUNT, Ints, State
 
 DONE, FULL, TOO_LARGE = range(3)
 REJECTED = -1
@@ -47,7 +47,7 @@ class Tables(NamedTuple):
 
 def find_or_add(rows: Table, slots: Ints, count: int, first: int, second: int) -> int:
     """Return the row that begins with (first, second); row `count` becomes that row if there is none."""
-    slot = mixed(mixed(0, int(first)), int(second)) % len(slots)
+    slot = mix(mix(0, int(first)), int(second)) % len(slots)
     while slots[slot] != FREE:
         row = slots[slot]
         if rows[row, 0] == first and rows[row, 1] == second:
@@ -62,7 +62,7 @@ def find_or_add(rows: Table, slots: Ints, count: int, first: int, second: int) -
 def rehash(tables: Tables, at: Ints) -> None:
     """Fill hash tables that were emptied because they grew."""
     for m in range(at[MEMORIES]):
-        remembered(tables.memory.view(np.int64), tables.memory_slots, m)
+        intern_memory(tables.memory.view(np.int64), tables.memory_slots, m)
     for p in range(at[PAIRS]):
         find_or_add(tables.pair, tables.pair_slots, p, tables.pair[p, 0], tables.pair[p, 1])
     for q in range(at[VERDICTS]):
@@ -112,21 +112,21 @@ def search(
                 at[VERDICTS] += 1
                 restore(st, tables.spans, tables.memory[memory])
                 clear_undecided(st)
-                ask(run, judge, symbol[e])
-                tables.verdict[q, BROKE] = st[WHOLE, FAILED]
+                judge_event(run, judge, symbol[e])
+                tables.verdict[q, BROKE] = st[PARTITION, FAILED]
                 tables.verdict[q, OPEN] = undecided_rules(st)
                 # Without the normal form the memories of one knowledge would be many, and the product infinite.
                 tidy(st)
                 new = at[MEMORIES]
-                if st[WHOLE, OVERFLOW] != 0 or not save(st, tables.spans, tables.memory[new]):
+                if st[PARTITION, OVERFLOW] != 0 or not save(st, tables.spans, tables.memory[new]):
                     return TOO_LARGE
-                tables.verdict[q, AFTER] = remembered(tables.memory.view(np.int64), tables.memory_slots, new)
+                tables.verdict[q, AFTER] = intern_memory(tables.memory.view(np.int64), tables.memory_slots, new)
                 if tables.verdict[q, AFTER] == new:
                     at[MEMORIES] += 1
                     # A trace may end anywhere: check each new memory as if it ended here.
-                    st[WHOLE, FAILED] = 0
+                    st[PARTITION, FAILED] = 0
                     end(st)
-                    tables.at_end[new] = st[WHOLE, FAILED]
+                    tables.at_end[new] = st[PARTITION, FAILED]
             if tables.verdict[q, BROKE] == 0:
                 there = find_or_add(tables.pair, tables.pair_slots, at[PAIRS], target[e], tables.verdict[q, AFTER])
                 if there == at[PAIRS]:
@@ -144,14 +144,14 @@ def offer(run: Any, judge: Judge, spans: Table, memory: Bytes, into: Table) -> N
     for m in range(len(memory)):
         for number in range(into.shape[1]):
             restore(st, spans, memory[m])
-            ask(run, judge, number)
-            if st[WHOLE, FAILED] != 0:
+            judge_event(run, judge, number)
+            if st[PARTITION, FAILED] != 0:
                 into[m, number] = REJECTED
             else:
                 # Most are rejected, so only the others pay for a count of undecided checks from zero.
                 restore(st, spans, memory[m])
                 clear_undecided(st)
-                ask(run, judge, number)
+                judge_event(run, judge, number)
                 into[m, number] = undecided_rules(st)
 
 

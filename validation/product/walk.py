@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegauge.conformance.judging.judge import TooLargeError
-from tidegauge.conformance.kernel.one_event import FREE, Table, ask, empty_memories, save, spans_of
+from tidegauge.conformance.kernel.one_event import FREE, Table, empty_memories, judge_event, save, spans_of
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
-from tidegauge.conformance.kernel.state import FAILED, WHOLE, Ints
+from tidegauge.conformance.kernel.state import FAILED, PARTITION, Ints
 from tidegauge.traces.schema import Config, Event
 from validation.product import machine
 from validation.product.automaton import Automaton
@@ -92,9 +92,9 @@ def walk(automaton: Automaton, config: Config, room: int, machine: Machine | Non
     run, tidy, end = compiled.kernel
     # The columns hold the automaton's events first, then the initial ones, which every trace begins with.
     for number in range(len(automaton.events), len(automaton.events) + len(automaton.initial)):
-        ask(run, judge, number)
-    if judge.st[WHOLE, FAILED] != 0:
-        raise ValueError(f"expected initial events that break no rule, saw {rules_in(int(judge.st[WHOLE, FAILED]))}")
+        judge_event(run, judge, number)
+    if judge.st[PARTITION, FAILED] != 0:
+        raise ValueError(f"expected initial events that break no rule, saw {rules_in(int(judge.st[PARTITION, FAILED]))}")
     tidy(judge.st)
     save(judge.st, tables.spans, tables.memory[0])
     at = np.array([0, 1, 1, 0], np.int64)  # pair 0 is (state 0, memory 0): nothing but the initial events

@@ -18,7 +18,7 @@ from tidegauge.conformance.judging.judge import PAST as PAST_AT_FIRST
 from tidegauge.conformance.judging.judge import ROOM as ROOM_AT_FIRST
 from tidegauge.conformance.judging.judge import grown
 from tidegauge.conformance.kernel.forks import fork, fork_end, fork_start
-from tidegauge.conformance.kernel.state import PAST, ROOM, SIZED, TALLIES, WHOLE, epochs_row
+from tidegauge.conformance.kernel.state import CACHE_ROOM, PARTITION, PAST_ROOM, SIZED, TALLIES, epochs_row
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.schema import Trace
 
@@ -56,7 +56,7 @@ def test_a_copied_table_knows_the_same(runs: list[Trace]) -> None:
         large.now = grown(large.now, 2 * ROOM_AT_FIRST, 2 * PAST_AT_FIRST)
         for one in (small, large):
             one.take(kept[len(kept) // 2 :], again=False)
-        assert large.now[WHOLE, ROOM] == 2 * ROOM_AT_FIRST
+        assert large.now[PARTITION, CACHE_ROOM] == 2 * ROOM_AT_FIRST
         assert small.recent == large.recent
         assert (small.now[TALLIES:SIZED] == large.now[TALLIES:SIZED]).all()
 
@@ -75,7 +75,7 @@ def held(one: FedNdjson) -> tuple[int, ...]:
     (trace,) = one.traces.values()
     window = trace.window
     tables = window.base.nbytes + window.now.nbytes
-    rooms = (int(window.now[WHOLE, at]) for at in (ROOM, PAST))
+    rooms = (int(window.now[PARTITION, at]) for at in (CACHE_ROOM, PAST_ROOM))
     return tables, *rooms, len(window.past.failures), len(window.past.truncations), len(one.report().problems)
 
 

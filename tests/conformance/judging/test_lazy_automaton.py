@@ -19,7 +19,7 @@ from tidegauge.conformance.judging.explain import explanation_text
 from tidegauge.conformance.judging.judge import Judgement, judge, judge_with
 from tidegauge.conformance.judging.known_transitions import Known, known_by_now
 from tidegauge.conformance.judging.lazy_automaton import INTERPRETED, LazyAutomaton
-from tidegauge.conformance.judging.recurring import Recurring
+from tidegauge.conformance.judging.recurring import AdaptiveJudge
 from tidegauge.conformance.kernel import transitions
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.state import HELD_COUNT
@@ -248,7 +248,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_what_recurs_goes_to_an_automaton_once_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     given = asked(monkeypatch)
-    judging = Recurring(len(walks(1)) + 1, 0, 0)
+    judging = AdaptiveJudge(len(walks(1)) + 1, 0, 0)
     for seed in (1, 2, 3):
         assert judging.judge(walks(seed), table().config) == by_kernel(walks(seed), table().config)
     assert given == [len(walks(2)), len(walks(3))]
@@ -257,7 +257,7 @@ def test_what_recurs_goes_to_an_automaton_once_that_pays(monkeypatch: pytest.Mon
 def test_what_asking_costs_the_events_that_came_pay_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """At no time more than the kernel would have taken for all of them; and no less, as long as something is to be asked."""
     given = asked(monkeypatch)
-    judging, judged = Recurring(0, 0, 0), 0
+    judging, judged = AdaptiveJudge(0, 0, 0), 0
     for seed in range(4):
         assert judging.judge(walks(seed), table().config) == by_kernel(walks(seed), table().config)
         judged += len(walks(seed))
@@ -274,7 +274,7 @@ def test_what_finds_no_room_goes_back_to_the_kernel(monkeypatch: pytest.MonkeyPa
     for most, times in ((1 << 12, 1), (1 << 28, 3)):
         monkeypatch.setattr(lazy_automaton, "MOST_BYTES", most)
         given.clear()
-        judging = Recurring(0, 0, 0)
+        judging = AdaptiveJudge(0, 0, 0)
         for seed in (1, 2, 3):
             assert judging.judge(walks(seed), table().config) == by_kernel(walks(seed), table().config)
         assert len(given) == times
@@ -287,7 +287,7 @@ def test_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lazy_automaton, "is_loaded", lambda said=is_loaded: said)
         monkeypatch.setattr(lazy_automaton, "is_ready", lambda said=is_ready: said)
         given.clear()
-        judging = Recurring(*(len(walks(1)) * times for times in (1, 2, 3)))
+        judging = AdaptiveJudge(*(len(walks(1)) * times for times in (1, 2, 3)))
         for _ in range(5):
             judging.judge(walks(1), table().config)
         assert len(given) == 5 - begins
@@ -296,7 +296,7 @@ def test_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_other_events_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that says something else, or another config, is judged from the beginning."""
     given = asked(monkeypatch)
-    judging = Recurring(len(walks(1)) + 1, 0, 0)
+    judging = AdaptiveJudge(len(walks(1)) + 1, 0, 0)
     other = replace(walks(1), table=replace(walks(1).table, ints=changed(walks(1).table.ints)))
     for traces, config in ((walks(1), table().config), (other, table().config), (other, replace(table().config, min_isr=2))):
         assert judging.judge(traces, config) == by_kernel(traces, config)
@@ -370,7 +370,7 @@ def test_what_can_no_longer_matter_makes_no_other_memory() -> None:
 
 def test_what_an_automaton_does_not_take_in_goes_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns, traces with lines missing or events unreported, and who asks for the last states of the brokers."""
-    given, judging = asked(monkeypatch), Recurring(0, 0, 0)
+    given, judging = asked(monkeypatch), AdaptiveJudge(0, 0, 0)
     few = replace(TWO, extra=reporting_all_but("Crash", "Stop"))
     assert judging.judge(hand(COPIED, config=few), few) == by_kernel(hand(COPIED, config=few), few)
     holes = replace(hand(COPIED), missing=np.full(len(COPIED), MISSING_AHEAD, np.int64))

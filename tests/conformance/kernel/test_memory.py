@@ -9,12 +9,12 @@ from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.memory import tidy
 from tidegauge.conformance.kernel.state import (
     FAILED_TRACES,
-    GOES_ON,
     OVERFLOW,
+    PARTITION,
+    PIECEWISE,
     REGISTRATIONS,
     REPLICAS,
     TALLIES,
-    WHOLE,
     State,
     allocate,
     forget,
@@ -39,7 +39,7 @@ def read(events: tuple[Event, ...], forgets: bool, room: int = 16) -> State:
     """A table after these events; tidied after each of them where it `forgets`."""
     columns = to_columns([Trace("", "", TWO, events)], TWO)
     options = options_of(columns, TWO)
-    options[GOES_ON] = 1
+    options[PIECEWISE] = 1
     st = allocate(options, room, 16, 16)
     forget(st, 0)
     inputs = frozen_inputs(columns, None, np.zeros(0, np.int64))
@@ -56,8 +56,8 @@ def test_registrations_that_come_again_take_no_room() -> None:
     for changes in (2, FLAPS):
         for forgets in (False, True):
             st = read(flapping(changes), forgets)
-            assert st[WHOLE, OVERFLOW] == 0
-            assert st[WHOLE, REGISTRATIONS] == 3
+            assert st[PARTITION, OVERFLOW] == 0
+            assert st[PARTITION, REGISTRATIONS] == 3
 
 
 def test_a_judge_that_reads_for_ever_comes_back_to_where_it_was() -> None:

@@ -9,22 +9,22 @@ from tests.conformance.hand import COPIED, TWO, reported
 from tidegauge.conformance.judging.judge import frozen_inputs
 from tidegauge.conformance.judging.options import options_of
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
-from tidegauge.conformance.kernel.memory import settle, tidy
-from tidegauge.conformance.kernel.one_event import FREE, Judge, ask, empty_memories, judge_from, save, spans_of
+from tidegauge.conformance.kernel.memory import forget_consumed, tidy
+from tidegauge.conformance.kernel.one_event import FREE, Judge, empty_memories, judge_event, judge_from, save, spans_of
 from tidegauge.conformance.kernel.packed import pack, unpack
-from tidegauge.conformance.kernel.pools import Pool, has_room, met
+from tidegauge.conformance.kernel.pools import Pool, has_room, intern_row
 from tidegauge.conformance.kernel.state import (
     FAILED,
-    GOES_ON,
     LEO,
     NOW,
     OVERFLOW,
+    PARTITION,
+    PIECEWISE,
     REGISTRATIONS,
     REPLICAS,
     SIZED,
     TALLIES,
     TERMS,
-    WHOLE,
     Ints,
     State,
     allocate,
@@ -42,7 +42,7 @@ def judge_of(events: tuple[Event, ...], config: Config) -> Judge:
     """One that knows nothing, to be asked about these events."""
     columns = to_columns([Trace("", "", config, events)], config)
     options = options_of(columns, config)
-    options[GOES_ON] = 1
+    options[PIECEWISE] = 1
     st = allocate(options, ROOM, 1, PAST)
     forget(st, 0)
     return judge_from(st, frozen_inputs(columns, None, np.zeros(0, np.int64)))
@@ -68,7 +68,7 @@ def whole(st: State) -> bytes:
 def full_of_junk(st: State) -> State:
     """A table in which other traces have left something everywhere; what it counted is 0."""
     other = st.copy()
-    other[WHOLE, :NOW] = JUNK
+    other[PARTITION, :NOW] = JUNK
     other[REPLICAS : REPLICAS + 2] = JUNK
     other[SIZED:] = JUNK
     return other
@@ -79,10 +79,14 @@ def steps(runs: int, profile: str) -> Iterator[tuple[Judge, int]]:
     for run in impl_walks(runs, profile=profile, steps=60, seed=11):
         judge = judge_of(tuple(run.events), run.config)
         for at in range(len(run.events)):
-            ask(judge_traces, judge, at)
-            if judge.st[WHOLE, OVERFLOW] != 0 or judge.st[WHOLE, REGISTRATIONS] > 12 or judge.st[WHOLE, TERMS] > 12:
+            judge_event(judge_traces, judge, at)
+            if (
+                judge.st[PARTITION, OVERFLOW] != 0
+                or judge.st[PARTITION, REGISTRATIONS] > 12
+                or judge.st[PARTITION, TERMS] > 12
+            ):
                 break
-            settle(judge.st)
+            forget_consumed(judge.st)
             yield judge, at + 1
 
 
@@ -106,9 +110,9 @@ def test_what_is_not_written_is_not_asked_for(profile: str) -> None:
             assert whole(st) == whole(judge.st)
             if following < len(judge.event):
                 st[TALLIES:REPLICAS] = 0
-                ask(judge_traces, judge._replace(st=st), following)
-                settle(st)
-                after.append((st[TALLIES:REPLICAS].tolist(), int(st[WHOLE, FAILED]), whole(st)))
+                judge_event(judge_traces, judge._replace(st=st), following)
+                forget_consumed(st)
+                after.append((st[TALLIES:REPLICAS].tolist(), int(st[PARTITION, FAILED]), whole(st)))
                 compared += 1
         assert not after or after[0] == after[1]
     assert compared > 500
@@ -116,9 +120,9 @@ def test_what_is_not_written_is_not_asked_for(profile: str) -> None:
 
 def test_what_failed_is_no_part_of_it() -> None:
     judge = judge_of((*COPIED, reported(1, "Crash")), TWO)
-    judge.st[WHOLE, FAILED] = judge.st[WHOLE, OVERFLOW] = 1
+    judge.st[PARTITION, FAILED] = judge.st[PARTITION, OVERFLOW] = 1
     unpack(judge.st, np.frombuffer(packed(judge.st), np.int8).copy(), 0)
-    assert judge.st[WHOLE, FAILED] == judge.st[WHOLE, OVERFLOW] == 0
+    assert judge.st[PARTITION, FAILED] == judge.st[PARTITION, OVERFLOW] == 0
 
 
 @pytest.mark.parametrize(("leo", "fits"), [(127, True), (128, False), (-127, True), (-128, False), (256, False)])
@@ -151,7 +155,7 @@ def entered(into: Pool, count: int, said: Ints) -> int:
     begin = into.starts[count]
     into.words[begin : begin + len(said)] = said
     into.starts[count + 1] = begin + len(said)
-    return met(into, count)
+    return intern_row(into, count)
 
 
 def test_rows_are_kept_once() -> None:

@@ -75,7 +75,6 @@ def _compared(judged: tuple[JudgedBatch, ...], disks: Mapping[tuple[str, int], M
         (trace.tp, broker): state
         for judged_batch in judged
         for trace, states in zip(judged_batch.batch.traces or (), judged_batch.judgement.final, strict=True)
-        # The judge also has a state of the controller, after those of the brokers.
         for broker, state in zip(judged_batch.batch.config.nodes, states, strict=False)
     }
     for (tp, broker), disk in disks.items():

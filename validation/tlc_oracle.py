@@ -1,4 +1,6 @@
-"""TLC as an oracle: the judge and the spec decide about the same traces, right ones and mutants.
+"""`python -m validation.tlc_oracle [--traces N]`: the judge and the spec, by TLC, decide about the same traces.
+
+Half of the traces are right ones, half mutants. Exit code 1 if a difference has no known reason.
 
 Rules of this file
 
@@ -10,7 +12,10 @@ Rules of this file
 3. A difference without such a reason is a finding.
 """
 
+import argparse
 import random
+import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -241,7 +246,7 @@ def rulings(case: OracleCase, subjects: Sequence[Trace | TraceMutant]) -> list[R
     ]
 
 
-def referee(
+def oracle_rulings(
     traces: int, *, seed: int, cases: Sequence[OracleCase] = CASES, echo: Echo = lambda _line: None
 ) -> Iterator[Ruling]:
     """Yield rulings on `traces` traces of each case, half of them mutants."""
@@ -283,3 +288,24 @@ def table(ruled: Iterable[Ruling]) -> str:
 def unexplained(ruled: Iterable[Ruling]) -> list[Ruling]:
     """Return the rulings that differ, or both reject a right trace, without a known reason."""
     return [one for one in ruled if not one.agree and one.why is None]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print how often both agree, and each difference without a known reason."""
+    parser = argparse.ArgumentParser(prog="python -m validation.tlc_oracle", description=__doc__)
+    parser.add_argument("--traces", type=int, default=750, help="traces of each case, half of them mutants (default 750)")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args(argv)
+    started = time.monotonic()
+    ruled = list(oracle_rulings(args.traces, seed=args.seed, echo=lambda line: print(line, file=sys.stderr, flush=True)))
+    print(f"{len(ruled):,} traces of {len(CASES)} cases, seed {args.seed}: {', '.join(case.name for case in CASES)}\n")
+    print(table(ruled))
+    left = unexplained(ruled)
+    for ruling in left:
+        print(f"not explained: {ruling.says}")
+    print(f"{time.monotonic() - started:.0f} s")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

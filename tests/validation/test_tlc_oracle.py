@@ -18,7 +18,7 @@ from validation.tlc_oracle import (
     FORKED,
     OracleCase,
     Ruling,
-    referee,
+    oracle_rulings,
     reported,
     rulings,
     table,
@@ -35,7 +35,7 @@ def golden(profile: str) -> list[Trace]:
 
 
 @pytest.mark.tlc
-def test_the_referee_says_of_golden_traces_what_their_names_say() -> None:
+def test_the_oracle_decides_golden_traces_as_their_names_say() -> None:
     """Stories can be told by the spec, runs of faulty variants cannot, and the judge rejects what TLC rejects."""
     ruled = rulings(TWO, golden("fetch-truncation"))
     assert len(ruled) > 20
@@ -56,7 +56,7 @@ def test_where_the_profile_breaks_a_rule_they_differ_and_the_reason_is_named() -
 @pytest.mark.tlc
 def test_a_sample_is_agreed_upon() -> None:
     """Right traces of two cases are accepted by both, most mutants rejected by both, and nothing is left to explain."""
-    ruled = list(referee(40, seed=3, cases=(TWO, HW_ONLY)))
+    ruled = list(oracle_rulings(40, seed=3, cases=(TWO, HW_ONLY)))
     assert len(ruled) == 80
     right = [one for one in ruled if one.mutant is None]
     assert len(right) == 40

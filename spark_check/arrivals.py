@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.spark_check.place import AnyPath
-from tidegauge.spark_check.work import fingerprint
+from tidegauge.spark_check.work import file_fingerprint
 
 FOLLOWED = "followed"
 """The folder in a directory of results that holds how far a stream has come."""
@@ -52,7 +52,7 @@ class Arrivals:
             if len(new) == most:
                 break
             try:
-                mark = fingerprint(path, judge)
+                mark = file_fingerprint(path, judge)
             except FileNotFoundError:  # gone since it was listed
                 continue
             if mark not in self.marks:

@@ -1,4 +1,4 @@
-"""What tasks write: whole or not at all, however often and on however many machines at a time a task runs.
+"""Atomic writes of tasks, which may run several times and on several machines at once.
 
 `traces.files.replacing` is for one process at a time: its names are those of process ids, and machines share these.
 """
@@ -13,8 +13,8 @@ from tidegauge.spark_check.place import AnyPath
 
 
 @contextmanager
-def attempt(path: AnyPath) -> Iterator[Path]:
-    """Where one attempt of a task writes what becomes `path`: no other, on whatever machine, has that name."""
+def atomic_write(path: AnyPath) -> Iterator[Path]:
+    """Provide a file of this machine to write to; afterwards it becomes `path`. No other attempt has its name."""
     name = f".{path.name}.{uuid.uuid4().hex}"
     if isinstance(path, Path):
         unfinished = path.with_name(name)
@@ -26,7 +26,8 @@ def attempt(path: AnyPath) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="tidegauge-attempt-") as scratch:
         yield Path(scratch) / path.name
-        copied = path.with_name(name)  # what is copied is seen before it is whole
+        # A copy is visible before it is complete, so it too gets a name of its own first.
+        copied = path.with_name(name)
         try:
             copied.put(Path(scratch) / path.name)
             copied.replace(path)
@@ -34,7 +35,7 @@ def attempt(path: AnyPath) -> Iterator[Path]:
             copied.unlink(missing_ok=True)
 
 
-def tidy(folder: AnyPath, names: str) -> None:
-    """Remove what killed attempts left of files that are finished; `names` is a pattern of theirs."""
+def remove_leftovers(folder: AnyPath, names: str) -> None:
+    """Remove what killed attempts left of finished files; `names` is a pattern of the files' names."""
     for left in folder.glob(f".{names}.{'?' * 32}"):
         left.unlink(missing_ok=True)

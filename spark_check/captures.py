@@ -1,10 +1,10 @@
-"""What `tidegauge check` is given, judged on Spark: the report is the one it gives in one process.
+"""Judges the paths of `tidegauge check --spark`: the report is that of one process.
 
 Rules of this file
 
-1. A directory of Parquet files is its files; their row groups are shared out. Of anything else each capture is a task.
+1. The row groups of Parquet files are tasks, in runs; of anything else each capture is a task.
 2. A capture is a directory that holds the logs of a cluster. A directory of captures, however deep, is its captures.
-3. A task reads what it judges from where it lies: the workers must see the same files.
+3. A task reads its input by its path: the workers must see the same files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,21 +17,21 @@ from tidegauge.conformance.judging.merged import merge_reports
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check.arrow_path import ArrowPath
 from tidegauge.spark_check.errors import task_failures
-from tidegauge.spark_check.judging import files_in, run
-from tidegauge.spark_check.place import AnyPath, at
+from tidegauge.spark_check.judging import files_in, judge_files
+from tidegauge.spark_check.place import AnyPath, to_path
 from tidegauge.spark_check.reports import report_of
 from tidegauge.spark_check.session import session
 from tidegauge.traces.kafka.lines.files import log_files
 
 LOGS = ("logs", "log")
-"""Folders of a node that its logs may lie in."""
+"""Folders of a node that may hold its logs."""
 
 
 def check_on_spark(
     paths: Sequence[str | AnyPath], how: CheckOptions, master: str = "local[*]", results: str | AnyPath | None = None
 ) -> Report:
     """Judge the Parquet files and the captures below `paths`; rows about Parquet are left in `results`, and found there."""
-    given = [at(path) for path in paths]
+    given = [to_path(path) for path in paths]
     of_parquet = [path for path in given if holds_parquet(path)]
     files = files_in(of_parquet)
     captures = [str(one.absolute()) for path in given if path not in of_parquet for one in captures_in(_on_disk(path))]
@@ -40,16 +40,16 @@ def check_on_spark(
     reports = []
     with session(master) as spark:
         if files:
-            reports.append(report_of(run(spark, files, results, how.profile), how))
+            reports.append(report_of(judge_files(spark, files, results, how.profile), how))
         if captures:
             with task_failures(None):
                 tasks = spark.sparkContext.parallelize(captures, len(captures))
-                reports += tasks.map(lambda path: judged(path, how)).collect()
+                reports += tasks.map(lambda path: judge_capture(path, how)).collect()
     return merge_reports(reports, how.explained)
 
 
 def holds_parquet(path: AnyPath) -> bool:
-    """Whether a path is a Parquet file, or a directory with .parquet files in it."""
+    """Return whether a path is a Parquet file, or a directory with .parquet files in it."""
     if path.is_dir():
         return any(path.glob("*.parquet"))
     return is_parquet(path) if isinstance(path, Path) else path.name.endswith(".parquet")
@@ -63,13 +63,13 @@ def _on_disk(path: AnyPath) -> Path:
     return path
 
 
-def judged(path: str, how: CheckOptions) -> Report:
-    """The report on one capture; what was read stays where it was judged."""
+def judge_capture(path: str, how: CheckOptions) -> Report:
+    """Return the report on one capture, without the traces: they would be sent to the driver."""
     return replace(check([path], how), judged=())
 
 
 def captures_in(path: Path) -> Iterator[Path]:
-    """The directories that hold the logs of a cluster; the path itself if there is none below it."""
+    """Yield the directories that hold the logs of a cluster; the path itself if there is none in it."""
     below = list(_captures(path)) if path.is_dir() else []
     yield from below or [path]
 

@@ -1,4 +1,4 @@
-"""The process Spark forks its Python workers from, with the judge compiled before the first fork.
+"""The process that Spark forks its Python workers from, with the judge compiled before the first fork.
 
 Compiling takes a minute, loading machine code that was shipped less than a second, and the result is memory that forks
 share. Spark starts this module by the setting spark.python.daemon.module and talks to it through pyspark.daemon, which is

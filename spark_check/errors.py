@@ -1,4 +1,4 @@
-"""What can go wrong with Spark itself: it is not there, or a task of it cannot be done."""
+"""Errors of Spark itself: it is not installed, or one of its tasks failed for good."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from tidegauge.impl.errors import TidegaugeError
 
 
-class SparkUnavailable(TidegaugeError):  # noqa: N818  it says the state of things, as SystemExit does
+class SparkUnavailable(TidegaugeError):  # noqa: N818  a state of things, as SystemExit is
     """PySpark, a Java runtime or the master is missing; the message says which and how to get it."""
 
 
@@ -23,13 +23,15 @@ def task_failures(kept: object) -> Iterator[None]:
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
-        do = "mend it and run the same again" + (f": what stands in {kept} is kept" if kept else "")
-        raise SparkFailed(f"Spark: expected every task to end, seen one that did not: {reason(str(error))}; {do}") from error
+        do = "mend it and run the same again" + (f": what is in {kept} is kept" if kept else "")
+        raise SparkFailed(
+            f"Spark: expected every task to end, seen one that did not: {failure_reason(str(error))}; {do}"
+        ) from error
 
 
-def reason(said: str) -> str:
-    """The line that says why, of what Spark reports: that of Python where it is Python's, else the first of Java's."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def failure_reason(message: str) -> str:
+    """Return the line of Spark's message that has the reason: the error of a Python traceback, else the first of Java's."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     at = next((number for number, line in enumerate(lines) if line.startswith("Traceback ")), None)
     if at is None:
         wanted = [line for line in lines if line.startswith(("org.apache", "Caused by", "java."))]

@@ -24,13 +24,13 @@ from tidegauge.conformance.judging.verdicts import add_tallies
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check.arrivals import FOLLOWED, Arrivals, last_look, log_in
 from tidegauge.spark_check.errors import task_failures
-from tidegauge.spark_check.judging import files_in, run
-from tidegauge.spark_check.place import AnyPath, at, on_a_path, reader
+from tidegauge.spark_check.judging import files_in, judge_files
+from tidegauge.spark_check.place import AnyPath, local_path, open_parquet, to_path
 from tidegauge.spark_check.reports import report_of
 from tidegauge.spark_check.result_row import ResultRow
 from tidegauge.spark_check.session import session
 from tidegauge.spark_check.totals import sum_rules
-from tidegauge.spark_check.work import fingerprint, judge_by
+from tidegauge.spark_check.work import file_fingerprint, judge_fingerprint
 from tidegauge.traces.files.parquet import Unreadable
 from tidegauge.traces.files.replacing import directory
 
@@ -57,7 +57,7 @@ def follow_on_spark(
 
     Raises UsageError for what cannot be followed.
     """
-    folder, target = at(path), on_a_path(results, "--results of what is followed")
+    folder, target = to_path(path), local_path(results, "--results of what is followed")
     _refuse(folder, target)
     with session(master) as spark:
         source = ParquetArrivals(spark, folder, how, directory(target).absolute(), publisher(say, note))
@@ -87,7 +87,7 @@ class ParquetArrivals(Source):
         self.folder = folder
         self.how = how
         self.results = results
-        self.judge = judge_by(how.profile)
+        self.judge = judge_fingerprint(how.profile)
         self._tally = RunningTally(how)
         self._batches_ended = 0
         self._batch_failure: Exception | None = None
@@ -137,8 +137,8 @@ class ParquetArrivals(Source):
         files = files_in([self.folder])
         marks = Arrivals(log_in(self.results)).marks
         # After a signal nobody wants to wait for files that arrived since the last look.
-        looked_at = [file for file in files if fingerprint(file, self.judge) in marks] if self.interrupted else files
-        report = report_of(run(self.spark, looked_at, self.results, self.how.profile), self.how)
+        looked_at = [file for file in files if file_fingerprint(file, self.judge) in marks] if self.interrupted else files
+        report = report_of(judge_files(self.spark, looked_at, self.results, self.how.profile), self.how)
         left = len(files) - len(looked_at)
         notes = (f"{left:,} files came that were not judged; the same command goes on with them",) if left else ()
         return replace(report, notes=(*report.notes, *notes))
@@ -239,7 +239,7 @@ class RunningTally:
 def _explained(row: ResultRow, rules: Iterable[str], how: CheckOptions) -> dict[str, Explanation]:
     """Judge a row group once more, on the driver, to explain the first failures of rules in it."""
     try:
-        with reader(row.path) as opened:
+        with open_parquet(row.path) as opened:
             config = opened.config if how.profile is None else replace(opened.config, profile=how.profile)
             columns = opened.read(row.row_group)
     except Unreadable:

@@ -1,10 +1,10 @@
-"""Generate interleavings on Spark: seeds out, Parquet files back.
+"""Generates interleavings on Spark: a task gets a seed and writes a Parquet file.
 
 Rules of this file
 
 1. The driver explores the model once and broadcasts the graph as arrays; a task gets the order and the number of its part.
 2. Parts share no walk (traces.model.walks, rule 4), so what the tasks write is distinct without comparing it.
-3. A part is written under another name and renamed when it is whole: an interrupted generation goes on where it was.
+3. A part is written under another name and renamed when it is complete: an interrupted generation goes on where it was.
 """
 
 import hashlib
@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegauge.impl.explored.explore import Bounds, explore
-from tidegauge.spark_check.attempts import attempt, tidy
+from tidegauge.spark_check.attempts import atomic_write, remove_leftovers
 from tidegauge.spark_check.errors import task_failures
-from tidegauge.spark_check.place import AnyPath, made
+from tidegauge.spark_check.place import AnyPath, writable_directory
 from tidegauge.spark_check.session import session
 from tidegauge.traces.model.edges import EdgeTable, edge_table
 from tidegauge.traces.model.walks import STEPS, Generated, generate, spellable
@@ -30,7 +30,7 @@ BOUNDS = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
 
 @dataclass(frozen=True)
 class Order:
-    """What is wanted: `walks` distinct interleavings of a model, in `parts` files, a power of two."""
+    """A generation: `walks` distinct interleavings of a model, in `parts` files, a power of two."""
 
     walks: int
     bounds: Bounds = BOUNDS
@@ -43,16 +43,16 @@ class Order:
         spellable(self.parts)
 
     def share(self, part: int) -> int:
-        """How many walks a part has."""
+        """Return how many walks a part has."""
         return self.walks * (part + 1) // self.parts - self.walks * part // self.parts
 
     def file(self, part: int) -> str:
-        """A name that no other order's part has."""
+        """Return a file name that no part of another order has."""
         mark = hashlib.sha256(repr(self).encode()).hexdigest()[:8]
         return f"walks-{mark}-{part:05}-of-{self.parts:05}.parquet"
 
     def table(self) -> EdgeTable:
-        """The model's graph, ready to be walked."""
+        """Explore the model; return its graph as arrays."""
         graph = explore(self.bounds, self.profile)
         return edge_table(graph.states, graph.labels, graph.edges, self.profile, source=f"walks of {self.bounds}")
 
@@ -61,7 +61,7 @@ def generate_on_spark(
     directory: str | AnyPath, order: Order, master: str = "local[2]", spark: "SparkSession | None" = None
 ) -> list[Generated]:
     """Write the parts of `order` to `directory`; same order, same bytes."""
-    target = made(directory)
+    target = writable_directory(directory)
     with ExitStack() as stack:
         running = spark if spark is not None else stack.enter_context(session(master))
         context = running.sparkContext
@@ -71,21 +71,21 @@ def generate_on_spark(
             generated: list[Generated] = parts.map(lambda part: write_part(shared.value, target, order, part)).collect()
         shared.unpersist()
     for part in range(order.parts):
-        tidy(target, order.file(part))
+        remove_leftovers(target, order.file(part))
     return generated
 
 
 def write_part(table: EdgeTable, target: AnyPath, order: Order, part: int) -> Generated:
-    """Write one part, or read what an earlier run noted about it."""
+    """Write one part with a note beside it, or read the note of an earlier run."""
     path = target / order.file(part)
     note = path.with_name(f"{path.name.removesuffix('.parquet')}.json")
     if path.exists() and note.exists():
         return replace(Generated(**json.loads(note.read_bytes())), path=str(path))
-    with attempt(path) as unfinished:
+    with atomic_write(path) as unfinished:
         made = generate(
             table, unfinished, order.share(part), steps=order.steps, seed=order.seed, part=part, parts=order.parts
         )
         made = replace(made, path=str(path))
-        with attempt(note) as said:
+        with atomic_write(note) as said:
             said.write_text(json.dumps(asdict(made)), encoding="utf-8")
     return made

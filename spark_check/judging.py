@@ -1,11 +1,11 @@
-"""Judge Parquet files of any number on Spark, and put together what the workers found.
+"""Judges any number of Parquet files on Spark and adds up the rows of the workers.
 
 Rules of this file
 
-1. What comes in is counted from the footers before anything is judged; Totals.reconciles holds it against what came back.
+1. Events and traces are counted from the footers before anything is judged; Totals.reconciles compares them with the rows.
 2. A file that cannot be read is a problem, the others are judged.
-3. With a directory for results, row groups whose rows stand there already are not judged again: an interrupted run goes
-   on where it was. A file that changed since has another fingerprint and is judged anew.
+3. With a directory for results, row groups that have a row there are not judged again: an interrupted run goes on where it
+   was. A file that changed since has another fingerprint and is judged again.
 """
 
 import io
@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegauge.conformance.judging.recurring import COMPILE_FROM, prepare
-from tidegauge.spark_check.attempts import tidy
+from tidegauge.spark_check.attempts import remove_leftovers
 from tidegauge.spark_check.errors import task_failures
-from tidegauge.spark_check.place import AnyPath, at, made, reader
+from tidegauge.spark_check.place import AnyPath, open_parquet, to_path, writable_directory
 from tidegauge.spark_check.result_row import ARROW_SCHEMA, ResultRow
 from tidegauge.spark_check.session import cores, session
 from tidegauge.spark_check.totals import Totals, sum_rules
-from tidegauge.spark_check.work import TASK_EVENTS, Task, fingerprint, judge_by, run_task, tasks_of
+from tidegauge.spark_check.work import TASK_EVENTS, Task, file_fingerprint, judge_fingerprint, run_task, tasks_of
 from tidegauge.traces.files.parquet import RowGroup, Unreadable
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config
@@ -34,39 +34,39 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASKS_PER_CORE = 4
-"""At least so many, so that a slow task does not leave the other cores idle for long,"""
+"""Fewest tasks per core, so that a slow task does not leave the other cores idle for long."""
 
 FEWEST_EVENTS = 250_000
-"""but none smaller than this: it would take longer to schedule than to judge."""
+"""Fewest events in a task: a smaller one would take longer to schedule than to judge."""
 
 FAILURES_KEPT = 100
-"""First failures returned; all are counted, and all that workers kept stand in the results."""
+"""First failures in Totals; all are counted, and the results have all that the workers kept."""
 
 
 @dataclass(frozen=True)
-class Head:
-    """What the footer of a file says."""
+class FileHead:
+    """The footer of a file."""
 
     config: Config
     groups: tuple[RowGroup, ...]
 
 
 @dataclass(frozen=True)
-class Run:
-    """What came of `files`: the heads of those that can be read, the `rows` of their row groups in order.
+class SparkRun:
+    """The result of judging `files`: the footers of those that can be read, the `rows` of their row groups in order.
 
-    `resumed` of the rows stood in the directory of results before.
+    So many rows were `resumed`, that is read from the directory of results.
     """
 
     files: tuple[str, ...]
-    heads: Mapping[str, Head]
+    heads: Mapping[str, FileHead]
     unreadable: Mapping[str, Problem]
     rows: Sequence[ResultRow]
     resumed: int
     seconds: float
 
     def totals(self) -> Totals:
-        """The counts of all files together."""
+        """Add up the counts of all files."""
         groups = [group for head in self.heads.values() for group in head.groups]
         rows = self.rows
         return Totals(
@@ -99,38 +99,38 @@ def judge_on_spark(
     """Judge the row groups of `paths`, files or directories of .parquet files; leave rows in the directory `results`."""
     with ExitStack() as stack:
         running = spark if spark is not None else stack.enter_context(session(master))
-        return run(running, files_in(paths), results).totals()
+        return judge_files(running, files_in(paths), results).totals()
 
 
 def files_in(paths: Iterable[str | AnyPath]) -> list[str]:
-    """The files, and the .parquet files of the directories, each once, by name."""
+    """Return the files, and the .parquet files of the directories, each once, by name."""
     return [str(file) for file in paths_in(paths)]
 
 
 def paths_in(paths: Iterable[str | AnyPath]) -> list[AnyPath]:
-    """The same as paths; of URIs that were listed, each knows which version was seen."""
+    """Return the same as paths; a URI that was listed keeps the version that the list showed."""
     found: dict[str, AnyPath] = {}
-    for path in map(at, paths):
+    for path in map(to_path, paths):
         inside = path.glob("*.parquet") if path.is_dir() else [path]
         found |= sorted((str(file.absolute()), file.absolute()) for file in inside)
     return list(found.values())
 
 
-def run(
+def judge_files(
     spark: "SparkSession", files: Sequence[str], results: str | AnyPath | None = None, profile: str | None = None
-) -> Run:
+) -> SparkRun:
     """Judge the row groups of files that are not judged yet. Raises SparkFailed when a task cannot be done."""
     started = time.perf_counter()
-    target = None if results is None else made(results)
-    heads: dict[str, Head] = {}
+    target = None if results is None else writable_directory(results)
+    heads: dict[str, FileHead] = {}
     unreadable: dict[str, Problem] = {}
     for path in files:
         try:
             heads[path] = _head(path)
         except Unreadable as error:
             unreadable[path] = error.problem
-    judge = judge_by(profile)
-    marks = {path: fingerprint(path, judge) for path in heads}
+    judge = judge_fingerprint(profile)
+    marks = {path: file_fingerprint(path, judge) for path in heads}
     wanted = {(marks[path], group.index) for path, head in heads.items() for group in head.groups}
     rows = [] if target is None else [row for row in stored(target) if (row.fingerprint, row.row_group) in wanted]
     resumed = {(row.fingerprint, row.row_group) for row in rows}
@@ -141,26 +141,27 @@ def run(
         tasks += tasks_of(marks[path], left, size, profile)
     if tasks:
         if sum(group.rows for task in tasks for group in task.groups) >= COMPILE_FROM:
-            prepare()  # before the workers are forked, from a daemon that loads what is there
+            # Before the workers are forked: their daemon loads the automaton that is kept on disk by then.
+            prepare()
         place = None if target is None else str(target)
-        # plain tasks: planning the same as a data source starts two Python processes first
+        # Not as a data source: planning one starts two more Python processes.
         with task_failures(results):
             rows += spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(lambda task: run_task(task, place)).collect()
     if target is not None:
         for mark in marks.values():
-            tidy(target, f"{mark}-*")
+            remove_leftovers(target, f"{mark}-*")
     order = {path: at for at, path in enumerate(files)}
     rows.sort(key=lambda row: (order[row.path], row.row_group))
-    return Run(tuple(files), heads, unreadable, rows, len(resumed), time.perf_counter() - started)
+    return SparkRun(tuple(files), heads, unreadable, rows, len(resumed), time.perf_counter() - started)
 
 
-def _head(path: str) -> Head:
-    with reader(path) as opened:
-        return Head(opened.config, tuple(opened.row_groups()))
+def _head(path: str) -> FileHead:
+    with open_parquet(path) as opened:
+        return FileHead(opened.config, tuple(opened.row_groups()))
 
 
 def _task_size(events: int, at_once: int) -> int:
-    """How many events a task has at most, about."""
+    """Return about how many events a task has at most."""
     return max(FEWEST_EVENTS, min(TASK_EVENTS, events // (TASKS_PER_CORE * at_once)))
 
 

@@ -1,9 +1,9 @@
-"""Where input and results lie: a path that every worker can open, or a URI of a file system that Arrow knows.
+"""Places of input and results: a path that every worker can open, or a URI of a file system that Arrow knows.
 
 Rules of this file
 
 1. A file: URI is a path. Files that have one are read by memory map, others piece by piece (spark_check.arrow_path).
-2. No key belongs into a URI: reports and results repeat it.
+2. A URI must not hold a key: reports and results repeat it.
 """
 
 from pathlib import Path
@@ -19,8 +19,8 @@ from tidegauge.traces.files.uri import is_uri, without_keys
 AnyPath: TypeAlias = Path | ArrowPath
 
 
-def at(place: str | AnyPath) -> AnyPath:
-    """What a path or a URI means. Raises UsageError for a URI that nothing here can open."""
+def to_path(place: str | AnyPath) -> AnyPath:
+    """Return the path that a string names. Raises UsageError for a URI that Arrow cannot open."""
     if not isinstance(place, str):
         return place
     if not is_uri(place):
@@ -44,17 +44,17 @@ def at(place: str | AnyPath) -> AnyPath:
         ) from error
 
 
-def on_a_path(place: str | AnyPath, what: str) -> Path:
-    """The path of `what`, which cannot lie elsewhere. Raises UsageError for a URI of another file system."""
-    found = at(place)
+def local_path(place: str | AnyPath, what: str) -> Path:
+    """Return a path of this machine; `what` is for errors. Raises UsageError for a URI of another file system."""
+    found = to_path(place)
     if isinstance(found, ArrowPath):
         raise UsageError(f"{place}: expected {what} at a path that every worker can open, seen another file system")
     return found
 
 
-def made(place: str | AnyPath) -> AnyPath:
-    """The directory, made if it is not there. Raises UsageError if nothing can be written into it."""
-    found = at(place)
+def writable_directory(place: str | AnyPath) -> AnyPath:
+    """Return the directory, made if it does not exist. Raises UsageError if nothing can be written into it."""
+    found = to_path(place)
     if isinstance(found, Path):
         return directory(found).absolute()
     try:
@@ -64,6 +64,6 @@ def made(place: str | AnyPath) -> AnyPath:
     return found
 
 
-def reader(name: str) -> Reader:
-    """The Parquet file of that name, open. Raises Unreadable."""
+def open_parquet(name: str) -> Reader:
+    """Open the Parquet file of that name. Raises Unreadable."""
     return Reader(name, ArrowPath(name).opened if "://" in name else None)

@@ -1,9 +1,9 @@
-"""Parquet files judged on Spark, as the report that `check` gives of them.
+"""Makes the report that `check` gives from Parquet files that were judged on Spark.
 
 Rules of this file
 
 1. The report is the one of one process: the same rules, inputs and explanations, in the same order.
-2. Workers give back counts. Row groups with the failures that are explained are judged once more, here: there are few.
+2. Workers return counts. Row groups whose failures are explained are judged once more on the driver: they are few.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,15 +22,15 @@ from tidegauge.conformance.judging.inputs import InputBatch
 from tidegauge.conformance.judging.judge import RuleTally, judge
 from tidegauge.conformance.judging.verdicts import add_tallies, rule_verdicts, run_verdict
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
-from tidegauge.spark_check.judging import Run
-from tidegauge.spark_check.place import reader
+from tidegauge.spark_check.judging import SparkRun
+from tidegauge.spark_check.place import open_parquet
 from tidegauge.spark_check.result_row import ResultRow
 from tidegauge.spark_check.totals import sum_rules
 from tidegauge.traces.schema import MISSING
 
 
-def report_of(run: Run, how: CheckOptions) -> Report:
-    """The report on a run over Parquet files."""
+def report_of(run: SparkRun, how: CheckOptions) -> Report:
+    """Return the report on a run over Parquet files."""
     inputs = tuple(_input(run, path) for path in run.files)
     tallies = {rule: RuleTally() for rule in RULE_IDS}
     for one in inputs:
@@ -49,7 +49,7 @@ def report_of(run: Run, how: CheckOptions) -> Report:
     )
 
 
-def _input(run: Run, path: str) -> CheckedInput:
+def _input(run: SparkRun, path: str) -> CheckedInput:
     if path not in run.heads:
         rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})
         return CheckedInput(path, "Parquet", 0, 0, (run.unreadable[path],), rules=rules)
@@ -70,11 +70,11 @@ def _input(run: Run, path: str) -> CheckedInput:
 
 
 def _failing(rows: Sequence[ResultRow], how: CheckOptions) -> Iterator[JudgedBatch]:
-    """The first row groups with failures, until there are enough of them to explain."""
+    """Judge the first row groups with failures again, until there are enough failures to explain."""
     found = 0
     for row in rows:
         if row.failures and found < how.explained:
-            with reader(row.path) as opened:
+            with open_parquet(row.path) as opened:
                 config = opened.config if how.profile is None else replace(opened.config, profile=how.profile)
                 batch = InputBatch(row.where, opened.read(row.row_group), config)
             judgement = judge(batch.columns, config)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import tidegauge
 from tidegauge.conformance.judging.recurring import prepare
-from tidegauge.spark_check.errors import SparkUnavailable, reason
+from tidegauge.spark_check.errors import SparkUnavailable, failure_reason
 from tidegauge.spark_check.ship import ZIP, project_zip
 from tidegauge.spec.checker.java import find_java, spark_java_home
 from tidegauge.spec.errors import SpecError
@@ -73,7 +73,7 @@ def _answering(master: str) -> Iterator[None]:
         yield
     except (Py4JError, PySparkException) as error:
         raise SparkUnavailable(
-            f"expected a Spark master at {master}, seen none that takes work: {reason(str(error))}"
+            f"expected a Spark master at {master}, seen none that takes work: {failure_reason(str(error))}"
         ) from error
 
 

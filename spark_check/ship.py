@@ -1,4 +1,4 @@
-"""The package as one zip, for workers that do not have it, with the machine code of the judge for those like the driver's.
+"""The package as one zip for workers that do not have it, with the judge's machine code for processors like the driver's.
 
 Rules of this file
 
@@ -6,8 +6,8 @@ Rules of this file
    ones with an __init__.py: a namespace package would not be found inside a zip.
 2. Spark fetches the zip into the directory an executor runs in, before its first task: ZIP there is on the path of the
    daemon that forks the executor's workers (spark_check.session).
-3. A worker takes the machine code only under the fingerprint that it would give its own: another text, Python, Numba or
-   processor finds nothing there and compiles.
+3. A worker uses the machine code only under the fingerprint that its own would have: with another text, Python, Numba or
+   processor it finds none and compiles.
 """
 
 import os
@@ -22,7 +22,7 @@ from tidegauge.conformance.kernel.machine_code import files_of, keep
 PACKAGE = Path(tidegauge.__file__).parent
 ZIP = "tidegauge.zip"
 MACHINE_CODE = "machine_code"
-"""The folder of the zip that holds it, in one that is named by its fingerprint."""
+"""The folder of the zip for it; in that a folder named by its fingerprint."""
 
 
 def project_zip(directory: Path) -> Path:
@@ -37,7 +37,7 @@ def project_zip(directory: Path) -> Path:
 
 
 def take_machine_code() -> None:
-    """Keep on this machine what came with the package, if it was made for this machine."""
+    """Keep the machine code that came with the package on this machine, if it was made for such a machine."""
     made = fingerprint()
     shipped = files(tidegauge) / MACHINE_CODE / made
     if shipped.is_dir():

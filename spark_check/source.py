@@ -11,7 +11,7 @@ Rules of this file
    through the JVM cost several times the judging.
 2. The driver reads footers only.
 3. A stream is read from the log of what arrived (spark_check.arrivals), so a batch that Spark runs again has the same
-   files. Row groups whose rows stand in `results` are not judged again: their rows are read.
+   files. Row groups that have a row in `results` are not judged again: that row is read.
 """
 
 from collections import defaultdict
@@ -26,9 +26,17 @@ from pyspark.sql.types import StructType
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check.arrivals import Arrival, Arrivals, log_in
 from tidegauge.spark_check.judging import paths_in, rows_in
-from tidegauge.spark_check.place import AnyPath, at, on_a_path, reader
+from tidegauge.spark_check.place import AnyPath, local_path, open_parquet, to_path
 from tidegauge.spark_check.result_row import SQL_SCHEMA, ResultRow, record_batch
-from tidegauge.spark_check.work import TASK_EVENTS, Task, fingerprint, judge_by, run_task, tasks_of, unreadable
+from tidegauge.spark_check.work import (
+    TASK_EVENTS,
+    Task,
+    file_fingerprint,
+    judge_fingerprint,
+    run_task,
+    tasks_of,
+    unreadable_row,
+)
 from tidegauge.traces.files.parquet import RowGroup, Unreadable
 
 if TYPE_CHECKING:
@@ -38,26 +46,26 @@ if TYPE_CHECKING:
 class JudgeSource(DataSource):
     """format("tidegauge"). Options: `path` a file, of a stream a directory; `results` a directory for the rows.
 
-    Of a stream also `profile`, which replaces the one that files name, and `judge` (spark_check.work.judge_by).
+    Of a stream also `profile`, which replaces the one that files name, and `judge` (spark_check.work.judge_fingerprint).
     """
 
     @classmethod
     def name(cls) -> str:
-        """What stands in format(...)."""
+        """Return the name for format(...)."""
         return "tidegauge"
 
     def schema(self) -> str:
-        """One row per row group."""
+        """Return the schema of ResultRow."""
         return SQL_SCHEMA
 
     def reader(self, schema: StructType) -> "JudgeReader":  # noqa: ARG002
-        """The reader for these options."""
+        """Return the reader for these options."""
         path = self.options["path"]
-        mark = fingerprint(path, judge_by())
+        mark = file_fingerprint(path, judge_fingerprint())
         return JudgeReader(tasks_of(mark, _row_groups(path), TASK_EVENTS), self.options.get("results"))
 
     def streamReader(self, schema: StructType) -> "JudgeStream":  # noqa: ARG002, N802
-        """The reader of a stream for these options."""
+        """Return the reader of a stream for these options."""
         return JudgeStream(dict(self.options))
 
 
@@ -69,7 +77,7 @@ class JudgeReader(DataSourceReader):
         self.results = results
 
     def partitions(self) -> list[InputPartition]:
-        """One partition per task."""
+        """Return one partition per task."""
         return [InputPartition(task) for task in self.tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -79,19 +87,19 @@ class JudgeReader(DataSourceReader):
 
 
 class JudgeStream(DataSourceStreamReader):
-    """Hands out what arrives in a directory. What it has read of the disk stays on the driver."""
+    """Hands out the files that arrive in a directory. Its cached properties stay on the driver."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         if "results" not in options:
             raise UsageError("format('tidegauge'): expected the option results of a stream, seen none; name a directory")
-        self.path, self.results = options["path"], str(on_a_path(options["results"], "the results of a stream").absolute())
+        self.path, self.results = options["path"], str(local_path(options["results"], "the results of a stream").absolute())
         self.profile = options.get("profile")
         self._judge = options.get("judge")
 
     @cached_property
     def judge(self) -> str:
-        """As fingerprints have it."""
-        return self._judge or judge_by(self.profile)
+        """The judge's part of fingerprints."""
+        return self._judge or judge_fingerprint(self.profile)
 
     @cached_property
     def arrivals(self) -> Arrivals:
@@ -102,7 +110,7 @@ class JudgeStream(DataSourceStreamReader):
     def finished(self) -> dict[str, list[AnyPath]]:
         """The files of results that were there before this stream began, by the fingerprint they are about."""
         found: dict[str, list[AnyPath]] = defaultdict(list)
-        for path in at(self.results).glob("*.parquet"):
+        for path in to_path(self.results).glob("*.parquet"):
             found[path.name.partition("-")[0]].append(path)
         return found
 
@@ -128,13 +136,13 @@ class JudgeStream(DataSourceStreamReader):
     def _parts(self, arrived: Arrival) -> Iterator[Task | list[ResultRow]]:
         path, mark = arrived
         try:
-            if fingerprint(path, self.judge) != mark:
+            if file_fingerprint(path, self.judge) != mark:
                 return  # the file was replaced: its new version arrives by itself
             groups = _row_groups(path)
         except FileNotFoundError:
             return
         except Unreadable as error:
-            yield [unreadable(path, mark, error.problem)]
+            yield [unreadable_row(path, mark, error.problem)]
             return
         judged = {row.row_group: row for row in rows_in(self.finished.get(mark, ())) if row.fingerprint == mark}
         if judged:
@@ -143,7 +151,7 @@ class JudgeStream(DataSourceStreamReader):
 
 
 def _row_groups(path: str) -> list[RowGroup]:
-    with reader(path) as opened:
+    with open_parquet(path) as opened:
         return opened.row_groups()
 
 

@@ -31,7 +31,7 @@ class Totals:
 
     @property
     def reconciles(self) -> bool:
-        """Every event and trace that came in was judged or is counted as malformed."""
+        """Whether every event and trace of the footers was judged or is counted as malformed."""
         return (
             self.events_in == self.events_judged + self.events_malformed
             and self.traces_in == self.traces_judged + self.traces_malformed

@@ -28,8 +28,8 @@ from tidegauge.conformance.judging.judge import Judgement, TooLargeError
 from tidegauge.conformance.judging.recurring import AdaptiveJudge
 from tidegauge.conformance.judging.tool import tool_version
 from tidegauge.impl.errors import UsageError
-from tidegauge.spark_check.attempts import attempt
-from tidegauge.spark_check.place import AnyPath, at, reader
+from tidegauge.spark_check.attempts import atomic_write
+from tidegauge.spark_check.place import AnyPath, open_parquet, to_path
 from tidegauge.spark_check.result_row import FailureRow, ProblemRow, ResultRow, TallyRow, record_batch
 from tidegauge.traces.columns import Columns, Ints
 from tidegauge.traces.files.distinct import Distinct, table_of
@@ -63,22 +63,22 @@ class Task:
         return f"{self.fingerprint}-{self.groups[0].index:06}-{self.groups[-1].index:06}.parquet"
 
 
-def fingerprint(path: str | AnyPath, judge: str) -> str:
+def file_fingerprint(path: str | AnyPath, judge: str) -> str:
     """Return a hash of one version of a file (its path, size and time of change) and of the `judge` that judges it."""
-    file = at(path)
+    file = to_path(path)
     status = file.stat()
     text = f"{file.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{judge}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def judge_by(profile: str | None = None) -> str:
+def judge_fingerprint(profile: str | None = None) -> str:
     """Return a hash of the judge: its version, its text, and the profile it judges by if one is named."""
-    text = f"{tool_version()}\0{kernel_text()}\0{profile}"
+    text = f"{tool_version()}\0{kernel_fingerprint()}\0{profile}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache
-def kernel_text() -> str:
+def kernel_fingerprint() -> str:
     """Return a hash of the text of the judge's kernel and rules."""
     from tidegauge.conformance.kernel.compiled import text_fingerprint  # noqa: PLC0415  (imports the compiler)
 
@@ -106,18 +106,18 @@ def run_task(task: Task, results: str | None) -> Iterator[ResultRow]:
     # A row group that could not be read is tried again by the next run: the reason may have been this machine.
     judged = [row for row in rows if row.problem is None]
     if results is not None and judged:
-        store(judged, at(results) / task.name)
+        store(judged, to_path(results) / task.name)
 
 
 def store(rows: list[ResultRow], path: AnyPath) -> None:
     """Write rows to `path`, completely or not at all."""
-    with attempt(path) as unfinished:
+    with atomic_write(path) as unfinished:
         pq.write_table(pa.Table.from_batches([record_batch(rows)]), unfinished)
 
 
 def _rows(task: Task) -> Iterator[ResultRow]:
     try:
-        opened = reader(task.path)
+        opened = open_parquet(task.path)
     except Unreadable as error:
         for group in task.groups:
             yield _malformed(task, group, error.problem)
@@ -144,7 +144,7 @@ def _recurring() -> AdaptiveJudge:
     return AdaptiveJudge()
 
 
-def starts_of(columns: Columns | Distinct) -> Ints:
+def trace_starts(columns: Columns | Distinct) -> Ints:
     """Return the rows at which traces begin."""
     return table_of(columns)[0].trace_starts
 
@@ -152,7 +152,7 @@ def starts_of(columns: Columns | Distinct) -> Ints:
 def _judged(
     task: Task, group: RowGroup, columns: Columns | Distinct, config: Config, judgement: Judgement, seconds: float
 ) -> ResultRow:
-    starts = starts_of(columns)
+    starts = trace_starts(columns)
     return _row(
         task,
         group,
@@ -214,7 +214,7 @@ def _row(task: Task, group: RowGroup, **parts: Any) -> ResultRow:
     )
 
 
-def unreadable(path: str, fingerprint: str, problem: Problem) -> ResultRow:
+def unreadable_row(path: str, fingerprint: str, problem: Problem) -> ResultRow:
     """Return the row of a file of which not even the row groups are known."""
     no_group = RowGroup(path, -1, 0, 0, 0)
     return _malformed(Task(fingerprint, (no_group,)), no_group, problem)

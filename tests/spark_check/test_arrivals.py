@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.spark_check.arrivals import Arrivals, last_look, log_in
-from tidegauge.spark_check.work import fingerprint
+from tidegauge.spark_check.work import file_fingerprint
 
 JUDGE = "a judge"
 STEP = st.one_of(
@@ -39,7 +39,7 @@ def test_each_version_that_was_seen_arrives_once(steps: list[tuple[object, ...]]
                 end = log.look(listed(folder), JUDGE, int(str(step[1])))
                 new = log.between(before, end)
                 assert len(new) <= int(str(step[1]))
-                assert all(fingerprint(one.path, JUDGE) == one.mark for one in new)
+                assert all(file_fingerprint(one.path, JUDGE) == one.mark for one in new)
                 seen += new
             elif log.path.exists():
                 with log.path.open("ab") as file:
@@ -49,7 +49,7 @@ def test_each_version_that_was_seen_arrives_once(steps: list[tuple[object, ...]]
         arrived = Arrivals(log.path).between(0, log.end)
         assert arrived[: len(seen)] == seen
         assert len({one.mark for one in arrived}) == len(arrived)
-        assert {fingerprint(path, JUDGE) for path in listed(folder)} <= {one.mark for one in arrived}
+        assert {file_fingerprint(path, JUDGE) for path in listed(folder)} <= {one.mark for one in arrived}
 
 
 def test_another_judge_is_asked_about_all(tmp_path: Path) -> None:

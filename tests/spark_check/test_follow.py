@@ -23,7 +23,7 @@ from tidegauge.spark_check import judge_on_spark
 from tidegauge.spark_check.arrivals import Arrivals, log_in
 from tidegauge.spark_check.follow import ParquetArrivals, RunningTally, follow_on_spark
 from tidegauge.spark_check.session import session
-from tidegauge.spark_check.work import Task, fingerprint, judge_by, run_task, unreadable
+from tidegauge.spark_check.work import Task, file_fingerprint, judge_fingerprint, run_task, unreadable_row
 from tidegauge.traces.files.parquet import row_groups
 from tidegauge.traces.problems import Problem
 
@@ -158,7 +158,7 @@ def test_a_signal_ends_it_with_what_was_looked_at(scene: Scene, spark: "SparkSes
     report = scene.follow(spark, idle=None)
     marks = Arrivals(log_in(scene.results)).marks
     files = sorted(map(str, scene.folder.glob("*.parquet")))
-    looked_at = [path for path in files if fingerprint(path, judge_by()) in marks]
+    looked_at = [path for path in files if file_fingerprint(path, judge_fingerprint()) in marks]
     assert [one.path for one in report.inputs] == looked_at
     assert any("1 files came that were not judged" in note for note in report.notes) == (looked_at != files)
     again = scene.follow(spark)
@@ -216,7 +216,7 @@ def test_a_rule_is_explained_once_and_what_is_gone_is_not(made: Path, tmp_path: 
 
 def test_a_file_without_row_groups_is_a_problem_and_counts_nothing() -> None:
     problem = Problem("a.parquet", None, "a Parquet file", "none", "write it anew")
-    said_of, counted = RunningTally(CheckOptions()).take([unreadable("a.parquet", "mark", problem)])
+    said_of, counted = RunningTally(CheckOptions()).take([unreadable_row("a.parquet", "mark", problem)])
     assert str(said_of) == str(problem)
     assert counted == "1 files, 0 traces, 0 events judged"
 

@@ -18,12 +18,12 @@ from tidegauge.conformance.judging.check import CheckOptions
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check import work
 from tidegauge.spark_check.arrow_path import ArrowPath, status_of
-from tidegauge.spark_check.attempts import attempt, tidy
+from tidegauge.spark_check.attempts import atomic_write, remove_leftovers
 from tidegauge.spark_check.captures import check_on_spark
 from tidegauge.spark_check.follow import follow_on_spark
 from tidegauge.spark_check.generation import write_part
 from tidegauge.spark_check.judging import stored
-from tidegauge.spark_check.place import AnyPath, at, made, reader
+from tidegauge.spark_check.place import AnyPath, open_parquet, to_path, writable_directory
 from tidegauge.traces.files.parquet import RowGroup
 
 NAME = "c+d=1%2?e#f.parquet"
@@ -70,20 +70,20 @@ def put(folder: Path, into: ArrowPath) -> None:
 
 
 def test_a_place_is_a_path_or_a_uri() -> None:
-    assert at("file:///data/my%20walks") == Path("/data/my walks")
-    assert at("walks/a.parquet") == Path("walks/a.parquet")
-    assert at(Path("walks")) == Path("walks")
+    assert to_path("file:///data/my%20walks") == Path("/data/my walks")
+    assert to_path("walks/a.parquet") == Path("walks/a.parquet")
+    assert to_path(Path("walks")) == Path("walks")
     with pytest.raises(UsageError, match="a file: URI of this machine, seen one of elsewhere"):
-        at("file://elsewhere/walks")
+        to_path("file://elsewhere/walks")
     with pytest.raises(UsageError, match=r"^ftp://host/walks: expected a path, or a URI that Arrow opens"):
-        at("ftp://host/walks")
+        to_path("ftp://host/walks")
     with pytest.raises(UsageError, match=r"^s3://\[bucket/walks: expected a URI, seen: "):
-        at("s3://key:secret@[bucket/walks")
+        to_path("s3://key:secret@[bucket/walks")
 
 
 def test_keys_in_a_uri_are_refused_and_not_repeated() -> None:
     with pytest.raises(UsageError, match="s3a://bucket/walks: expected keys in the environment") as refused:
-        at("s3a://key:secret@bucket/walks")
+        to_path("s3a://key:secret@bucket/walks")
     assert "secret" not in str(refused.value)
 
 
@@ -98,7 +98,7 @@ def test_it_has_what_a_path_has(bucket: ArrowPath, tmp_path: Path) -> None:
             [(one.exists(), one.is_dir()) for one in (root, root / "a b", file, root / "other")],
             file.read_bytes() if file.exists() else None,
             file.stat().st_size if file.exists() else None,
-            (file.name, file.with_name("e").name, at(str(file)) == file),
+            (file.name, file.with_name("e").name, to_path(str(file)) == file),
         ]
 
     def both() -> None:
@@ -130,13 +130,13 @@ def test_it_has_what_a_path_has(bucket: ArrowPath, tmp_path: Path) -> None:
 
 def test_what_is_written_is_there_whole_or_not_at_all(bucket: ArrowPath) -> None:
     path = bucket / "rows" / "a.parquet"
-    with attempt(path) as one, attempt(path) as other:
+    with atomic_write(path) as one, atomic_write(path) as other:
         one.write_text("one")
         other.write_text("other")
         assert list((bucket / "rows").iterdir()) == []
 
     def fails() -> None:
-        with attempt(path) as half:
+        with atomic_write(path) as half:
             half.write_text("half")
             raise OSError("full")
 
@@ -152,7 +152,7 @@ def test_what_cannot_take_its_place_is_removed(bucket: ArrowPath, monkeypatch: p
         raise OSError("connection lost")
 
     monkeypatch.setattr(ArrowPath, "replace", lost)
-    with pytest.raises(OSError, match="connection lost"), attempt(bucket / "a.parquet") as unfinished:
+    with pytest.raises(OSError, match="connection lost"), atomic_write(bucket / "a.parquet") as unfinished:
         unfinished.write_text("whole")
     assert list(bucket.iterdir()) == []
 
@@ -165,7 +165,7 @@ def test_what_killed_attempts_left_is_removed(bucket: ArrowPath, walks: Path) ->
     mine, others = f".rows.parquet.{'a' * 32}", f".lines.parquet.{'b' * 32}"
     for name in (mine, others, "rows.parquet"):
         (bucket / name).put(walks / "none.parquet")
-    tidy(bucket, "rows.parquet")
+    remove_leftovers(bucket, "rows.parquet")
     assert sorted(left.name for left in bucket.iterdir()) == sorted(["rows.parquet", others])
 
 
@@ -173,10 +173,10 @@ def test_a_worker_reads_it_there_and_leaves_its_rows_there(bucket: ArrowPath, wa
     """What is damaged or gone meanwhile is malformed, as on a disk."""
     put(walks, bucket / "walks")
     name = str(bucket / "walks" / "wrong.parquet")
-    with reader(name) as opened, reader(str(walks / "wrong.parquet")) as there:
+    with open_parquet(name) as opened, open_parquet(str(walks / "wrong.parquet")) as there:
         assert opened.config == there.config
         groups = opened.row_groups()
-    mark = work.fingerprint(name, work.judge_by())
+    mark = work.file_fingerprint(name, work.judge_fingerprint())
     (task,) = work.tasks_of(mark, groups, 10**9)
     (on_disk,) = work.tasks_of(mark, [RowGroup(str(walks / "wrong.parquet"), *_rest(group)) for group in groups], 10**9)
     rows, there_rows = list(work.run_task(task, str(bucket / "results"))), list(work.run_task(on_disk, None))
@@ -195,14 +195,14 @@ def _rest(group: RowGroup) -> tuple[int, int, int, int]:
 def test_a_changed_file_has_another_fingerprint(bucket: ArrowPath, walks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = bucket / "a.parquet"
     file.put(walks / "right.parquet")
-    before = work.fingerprint(str(file), "judge")
+    before = work.file_fingerprint(str(file), "judge")
     (listed,) = bucket.iterdir()
-    assert work.fingerprint(str(file), "judge") == work.fingerprint(listed, "judge") == before
+    assert work.file_fingerprint(str(file), "judge") == work.file_fingerprint(listed, "judge") == before
     with monkeypatch.context() as patch:
         patch.setattr(ArrowPath, "_info", None)
-        assert work.fingerprint(listed, "judge") == before, "the list of a directory said all that is asked"
+        assert work.file_fingerprint(listed, "judge") == before, "the list of a directory said all that is asked"
     file.put(walks / "wrong.parquet")
-    assert work.fingerprint(str(file), "judge") != before
+    assert work.file_fingerprint(str(file), "judge") != before
 
 
 def test_a_part_is_made_there_once(bucket: ArrowPath, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_file_that_is_changed_in_another_second_is_another_version() -> None:
 
 def test_what_cannot_be_written_to_is_said_before_anything_is_done(server: str) -> None:
     with pytest.raises(UsageError, match="expected a directory to write to"):
-        made(f"s3://nowhere/results?{server.partition('&allow_bucket_creation')[0]}")
+        writable_directory(f"s3://nowhere/results?{server.partition('&allow_bucket_creation')[0]}")
 
 
 def test_logs_and_what_is_not_there_are_refused(bucket: ArrowPath, walks: Path) -> None:

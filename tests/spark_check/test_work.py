@@ -12,8 +12,8 @@ import pytest
 from tidegauge.conformance.judging.judge import RuleTally
 from tidegauge.impl.explored.explore import Bounds, explore
 from tidegauge.spark_check import work
-from tidegauge.spark_check.attempts import attempt, tidy
-from tidegauge.spark_check.errors import reason
+from tidegauge.spark_check.attempts import atomic_write, remove_leftovers
+from tidegauge.spark_check.errors import failure_reason
 from tidegauge.spark_check.generation import Order, write_part
 from tidegauge.spark_check.judging import stored
 from tidegauge.spark_check.result_row import ARROW_SCHEMA, SQL_SCHEMA, ResultRow, TallyRow
@@ -88,14 +88,14 @@ def test_tasks_are_runs_of_row_groups_and_none_is_left_out() -> None:
 def test_a_changed_file_has_another_fingerprint(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"one")
-    before = work.fingerprint(str(path), MARK)
+    before = work.file_fingerprint(str(path), MARK)
     path.write_bytes(b"other")
-    assert work.fingerprint(str(path), MARK) != before
+    assert work.file_fingerprint(str(path), MARK) != before
     path.write_bytes(b"two")
     os.utime(path, (1, 1))
-    other = work.fingerprint(str(path), MARK)
+    other = work.file_fingerprint(str(path), MARK)
     os.utime(path, (1, 2))
-    assert work.fingerprint(str(path), MARK) not in (before, other), "as large as before"
+    assert work.file_fingerprint(str(path), MARK) not in (before, other), "as large as before"
 
 
 def test_each_row_group_gives_one_row_and_the_results_hold_the_same(walks: str, tmp_path: Path) -> None:
@@ -164,23 +164,23 @@ def test_a_profile_that_is_not_known_is_a_problem_of_its_row_groups(walks: str) 
 
 
 def test_results_are_those_of_one_profile_and_one_judge(walks: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = work.judge_by()
-    assert work.judge_by("hw-only") != before
-    assert work.fingerprint(walks, work.judge_by("hw-only")) != work.fingerprint(walks, before)
-    monkeypatch.setattr(work, "kernel_text", lambda: "another text of the judge")
-    assert work.judge_by() != before
+    before = work.judge_fingerprint()
+    assert work.judge_fingerprint("hw-only") != before
+    assert work.file_fingerprint(walks, work.judge_fingerprint("hw-only")) != work.file_fingerprint(walks, before)
+    monkeypatch.setattr(work, "kernel_fingerprint", lambda: "another text of the judge")
+    assert work.judge_fingerprint() != before
 
 
 def test_two_attempts_at_a_time_do_not_meet(tmp_path: Path) -> None:
     """The file is that of the last one that ends; one that fails leaves nothing."""
     path = tmp_path / "rows.parquet"
-    with attempt(path) as one, attempt(path) as other:
+    with atomic_write(path) as one, atomic_write(path) as other:
         one.write_text("one")
         other.write_text("other")
     assert path.read_text() == "one"
 
     def fails() -> None:
-        with attempt(path) as one:
+        with atomic_write(path) as one:
             one.write_text("half")
             raise OSError("full")
 
@@ -193,7 +193,7 @@ def test_what_killed_attempts_left_is_removed(tmp_path: Path) -> None:
     mine, others = tmp_path / f".rows.parquet.{'a' * 32}", tmp_path / f".lines.parquet.{'b' * 32}"
     for left in (mine, others, tmp_path / "rows.parquet"):
         left.write_text("half")
-    tidy(tmp_path, "rows.parquet")
+    remove_leftovers(tmp_path, "rows.parquet")
     assert sorted(left.name for left in tmp_path.iterdir()) == sorted(["rows.parquet", others.name])
 
 
@@ -215,9 +215,9 @@ def test_what_spark_reports_comes_down_to_the_line_that_says_why() -> None:
         "OSError: [Errno 28] No space left on device\n"
         "\tat org.apache.spark.api.python.BasePythonRunner\n"
     )
-    assert reason(said) == "OSError: [Errno 28] No space left on device"
-    assert reason("java.net.ConnectException: refused\n\tat somewhere") == "java.net.ConnectException: refused"
-    assert reason("") == "no reason"
+    assert failure_reason(said) == "OSError: [Errno 28] No space left on device"
+    assert failure_reason("java.net.ConnectException: refused\n\tat somewhere") == "java.net.ConnectException: refused"
+    assert failure_reason("") == "no reason"
 
 
 def test_same_order_same_bytes_and_a_finished_part_is_not_made_again(table: EdgeTable, tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 import sys
 
 from benchmarks.measure import Report, parser
-from tidegauge.drive.broker.contract import EVERYTHING
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.contract import Node
 from tidegauge.drive.paths.selection import cases_for
-from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 

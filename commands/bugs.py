@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.broker.known_bugs import BUGS, bug_named
     from tidegauge.drive.bugs.exercised import ELSEWHERE, TO_EXERCISE
     from tidegauge.drive.bugs.kill import Killed, kill_all
-    from tidegauge.drive.bugs.matrix import MATRIX_FILE, differences, kept, text_of, to_json, wrong
+    from tidegauge.drive.bugs.matrix import MATRIX_FILE, differences, expected, text_of, to_json, wrong
 
     names, progress = [bug_named(name).name for name in args.name], silent if args.quiet else aside
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if args.rewrite and not names:
         MATRIX_FILE.write_text(to_json(found), encoding="utf-8")
     elif not names and args.seed == SEED:
-        lines += differences(kept(), found)
+        lines += differences(expected(), found)
     for line in lines:
         echo(line)
     echo(f"seed {args.seed}; {len(found.rows)} bugs, {survive} survive")

@@ -85,7 +85,8 @@ def run(args: argparse.Namespace) -> int:
     """Drive a broker in any language through every local step of the model, and report the first step that differs."""
     if args.compare:
         return _compare(args)
-    from tidegauge.drive.broker import transcript
+    from tidegauge.drive.broker.reference import reference
+    from tidegauge.drive.broker.transcript import BROKER_FORMAT
     from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
     from tidegauge.drive.paths.named import named_scenarios
     from tidegauge.drive.paths.path_report import shown_text
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.runner.ci import annotations, badge, on_github
     from tidegauge.drive.runner.run import run as drive
     from tidegauge.drive.runner.run import text_of
-    from tidegauge.drive.runner.transcript import Recorder
+    from tidegauge.drive.runner.transcript import Recorder, write
     from tidegauge.impl.releases import RELEASE, profile_named
 
     for place in filter(None, (args.record, args.badge)):
@@ -122,10 +123,10 @@ def run(args: argparse.Namespace) -> int:
         )
         recorder = Recorder(cases) if args.record or named_ones else None
         lines = getattr(node, "log_lines", lambda _: ())
-        shown = drive(node, cases, profile, coverage, recorder, progress, lines)
+        shown = drive(node, cases, reference(profile), coverage, recorder, progress, lines)
         recorded = recorder.recorded() if recorder is not None else ()
         if args.record:
-            transcript.write(Path(args.record), node.capabilities, profile.name, recorded)
+            write(Path(args.record), BROKER_FORMAT, node.capabilities, profile.name, recorded)
     reports = dict(recorded)
     for one in named_ones:
         echo(shown_text(one, reports[one.case], node.capabilities.name))
@@ -144,9 +145,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _compare(args: argparse.Namespace) -> int:
     """Compare two recorded releases, of brokers or of controllers."""
-    from tidegauge.drive.broker import between_brokers
-    from tidegauge.drive.controller import between_controllers
-    from tidegauge.drive.runner.compare import Compared, text_of
+    from tidegauge.drive.broker.transcript import BROKER_FORMAT
+    from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
+    from tidegauge.drive.runner.compare import Comparison, compare, text_of
+    from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, place_named
+    from tidegauge.drive.runner.transcript import read
 
     paths = ("smoke", "cover", "graph", "walks", "scenarios", "scenario")
     others = ("command", "kafka", "jars", *paths, "record", "badge")
@@ -155,25 +158,24 @@ def _compare(args: argparse.Namespace) -> int:
         raise UsageError(
             f"drive: expected --compare alone, or with --controller; seen also {', '.join(seen)}; leave one of them out"
         )
-    found: Compared[Any]
-    if args.controller:
-        found = between_controllers.compare(*map(between_controllers.recorded_of, args.compare))
-    else:
-        found = between_brokers.compare(*map(between_brokers.recorded_of, args.compare))
+    kind, form = (CONTROLLER, CONTROLLER_FORMAT) if args.controller else (BROKER, BROKER_FORMAT)
+    found: Comparison[Any] = compare(*(read(place_named(name, kind), form) for name in args.compare))
     echo(text_of(found))
     return found.exit_code
 
 
 def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable[[str], None]) -> int:
-    from tidegauge.drive.controller import transcript
     from tidegauge.drive.controller.cover import MODELS, cover_of, model_of
     from tidegauge.drive.controller.node import ControllerNode
-    from tidegauge.drive.controller.run import run as drive
-    from tidegauge.drive.controller.run import scenarios, text_of
+    from tidegauge.drive.controller.reference import reference
+    from tidegauge.drive.controller.scenarios import finding_cases
+    from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
     from tidegauge.drive.controller.walks import walks
     from tidegauge.drive.kafka_process.jars import jars_of
     from tidegauge.drive.runner.ci import badge
-    from tidegauge.drive.runner.transcript import Recorder
+    from tidegauge.drive.runner.run import run as drive
+    from tidegauge.drive.runner.run import text_of
+    from tidegauge.drive.runner.transcript import Recorder, write
 
     if not args.kafka or args.command or args.smoke or args.scenario:
         raise UsageError(
@@ -185,18 +187,18 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
         model_of(name)
     with ControllerNode(args.kafka, jars_of(args.kafka, Path(args.jars) if args.jars else None)) as node:
         opening = node.opening()
-        progress(f"{node.name} leads, metadata.version {opening.metadata_version}, time is {node.time}")
+        progress(f"{node.capabilities.name} leads, metadata.version {opening.metadata_version}, time is {node.time}")
         covers = {name: cover_of(name, profile, opening) for name in graphs}
         drawn = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
-        shown_too = () if graphs and not args.scenarios else scenarios(opening)
+        shown_too = () if graphs and not args.scenarios else finding_cases(opening)
         covered = (case for found in covers.values() for case in found.cases)
         made = (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
         cases = node.possible(made)
         progress(f"{drawn} walks of seed {args.seed}")
         recorder = Recorder(cases) if args.record else None
-        shown = drive(node, cases, profile, recorder, progress, node.log_lines)
+        shown = drive(node, cases, reference(profile), (), recorder, progress, node.log_lines)
     if recorder is not None:
-        transcript.write(Path(args.record), node.name, profile.name, recorder.recorded())
+        write(Path(args.record), CONTROLLER_FORMAT, node.capabilities, profile.name, recorder.recorded())
     if len(cases) < len(made):
         echo(f"{len(made) - len(cases):,} paths left out: they need a clock that can be set (see `tidegauge doctor`)")
     for name, found in covers.items():

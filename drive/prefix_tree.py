@@ -1,4 +1,4 @@
-"""What is known of paths that begin alike: a tree of steps, in which each is taken once for all paths that begin with it."""
+"""A tree of paths that begin alike: what is known after a step is found once for all paths that begin with it."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -8,15 +8,15 @@ from tidegauge.drive.contract import Step
 T = TypeVar("T")
 
 
-class Beginning(Generic[T]):
-    """The first steps of some paths, and what is known after them. `longer` says what is known after one step more."""
+class PrefixTree(Generic[T]):
+    """The first steps of some paths, and the value after them. `extend` finds the value after one more step."""
 
-    def __init__(self, known: T, longer: Callable[[T, Step], T]) -> None:
-        self.known, self._longer = known, longer
-        self._after: dict[Step, Beginning[T]] = {}
+    def __init__(self, value: T, extend: Callable[[T, Step], T]) -> None:
+        self.value, self._extend = value, extend
+        self._after: dict[Step, PrefixTree[T]] = {}
 
-    def after(self, step: Step) -> "Beginning[T]":
-        """That with one step more."""
+    def after(self, step: Step) -> "PrefixTree[T]":
+        """Return the tree after one more step."""
         if step not in self._after:
-            self._after[step] = Beginning(self._longer(self.known, step), self._longer)
+            self._after[step] = PrefixTree(self._extend(self.value, step), self._extend)
         return self._after[step]

@@ -1,6 +1,6 @@
-"""A profile that is watched: the same generation, which notes the switches that are read of it.
+"""A profile that records which of its switches are read.
 
-What was done without a look at a switch is done the same whatever its value is.
+What was done without reading a switch is done the same whatever its value is.
 """
 
 from operator import itemgetter
@@ -8,8 +8,8 @@ from operator import itemgetter
 from tidegauge.impl.profiles import Profile
 
 
-def watched(profile: Profile) -> tuple[Profile, set[str]]:
-    """The profile watched, and the names that have been read of it."""
+def recording_reads(profile: Profile) -> tuple[Profile, set[str]]:
+    """Return the same generation, and the set to which it adds the name of each switch that is read."""
     names: set[str] = set()
 
     def noted(at: int, name: str) -> property:
@@ -22,4 +22,6 @@ def watched(profile: Profile) -> tuple[Profile, set[str]]:
 
         return property(read)
 
-    return type("Watched", (Profile,), {name: noted(at, name) for at, name in enumerate(Profile._fields)})(*profile), names
+    return type("RecordingProfile", (Profile,), {name: noted(at, name) for at, name in enumerate(Profile._fields)})(
+        *profile
+    ), names

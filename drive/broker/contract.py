@@ -1,4 +1,4 @@
-"""The contract of one broker under test: what it is given, step by step, and what it reports after each step.
+"""The contract of one broker under test: how it is set up, and what it reports after each step. The steps are in steps.py.
 
 Rules of this file
 
@@ -14,11 +14,11 @@ Rules of this file
 6. A new step or field gets a new minor version, a new meaning a new major one. A driven program names the major version.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tidegauge.drive.contract import Capabilities, DriveCase, Step, frozen, is_integer, is_integers
+from tidegauge.drive.contract import DriveCase
 
 VERSION = 1
 """The major version of the contract."""
@@ -27,127 +27,9 @@ BROKER = 1
 """The broker under test."""
 
 EARLIEST, LATEST = "earliest", "latest"
-
-IN_SESSION = frozenset({"fetch_in_session", "fetch_in_session_and_wait", "fetch_others"})
-"""Fetches in a session: their responses need not name the partition."""
-
 CRASH, STOP = "crash", "stop"
-ENDS = frozenset({CRASH, STOP})
-"""Steps in which the process ends."""
 
-MAY_WAIT = frozenset({"fetch_and_wait", "fetch_in_session_and_wait"})
-"""Fetches that are answered later, in `fetched`, if they have to wait."""
-
-
-class Shape(NamedTuple):
-    """What a step takes, what `result` holds after it, whose action it is in catalog.toml, and a sentence."""
-
-    takes: tuple[str, ...]
-    result: tuple[str, ...]
-    action: str
-    says: str
-
-
-STEPS: Mapping[str, Shape] = MappingProxyType(
-    {
-        "metadata": Shape(
-            ("leader", "leader_epoch", "partition_epoch", "isr"),
-            (),
-            "BecomeFollower",
-            "The broker reads the controller's registration of the partition; leader -1: there is none.",
-        ),
-        "append": Shape(
-            ("acks",),
-            ("error", "base"),
-            "LeaderAppend",
-            "A producer's batch of one record. With acks -1 it is answered later, in `produced`.",
-        ),
-        "fetch": Shape(
-            ("peer", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "may_join"),
-            ("error", "hw", "log_start", "records", "diverging"),
-            "HandleFetch",
-            "A peer's fetch of one record. `may_join`: the metadata cache says that the peer may join the ISR.",
-        ),
-        "fetch_and_wait": Shape(
-            ("peer", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "may_join"),
-            ("error", "hw", "log_start", "records", "diverging"),
-            "HandleFetch",
-            "The same with minBytes 1 and a maxWait without end. One that has to wait is answered later, in `fetched`.",
-        ),
-        "fetch_in_session": Shape(
-            ("peer", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "may_join", "session_epoch"),
-            ("error", "hw", "log_start", "records", "diverging"),
-            "HandleFetch",
-            "The same as `fetch` with a session epoch (KIP-227): 0 opens a session of this partition and another, in place "
-            "of the peer's last; -1 ends that. An incremental one names this partition only if it has changed. The result "
-            "is null if the response does not name it.",
-        ),
-        "fetch_in_session_and_wait": Shape(
-            ("peer", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "may_join", "session_epoch"),
-            ("error", "hw", "log_start", "records", "diverging"),
-            "HandleFetch",
-            "Both: one that has to wait is answered in `fetched`. A full one opens its session then; an incremental one is "
-            "refused if another request has moved its session on meanwhile. The other partition has nothing to tell.",
-        ),
-        "fetch_others": Shape(
-            ("peer", "session_epoch"),
-            ("error", "hw", "log_start", "records", "diverging"),
-            "HandleFetch",
-            "A peer's fetch with a session epoch of the other partition alone: the session forgets this one. Null as there.",
-        ),
-        "offsets_for_leader_epoch": Shape(
-            ("current_leader_epoch", "leader_epoch"),
-            ("error", "leader_epoch", "end_offset"),
-            "HandleEpochRequest",
-            "A peer asks where a leader epoch ends.",
-        ),
-        "list_offsets": Shape(
-            ("current_leader_epoch", "which"),
-            ("error", "offset"),
-            "HandleOutOfRange",
-            "A peer asks for the earliest or the latest offset.",
-        ),
-        "delete_records": Shape(("offset",), ("error",), "DeleteRecords", "A client deletes what lies before an offset."),
-        "fetch_response": Shape(
-            ("peer", "error", "hw", "log_start", "records", "diverging", "offsets"),
-            (),
-            "HandleFetchResponse",
-            "The response to the fetch in flight to a peer. `offsets`: the responses to the two ListOffsets requests "
-            "(earliest, latest) that follow an out-of-range error.",
-        ),
-        "offsets_for_leader_epoch_response": Shape(
-            ("peer", "error", "leader_epoch", "end_offset"),
-            (),
-            "HandleEpochResponse",
-            "The response to the OffsetsForLeaderEpoch request in flight to a peer.",
-        ),
-        "lose_response": Shape(
-            ("peer",),
-            (),
-            "LoseResponse",
-            "No response comes: the connection to a peer is closed, and the broker asks again.",
-        ),
-        "lag": Shape(("peers",), (), "ShrinkIsr", "The lag time of these members of the ISR runs out, and it is noticed."),
-        "alter_partition_response": Shape(
-            ("error", "partition_epoch", "isr"),
-            (),
-            "HandleAlterPartitionResponse",
-            "The controller's response to the proposal in flight.",
-        ),
-        "retention": Shape(
-            ("log_start",), (), "DeleteRecords", "A follower's retention removes what lies before an offset."
-        ),
-        "stop": Shape((), (), "Stop", "The process ends in order, starts again and has read no metadata yet."),
-        "crash": Shape(
-            ("hw", "log_end"),
-            (),
-            "Crash",
-            "The process dies and starts again, with this checkpointed high watermark and the log up to this offset.",
-        ),
-    }
-)
-
-KINDS: Mapping[str, str] = MappingProxyType(
+ARGUMENT_TYPES: Mapping[str, str] = MappingProxyType(
     {
         "isr": "integers",
         "peers": "integers",
@@ -158,8 +40,8 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "offsets": "pair",
     }
 )
-"""What an argument is; one that is not named here is an integer. A record is [base offset, last offset, epoch], a pair may
-be null."""
+"""The type of an argument; one that is not named here is an integer. A record is [base offset, last offset, epoch], a pair
+may be null."""
 
 LOSE_TAIL, ACKS_ALL, LOG_STARTS, SEGMENTS, BATCHES = "lose_tail", "acks_all", "log_starts", "segments", "batches"
 LAG_APART = "lag_apart"
@@ -199,9 +81,6 @@ NEEDED = frozenset({"metadata"})
 """Without these nothing can be driven."""
 
 
-EVERYTHING = Capabilities("everything", frozenset({*STEPS, *EXTRAS}), frozenset(REPORTED))
-
-
 class Opening(NamedTuple):
     """How a partition is set up: who has replicas of it besides the broker under test, and its min.insync.replicas."""
 
@@ -211,67 +90,3 @@ class Opening(NamedTuple):
 
 BrokerCase = DriveCase[Opening]
 """A path to be played on a partition of its own: steps from an empty replica that has read no metadata."""
-
-
-def action_of(step: Step) -> str:
-    """The action of catalog.toml that a step is."""
-    match step:
-        case ("metadata", leader, *_) if leader == BROKER:
-            return "BecomeLeader"
-        case ("fetch_response", *_, diverging, _) if diverging is not None:
-            return "HandleDivergingResponse"
-        case ("fetch_response", *_, offsets) if offsets is not None:
-            return "HandleOutOfRange"
-        case _:
-            return STEPS[step[0]].action
-
-
-def step_json(step: Step) -> dict[str, Any]:
-    """A step as the JSON object that a driven program reads."""
-    name, *arguments = step
-    return {"step": name, **dict(zip(STEPS[name].takes, arguments, strict=True))}
-
-
-def step_of(line: Mapping[str, Any]) -> Step:
-    """The step that a JSON object spells; lists become tuples. Raises KeyError for one that spells none."""
-    name = line["step"]
-    return (name, *(frozen(line[field]) for field in STEPS[name].takes))
-
-
-def is_step(found: Any) -> bool:
-    """Whether a value read from somewhere is a step of the contract."""
-    if not isinstance(found, tuple) or not found or found[0] not in STEPS or len(found) != 1 + len(STEPS[found[0]].takes):
-        return False
-    return all(_IS[KINDS.get(name, "integer")](value) for name, value in zip(STEPS[found[0]].takes, found[1:], strict=True))
-
-
-_IS: Mapping[str, Callable[[Any], bool]] = {
-    "integer": is_integer,
-    "integers": is_integers,
-    "boolean": lambda value: isinstance(value, bool),
-    "word": lambda value: value in (EARLIEST, LATEST),
-    "records": lambda value: isinstance(value, tuple | list) and all(is_integers(one, 3) for one in value),
-    "pair": lambda value: value is None or is_integers(value, 2),
-}
-
-
-def lacks(
-    capabilities: Capabilities, step: Step, log_end: int, log_start: int = 0, lagging: Collection[int] = ()
-) -> str | None:
-    """What of the contract this step needs and the broker does not have; the log ends and starts there before it, and
-    those members of its ISR are behind."""
-    if step[0] not in capabilities.can:
-        return str(step[0])
-    if step[0] == "crash" and step[2] < log_end and LOSE_TAIL not in capabilities.can:
-        return LOSE_TAIL
-    if step[0] == "crash" and log_start > 0 and SEGMENTS not in capabilities.can:
-        return SEGMENTS
-    if step[0] == "append" and step[1] == -1 and ACKS_ALL not in capabilities.can:
-        return ACKS_ALL
-    if step[0] == "fetch_response" and (step[4] > 0 or (step[7] or (0,))[0] > 0) and LOG_STARTS not in capabilities.can:
-        return LOG_STARTS
-    if step[0] == "fetch_response" and BATCHES not in capabilities.can and any(base != last for base, last, _ in step[5]):
-        return BATCHES
-    if step[0] == "lag" and set(step[1]) != set(lagging) and LAG_APART not in capabilities.can:
-        return LAG_APART
-    return None

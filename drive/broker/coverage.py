@@ -1,7 +1,4 @@
-"""How much of the protocol a run went through: local steps of the graphs, rules, rows of their tables.
-
-Rule of this file: what the reference decided is counted while it is played, through rules that count and change nothing.
-"""
+"""Which rules the reference applied in a run, and which rows of their tables: counted while it is played."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -31,7 +28,7 @@ Count = Counter[tuple[str, str]]
 
 
 def counting(count: Count) -> Rules:
-    """The rules, each of which counts that it is applied."""
+    """Return the rules, each of which adds to `count` when it is applied and changes nothing."""
 
     def counted(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
         row_of = ROWS.get(name)
@@ -47,7 +44,7 @@ def counting(count: Count) -> Rules:
 
 
 def with_callees(applied: set[str]) -> set[str]:
-    """With the rules that those call themselves."""
+    """Return these rules and those that they call themselves."""
     codes = {name: set(getattr(rules_, name).__code__.co_names) for name in Rules._fields}
     while more := {callee for name in applied for callee in codes[name] & codes.keys()} - applied:
         applied = applied | more
@@ -55,7 +52,7 @@ def with_callees(applied: set[str]) -> set[str]:
 
 
 def coverage_lines(count: Count) -> list[str]:
-    """Which rules were applied and which were not, and the rows of the tables."""
+    """Return which rules were applied and which were not, and the rows of the tables, a line each."""
     applied = with_callees({name for name, _ in count})
     missing = [name for name in Rules._fields if name not in applied]
     lines = [f"rules applied: {len(applied)} of {len(Rules._fields)}" + (f"; not {', '.join(missing)}" if missing else "")]

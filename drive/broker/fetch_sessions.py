@@ -1,21 +1,14 @@
-"""The fetch sessions of peers at the reference (KIP-227): its one partition, and another one, in a session of each peer.
+"""Fetch sessions of peers at the reference (KIP-227): its one partition, and another one, in a session of each peer.
 
-Rules of this file
-
-1. What a session remembers and what its responses leave out is decided in impl.sessions. A read is that of a full fetch:
-   nothing here knows what it does to the leader.
-2. A peer has one session at most, that of its last full fetch to be answered. Nobody drives one out: the broker has room
-   for all. Ids only have to tell a session from the one that a fetch of this peer waits in: small ones come back.
-3. A fetch that waits has been looked at; its response is made when it is answered (KafkaApis#handleFetchRequest).
-4. The request names the partition here also where it is what it was: to the broker both are the same
-   (FetchSession.CachedPartition#updateRequestParams). Whoever asks a broker leaves it out then.
+What a session remembers, and what its responses leave out, is decided in impl.sessions. A peer has one session at most, that
+of its last full fetch to be answered; none is evicted, because the broker has room for all.
 """
 
 from collections.abc import Hashable
 from itertools import count
 
 from tidegauge.drive.broker.fetches import TP, fetched_at_once, fetched_or_waiting
-from tidegauge.drive.broker.state import Fetched, Held
+from tidegauge.drive.broker.state import Fetched, ReferenceBroker
 from tidegauge.impl.client_messages import PartitionFetch, PartitionRead
 from tidegauge.impl.cluster.broker import NOW
 from tidegauge.impl.messages import FetchRequest, FetchResponse
@@ -44,90 +37,100 @@ NOTHING_NEW = FetchResponse(NONE, 0, 0)
 
 
 def fetched_in_session(
-    held: Held, peer: int, session_epoch: int, request: FetchRequest | None, *, may_join: bool, waits: bool = False
-) -> tuple[Held, FetchResponse | None]:
+    state: ReferenceBroker,
+    peer: int,
+    session_epoch: int,
+    request: FetchRequest | None,
+    *,
+    may_join: bool,
+    waits: bool = False,
+) -> tuple[ReferenceBroker, FetchResponse | None]:
     """Handle a peer's fetch with a session epoch; without a `request` it is of the other partition alone.
 
-    The response, or the error of the whole; None if it does not name the partition, or if the fetch `waits`.
+    Return the response, or the error of the whole; None if it does not name the partition, or if the fetch `waits`.
     """
-    session = held.sessions.get(peer)
+    # The request names the partition also where a client would leave it out: to the broker both are the same
+    # (FetchSession.CachedPartition#updateRequestParams).
+    session = state.sessions.get(peer)
     metadata = FetchMetadata(INVALID_SESSION_ID if session is None else session.id, session_epoch)
     fetches = Table(() if request is None else ((TP, PartitionFetch(request)),))
     if metadata.is_full:
         fetches = fetches.put(OTHER, PartitionFetch(FetchRequest(peer, UNDEFINED, 0, UNDEFINED)))
-        held = held._replace(lost=tuple(one for one in held.lost if one != peer))
+        state = state._replace(lost=tuple(one for one in state.lost if one != peer))
     forgets = ((TP, None),) if request is None and not metadata.is_full else ()
     cache, context = new_context(_cache(session), SessionFetch(metadata, fetches, forgets), NOW)
-    held = _kept(held, peer, cache)
+    state = _kept(state, peer, cache)
     reads: Table[TopicPartition, PartitionRead] = Table()
     for tp, fetch in context.fetches.items():
         response: FetchResponse | None = NOTHING_NEW
         if tp == TP:
-            held, response = (fetched_or_waiting if waits else fetched_at_once)(held, fetch.request, may_join=may_join)
+            state, response = (fetched_or_waiting if waits else fetched_at_once)(state, fetch.request, may_join=may_join)
         if response is None:
-            return held._replace(contexts=held.contexts.put(peer, context)), None
+            return state._replace(contexts=state.contexts.put(peer, context)), None
         reads = reads.put(tp, PartitionRead(response))
-    return _responded(held, peer, context, reads)
+    return _responded(state, peer, context, reads)
 
 
-def answered_in_sessions(held: Held, fetched: Fetched) -> tuple[Held, Fetched]:
-    """The responses to fetches that waited, those of fetches in a session as that makes them."""
+def answered_in_sessions(state: ReferenceBroker, fetched: Fetched) -> tuple[ReferenceBroker, Fetched]:
+    """Return the responses to fetches that waited, those of fetches in a session as the session makes them."""
+    # The response is made when it is sent, not when the fetch began to wait (KafkaApis#handleFetchRequest).
     answered = dict(fetched)
     for peer, response in fetched.items():
-        context = held.contexts.get(peer)
+        context = state.contexts.get(peer)
         if context is not None and response is not None:
             reads = Table((tp, PartitionRead(response if tp == TP else NOTHING_NEW)) for tp in context.fetches)
-            held, answered[peer] = _responded(held._replace(contexts=held.contexts.without(peer)), peer, context, reads)
-    return held, answered
+            state, answered[peer] = _responded(state._replace(contexts=state.contexts.without(peer)), peer, context, reads)
+    return state, answered
 
 
 def _responded(
-    held: Held, peer: int, context: FetchContext, reads: Table[TopicPartition, PartitionRead]
-) -> tuple[Held, FetchResponse | None]:
-    # A full fetch opens its session now. One that was opened while it waited is asked for no more.
-    session = None if context.kind is SessionKind.FULL else held.sessions.get(peer)
-    in_use = [one.session.id for one in held.contexts.values() if one.session is not None]
+    state: ReferenceBroker, peer: int, context: FetchContext, reads: Table[TopicPartition, PartitionRead]
+) -> tuple[ReferenceBroker, FetchResponse | None]:
+    # A full fetch opens its session now. One that was opened while it waited is in no request any more.
+    session = None if context.kind is SessionKind.FULL else state.sessions.get(peer)
+    in_use = [one.session.id for one in state.contexts.values() if one.session is not None]
+    # Ids have to tell a session from the one that a fetch of this peer waits in, no more: small ones come back, and states
+    # that differ in nothing else are one.
     cache = _cache(session)._replace(next_id=next(one for one in count(1) if one not in in_use))
     cache, response = update_and_generate_response(cache, context, reads, NOW, is_follower=True)
-    held = _kept(held, peer, cache)
+    state = _kept(state, peer, cache)
     if response.error != NONE:
-        return held, FetchResponse(response.error)
+        return state, FetchResponse(response.error)
     named = response.reads.get(TP)
-    return held, None if named is None else named.response
+    return state, None if named is None else named.response
 
 
 def _cache(session: FetchSession | None) -> FetchSessionCache:
-    """As far as a peer is concerned, the broker has its session and no other."""
+    """Return a cache that has a peer's session and no other."""
     return FetchSessionCache(sessions=Table(() if session is None else ((session.id, session),)))
 
 
-def _kept(held: Held, peer: int, cache: FetchSessionCache) -> Held:
-    """The peer's session is the one that is left."""
-    sessions, contexts = held.sessions.without(peer), held.contexts
+def _kept(state: ReferenceBroker, peer: int, cache: FetchSessionCache) -> ReferenceBroker:
+    """Return the state in which the peer's session is the one that is left in the cache."""
+    sessions, contexts = state.sessions.without(peer), state.contexts
     for session in cache.sessions.values():
         sessions = sessions.put(peer, session)
     if peer in contexts:
         contexts = contexts.put(peer, refresh_context(cache, contexts[peer]))
-    return held._replace(sessions=sessions, contexts=contexts)
+    return state._replace(sessions=sessions, contexts=contexts)
 
 
-def expected_epoch(held: Held, peer: int) -> int:
-    """The session epoch that the peer's next incremental fetch has to have."""
-    session = held.sessions.get(peer)
+def expected_epoch(state: ReferenceBroker, peer: int) -> int:
+    """Return the session epoch that the peer's next incremental fetch has to have."""
+    session = state.sessions.get(peer)
     return next_session_epoch(INITIAL_EPOCH) if session is None else session.epoch
 
 
 def known_of(session: FetchSession | None) -> CachedPartition | None:
-    """What a session remembers of the partition, if it has it."""
+    """Return what a session remembers of the partition, if it has it."""
     return None if session is None else session.partitions.get(TP)
 
 
-def waits_in(held: Held, peer: int) -> Hashable:
-    """The session of a fetch that waits: none, one that is to be made, or its own, which may have gone on or away meanwhile.
-
-    What it was told last is no part of it: who waited is told a record or an error.
+def waits_in(state: ReferenceBroker, peer: int) -> Hashable:
+    """Return the session of a fetch that waits: none, one that is to be made, or its own, which may have gone on or away
+    meanwhile. Its last response is no part of it, because a fetch that waited gets a record or an error.
     """
-    context, session = held.contexts[peer], held.sessions.get(peer)
+    context, session = state.contexts[peer], state.sessions.get(peer)
     if context.session is None:
         return context.kind
     stays = session is not None and session.id == context.session.id

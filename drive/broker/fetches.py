@@ -1,15 +1,11 @@
-"""The fetches of peers at the reference, and those that wait: its one partition as a ReplicaManager has it.
+"""Fetches of peers at the reference, and those that wait: its one partition as a ReplicaManager has it.
 
-Rules of this file
-
-1. What a fetch waits for, and what it is answered with, is decided in impl.server (DelayedFetch#tryComplete, #onComplete).
-   Here stands only what lets it be looked at; where nothing does, one that could be completed waits on.
-2. A peer has one waiting fetch at most: a broker takes one request of a connection at a time (KafkaChannel#mute).
-3. Its maxWait does not end: time is nobody's here.
+What a fetch waits for, and its response, is decided in impl.server (DelayedFetch#tryComplete, #onComplete). This module
+decides when a waiting fetch is checked. Its maxWait does not end: the contract has no time.
 """
 
 from tidegauge.drive.broker.contract import BROKER
-from tidegauge.drive.broker.state import NOTHING_FETCHED, Fetched, Held, cache_of, led
+from tidegauge.drive.broker.state import NOTHING_FETCHED, Fetched, ReferenceBroker, metadata_cache, with_partition
 from tidegauge.impl.client_messages import FetchedPartitions, FetchParams, PartitionFetch
 from tidegauge.impl.cluster.broker import NOW
 from tidegauge.impl.messages import FetchRequest, FetchResponse
@@ -29,50 +25,54 @@ ONE_BATCH = 1
 """minBytes, and maxBytes: one batch comes back however large (KIP-74)."""
 
 
-def _manager(held: Held, *, may_join: bool) -> ReplicaManager:
-    """The broker with its partition, and nothing that waits yet."""
-    hosted = Table(((TP, Hosted(held.broker.partition)),))
-    return ReplicaManager(BROKER, hosted=hosted, metadata=cache_of(held, eligible=may_join))
+def _manager(state: ReferenceBroker, *, may_join: bool) -> ReplicaManager:
+    """Return the broker with its partition, and nothing that waits yet."""
+    hosted = Table(((TP, Hosted(state.broker.partition)),))
+    return ReplicaManager(BROKER, hosted=hosted, metadata=metadata_cache(state, eligible=may_join))
 
 
-def fetched_at_once(held: Held, request: FetchRequest, *, may_join: bool) -> tuple[Held, FetchResponse]:
+def fetched_at_once(
+    state: ReferenceBroker, request: FetchRequest, *, may_join: bool
+) -> tuple[ReferenceBroker, FetchResponse]:
     """Handle a peer's fetch that does not wait, of one record."""
-    cache = cache_of(held, eligible=may_join)
-    partition, response = partition_.fetch_records(held.setup, held.broker.partition, request, cache, NOW, max_records=1)
-    return led(held, partition) if response.error == NONE else held, response
+    cache = metadata_cache(state, eligible=may_join)
+    partition, response = partition_.fetch_records(state.setup, state.broker.partition, request, cache, NOW, max_records=1)
+    return with_partition(state, partition) if response.error == NONE else state, response
 
 
-def fetched_or_waiting(held: Held, request: FetchRequest, *, may_join: bool) -> tuple[Held, FetchResponse | None]:
-    """Handle a peer's fetch that may wait: the response, None if it waits."""
+def fetched_or_waiting(
+    state: ReferenceBroker, request: FetchRequest, *, may_join: bool
+) -> tuple[ReferenceBroker, FetchResponse | None]:
+    """Handle a peer's fetch that may wait; the response is None if it waits."""
     peer = request.replica_id
     params = FetchParams(peer, min_bytes=ONE_BATCH, max_bytes=ONE_BATCH)
     fetches = Table(((TP, PartitionFetch(request, ONE_BATCH)),))
-    manager = fetch_messages(held.setup, _manager(held, may_join=may_join), peer, params, fetches, NOW)
-    held = led(held, manager.hosted[TP].partition)
-    return held._replace(fetches=Table((*held.fetches.items(), *manager.fetches.items()))), _responses(manager).get(peer)
+    manager = fetch_messages(state.setup, _manager(state, may_join=may_join), peer, params, fetches, NOW)
+    state = with_partition(state, manager.hosted[TP].partition)
+    return state._replace(fetches=Table((*state.fetches.items(), *manager.fetches.items()))), _responses(manager).get(peer)
 
 
-def completed(before: Partition, held: Held) -> tuple[Held, Fetched]:
-    """After a step: what still waits, and what was answered. `before`: the partition before that step."""
-    if not held.fetches or not _are_looked_at(held.setup, before, held.broker.partition):
-        return held, NOTHING_FETCHED
-    manager = _manager(held, may_join=False)._replace(fetches=held.fetches)
-    manager = purgatory.check_fetches(held.setup, manager, TP, NOW)
-    return led(held, manager.hosted[TP].partition)._replace(fetches=manager.fetches), _responses(manager)
+def completed(before: Partition, state: ReferenceBroker) -> tuple[ReferenceBroker, Fetched]:
+    """Return what still waits after a step, and what was answered. `before`: the partition before that step."""
+    if not state.fetches or not _are_checked(state.setup, before, state.broker.partition):
+        return state, NOTHING_FETCHED
+    manager = _manager(state, may_join=False)._replace(fetches=state.fetches)
+    manager = purgatory.check_fetches(state.setup, manager, TP, NOW)
+    return with_partition(state, manager.hosted[TP].partition)._replace(fetches=manager.fetches), _responses(manager)
 
 
-def _are_looked_at(setup: Setup, before: Partition, after: Partition) -> bool:
-    """An append (ReplicaManager#addCompletePurgatoryAction), a high watermark that was raised
-    (Partition#tryCompleteDelayedRequests), a leadership that ended (ReplicaManager#applyLocalFollowersDelta).
-
-    A leader that reads of a later leader epoch of its own has not lost it: what waits is not looked at.
-    """
+def _are_checked(setup: Setup, before: Partition, after: Partition) -> bool:
+    """Return whether Kafka checks waiting fetches after a step."""
+    # A leader that reads of a later leader epoch of its own has not lost it, and nothing is checked: a fetch that could be
+    # completed waits on. ReplicaManager#applyLocalFollowersDelta.
     if before.is_leader and not after.is_leader:
         return restarts_fetcher(setup, before, after)
+    # An append (ReplicaManager#addCompletePurgatoryAction), or a high watermark that was raised
+    # (Partition#tryCompleteDelayedRequests).
     return after.log.end > before.log.end or purgatory.high_watermark_incremented(before, after)
 
 
 def _responses(manager: ReplicaManager) -> Fetched:
-    """What left the broker, by peer."""
+    """Return the responses that left the broker, by peer."""
     done = (one for one in manager.answered if isinstance(one, FetchedPartitions))
     return {one.request: one.reads[TP].response for one in done}

@@ -1,11 +1,7 @@
 """Every bug that can be switched on in the broker that is driven: wrong rules, switches of older releases, wrong steps.
 
-Rules of this file
-
-1. A bug is named as its fault is (impl.explored.faults), or by its issue; what it does is one sentence, of the fault or of
-   catalog.toml. Nothing is said twice.
-2. `right` is the generation that does not have it: what the broker is held against, and whose paths it is taken through.
-3. A bug of the catalog that is neither here nor resembled by a fault says why (`beyond`); a test holds this.
+A bug is named as its fault is (impl.explored.faults), or by its issue; its sentence is that of the fault or of catalog.toml.
+A bug of the catalog that is neither here nor resembled by a fault has a reason there (`beyond`).
 """
 
 from collections.abc import Mapping
@@ -15,7 +11,6 @@ from typing import NamedTuple
 from tidegauge.conformance.judging.rulebook import known_bugs
 from tidegauge.drive.broker.state import WrongStep
 from tidegauge.drive.broker.wrong_steps import WRONG_STEPS
-from tidegauge.drive.runner.player import Start, reference
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules
@@ -23,23 +18,19 @@ from tidegauge.impl.releases import profile_named
 
 
 class DrivenBug(NamedTuple):
-    """One bug, as a broker has it."""
+    """One bug, as a broker has it. `right` is the generation without it: the reference, and whose paths are played."""
 
     name: str
     says: str
     right: Profile = FETCH_TRUNCATION
     switches: Mapping[str, bool | str] = MappingProxyType({})
     rules: Rules = Rules()
-    wrong: WrongStep | None = None
+    wrong_step: WrongStep | None = None
 
     @property
     def profile(self) -> Profile:
-        """What a broker with it does."""
+        """The generation with it."""
         return self.right.switched(self.switches)
-
-    def start(self) -> Start:
-        """A broker with it."""
-        return reference(self.profile, self.rules, self.wrong)
 
 
 def _known() -> Mapping[str, DrivenBug]:
@@ -50,7 +41,7 @@ def _known() -> Mapping[str, DrivenBug]:
         if bug.switches:
             bugs.append(DrivenBug(bug.name, bug.says, profile_named(bug.right), bug.switches))
         elif bug.name in WRONG_STEPS:
-            bugs.append(DrivenBug(bug.name, bug.says, profile_named(bug.right), wrong=WRONG_STEPS[bug.name]))
+            bugs.append(DrivenBug(bug.name, bug.says, profile_named(bug.right), wrong_step=WRONG_STEPS[bug.name]))
     return MappingProxyType({bug.name: bug for bug in bugs})
 
 
@@ -58,7 +49,7 @@ BUGS = _known()
 
 
 def bug_named(name: str) -> DrivenBug:
-    """The bug called `name`. Raises UsageError with the names there are."""
+    """Return the bug called `name`. Raises UsageError with the names there are."""
     if name not in BUGS:
         raise UsageError(f"bug: expected one of {', '.join(BUGS)}; seen {name!r}; choose one of those")
     return BUGS[name]

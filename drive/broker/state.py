@@ -1,7 +1,7 @@
 """The broker of the reference, what is under way around it, and what it reports.
 
-What a broker does is decided in impl.cluster.broker and below. Here stands what the world around it remembers: the requests
-in flight, the proposal that the controller has not responded to, the producers and the peers who wait.
+What a broker does is decided in impl.cluster.broker and below. This module has what the suite's peers, controller and
+producers know: the requests in flight, the proposal without a response, the appends and fetches that wait.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,19 +39,19 @@ Fetched = Mapping[int, FetchResponse | None]
 """The responses to fetches that were waiting, by peer; None where one in a session does not name the partition."""
 
 
-class Waiting(NamedTuple):
-    """An append with acks -1 that nobody has answered yet."""
+class WaitingAppend(NamedTuple):
+    """An append with acks -1 that is not answered yet."""
 
     base: int
     end: int
 
 
-class Held(NamedTuple):
+class ReferenceBroker(NamedTuple):
     """The broker, and what is under way around it. `highest_epoch`: the highest leader epoch it has heard of. `fetches`: by
     peer, the fetch that waits. `sessions`: by peer, its fetch session; `lost`: whose session went with its process;
     `contexts`: what a fetch that waits means in a session.
 
-    `wrong` is what a broker with a bug makes of a step that the right one has taken.
+    `wrong_step` is what a broker with a bug makes of a step that the right one has taken.
     """
 
     setup: Setup
@@ -60,49 +60,51 @@ class Held(NamedTuple):
     requests: tuple[tuple[int, FollowerRequest], ...] = ()
     proposal: AlterPartitionRequest | None = None
     proposed: PartitionState = PartitionState()
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitingAppend, ...] = ()
     fetches: Table[int, DelayedFetch] = Table()
     sessions: Table[int, FetchSession] = Table()
     contexts: Table[int, FetchContext] = Table()
     lost: tuple[int, ...] = ()
     partition_epoch: int = UNDEFINED
     highest_epoch: int = UNDEFINED
-    wrong: "WrongStep | None" = None
+    wrong_step: "WrongStep | None" = None
 
     def request(self, peer: int) -> FollowerRequest | None:
-        """What is in flight to a peer."""
+        """Return the request in flight to a peer."""
         return dict(self.requests).get(peer)
 
     @property
     def overtaken(self) -> bool:
-        """Whether metadata came while the controller's response to the proposal is still on its way."""
+        """Whether metadata came while the controller's response to the proposal is still in flight."""
         return self.proposal is not None and self.broker.partition.state != self.proposed
 
 
-Taken = tuple[Held, Report | None]
+Outcome = tuple[ReferenceBroker, Report | None]
 """After a step: the broker, and the response to the step's request."""
 
-WrongStep = Callable[[Held, Step, Held, Report | None], Taken]
+WrongStep = Callable[[ReferenceBroker, Step, ReferenceBroker, Report | None], Outcome]
 """Gets the broker before a step, the step, and what the right broker makes of both; gives what a wrong one makes of it."""
 
 
 def opened(
-    opening: Opening, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None, wrong: WrongStep | None = None
-) -> Held:
-    """An empty replica of a broker that has read no metadata."""
+    opening: Opening, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None, wrong_step: WrongStep | None = None
+) -> ReferenceBroker:
+    """Return an empty replica of a broker that has read no metadata."""
     setup = Setup(rules or Rules(), profile, opening.min_insync_replicas, replica_lag_time_max_ms=NO_LIMIT)
-    return Held(setup, opening, wrong=wrong)
+    return ReferenceBroker(setup, opening, wrong_step=wrong_step)
 
 
 NOTHING_FETCHED: Fetched = MappingProxyType({})
 
 
-def report(held: Held, result: Report | None = None, produced: Produced = (), fetched: Fetched = NOTHING_FETCHED) -> Report:
-    """Everything that can be reported."""
-    log, proposal = held.broker.partition.log, held.proposal
+def report(
+    state: ReferenceBroker, result: Report | None = None, produced: Produced = (), fetched: Fetched = NOTHING_FETCHED
+) -> Report:
+    """Return everything that can be reported."""
+    log, proposal = state.broker.partition.log, state.proposal
     return {
         "result": result,
-        "requests": {str(peer): _request_json(held.setup, request) for peer, request in held.requests},
+        "requests": {str(peer): _request_json(state.setup, request) for peer, request in state.requests},
         "proposal": None
         if proposal is None
         else {
@@ -111,16 +113,16 @@ def report(held: Held, result: Report | None = None, produced: Produced = (), fe
             "partition_epoch": proposal.partition_epoch,
         },
         "produced": [[*answered] for answered in produced],
-        "fetched": {str(peer): named_json(response) for peer, response in fetched.items()},
+        "fetched": {str(peer): optional_fetch_json(response) for peer, response in fetched.items()},
         "leo": log.end,
         "hw": log.hw,
         "log_start": log.start,
-        "ends": [[*log_.end_offset_for_epoch(held.setup, log, epoch)] for epoch in range(held.highest_epoch + 1)],
+        "ends": [[*log_.end_offset_for_epoch(state.setup, log, epoch)] for epoch in range(state.highest_epoch + 1)],
     }
 
 
 def fetch_json(response: FetchResponse) -> Report:
-    """A response to a peer's fetch."""
+    """Return a response to a peer's fetch as it is reported."""
     if response.error != NONE:
         return {"error": response.error}
     return {
@@ -132,13 +134,13 @@ def fetch_json(response: FetchResponse) -> Report:
     }
 
 
-def named_json(response: FetchResponse | None) -> Report | None:
-    """The same of one that waits, or that does not name the partition: null."""
+def optional_fetch_json(response: FetchResponse | None) -> Report | None:
+    """Return the same, or None for a fetch that waits or a response that does not name the partition."""
     return None if response is None else fetch_json(response)
 
 
 def _request_json(setup: Setup, request: FollowerRequest) -> dict[str, int]:
-    """What of a request the generation has in its messages."""
+    """Return a request without the fields that the generation's messages do not have."""
     current = request.current_leader_epoch if setup.profile.fencing else UNDEFINED
     if not isinstance(request, FetchRequest):
         return {"current_leader_epoch": current, "leader_epoch": request.leader_epoch}
@@ -151,11 +153,11 @@ def _request_json(setup: Setup, request: FollowerRequest) -> dict[str, int]:
     }
 
 
-def cache_of(held: Held, *, eligible: bool) -> Metadata:
-    """The broker's metadata cache: whether its peers may join the ISR."""
-    return tuple(BrokerState(b, fenced=not eligible) for b in (BROKER, *held.opening.peers))
+def metadata_cache(state: ReferenceBroker, *, eligible: bool) -> Metadata:
+    """Return the broker's metadata cache, in which its peers may join the ISR or not."""
+    return tuple(BrokerState(b, fenced=not eligible) for b in (BROKER, *state.opening.peers))
 
 
-def led(held: Held, partition: Partition) -> Held:
-    """The broker with its partition changed."""
-    return held._replace(broker=settle(held.broker._replace(partition=partition)))
+def with_partition(state: ReferenceBroker, partition: Partition) -> ReferenceBroker:
+    """Return the state with another partition."""
+    return state._replace(broker=settle(state.broker._replace(partition=partition)))

@@ -1,18 +1,16 @@
-"""Bugs that are no wrong rule and no switch: what a broker with one makes of a step.
+"""Bugs that are no wrong rule and no switch: what a broker with one does at a step.
 
-Rules of this file
-
-1. Each is handed the broker before the step, the step, and what the right broker makes of both, and changes that. Whatever
-   the step is not about it leaves alone.
-2. Its name is that of the issue, in WRONG_STEPS; the sentence stands in catalog.toml.
+Each gets the broker before the step, the step, and what the right broker makes of both, and changes that or leaves it
+alone. Its sentence is in catalog.toml, under the issue.
 """
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tidegauge.drive.broker.contract import BROKER, ENDS, IN_SESSION, MAY_WAIT
+from tidegauge.drive.broker.contract import BROKER
 from tidegauge.drive.broker.fetch_sessions import known_of
-from tidegauge.drive.broker.state import Held, Taken, WrongStep, cache_of, led
+from tidegauge.drive.broker.state import Outcome, ReferenceBroker, WrongStep, metadata_cache, with_partition
+from tidegauge.drive.broker.steps import ENDS, IN_SESSION, MAY_WAIT
 from tidegauge.drive.contract import Report, Step
 from tidegauge.impl.client_messages import FetchParams
 from tidegauge.impl.cluster.broker import NOW
@@ -30,7 +28,7 @@ from tidegauge.impl.table import Table
 _ALL: dict[str, WrongStep] = {}
 
 FETCHES = frozenset({"fetch", "fetch_in_session"}) | MAY_WAIT
-"""Of these the third argument is the offset."""
+"""Their third argument is the offset."""
 
 
 def _as_in(issue: str) -> Callable[[WrongStep], WrongStep]:
@@ -41,16 +39,18 @@ def _as_in(issue: str) -> Callable[[WrongStep], WrongStep]:
     return kept
 
 
-def _with_log(held: Held, log: Log) -> Held:
-    return held._replace(broker=held.broker._replace(partition=held.broker.partition._replace(log=log)))
+def _with_log(state: ReferenceBroker, log: Log) -> ReferenceBroker:
+    return state._replace(broker=state.broker._replace(partition=state.broker.partition._replace(log=log)))
 
 
-def _with_log_end(held: Held, peer: int, log_end: int) -> Held:
-    """The leader has recorded another log end of a peer, and looks at its high watermark again."""
-    before = held.broker.partition
+def _with_log_end(state: ReferenceBroker, peer: int, log_end: int) -> ReferenceBroker:
+    """Return the state in which the leader has recorded another log end of a peer, and has checked its high watermark."""
+    before = state.broker.partition
     remotes = tuple(r._replace(log_end=log_end) if r.broker_id == peer else r for r in before.remotes)
     partition: Partition = before._replace(remotes=remotes)
-    return led(held, maybe_increment_leader_hw(held.setup, partition, cache_of(held, eligible=False), NOW))
+    return with_partition(
+        state, maybe_increment_leader_hw(state.setup, partition, metadata_cache(state, eligible=False), NOW)
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -58,56 +58,64 @@ def _with_log_end(held: Held, peer: int, log_end: int) -> Held:
 
 
 @_as_in("KAFKA-6857")
-def _undefined_epoch_ends_at_the_log_end(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
-    if taken[0] != "offsets_for_leader_epoch" or taken[2] != UNDEFINED or result is None or result["error"] != NONE:
+def _undefined_epoch_ends_at_the_log_end(
+    _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
+    if step[0] != "offsets_for_leader_epoch" or step[2] != UNDEFINED or result is None or result["error"] != NONE:
         return after, result
     return after, {**result, "end_offset": after.broker.partition.log.end}
 
 
 @_as_in("KAFKA-13141")
-def _diverging_fetch_is_recorded(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
-    if taken[0] not in FETCHES or result is None or not result.get("diverging"):
+def _diverging_fetch_is_recorded(
+    _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
+    if step[0] not in FETCHES or result is None or not result.get("diverging"):
         return after, result
-    return _with_log_end(after, taken[1], taken[3]), result
+    return _with_log_end(after, step[1], step[3]), result
 
 
 @_as_in("KAFKA-8400")
-def _failed_read_is_recorded(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
-    if taken[0] not in FETCHES or result is None or result["error"] != OFFSET_OUT_OF_RANGE:
+def _failed_read_is_recorded(_before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
+    if step[0] not in FETCHES or result is None or result["error"] != OFFSET_OUT_OF_RANGE:
         return after, result
-    return _with_log_end(after, taken[1], UNDEFINED), result
+    return _with_log_end(after, step[1], UNDEFINED), result
 
 
 @_as_in("KAFKA-7152")
-def _who_has_everything_is_kept_out(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def _a_caught_up_peer_does_not_join(
+    before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
     partition = after.broker.partition
-    joins = taken[0] in FETCHES and partition.state != before.broker.partition.state
-    if not joins or taken[3] != partition.log.end:
+    joins = step[0] in FETCHES and partition.state != before.broker.partition.state
+    if not joins or step[3] != partition.log.end:
         return after, result
-    return led(after, partition._replace(state=before.broker.partition.state)), result
+    return with_partition(after, partition._replace(state=before.broker.partition.state)), result
 
 
 @_as_in("KAFKA-5634")
-def _deletes_above_the_high_watermark(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def _deletes_above_the_high_watermark(
+    before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
     log = before.broker.partition.log
-    if taken[0] != "delete_records" or not before.broker.leads or not log.hw < taken[1] <= log.end:
+    if step[0] != "delete_records" or not before.broker.leads or not log.hw < step[1] <= log.end:
         return after, result
-    return _with_log(after, log._replace(start=taken[1])), {"error": NONE}
+    return _with_log(after, log._replace(start=step[1])), {"error": NONE}
 
 
 @_as_in("apache/kafka#9434")
-def _diverging_fetch_is_withheld(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
-    """At the log end there is nothing to read, and DelayedFetch#tryComplete had no case for it: it waits for what comes.
-
-    CachedPartition#maybeUpdateResponseData had none, too: a session leaves it out.
-    """
+def _diverging_fetch_is_withheld(
+    before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
     if result is None or not result.get("diverging"):
         return after, result
-    if taken[0] in MAY_WAIT and taken[3] == after.broker.partition.log.end:
-        withheld = DelayedFetch(taken[1], NOW, FetchParams(taken[1]), Table())
-        return after._replace(fetches=after.fetches.put(taken[1], withheld)), None
-    if taken[0] in IN_SESSION and taken[6] not in {INITIAL_EPOCH, FINAL_EPOCH}:
-        cached = known_of(before.sessions.get(taken[1]))
+    # At the log end there is nothing to read, and DelayedFetch#tryComplete had no case for a divergence: it waits.
+    if step[0] in MAY_WAIT and step[3] == after.broker.partition.log.end:
+        withheld = DelayedFetch(step[1], NOW, FetchParams(step[1]), Table())
+        return after._replace(fetches=after.fetches.put(step[1], withheld)), None
+    # Neither had CachedPartition#maybeUpdateResponseData, so that a session leaves the partition out of its responses.
+    if step[0] in IN_SESSION and step[6] not in {INITIAL_EPOCH, FINAL_EPOCH}:
+        cached = known_of(before.sessions.get(step[1]))
         known = cached is not None and (cached.hw, cached.log_start) == (result["hw"], result["log_start"])
         return after, None if known else result
     return after, result
@@ -118,26 +126,32 @@ def _diverging_fetch_is_withheld(before: Held, taken: Step, after: Held, result:
 
 
 @_as_in("KAFKA-9491")
-def _full_truncation_keeps_the_high_watermark(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def _full_truncation_keeps_the_high_watermark(
+    before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
     was, now = before.broker.partition.log, after.broker.partition.log
-    if taken[0] != "fetch_response" or taken[7] is None or now.start <= was.end:
+    if step[0] != "fetch_response" or step[7] is None or now.start <= was.end:
         return after, result
     return _with_log(after, now._replace(hw=was.hw)), result
 
 
 @_as_in("KAFKA-7164")
-def _the_same_leader_is_followed_on(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def _the_same_leader_is_followed_on(
+    before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
     was = before.broker
-    if taken[0] != "metadata" or taken[1] in {BROKER, UNDEFINED} or was.source != taken[1]:
+    if step[0] != "metadata" or step[1] in {BROKER, UNDEFINED} or was.source != step[1]:
         return after, result
     broker = after.broker._replace(source=was.source, entry=was.entry)
     return _with_log(after._replace(broker=broker), was.partition.log), result
 
 
 @_as_in("KAFKA-2143")
-def _a_new_leader_truncates_to_the_beginning(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def _a_new_leader_truncates_to_the_beginning(
+    before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
     broker, log = after.broker, after.broker.partition.log
-    if taken[0] != "metadata" or broker.entry is None or broker.entry == before.broker.entry:
+    if step[0] != "metadata" or broker.entry is None or broker.entry == before.broker.entry:
         return after, result
     truncated, _ = log_.truncate_to(after.setup, log, log.start)
     entry: PartitionFetchState = broker.entry._replace(fetch_offset=log.start, last_fetched_epoch=UNDEFINED)
@@ -149,9 +163,11 @@ def _a_new_leader_truncates_to_the_beginning(before: Held, taken: Step, after: H
 
 
 @_as_in("KAFKA-10432")
-def _recovery_skips_epoch_zero(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def _recovery_skips_epoch_zero(
+    _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
     log = after.broker.partition.log
-    if taken[0] != "crash":
+    if step[0] != "crash":
         return after, result
     pairs = [(epoch, start) for epoch, start in log.cache.memory.pairs() if epoch != 0]
     entries = EpochEntries(tuple(epoch for epoch, _ in pairs), tuple(start for _, start in pairs))
@@ -159,17 +175,19 @@ def _recovery_skips_epoch_zero(_before: Held, taken: Step, after: Held, result: 
 
 
 @_as_in("KAFKA-8306")
-def _an_empty_log_ends_at_zero(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def _an_empty_log_ends_at_zero(
+    _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
     log = after.broker.partition.log
-    if taken[0] not in ENDS or log.batches:
+    if step[0] not in ENDS or log.batches:
         return after, result
     return _with_log(after, log._replace(end=0)), result
 
 
 @_as_in("KAFKA-769")
-def _the_checkpoint_is_lost(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def _the_checkpoint_is_lost(_before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
     log = after.broker.partition.log
-    return (_with_log(after, log._replace(hw=log.start)), result) if taken[0] in ENDS else (after, result)
+    return (_with_log(after, log._replace(hw=log.start)), result) if step[0] in ENDS else (after, result)
 
 
 WRONG_STEPS: Mapping[str, WrongStep] = MappingProxyType(_ALL)

@@ -19,10 +19,11 @@ from tidegauge.conformance.evidence.kill_matrix import GROWING, Fate, Judged, ju
 from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.coverage import ROWS, Count, counting, with_callees
 from tidegauge.drive.broker.known_bugs import BUGS, DrivenBug
-from tidegauge.drive.bugs.matrix import Caught, Matrix, Row
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.bugs.matrix import BugRow, Caught, Matrix
 from tidegauge.drive.paths.graphs import USUAL, cover_of
 from tidegauge.drive.paths.walks import walk
-from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.explored.fault import RevealingModel
@@ -41,7 +42,7 @@ NO_TRACES, NO_RULE_FAILS = "no traces", "no rule fails"
 class Killed(NamedTuple):
     """A row, which rules were exercised for it, and how long cover and walks took until the shrunk path was there."""
 
-    row: Row
+    row: BugRow
     judged: frozenset[str]
     seconds: tuple[float, float]
 
@@ -56,14 +57,14 @@ def kill(bug: DrivenBug, seed: int, count: Count) -> Killed:
         walks = _driven(node, bug, _walks(bug, seed), count)
         ended = time.monotonic()
     if judged is None:
-        return Killed(Row(bug.name, NO_TRACES, (), cover, walks), frozenset(), (between - began, ended - between))
+        return Killed(BugRow(bug.name, NO_TRACES, (), cover, walks), frozenset(), (between - began, ended - between))
     fate = NO_RULE_FAILS if judged.fate is Fate.SURVIVED else judged.fate.value
-    row = Row(bug.name, fate, tuple(judged.by_rule), cover, walks)
+    row = BugRow(bug.name, fate, tuple(judged.by_rule), cover, walks)
     return Killed(row, judged.exercised, (between - began, ended - between))
 
 
 def _traces(bug: DrivenBug, seed: int) -> Judged | None:
-    if bug.wrong is not None:
+    if bug.wrong_step is not None:
         return None
     fault = FAULTS.get(bug.name)
     places = (

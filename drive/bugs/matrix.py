@@ -26,7 +26,7 @@ class Caught:
 
 
 @dataclass(frozen=True)
-class Row:
+class BugRow:
     """One bug. `judge` has the rules that fail on its traces; `fate` says what became of it there."""
 
     name: str
@@ -46,12 +46,12 @@ class Matrix:
     """All rows, and what they went through: rules of the judge, rules of impl.rules, rows of their tables."""
 
     seed: int
-    rows: tuple[Row, ...]
+    rows: tuple[BugRow, ...]
     judged: frozenset[str] = field(default_factory=frozenset)
     applied: frozenset[str] = field(default_factory=frozenset)
 
 
-def text_of(row: Row, says: str) -> str:
+def text_of(row: BugRow, says: str) -> str:
     """A bug on a line."""
     seen = [f"judge: {', '.join(row.judge[:4]) or row.fate}"]
     seen += [
@@ -100,7 +100,7 @@ def of_json(text: str) -> Matrix:
     """What a file holds."""
     document = json.loads(text)
     rows = tuple(
-        Row(name, row["fate"], tuple(row["judge"]), _caught(row["cover"]), _caught(row["walks"]))
+        BugRow(name, row["fate"], tuple(row["judge"]), _caught(row["cover"]), _caught(row["walks"]))
         for name, row in document["rows"].items()
     )
     return Matrix(document["seed"], rows, frozenset(document["judged"]), frozenset(document["applied"]))
@@ -110,12 +110,12 @@ def _caught(found: Mapping[str, str | int] | None) -> Caught | None:
     return None if found is None else Caught(str(found["where"]), int(found["steps"]))
 
 
-def kept() -> Matrix:
-    """The one that comes with the suite."""
+def expected() -> Matrix:
+    """Return the one that comes with the suite."""
     return of_json(MATRIX_FILE.read_text(encoding="utf-8"))
 
 
-def table(rows: Sequence[Row], says: Mapping[str, str]) -> str:
+def table(rows: Sequence[BugRow], says: Mapping[str, str]) -> str:
     """The matrix as a Markdown table; `says` by name."""
 
     def caught(found: Caught | None) -> str:

@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tidegauge.drive.contract import DriveCase, Report, Step, is_integer
-from tidegauge.drive.runner import differences
+from tidegauge.drive.contract import Capabilities, DriveCase, Report, Step, is_integer
 from tidegauge.impl.control.records import BROKER, TOPIC
 
 VERSION = 1
@@ -28,7 +27,7 @@ BROKERS = 8
 """How many brokers a path may name."""
 
 
-class Shape(NamedTuple):
+class RequestShape(NamedTuple):
     """What a step takes, what `result` holds after it, and a sentence."""
 
     takes: tuple[str, ...]
@@ -36,50 +35,54 @@ class Shape(NamedTuple):
     says: str
 
 
-STEPS: Mapping[str, Shape] = MappingProxyType(
+STEPS: Mapping[str, RequestShape] = MappingProxyType(
     {
-        "register": Shape(
+        "register": RequestShape(
             ("broker", "new_incarnation", "clean", "directories"),
             ("error", "incarnation"),
             "BrokerRegistration. `clean`: it names the epoch it was stopped in. A directory is a letter.",
         ),
-        "register_late": Shape(
+        "register_late": RequestShape(
             ("broker", "new_incarnation", "clean", "directories"),
             ("error", "incarnation"),
             "The same once the session of the incarnation before is over, and nobody has noticed yet. Not before 4.0.",
         ),
-        "heartbeat": Shape(
+        "heartbeat": RequestShape(
             ("broker", "lag", "metadata_offset", "want_fence", "want_shut_down", "offline"),
             ("error", "caught_up", "fenced", "should_shut_down"),
             "BrokerHeartbeat. `offline`: the directories that have failed.",
         ),
-        "session_expires": Shape(("broker",), (), "No heartbeat comes for longer than a session, and that is noticed."),
-        "unregister": Shape(("broker",), ("error",), "UnregisterBroker."),
-        "alter_partition": Shape(
+        "session_expires": RequestShape(
+            ("broker",), (), "No heartbeat comes for longer than a session, and that is noticed."
+        ),
+        "unregister": RequestShape(("broker",), ("error",), "UnregisterBroker."),
+        "alter_partition": RequestShape(
             ("broker", "lag", "topic", "partition", "leader_epoch", "partition_epoch", "isr", "recovering"),
             ("error", "partition"),
             "AlterPartition of one partition; each member of the ISR is meant in the incarnation that it has.",
         ),
-        "elect_leaders": Shape(("unclean", "topic", "partition"), ("error",), "ElectLeaders of one partition."),
-        "reassign": Shape(
+        "elect_leaders": RequestShape(("unclean", "topic", "partition"), ("error",), "ElectLeaders of one partition."),
+        "reassign": RequestShape(
             ("topic", "partition", "replicas"),
             ("error",),
             "AlterPartitionReassignments of one partition; no replicas cancel what is under way.",
         ),
-        "assign_directory": Shape(
+        "assign_directory": RequestShape(
             ("broker", "lag", "topic", "partition", "directory"), ("error",), "AssignReplicasToDirs of one replica."
         ),
-        "create_topic": Shape(
+        "create_topic": RequestShape(
             ("topic", "assignment", "configs"), ("error",), "CreateTopics with replicas for each partition."
         ),
-        "delete_topic": Shape(("topic",), ("error",), "DeleteTopics by name."),
-        "configure": Shape(
+        "delete_topic": RequestShape(("topic",), ("error",), "DeleteTopics by name."),
+        "configure": RequestShape(
             ("type", "name", "key", "value"),
             ("error",),
             'IncrementalAlterConfigs of one key of a TOPIC or a BROKER; the BROKER named "" is the default of the '
             "cluster, and without a value the key is deleted.",
         ),
-        "update_feature": Shape(("name", "level", "upgrade"), ("error",), "UpdateFeatures; a downgrade is a safe one."),
+        "update_feature": RequestShape(
+            ("name", "level", "upgrade"), ("error",), "UpdateFeatures; a downgrade is a safe one."
+        ),
     }
 )
 
@@ -101,10 +104,13 @@ class ClusterOpening(NamedTuple):
     min_insync_replicas: int = 1
 
 
+def controller_capabilities(name: str) -> Capabilities:
+    """Return those of a controller: every step, every field."""
+    return Capabilities(name, frozenset(STEPS), frozenset(REPORTED))
+
+
 ControllerCase = DriveCase[ClusterOpening]
 """A path to be played on a cluster of its own: steps from a cluster that has no broker yet."""
-
-Difference = differences.Difference[ControllerCase]
 
 
 def step_line(step: Step) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from tidegauge.drive.contract import Path
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
-from tidegauge.drive.controller.reference import Held, opened, step
+from tidegauge.drive.controller.reference import ReferenceController, opened, take_step
 from tidegauge.drive.controller.report import Incarnations
 from tidegauge.drive.controller.scenarios import beats, is_left_unnoticed, registers, up
 from tidegauge.impl.control.records import TOPIC
@@ -188,24 +188,24 @@ class _Graph:
             self._facts.append(facts(state.control, state.tp, 1, assigned(state.bounds), state.bounds.brokers))
         return numbers[key]
 
-    def follow(self, start: Held) -> None:
+    def follow(self, start: ReferenceController) -> None:
         """Leave what the reference goes along with, breadth first."""
         incarnations = Incarnations()
-        for taken in begin(self._bounds):
-            start, _ = step(start, taken, incarnations)
-        self.reached, held = [0], {0: start}
+        for step in begin(self._bounds):
+            start, _ = take_step(start, step, incarnations)
+        self.reached, states = [0], {0: start}
         for source in self.reached:
-            here = held.pop(source)
+            here = states.pop(source)
             for asked, target in [*self.of[source].items()]:
                 after = here
-                for taken in asked:
-                    after, _ = step(after, taken, incarnations)
+                for step in asked:
+                    after, _ = take_step(after, step, incarnations)
                 if facts(after.control, self._tp, 0, 0, self._bounds.brokers) != self._facts[target]:
                     del self.of[source][asked]
                 elif target not in self._from and target != 0:
                     self._from[target] = source, asked
                     self.reached.append(target)
-                    held[target] = after
+                    states[target] = after
 
     def way_to(self, target: int) -> list[Taken]:
         """A shortest run."""

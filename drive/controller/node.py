@@ -16,7 +16,7 @@ from typing import Any
 
 from tidegauge.drive.contract import Report, Step, Watch
 from tidegauge.drive.controller import requests
-from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, controller_capabilities
 from tidegauge.drive.controller.lane import Lane
 from tidegauge.drive.controller.process import ControllerProcess
 from tidegauge.drive.controller.reference import FEATURES, RESIGNS, empty
@@ -34,7 +34,7 @@ class ControllerNode:
     """One controller process, started when it is first needed."""
 
     def __init__(self, release: str, jars: Path) -> None:
-        self.name = f"Kafka {release} (controller)"
+        self.capabilities = controller_capabilities(f"Kafka {release} (controller)")
         self._profile, self._jars = profile_named(f"{RELEASE}{release}"), jars
         self._runner = asyncio.Runner()
         self._process: ControllerProcess | None = None
@@ -85,7 +85,7 @@ class ControllerNode:
         for number, case in enumerate(cases):
             lane = await self._opened(case.opening)
             self._last[case] = (f".{self._lanes}-", f".{self._lanes} ", f".{self._lanes},")
-            played = Played(lane)
+            played = PlayedPath(lane)
             goes_on = watch(number, 0, await played.report(None))
             for at, step in enumerate(case.path, start=1):
                 if not goes_on:
@@ -134,7 +134,7 @@ async def _put(process: ControllerProcess, opening: ClusterOpening) -> bool:
     return all(requests.error_of(one) == NONE for one in found)
 
 
-class Played:
+class PlayedPath:
     """A path under way on a lane."""
 
     def __init__(self, lane: Lane) -> None:

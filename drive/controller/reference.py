@@ -7,12 +7,28 @@ Rules of this file
    sessions start anew, in 4.0 those of fenced brokers as well (ClusterControlManager#activate).
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 from tidegauge.drive.contract import Report, Step
-from tidegauge.drive.controller.contract import ClusterOpening, directory
+from tidegauge.drive.controller.contract import (
+    REPORTED,
+    STEPS,
+    ClusterOpening,
+    ControllerCase,
+    controller_capabilities,
+    directory,
+    fields_that_differ,
+    step_line,
+)
+from tidegauge.drive.controller.findings import FINDINGS, controller_findings
 from tidegauge.drive.controller.report import Incarnations, state_report
+from tidegauge.drive.controller.scenarios import SHOWN_BY
+from tidegauge.drive.runner.differences import Difference
+from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.reference import Finding, Reference, Suspect
+from tidegauge.drive.runner.text import value_text
 from tidegauge.impl.control import configurations, elections, quorum_controller, reassignments, topics
 from tidegauge.impl.control import heartbeats as heartbeats_
 from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
@@ -37,7 +53,7 @@ RESIGNS = frozenset({"register", "register_late", "unregister", "heartbeat"})
 """Requests in which an exception is not caught: the controller resigns."""
 
 
-class Held(NamedTuple):
+class ReferenceController(NamedTuple):
     """The controller, the highest metadata.version it knows, and the incarnation each broker has last registered."""
 
     controller: QuorumController
@@ -50,16 +66,16 @@ class Held(NamedTuple):
         return self.controller.control
 
 
-class _Given(NamedTuple):
+class _RequestOutcome(NamedTuple):
     """What a request gave."""
 
     controller: QuorumController
     result: dict[str, Any] | None
 
 
-def opened(opening: ClusterOpening, profile: Profile) -> Held:
+def opened(opening: ClusterOpening, profile: Profile) -> ReferenceController:
     """A cluster without brokers."""
-    return Held(QuorumController(empty(opening, profile), end=0), opening.metadata_version)
+    return ReferenceController(QuorumController(empty(opening, profile), end=0), opening.metadata_version)
 
 
 def empty(opening: ClusterOpening, profile: Profile) -> ReplicationControl:
@@ -71,23 +87,23 @@ def empty(opening: ClusterOpening, profile: Profile) -> ReplicationControl:
     )
 
 
-def report(held: Held, numbers: Incarnations, result: Mapping[str, Any] | None = None) -> Report:
+def report(state: ReferenceController, numbers: Incarnations, result: Mapping[str, Any] | None = None) -> Report:
     """What is seen of it."""
-    return {"result": None if result is None else dict(result), **state_report(held.control, numbers)}
+    return {"result": None if result is None else dict(result), **state_report(state.control, numbers)}
 
 
-def step(held: Held, taken: Step, numbers: Incarnations) -> tuple[Held, Report]:
+def take_step(state: ReferenceController, step: Step, numbers: Incarnations) -> tuple[ReferenceController, Report]:
     """One step, and what is seen then."""
-    name, *arguments = taken
+    name, *arguments = step
     if name in {"register", "register_late"}:
-        held = _lapsed(held, arguments[0]) if name == "register_late" else held
-        held, result = _register(held, *arguments, numbers=numbers)
+        state = _lapsed(state, arguments[0]) if name == "register_late" else state
+        state, result = _register(state, *arguments, numbers=numbers)
     else:
-        given = _OF[name](held, *arguments)
-        held, result = held._replace(controller=given.controller), given.result
+        given = _REQUESTS[name](state, *arguments)
+        state, result = state._replace(controller=given.controller), given.result
     if name in RESIGNS and result is not None and result["error"] == UNKNOWN_SERVER_ERROR:
-        held = held._replace(controller=resigned(held.controller))
-    return held, report(held, numbers, result)
+        state = state._replace(controller=resigned(state.controller))
+    return state, report(state, numbers, result)
 
 
 def resigned(controller: QuorumController) -> QuorumController:
@@ -100,61 +116,63 @@ def resigned(controller: QuorumController) -> QuorumController:
     return controller._replace(heartbeats=fresh._replace(sessions=frozenset(sessions)))
 
 
-def epoch_of(held: Held, broker: int, lag: int = 0) -> int:
+def epoch_of(state: ReferenceController, broker: int, lag: int = 0) -> int:
     """The broker epoch that a broker has; UNDEFINED if it is not registered."""
-    known = held.control.brokers.get(broker)
+    known = state.control.brokers.get(broker)
     return UNDEFINED if known is None else known.epoch - lag
 
 
-def _lapsed(held: Held, broker: int) -> Held:
+def _lapsed(state: ReferenceController, broker: int) -> ReferenceController:
     """The session of a broker is over."""
-    heartbeats = heartbeats_.expire_session(held.controller.heartbeats, (broker, epoch_of(held, broker)))
-    return held._replace(controller=held.controller._replace(heartbeats=heartbeats))
+    heartbeats = heartbeats_.expire_session(state.controller.heartbeats, (broker, epoch_of(state, broker)))
+    return state._replace(controller=state.controller._replace(heartbeats=heartbeats))
 
 
 def _register(
-    held: Held, broker: int, new: bool, clean: bool, letters: str, *, numbers: Incarnations
-) -> tuple[Held, dict[str, Any] | None]:
-    before = held.incarnations.get(broker)
-    incarnation = before if before is not None and not new else held.controller.end + 1
+    state: ReferenceController, broker: int, new: bool, clean: bool, letters: str, *, numbers: Incarnations
+) -> tuple[ReferenceController, dict[str, Any] | None]:
+    before = state.incarnations.get(broker)
+    incarnation = before if before is not None and not new else state.controller.end + 1
     directories = tuple(directory(broker, letter) for letter in letters)
     asked = RegisterBrokerRecord(broker, 0, incarnation, directories=directories)
-    previous = epoch_of(held, broker) if clean else UNDEFINED
-    controller, (_, error) = quorum_controller.register_broker(held.controller, asked, previous)
-    held = held._replace(controller=controller)
+    previous = epoch_of(state, broker) if clean else UNDEFINED
+    controller, (_, error) = quorum_controller.register_broker(state.controller, asked, previous)
+    state = state._replace(controller=controller)
     if error != NONE:
-        return held, {"error": error}
-    held = held._replace(incarnations=held.incarnations.put(broker, incarnation))
-    return held, {"error": error, "incarnation": numbers.ordinal(broker, epoch_of(held, broker))}
+        return state, {"error": error}
+    state = state._replace(incarnations=state.incarnations.put(broker, incarnation))
+    return state, {"error": error, "incarnation": numbers.ordinal(broker, epoch_of(state, broker))}
 
 
 def _heartbeat(
-    held: Held, broker: int, lag: int, offset: int, want_fence: bool, want_shut_down: bool, offline: str
-) -> _Given:
+    state: ReferenceController, broker: int, lag: int, offset: int, want_fence: bool, want_shut_down: bool, offline: str
+) -> _RequestOutcome:
     failed = tuple(directory(broker, letter) for letter in offline)
-    request = BrokerHeartbeat(broker, epoch_of(held, broker, lag), offset, want_fence, want_shut_down, failed)
-    controller, (_, found) = quorum_controller.process_broker_heartbeat(held.controller, request)
+    request = BrokerHeartbeat(broker, epoch_of(state, broker, lag), offset, want_fence, want_shut_down, failed)
+    controller, (_, found) = quorum_controller.process_broker_heartbeat(state.controller, request)
     result = {
         "error": found.error,
         "caught_up": found.caught_up,
         "fenced": found.fenced,
         "should_shut_down": found.should_shut_down,
     }
-    return _Given(controller, result)
+    return _RequestOutcome(controller, result)
 
 
-def _session_expires(held: Held, broker: int) -> _Given:
-    controller, _ = quorum_controller.fence_stale_broker(_lapsed(held, broker).controller, (broker, epoch_of(held, broker)))
-    return _Given(controller, None)
+def _session_expires(state: ReferenceController, broker: int) -> _RequestOutcome:
+    controller, _ = quorum_controller.fence_stale_broker(
+        _lapsed(state, broker).controller, (broker, epoch_of(state, broker))
+    )
+    return _RequestOutcome(controller, None)
 
 
-def _unregister(held: Held, broker: int) -> _Given:
-    controller, (_, error) = quorum_controller.unregister_broker(held.controller, broker)
-    return _Given(controller, {"error": error})
+def _unregister(state: ReferenceController, broker: int) -> _RequestOutcome:
+    controller, (_, error) = quorum_controller.unregister_broker(state.controller, broker)
+    return _RequestOutcome(controller, {"error": error})
 
 
 def _alter_partition(
-    held: Held,
+    state: ReferenceController,
     broker: int,
     lag: int,
     topic: str,
@@ -163,17 +181,17 @@ def _alter_partition(
     partition_epoch: int,
     isr: tuple[int, ...],
     recovering: bool,
-) -> _Given:
+) -> _RequestOutcome:
     tp = TopicPartition(topic, partition)
-    epochs = tuple(epoch_of(held, member) for member in isr)
+    epochs = tuple(epoch_of(state, member) for member in isr)
     recovery = RecoveryState(int(recovering))
     proposal = Proposal(tp, AlterPartitionRequest(broker, leader_epoch, partition_epoch, isr, epochs), recovery)
-    records, altered = alter_partition(held.control, AlterPartition(broker, epoch_of(held, broker, lag), (proposal,)))
+    records, altered = alter_partition(state.control, AlterPartition(broker, epoch_of(state, broker, lag), (proposal,)))
     if altered.error != NONE:
-        return _written(held, records, altered.error)
+        return _written(state, records, altered.error)
     (response,) = altered.responses
     if response.error != NONE:
-        return _written(held, records, response.error)
+        return _written(state, records, response.error)
     said = {
         "leader": broker,
         "leader_epoch": response.leader_epoch,
@@ -181,53 +199,55 @@ def _alter_partition(
         "isr": list(response.isr),
         "recovering": recovering,
     }
-    return _written(held, records, NONE, partition=said)
+    return _written(state, records, NONE, partition=said)
 
 
-def _elect_leaders(held: Held, unclean: bool, topic: str, partition: int) -> _Given:
+def _elect_leaders(state: ReferenceController, unclean: bool, topic: str, partition: int) -> _RequestOutcome:
     election = Election.UNCLEAN if unclean else Election.PREFERRED
-    return _written(held, *elections.elect_leader(held.control, TopicPartition(topic, partition), election))
+    return _written(state, *elections.elect_leader(state.control, TopicPartition(topic, partition), election))
 
 
-def _reassign(held: Held, topic: str, partition: int, replicas: tuple[int, ...] | None) -> _Given:
+def _reassign(state: ReferenceController, topic: str, partition: int, replicas: tuple[int, ...] | None) -> _RequestOutcome:
     asked = Reassignment(TopicPartition(topic, partition), replicas)
-    records, errors = reassignments.alter_partition_reassignments(held.control, (asked,))
-    return _written(held, records, errors[0][1])
+    records, errors = reassignments.alter_partition_reassignments(state.control, (asked,))
+    return _written(state, records, errors[0][1])
 
 
-def _assign_directory(held: Held, broker: int, lag: int, topic: str, partition: int, letter: str) -> _Given:
+def _assign_directory(
+    state: ReferenceController, broker: int, lag: int, topic: str, partition: int, letter: str
+) -> _RequestOutcome:
     asked = DirectoryAssignment(
-        broker, epoch_of(held, broker, lag), directory(broker, letter), TopicPartition(topic, partition)
+        broker, epoch_of(state, broker, lag), directory(broker, letter), TopicPartition(topic, partition)
     )
-    return _written(held, *reassignments.assign_replicas_to_dirs(held.control, asked))
+    return _written(state, *reassignments.assign_replicas_to_dirs(state.control, asked))
 
 
 def _create_topic(
-    held: Held, topic: str, assignment: tuple[tuple[int, ...], ...], configs: tuple[tuple[str, str], ...]
-) -> _Given:
-    return _written(held, *topics.create_topic(held.control, topic, assignment, dict(configs)))
+    state: ReferenceController, topic: str, assignment: tuple[tuple[int, ...], ...], configs: tuple[tuple[str, str], ...]
+) -> _RequestOutcome:
+    return _written(state, *topics.create_topic(state.control, topic, assignment, dict(configs)))
 
 
-def _delete_topic(held: Held, topic: str) -> _Given:
-    return _written(held, *topics.delete_topic(held.control, topic))
+def _delete_topic(state: ReferenceController, topic: str) -> _RequestOutcome:
+    return _written(state, *topics.delete_topic(state.control, topic))
 
 
-def _configure(held: Held, kind: str, name: str, key: str, value: str | None) -> _Given:
+def _configure(state: ReferenceController, kind: str, name: str, key: str, value: str | None) -> _RequestOutcome:
     change = ConfigChange(ConfigResource(kind, name), key, value)
-    controller, (_, error) = quorum_controller.incremental_alter_configs(held.controller, (change,))
-    return _Given(controller, {"error": error})
+    controller, (_, error) = quorum_controller.incremental_alter_configs(state.controller, (change,))
+    return _RequestOutcome(controller, {"error": error})
 
 
-def _update_feature(held: Held, name: str, level: int, upgrade: bool) -> _Given:
+def _update_feature(state: ReferenceController, name: str, level: int, upgrade: bool) -> _RequestOutcome:
     update = FeatureUpdate(FEATURES[name], level, upgrade)
-    return _written(held, *configurations.update_features(held.control, update, held.latest))
+    return _written(state, *configurations.update_features(state.control, update, state.latest))
 
 
-def _written(held: Held, records: tuple[ControllerRecord, ...], error: int, **more: Any) -> _Given:
-    return _Given(quorum_controller.write_records(held.controller, records), {"error": error, **more})
+def _written(state: ReferenceController, records: tuple[ControllerRecord, ...], error: int, **more: Any) -> _RequestOutcome:
+    return _RequestOutcome(quorum_controller.write_records(state.controller, records), {"error": error, **more})
 
 
-_OF: Mapping[str, Callable[..., _Given]] = {
+_REQUESTS: Mapping[str, Callable[..., _RequestOutcome]] = {
     "heartbeat": _heartbeat,
     "session_expires": _session_expires,
     "unregister": _unregister,
@@ -240,3 +260,125 @@ _OF: Mapping[str, Callable[..., _Given]] = {
     "configure": _configure,
     "update_feature": _update_feature,
 }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# For the runner
+
+ControllerState = tuple[ReferenceController, Incarnations]
+
+
+@dataclass(frozen=True)
+class ControllerReference(Reference[ControllerCase, ControllerState]):
+    """What a controller of a generation is expected to do."""
+
+    everything, called, unexplained = controller_capabilities("reference"), "controller", "no known switch"
+    tries_pairs, plays_one_at_a_time = True, True
+
+    profile: Profile
+
+    def opened(self, opening: ClusterOpening) -> ControllerState:
+        """See Reference."""
+        return opened(opening, self.profile), Incarnations()
+
+    def report(self, state: ControllerState) -> Report:
+        """See Reference."""
+        return report(*state)
+
+    def take(self, state: ControllerState, step: Step) -> tuple[ControllerState, Report]:
+        """See Reference."""
+        controller, incarnations = state
+        # Paths that begin alike share a state, and numbers that are given out on one of them are not the other's.
+        incarnations = incarnations.copy()
+        controller, seen = take_step(controller, step, incarnations)
+        return (controller, incarnations), seen
+
+    def differences(self, expected: Report, seen: Report, reported: frozenset[str]) -> tuple[str, ...]:
+        """See Reference."""
+        del reported
+        return fields_that_differ(expected, seen)
+
+    def suspects(self) -> Iterator[Suspect]:
+        """See Reference: the switches of the profile that a controller reads, each with its other value."""
+        for switch, finding in FINDINGS.items():
+            value = not getattr(self.profile, switch)
+            yield Suspect(finding, f"{switch}={'on' if value else 'off'}", {switch: value})
+
+    def with_bugs(self, suspects: Iterable[Suspect]) -> Self:
+        """See Reference."""
+        return replace(self, profile=self.profile.switched({k: v for one in suspects for k, v in one.switches.items()}))
+
+    def findings(self) -> Sequence[Finding]:
+        """See Reference."""
+        return [*controller_findings().values()]
+
+    def is_same_kind(self, found: Difference[ControllerCase], again: Difference[ControllerCase]) -> bool:
+        """See Reference."""
+        return (found.after, found.fields) == (again.after, again.fields)
+
+    def suspect_label(self, suspect: Suspect) -> str:
+        """See Reference: a finding may have several switches."""
+        return str(suspect)
+
+    def opening_text(self, opening: ClusterOpening) -> str:
+        """See Reference."""
+        return (
+            f"metadata.version {opening.metadata_version}, ELR {'on' if opening.elr else 'off'}, "
+            f"min.insync.replicas {opening.min_insync_replicas}"
+        )
+
+    def step_text(self, step: Step) -> str:
+        """See Reference."""
+        return step_line(step)
+
+    def step_sentence(self, step: Step) -> str | None:
+        """See Reference."""
+        return f"{step[0]}: {STEPS[step[0]].says}"
+
+    def side_by_side(
+        self, found: Difference[ControllerCase], reported: frozenset[str], names: tuple[str, str]
+    ) -> Iterator[str]:
+        """See Reference: the innermost values that differ, for a report has whole registrations."""
+        del reported
+        rows = [
+            (name, value_text(expected), value_text(seen))
+            for field in REPORTED
+            if field in found.fields
+            for name, expected, seen in _apart(field, found.expected.get(field), found.seen.get(field))
+        ]
+        name_width = max((len(name) for name, _, _ in rows), default=0)
+        width = max(map(len, (names[0], *(expected for _, expected, _ in rows))))
+        yield f"      {'':<{name_width}}  {names[0]:<{width}}  {names[1]}"
+        for name, expected, seen in rows:
+            yield f"    ! {name:<{name_width}}  {expected:<{width}}  {seen}"
+
+    def notes(self, cases: Sequence[ControllerCase], differences: Sequence[Difference[ControllerCase]]) -> list[str]:
+        """See Reference: the findings whose scenario was played as this profile has it."""
+        differ = {found.case for found in differences}
+        shown = [case.name for case in cases if case not in differ and shows_finding(case, self.profile)]
+        return [f"shown: {', '.join(shown)}"] if shown else []
+
+
+def reference(profile: Profile) -> ControllerReference:
+    """Return what a controller of this generation is expected to do."""
+    return ControllerReference(profile)
+
+
+def shows_finding(case: ControllerCase, profile: Profile) -> bool:
+    """Return whether a finding's path shows it with this profile: without its switch the reference does something else."""
+    switch = SHOWN_BY.get(case.name)
+    if switch is None or not getattr(profile, switch):
+        return False
+    repaired = reference(profile.switched({switch: False}))
+    return bool(play(ReferenceNode(reference(profile)), [case], repaired).differences)
+
+
+def _apart(name: str, expected: Any, seen: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the innermost values that differ, each with its place."""
+    if expected == seen:
+        return
+    if not (isinstance(expected, Mapping) and isinstance(seen, Mapping)):
+        yield name, expected, seen
+        return
+    for key in sorted({*expected, *seen}, key=str):
+        yield from _apart(f"{name} {key}", expected.get(key), seen.get(key))

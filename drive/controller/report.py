@@ -12,6 +12,12 @@ class Incarnations:
     def __init__(self) -> None:
         self._epochs: dict[int, list[int]] = {}
 
+    def copy(self) -> "Incarnations":
+        """Return the same numbers, to give out more."""
+        copied = Incarnations()
+        copied._epochs = {broker: [*epochs] for broker, epochs in self._epochs.items()}
+        return copied
+
     def ordinal(self, broker: int, epoch: int) -> int:
         """Which incarnation of a broker has this epoch, from 0 on."""
         epochs = self._epochs.setdefault(broker, [])

@@ -7,7 +7,7 @@ something else on a path.
 from collections.abc import Mapping
 
 from tidegauge.drive.contract import Path, Step
-from tidegauge.drive.controller.contract import ALL
+from tidegauge.drive.controller.contract import ALL, ClusterOpening, ControllerCase
 from tidegauge.impl.control.records import TOPIC
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS
 from tidegauge.impl.profiles import Profile
@@ -159,3 +159,10 @@ SHOWN_BY: Mapping[str, str] = {
     "F13": "forgets_last_member",
 }
 """By finding, the switch that it is."""
+
+
+def finding_cases(opening: ClusterOpening) -> tuple[ControllerCase, ...]:
+    """Return the findings' paths; those that switch ELR on or off need a release that has it."""
+    has_elr = opening.elr > 0
+    paths = {name: path for name, path in SCENARIOS.items() if has_elr or not any(s[0] == "update_feature" for s in path)}
+    return tuple(ControllerCase(opening, path, name) for name, path in paths.items())

@@ -1,76 +1,111 @@
-"""What a controller reported on a set of paths, as a small file: any profile is held against it without the controller.
-
-Rule of this file: a line has a path's name, its opening, its steps, and what was reported after each, as far as it is not
-what was reported before.
+"""How a controller's transcript is written: a line has a case's name, its opening, its steps, and what was reported after
+each, as far as it is not what was reported before.
 """
 
-import gzip
-import json
-from collections.abc import Sequence
-from pathlib import Path as File
+from collections.abc import Callable
 from typing import Any
 
-from tidegauge.drive.contract import Report, frozen, is_integers
-from tidegauge.drive.controller.contract import REPORTED, VERSION, ClusterOpening, ControllerCase, is_step
-from tidegauge.drive.runner import transcript as recording
-from tidegauge.drive.runner.transcript import Kind, Recorded, RecordedNode
+from tidegauge.drive.contract import Capabilities, Report, frozen, is_integers
+from tidegauge.drive.controller.contract import (
+    REPORTED,
+    VERSION,
+    ClusterOpening,
+    ControllerCase,
+    controller_capabilities,
+    is_step,
+)
+from tidegauge.drive.controller.reference import ControllerReference, reference
+from tidegauge.drive.runner.differences import Difference
+from tidegauge.drive.runner.transcript import Recorded, TranscriptFormat, TranscriptNode
+from tidegauge.impl.profiles import Profile
 
-FORMAT = "tidegauge controller transcript"
-KIND = Kind("a controller's transcript", VERSION, "tidegauge drive --controller --record")
-
-
-class TranscriptNode(RecordedNode[ControllerCase]):
-    """A controller that was driven once: it reports what it reported then."""
-
-    def __init__(self, name: str, profile: str) -> None:
-        super().__init__(profile)
-        self.name = name
-
-
-def write(place: File, name: str, profile: str, recorded: Sequence[Recorded[ControllerCase]]) -> None:
-    """Write a transcript."""
-    lines: list[Any] = [{"format": FORMAT, "contract": VERSION, "name": name, "profile": profile}]
-    for case, reports in recorded:
-        news = [_news(before, seen) for before, seen in zip(({}, *reports), reports, strict=False)]
-        lines.append([case.name, [*case.opening], case.path[: len(reports) - 1], news])
-    recording.write(place, (json.dumps(line, separators=(",", ":")) for line in lines))
+LEVEL = "metadata.version"
 
 
-def _news(before: Report, seen: Report) -> dict[str, Any]:
-    return {field: seen[field] for field in REPORTED if field not in before or before[field] != seen[field]}
+class ControllerFormat(TranscriptFormat[ControllerCase]):
+    """The format of a controller's transcripts."""
+
+    name, called = "tidegauge controller transcript", "a controller's transcript"
+    command, contract, head_separators = "tidegauge drive --controller --record", VERSION, (",", ":")
+
+    def reference(self, profile: Profile) -> ControllerReference:
+        """See TranscriptFormat."""
+        return reference(profile)
+
+    def head(self, capabilities: Capabilities, profile: str) -> dict[str, Any]:
+        """See TranscriptFormat."""
+        return {"name": capabilities.name, "profile": profile}
+
+    def line(self, recorded: Recorded[ControllerCase], capabilities: Capabilities) -> Any:
+        """See TranscriptFormat."""
+        del capabilities
+        (opening, path, name), reports = recorded
+        before: Report = {}
+        news = []
+        for seen in reports:
+            news.append({field: seen[field] for field in REPORTED if field not in before or before[field] != seen[field]})
+            before = seen
+        return [name, [*opening], path[: len(reports) - 1], news]
+
+    def node(self, head: dict[str, Any]) -> TranscriptNode[ControllerCase]:
+        """See TranscriptFormat."""
+        if not head["profile"]:
+            raise ValueError("no profile")
+        return TranscriptNode(self, controller_capabilities(str(head["name"])), str(head["profile"]))
+
+    def recorded(self, node: TranscriptNode[ControllerCase], line: Any) -> Recorded[ControllerCase]:
+        """See TranscriptFormat."""
+        del node
+        name, opening, path, news = line
+        case = ControllerCase(ClusterOpening(*opening), frozen(path), str(name))
+        if not all(map(is_step, case.path)) or not is_integers(opening, 3):
+            raise ValueError("a step that the contract does not have")
+        if not 1 <= len(news) == len(path) + 1:
+            raise ValueError("as many reports as steps, and one")
+        reports: list[Report] = []
+        for new in news:
+            reports.append({**(reports[-1] if reports else {}), **new})
+            if reports[-1].keys() != REPORTED.keys():
+                raise ValueError(f"a report of {sorted(reports[-1])}")
+        return Recorded(case, tuple(reports))
+
+    def comparable(
+        self, first: TranscriptNode[ControllerCase], second: TranscriptNode[ControllerCase]
+    ) -> tuple[TranscriptNode[ControllerCase], Callable[[Difference[ControllerCase]], str]]:
+        """Tell the second as if it had run at the first's metadata.version, until a step changes it.
+
+        Each runs at the one that is its release's own, and that alone is no difference. What a level decides would be a
+        difference that no switch explains.
+        """
+        ours, theirs = _level(first), _level(second)
+        if ours is None or theirs is None:
+            return second, lambda _: ""
+        name = second.capabilities.name
+
+        def note(found: Difference[ControllerCase]) -> str:
+            own = found.case.opening.metadata_version == theirs
+            return "" if own else f"\n  {name} did so at {LEVEL} {theirs}, its own"
+
+        return _moved(second, theirs, ours), note
 
 
-def is_transcript(place: File) -> bool:
-    """Whether a file says that it is one of a controller's."""
-    try:
-        with gzip.open(place, "rt", encoding="utf-8") as lines:
-            head = json.loads(next(lines))
-    except (OSError, EOFError, ValueError, StopIteration):
-        return False
-    return isinstance(head, dict) and head.get("format") == FORMAT
+def _level(node: TranscriptNode[ControllerCase]) -> int | None:
+    """Return the metadata.version that it was opened with; None if there are several."""
+    levels = {case.opening.metadata_version for case in node.cases}
+    return levels.pop() if len(levels) == 1 else None
 
 
-def read(place: File) -> TranscriptNode:
-    """A transcript from a file. Raises TranscriptError with the line that is wrong."""
-    return recording.read(place, KIND, _headed, _recorded)
+def _moved(node: TranscriptNode[ControllerCase], own: int, level: int) -> TranscriptNode[ControllerCase]:
+    moved = TranscriptNode(node.format, node.capabilities, node.profile, node.fields)
+    for case, reports in node.recorded():
+        opening = case.opening._replace(metadata_version=level)
+        moved.add(Recorded(case._replace(opening=opening), tuple(_at_level(seen, own, level) for seen in reports)))
+    return moved
 
 
-def _headed(found: Any) -> TranscriptNode:
-    if (found["format"], found["contract"]) != (FORMAT, VERSION) or not found["profile"]:
-        raise ValueError(f"{found['format']} of contract {found['contract']}")
-    return TranscriptNode(str(found["name"]), str(found["profile"]))
+def _at_level(seen: Report, own: int, level: int) -> Report:
+    features = seen["features"]
+    return {**seen, "features": {**features, LEVEL: level}} if features[LEVEL] == own else seen
 
 
-def _recorded(_: TranscriptNode, found: Any) -> Recorded[ControllerCase]:
-    name, opening, path, news = found
-    case = ControllerCase(ClusterOpening(*opening), frozen(path), str(name))
-    if not all(map(is_step, case.path)) or not is_integers(opening, 3):
-        raise ValueError("a step that the contract does not have")
-    if not 1 <= len(news) == len(path) + 1:
-        raise ValueError("as many reports as steps, and one")
-    reports: list[Report] = []
-    for new in news:
-        reports.append({**(reports[-1] if reports else {}), **new})
-        if reports[-1].keys() != REPORTED.keys():
-            raise ValueError(f"a report of {sorted(reports[-1])}")
-    return Recorded(case, tuple(reports))
+CONTROLLER_FORMAT = ControllerFormat()

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 
 from tidegauge.drive.contract import Step
 from tidegauge.drive.controller.contract import ALL, ClusterOpening, ControllerCase
-from tidegauge.drive.controller.player import Under
-from tidegauge.drive.controller.reference import Held
+from tidegauge.drive.controller.reference import ReferenceController, opened, take_step
+from tidegauge.drive.controller.report import Incarnations
 from tidegauge.drive.controller.scenarios import beats, is_left_unnoticed, registers, up
 from tidegauge.impl.control.records import BROKER, TOPIC
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
@@ -32,13 +32,13 @@ def walk(seed: int, number: int, profile: Profile, opening: ClusterOpening) -> C
     rng = random.Random(f"{seed}.{number}")
     opening = opening._replace(elr=opening.elr if number % 4 else 0, min_insync_replicas=1 + number % 2)
     path = [*up(*FOUR[: rng.choice((3, 3, 4))]), _create_topic(rng, "t")]
-    under = Under(opening, profile)
-    for taken in path:
-        under.given(taken)
+    state, incarnations = opened(opening, profile), Incarnations()
+    for step in path:
+        state, _ = take_step(state, step, incarnations)
     while len(path) < 8 + STEPS_OF_A_WALK:
-        taken = _drawn(rng, under.held)
-        under.given(taken)
-        path.append(taken)
+        step = _drawn(rng, state)
+        state, _ = take_step(state, step, incarnations)
+        path.append(step)
     return ControllerCase(opening, tuple(path), f"walk {seed}.{number}")
 
 
@@ -47,57 +47,57 @@ def walks(seed: int, count: int, profile: Profile, opening: ClusterOpening) -> t
     return tuple(walk(seed, number, profile, opening) for number in range(count))
 
 
-def _drawn(rng: random.Random, held: Held) -> Step:
-    kinds, weights = zip(*_draws(held.control.profile).items(), strict=True)
+def _drawn(rng: random.Random, state: ReferenceController) -> Step:
+    kinds, weights = zip(*_draws(state.control.profile).items(), strict=True)
     (draw,) = rng.choices(kinds, weights)
-    taken: Step = draw(rng, held)
-    return taken
+    step: Step = draw(rng, state)
+    return step
 
 
-def _draws(profile: Profile) -> Mapping[Callable[[random.Random, Held], Step], int]:
+def _draws(profile: Profile) -> Mapping[Callable[[random.Random, ReferenceController], Step], int]:
     """Without what a release cannot be brought to."""
     return {draw: often for draw, often in _DRAWS.items() if draw is not _register_late or is_left_unnoticed(profile)}
 
 
-def _heartbeat(rng: random.Random, _: Held) -> Step:
+def _heartbeat(rng: random.Random, _: ReferenceController) -> Step:
     offset = ALL if rng.random() < 0.85 else UNDEFINED
     lag = 0 if rng.random() < 0.95 else 1
     fence, shut_down = rng.random() < 0.2, rng.random() < 0.15
     return ("heartbeat", rng.choice(FOUR), lag, offset, fence, shut_down, "")
 
 
-def _session_expires(rng: random.Random, _: Held) -> Step:
+def _session_expires(rng: random.Random, _: ReferenceController) -> Step:
     return ("session_expires", rng.choice(FOUR))
 
 
-def _register(rng: random.Random, _: Held) -> Step:
+def _register(rng: random.Random, _: ReferenceController) -> Step:
     letters = rng.choice(("A", "A", "A", "B", "AB"))
     return registers(rng.choice(FOUR), new=rng.random() < 0.85, clean=rng.random() < 0.5, directories=letters)
 
 
-def _register_late(rng: random.Random, held: Held) -> Step:
-    return ("register_late", *_register(rng, held)[1:])
+def _register_late(rng: random.Random, state: ReferenceController) -> Step:
+    return ("register_late", *_register(rng, state)[1:])
 
 
-def _fails(rng: random.Random, _: Held) -> Step:
+def _fails(rng: random.Random, _: ReferenceController) -> Step:
     return beats(rng.choice(FOUR), offline=rng.choice("AB"))
 
 
-def _unregister(rng: random.Random, _: Held) -> Step:
+def _unregister(rng: random.Random, _: ReferenceController) -> Step:
     return ("unregister", rng.choice(FOUR))
 
 
-def _partition(rng: random.Random, held: Held) -> tuple[str, int]:
-    known = [*held.control.partitions]
+def _partition(rng: random.Random, state: ReferenceController) -> tuple[str, int]:
+    known = [*state.control.partitions]
     if known and rng.random() < 0.95:
         tp = rng.choice(known)
         return tp.topic, tp.partition
     return rng.choice(TOPICS), rng.choice((0, 7))
 
 
-def _alter_partition(rng: random.Random, held: Held) -> Step:
-    topic, partition = _partition(rng, held)
-    known = next((p for tp, p in held.control.partitions.items() if (tp.topic, tp.partition) == (topic, partition)), None)
+def _alter_partition(rng: random.Random, state: ReferenceController) -> Step:
+    topic, partition = _partition(rng, state)
+    known = next((p for tp, p in state.control.partitions.items() if (tp.topic, tp.partition) == (topic, partition)), None)
     if known is None:
         return ("alter_partition", rng.choice(FOUR), 0, topic, partition, 0, 0, (1,), False)
     follows = [broker for broker in known.replicas if broker != known.leader]
@@ -111,18 +111,18 @@ def _alter_partition(rng: random.Random, held: Held) -> Step:
     return ("alter_partition", leader, lag, topic, partition, *epochs, tuple(isr), rng.random() < 0.1)
 
 
-def _elect_leaders(rng: random.Random, held: Held) -> Step:
-    return ("elect_leaders", rng.random() < 0.4, *_partition(rng, held))
+def _elect_leaders(rng: random.Random, state: ReferenceController) -> Step:
+    return ("elect_leaders", rng.random() < 0.4, *_partition(rng, state))
 
 
-def _reassign(rng: random.Random, held: Held) -> Step:
+def _reassign(rng: random.Random, state: ReferenceController) -> Step:
     replicas = None if rng.random() < 0.25 else tuple(rng.sample(FOUR, rng.randint(1, 3)))
-    return ("reassign", *_partition(rng, held), replicas)
+    return ("reassign", *_partition(rng, state), replicas)
 
 
-def _assign_directory(rng: random.Random, held: Held) -> Step:
+def _assign_directory(rng: random.Random, state: ReferenceController) -> Step:
     lag = int(rng.random() < 0.05)
-    return ("assign_directory", rng.choice(FOUR), lag, *_partition(rng, held), rng.choice("AB"))
+    return ("assign_directory", rng.choice(FOUR), lag, *_partition(rng, state), rng.choice("AB"))
 
 
 def _create_topic(rng: random.Random, topic: str) -> Step:
@@ -132,16 +132,16 @@ def _create_topic(rng: random.Random, topic: str) -> Step:
     return ("create_topic", topic, assignment, configs)
 
 
-def _create(rng: random.Random, _: Held) -> Step:
+def _create(rng: random.Random, _: ReferenceController) -> Step:
     return _create_topic(rng, rng.choice(TOPICS))
 
 
-def _delete(rng: random.Random, _: Held) -> Step:
+def _delete(rng: random.Random, _: ReferenceController) -> Step:
     return ("delete_topic", rng.choice(TOPICS))
 
 
-def _configure(rng: random.Random, held: Held) -> Step:
-    topic, _ = _partition(rng, held)
+def _configure(rng: random.Random, state: ReferenceController) -> Step:
+    topic, _ = _partition(rng, state)
     if rng.random() < 0.3:
         return ("configure", TOPIC, topic, UNCLEAN_LEADER_ELECTION, rng.choice(("true", "false", None)))
     if rng.random() < 0.2:
@@ -149,12 +149,12 @@ def _configure(rng: random.Random, held: Held) -> Step:
     return ("configure", TOPIC, topic, MIN_IN_SYNC_REPLICAS, rng.choice(("1", "2", "3", None)))
 
 
-def _update_feature(rng: random.Random, held: Held) -> Step:
-    level = 1 - held.control.features.elr if rng.random() < 0.8 else rng.choice((0, 1, 2))
+def _update_feature(rng: random.Random, state: ReferenceController) -> Step:
+    level = 1 - state.control.features.elr if rng.random() < 0.8 else rng.choice((0, 1, 2))
     return ("update_feature", "elr", level, level > 0)
 
 
-_DRAWS: Mapping[Callable[[random.Random, Held], Step], int] = {
+_DRAWS: Mapping[Callable[[random.Random, ReferenceController], Step], int] = {
     _heartbeat: 30,
     _session_expires: 10,
     _register: 14,

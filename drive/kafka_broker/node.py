@@ -27,15 +27,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from tidegauge.drive.broker.contract import ACKS_ALL, BATCHES, CRASH, ENDS, REPORTED, STEPS, STOP, BrokerCase, Opening
+from tidegauge.drive.broker.contract import ACKS_ALL, BATCHES, CRASH, REPORTED, STOP, BrokerCase, Opening
 from tidegauge.drive.broker.contract import LOG_STARTS as MOVING_STARTS
+from tidegauge.drive.broker.steps import ENDS, STEPS
 from tidegauge.drive.contract import Capabilities, Report, Step, Watch
 from tidegauge.drive.contract import Path as Steps
 from tidegauge.drive.kafka_broker.broker import HIGH_WATERMARKS, LOG_STARTS, KafkaBroker
 from tidegauge.drive.kafka_broker.partition import UNREAD, DrivenPartition
 from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot, start_slots
 from tidegauge.drive.kafka_process.clock import MovedClock, make_clock
-from tidegauge.drive.prefix_tree import Beginning
+from tidegauge.drive.prefix_tree import PrefixTree
 
 T = TypeVar("T")
 
@@ -56,13 +57,13 @@ CAN = frozenset(STEPS) - NOT_OFFERED | {ACKS_ALL, BATCHES, MOVING_STARTS}
 segment that the log start has not left."""
 
 
-KnownReports = Beginning[Report | None]
+KnownReports = PrefixTree[Report | None]
 """The reports after some steps; None where nobody has read the state yet."""
 
 
 def no_reports() -> KnownReports:
     """Return what is known of paths that nobody has begun."""
-    return Beginning(None, lambda *_: None)
+    return PrefixTree(None, lambda *_: None)
 
 
 class PathRun:
@@ -81,8 +82,8 @@ class PathRun:
     async def take(self, step: Step) -> Report:
         """Take a step and return the report."""
         # The last step is always read: it is what the path of a cover is for.
-        known = self.beginning.known if self.at < len(self.case.path) else None
-        report = self.beginning.known = await self.partition.take(step, known)
+        known = self.beginning.value if self.at < len(self.case.path) else None
+        report = self.beginning.value = await self.partition.take(step, known)
         self.log_start = report["log_start"]
         return report
 

@@ -16,12 +16,13 @@ import random
 from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from tidegauge.drive.broker.contract import BROKER, ENDS, EVERYTHING, IN_SESSION, MAY_WAIT, BrokerCase, Opening
-from tidegauge.drive.broker.fetch_sessions import expected_epoch, known_of, waits_in
-from tidegauge.drive.broker.reference import lacking, possible, step
-from tidegauge.drive.broker.state import Held, opened
+from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
+from tidegauge.drive.broker.fetch_sessions import known_of, waits_in
+from tidegauge.drive.broker.reference import is_possible, missing_capability, take_step
+from tidegauge.drive.broker.state import ReferenceBroker, opened
+from tidegauge.drive.broker.steps import ENDS, EVERYTHING, IN_SESSION, MAY_WAIT, NEXT, NOT_DUE, STEPS
 from tidegauge.drive.contract import Capabilities, Path, Step
-from tidegauge.drive.paths.inputs import LEADER_EPOCH, NEXT, NOT_DUE, Input, Inputs, Local, Requested, counted, local
+from tidegauge.drive.paths.inputs import LEADER_EPOCH, Input, Inputs, Local, Requested, counted, local
 from tidegauge.impl.messages import FetchRequest, FollowerRequest
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import INVALID_UPDATE_VERSION, NONE, UNDEFINED
@@ -73,12 +74,12 @@ def cover(
     edges, parents = _reached(everything)
     if seed:
         rng = random.Random(seed)
-        for state in edges:
-            rng.shuffle(state)
-    left = {edge.takes for state in edges for edge in state if _counts(inputs, edge)}
+        for outgoing in edges:
+            rng.shuffle(outgoing)
+    left = {edge.takes for outgoing in edges for edge in outgoing if _counts(inputs, edge)}
     taken = len(left)
-    local_steps = len({edge.takes for state in everything for edge in state if _counts(inputs, edge)})
-    reached = {edge.takes[:3] for state in everything for edge in state}
+    local_steps = len({edge.takes for outgoing in everything for edge in outgoing if _counts(inputs, edge)})
+    reached = {edge.takes[:3] for outgoing in everything for edge in outgoing}
     unreached = sum((value, *given[::-1]) not in reached for value, given in _in_graph(inputs))
     cases = []
     for number, found in enumerate(edges):
@@ -89,10 +90,10 @@ def cover(
 
 def _counts(inputs: Inputs, edge: Edge) -> bool:
     """Whether it is a local step of the graph: rule 1 of this file."""
-    _, _, taken, (waiting, _) = edge.takes
+    _, _, step, (waiting, _) = edge.takes
     if inputs.waits:
-        return taken[0] in MAY_WAIT or bool(waiting)
-    return not inputs.sessions or taken[0] in IN_SESSION
+        return step[0] in MAY_WAIT or bool(waiting)
+    return not inputs.sessions or step[0] in IN_SESSION
 
 
 def _in_graph(inputs: Inputs) -> Iterator[tuple[Local, Input]]:
@@ -101,51 +102,51 @@ def _in_graph(inputs: Inputs) -> Iterator[tuple[Local, Input]]:
         yield from ((value, one) for one in given if value[LEADER_EPOCH] != UNDEFINED)
 
 
-def _explored(inputs: Inputs, start: Held, capabilities: Capabilities) -> list[list[Edge]]:
+def _explored(inputs: Inputs, start: ReferenceBroker, capabilities: Capabilities) -> list[list[Edge]]:
     """The edges of every state of the contract that the inputs lead to."""
     number = {_key(inputs, start): 0}
     states, edges = [start], []
-    for held in states:
+    for state in states:
         here: list[Edge] = []
-        value = _local(inputs, held)
-        for given, requested in _given(inputs, held, value):
-            taken = resolved(held, given)
-            if not possible(held, taken):
-                continue
-            after, _ = step(held, taken)
+        value = _local(inputs, state)
+        for given, requested in _given(inputs, state, value):
+            step = resolved(state, given)
+            if not is_possible(state, step):
+                continue  # the graph gives some things to a broker that has read no metadata; the contract has none
+            after, _ = take_step(state, step)
             target = number.setdefault(_key(inputs, after), len(states))
             if target == len(states):
                 states.append(after)
-            takes = value, requested, given, (held.fetches, _counted_with(inputs, held))
-            here.append(Edge(takes, given, target, lacking(capabilities, held, taken) is None))
+            takes = value, requested, given, (state.fetches, _counted_with(inputs, state))
+            here.append(Edge(takes, given, target, missing_capability(capabilities, state, step) is None))
         edges.append(here)
     return edges
 
 
 def _reached(everything: list[list[Edge]]) -> tuple[list[list[Edge]], list[tuple[int, Step]]]:
-    """The states that are reached by what the broker can do, with those edges, and how each is reached first."""
-    number, found = {0: 0}, [0]
+    """Return the edges of the states that are reached by what the broker can do, and how each state is reached first."""
+    number, reached = {0: 0}, [0]
     parents, edges = [(UNDEFINED, START)], []
-    for source, state in enumerate(found):
+    for source, state in enumerate(reached):
         here: list[Edge] = []
         for edge in everything[state]:
             if edge.can:
-                target = number.setdefault(edge.to, len(found))
-                if target == len(found):
-                    found.append(edge.to)
+                target = number.setdefault(edge.to, len(reached))
+                if target == len(reached):
+                    reached.append(edge.to)
                     parents.append((source, edge.step))
                 here.append(edge._replace(to=target))
         edges.append(here)
     return edges, parents
 
 
-def _given(inputs: Inputs, held: Held, value: Local) -> Iterator[Input]:
+def _given(inputs: Inputs, state: ReferenceBroker, value: Local) -> Iterator[Input]:
     """What may be given to the broker now; a request in flight may always be lost."""
-    if held.overtaken:
+    if state.overtaken:
         known = (given for given in inputs.given.get(value, ()) if given.step[0] == "alter_partition_response")
-        yield from dict.fromkeys((Input(response_to_overtaken(held)), *known))
+        yield from dict.fromkeys((Input(response_to_overtaken(state)), *known))
         return
-    in_flight = {peer: requested_by(request) for peer, request in held.requests}
+    in_flight = {peer: requested_by(request) for peer, request in state.requests}
     for given in inputs.given.get(value, ()):
         if not given.requested or in_flight.get(given.step[1]) == given.requested:
             yield given
@@ -173,60 +174,52 @@ def requested_by(request: FollowerRequest) -> Requested:
     return (request.current_leader_epoch,)
 
 
-def response_to_overtaken(held: Held) -> Step:
+def response_to_overtaken(state: ReferenceBroker) -> Step:
     """What the controller says of a proposal that metadata has overtaken: done, or made on an earlier partition epoch."""
-    partition, proposal = held.broker.partition, held.proposal
+    partition, proposal = state.broker.partition, state.proposal
     done = proposal is not None and partition.is_leader and partition.state.isr == proposal.isr
     if done and proposal is not None and partition.leader_epoch == proposal.leader_epoch:
         return "alter_partition_response", NONE, NEXT, proposal.isr
     return "alter_partition_response", INVALID_UPDATE_VERSION, UNDEFINED, ()
 
 
-def resolved(held: Held, given: Step) -> Step:
-    """A step with its epochs: metadata has the next partition epoch, a response to a proposal that of the last metadata; a
-    fetch in a session has the session epoch that is due, or one too high.
-    """
-    if given[0] in IN_SESSION and given[-1] in {NEXT, NOT_DUE}:
-        return (*given[:-1], expected_epoch(held, given[1]) + (given[-1] == NOT_DUE))
-    if given[0] == "metadata" and given[3] == NEXT:
-        return (*given[:3], held.partition_epoch + 1, *given[4:])
-    if given[0] == "alter_partition_response" and given[2] == NEXT:
-        return (*given[:2], held.partition_epoch, *given[3:])
-    return given
+def resolved(state: ReferenceBroker, step: Step) -> Step:
+    """Return a step of a graph with its epochs as numbers: the steps themselves know which they are."""
+    return STEPS[step[0]].resolved(state, step)
 
 
-def _local(inputs: Inputs, held: Held) -> Local:
-    return counted(held.broker, held.partition_epoch) if inputs.counts else local(held.broker)
+def _local(inputs: Inputs, state: ReferenceBroker) -> Local:
+    return counted(state.broker, state.partition_epoch) if inputs.counts else local(state.broker)
 
 
-def _key(inputs: Inputs, held: Held) -> Hashable:
-    proposed = response_to_overtaken(held) if held.overtaken else None
-    fresh, proposes = held.partition_epoch == UNDEFINED, held.proposal is not None
-    in_flight = held.requests, proposes, proposed, held.waiting, held.fetches
-    return _local(inputs, held), in_flight, _remembered(held), fresh
+def _key(inputs: Inputs, state: ReferenceBroker) -> Hashable:
+    proposed = response_to_overtaken(state) if state.overtaken else None
+    fresh, proposes = state.partition_epoch == UNDEFINED, state.proposal is not None
+    in_flight = state.requests, proposes, proposed, state.waiting, state.fetches
+    return _local(inputs, state), in_flight, _remembered(state), fresh
 
 
-def _remembered(held: Held) -> Hashable:
+def _remembered(state: ReferenceBroker) -> Hashable:
     """What sessions remember; which epoch is due in them makes no difference to what they do."""
-    sessions = tuple((peer, known_of(session)) for peer, session in sorted(held.sessions.items()))
-    return sessions, held.lost, _waiting(held)
+    sessions = tuple((peer, known_of(session)) for peer, session in sorted(state.sessions.items()))
+    return sessions, state.lost, _waiting(state)
 
 
-def _waiting(held: Held) -> Hashable:
-    return tuple((peer, waits_in(held, peer)) for peer in sorted(held.contexts))
+def _waiting(state: ReferenceBroker) -> Hashable:
+    return tuple((peer, waits_in(state, peer)) for peer in sorted(state.contexts))
 
 
-def _counted_with(inputs: Inputs, held: Held) -> Hashable:
+def _counted_with(inputs: Inputs, state: ReferenceBroker) -> Hashable:
     """What of the sessions makes a step another one: rule 1 of this file."""
-    return (_waiting(held), tuple(held.sessions)) if inputs.waits and inputs.sessions else _remembered(held)
+    return (_waiting(state), tuple(state.sessions)) if inputs.waits and inputs.sessions else _remembered(state)
 
 
 def _path(
-    edges: list[list[Edge]], parents: list[tuple[int, Step]], state: int, left: set[LocalStep], longest: int
+    edges: list[list[Edge]], parents: list[tuple[int, Step]], number: int, left: set[LocalStep], longest: int
 ) -> Iterator[Step]:
     """The run to a state, then whatever is left near it."""
     run: list[Step] = []
-    at = state
+    at = number
     while parents[at][0] != UNDEFINED:
         run.append(parents[at][1])
         at = parents[at][0]
@@ -234,14 +227,14 @@ def _path(
     room, ends = longest - len(run), _ends(run)
     has_taken = False
     while room > 0:
-        found = _nearest(edges, state, left)
+        found = _nearest(edges, number, left)
         ends += _ends([edge.step for edge in found])
         if not found or (has_taken and ends > MOST_ENDS):
             return
         for edge in found:
             left.discard(edge.takes)
             yield edge.step
-            state = edge.to
+            number = edge.to
         room, has_taken = room - len(found), True
 
 
@@ -249,10 +242,10 @@ def _ends(steps: Iterable[Step]) -> int:
     return sum(step[0] in ENDS for step in steps)
 
 
-def _nearest(edges: list[list[Edge]], state: int, left: set[LocalStep]) -> list[Edge]:
+def _nearest(edges: list[list[Edge]], number: int, left: set[LocalStep]) -> list[Edge]:
     """The shortest way to something new that is not far; nothing if there is none."""
-    came: dict[int, tuple[int, Edge] | None] = {state: None}
-    level = [state]
+    came: dict[int, tuple[int, Edge] | None] = {number: None}
+    level = [number]
     for _ in range(NEAR):
         following = []
         for at in level:
@@ -270,11 +263,11 @@ def _nearest(edges: list[list[Edge]], state: int, left: set[LocalStep]) -> list[
     return []
 
 
-def _concrete(start: Held, given: Iterator[Step]) -> Path:
+def _concrete(start: ReferenceBroker, given: Iterator[Step]) -> Path:
     """The path with its partition epochs."""
-    path, held = [], start
+    path, state = [], start
     for one in given:
-        taken = resolved(held, one)
-        held, _ = step(held, taken)
-        path.append(taken)
+        step = resolved(state, one)
+        state, _ = take_step(state, step)
+        path.append(step)
     return tuple(path)

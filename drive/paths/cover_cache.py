@@ -1,11 +1,8 @@
 """Covers in the user's cache: each is made once.
 
-Rules of this file
-
-1. A cover is kept under a digest of what it depends on: the code of `impl` and of this room, what the caller names, and the
-   switches of the profile that were read while it was made, with their values. Generations that differ in none of them share
-   it.
-2. A file that cannot be read or written is made anew, without a word.
+A cover is cached under a digest of what it depends on: the code of `impl` and of `drive`, what the caller names, and the
+switches of the profile that were read while it was made, with their values. Generations that differ in none of them share
+it.
 """
 
 import gzip
@@ -21,21 +18,22 @@ from tidegauge.drive.broker.contract import BrokerCase, Opening
 from tidegauge.drive.cache import cache
 from tidegauge.drive.contract import frozen
 from tidegauge.drive.paths.cover import Cover
-from tidegauge.drive.profile_reads import watched
+from tidegauge.drive.profile_reads import recording_reads
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import Profile
 from tidegauge.traces.files.replacing import replacing
 
 
-def kept(name: str, depends: object, profile: Profile, made: Callable[[Profile], Cover]) -> Cover:
-    """What is made of a profile, from the cache if it is there; `depends` is whatever else it is made of."""
+def cached_cover(name: str, depends: object, profile: Profile, made: Callable[[Profile], Cover]) -> Cover:
+    """Return what `made` makes of a profile, from the cache if it is there; `depends` is what else it depends on."""
     folder, stem = _folder(), f"{name}-{_digest(repr(depends).encode(), *_code())}"
     for place in sorted(folder.glob(f"{stem}-*")) if folder is not None else ():
+        # A file that cannot be read is made again without a message: nothing is lost but time.
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             found = _read(place, profile)
             if found is not None:
                 return found
-    generation, names = watched(profile)
+    generation, names = recording_reads(profile)
     cover = made(generation)
     if folder is not None:
         with suppress(OSError, UsageError):
@@ -57,12 +55,12 @@ def _digest(*parts: bytes) -> str:
 
 
 def _code() -> list[bytes]:
-    rooms = (Path(str(files("tidegauge").joinpath(room))).resolve() for room in ("impl", "drive"))
-    return [path.read_bytes() for room in rooms for path in sorted(room.rglob("*.py"))]
+    packages = (Path(str(files("tidegauge").joinpath(name))).resolve() for name in ("impl", "drive"))
+    return [path.read_bytes() for package in packages for path in sorted(package.rglob("*.py"))]
 
 
 def _write(folder: Path, stem: str, switches: dict[str, bool | str], cover: Cover) -> None:
-    """A line that says what was read, and one with the cover."""
+    """Write a line with the switches that were read, and one with the cover."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     read = json.dumps(switches)
     saved = json.dumps({**cover._asdict(), "cases": [[*case] for case in cover.cases]})
@@ -71,7 +69,7 @@ def _write(folder: Path, stem: str, switches: dict[str, bool | str], cover: Cove
 
 
 def _read(place: Path, profile: Profile) -> Cover | None:
-    """The cover in a file, if it is one of this profile."""
+    """Return the cover in a file, if it is one of this profile."""
     with gzip.open(place, "rt", encoding="utf-8") as lines:
         switches = json.loads(lines.readline())
         if any(getattr(profile, name) != value for name, value in switches.items()):

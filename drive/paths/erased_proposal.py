@@ -38,9 +38,9 @@ def erased_proposal(profile: Profile) -> tuple[BrokerCase, Trace]:
         states.append(dict(isr_cluster.isr_successors(states[-1]))[label])
     steps = list(isr_beginning(states[0]))
     for before, label, after in zip(states, labels, states[1:], strict=False):
-        taken = isr_step(before, label, after)
-        if taken is not None:
-            steps.append(("append", -1) if taken[0] == "append" else taken)
+        step = isr_step(before, label, after)
+        if step is not None:
+            steps.append(("append", -1) if step[0] == "append" else step)
     steps += _election(states[-1], lacking)
     peers = tuple(range(BROKER + 1, BROKER + 1 + BOUNDS.followers))
     return BrokerCase(Opening(peers), tuple(steps)), trace_of_isr_changes([*steps_of(states, labels)], "F3", "impl")

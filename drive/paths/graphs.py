@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tidegauge.drive.broker.contract import EVERYTHING
+from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.cover import Cover, cover
-from tidegauge.drive.paths.cover_cache import kept
+from tidegauge.drive.paths.cover_cache import cached_cover
 from tidegauge.drive.paths.inputs import Inputs, of_cluster, of_isr_changes
 from tidegauge.impl.cluster.transitions import Bounds
 from tidegauge.impl.errors import UsageError
@@ -84,4 +84,4 @@ def cover_of(name: str, profile: Profile, capabilities: Capabilities = EVERYTHIN
     def made(generation: Profile) -> Cover:
         return cover(graph.inputs(generation), generation, capabilities, seed)
 
-    return kept(name, (graph, sorted(capabilities.can), seed), profile, made)
+    return cached_cover(name, (graph, sorted(capabilities.can), seed), profile, made)

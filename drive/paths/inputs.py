@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tidegauge.drive.broker.contract import BROKER, EARLIEST, LATEST, Opening
-from tidegauge.drive.broker.reference import step
+from tidegauge.drive.broker.reference import take_step
 from tidegauge.drive.broker.state import opened
+from tidegauge.drive.broker.steps import NEXT
 from tidegauge.drive.contract import Step
 from tidegauge.impl.cluster.broker import Broker, truncate_alone
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, initial
@@ -28,12 +29,6 @@ from tidegauge.impl.messages import FetchResponseInFlight, Message
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, UNDEFINED
-
-NEXT = -2
-"""The partition epoch after the last one, in a step of a graph that does not count them; the session epoch that is due."""
-
-NOT_DUE = -3
-"""A session epoch that is one too high."""
 
 Local = tuple[Any, ...]
 """A broker's value without names and partition epochs."""
@@ -214,10 +209,10 @@ def of_isr_changes(bounds: isr_cluster.IsrBounds, profile: Profile) -> Inputs:
     start = isr_cluster.initial_isr_cluster(bounds, profile)
     given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
     peers = tuple(range(BROKER + 1, BROKER + 1 + bounds.followers))
-    held = opened(Opening(peers), profile)
-    for taken in isr_beginning(start):
-        given[counted(held.broker, held.partition_epoch)][Input(taken)] = None
-        held, _ = step(held, taken)
+    state = opened(Opening(peers), profile)
+    for step in isr_beginning(start):
+        given[counted(state.broker, state.partition_epoch)][Input(step)] = None
+        state, _ = take_step(state, step)
     search = isr_cluster.search_isr(start)
     transitions = 0
     for source, label, target, _ in search.transitions():

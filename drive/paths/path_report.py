@@ -1,22 +1,22 @@
-"""A path as it went on the broker under test: each step, what the broker made of it, and what the judge says of the run."""
+"""A path as it went on the broker under test: each step, what it changed, and the judge's verdict on the run."""
 
 from collections.abc import Iterator, Sequence
 
 from tidegauge.conformance.judging.explain import explain
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.drive.broker.contract import REPORTED, BrokerCase
+from tidegauge.drive.broker.reference import field_text, step_text
 from tidegauge.drive.contract import Report
 from tidegauge.drive.paths.named import Named
-from tidegauge.drive.runner.text import field_text, step_text
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.schema import Trace
 
 ALWAYS_NEW = ("result", "produced", "fetched")
-"""Fields that speak of one step only; the others are told when they change."""
+"""Fields that are about one step only; the others are reported when they change."""
 
 
 def shown_text(one: Named, reports: Sequence[Report], broker: str) -> str:
-    """The whole story; `reports` begins with that of the opening, and ends where the broker differed."""
+    """Return the whole report; `reports` begins with that of the opening, and ends where the broker differed."""
     lines = [
         f"{one.name}: {one.claim}",
         f"  {one.broker} is {broker}, broker 1 of the steps; n1, n2, .. are b1, b2, ..",
@@ -34,7 +34,7 @@ def shown_text(one: Named, reports: Sequence[Report], broker: str) -> str:
 
 
 def steps_text(case: BrokerCase, reports: Sequence[Report]) -> list[str]:
-    """A line for each step that was played, and one for what the broker made of it."""
+    """Return a line for each step that was played, and one for what changed."""
     lines = []
     for at, (taken, before, after) in enumerate(zip(case.path, reports, reports[1:], strict=False), start=1):
         lines += [f"  {at:>2}  {step_text(taken)}", f"        {'; '.join(_changes(before, after)) or 'nothing changes'}"]
@@ -55,7 +55,7 @@ def _changes(before: Report, after: Report) -> Iterator[str]:
 
 
 def judged_text(trace: Trace) -> list[str]:
-    """Which rules the run breaks, at which event, and what led there."""
+    """Return which rules the run breaks, at which event, and what led there."""
     columns = to_columns([trace], trace.config)
     judgement = judge(columns, trace.config)
     if not judgement.failures:

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.scenario import Scenario, read, shipped
 from tidegauge.conformance.play.session import Session
-from tidegauge.drive.broker.contract import BROKER, ENDS, BrokerCase, Opening
-from tidegauge.drive.broker.reference import lacking, possible, step
-from tidegauge.drive.broker.state import Held, opened
+from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
+from tidegauge.drive.broker.reference import is_possible, missing_capability, take_step
+from tidegauge.drive.broker.state import ReferenceBroker, opened
+from tidegauge.drive.broker.steps import ENDS
 from tidegauge.drive.contract import Capabilities, Path, Step
 from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
 from tidegauge.drive.paths.inputs import Input, Rename, image_step, inputs_of, local, renaming
@@ -35,7 +36,7 @@ class ScenarioCase(NamedTuple):
 
     name: str
     case: BrokerCase
-    held: Held
+    state: ReferenceBroker
 
 
 def cases_of(place: File, profile: Profile) -> list[ScenarioCase]:
@@ -46,9 +47,9 @@ def cases_of(place: File, profile: Profile) -> list[ScenarioCase]:
         return []
     found = []
     for me in under_test(scenario, session):
-        held, path = seen_by(session, me)
+        state, path = seen_by(session, me)
         if path:
-            found.append(ScenarioCase(f"{place.stem}@{broker_name(me)}", BrokerCase(held.opening, path), held))
+            found.append(ScenarioCase(f"{place.stem}@{broker_name(me)}", BrokerCase(state.opening, path), state))
     return found
 
 
@@ -80,12 +81,12 @@ def _same_generation(of_scenario: Profile, profile: Profile) -> bool:
 
 def lacks(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> str | None:
     """The first thing of the contract that an order needs and a broker does not have."""
-    held = opened(case.opening, profile)
-    for taken in case.path:
-        lacking_here = lacking(capabilities, held, taken)
+    state = opened(case.opening, profile)
+    for step in case.path:
+        lacking_here = missing_capability(capabilities, state, step)
         if lacking_here is not None:
             return lacking_here
-        held, _ = step(held, taken)
+        state, _ = take_step(state, step)
     return None
 
 
@@ -93,28 +94,28 @@ def lacks(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> str
 # One broker's part
 
 
-def seen_by(session: Session, me: int) -> tuple[Held, Path]:
+def seen_by(session: Session, me: int) -> tuple[ReferenceBroker, Path]:
     """The broker at the end, and the steps that led there."""
     rename, start = renaming(me), session.states[0]
     opening = Opening(tuple(range(BROKER + 1, BROKER + session.brokers)), start.model.bounds.min_insync_replicas)
-    held, path = opened(opening, session.profile), list[Step]()
+    state, path = opened(opening, session.profile), list[Step]()
     given: Iterator[Input] = iter((Input(image_step(start, rename)),))
     transitions = zip(session.states, session.labels, session.states[1:], strict=False)
     while True:
         for one in given:
-            for taken in _steps(held, one):
-                held, _ = step(held, taken)
-                path.append(taken)
+            for step in _steps(state, one):
+                state, _ = take_step(state, step)
+                path.append(step)
         following = next(transitions, None)
         if following is None:
-            return held, tuple(path)
+            return state, tuple(path)
         given = _given(*following, me, rename)
 
 
-def ends_alike(held: Held, session: Session, me: int) -> bool:
+def ends_alike(state: ReferenceBroker, session: Session, me: int) -> bool:
     """Whether the broker has the value that it has in the cluster, but for when a fetcher thread that may truncate by itself
     does so (docs/decisions/0009)."""
-    driven, free = (truncate_alone(held.setup, broker) for broker in (held.broker, session.cluster.brokers[me]))
+    driven, free = (truncate_alone(state.setup, broker) for broker in (state.broker, session.cluster.brokers[me]))
     return local(driven) == local(free, renaming(me))
 
 
@@ -138,31 +139,31 @@ def _given(before: Cluster, label: Label, after: Cluster, me: int, rename: Renam
             yield from found
 
 
-def _steps(held: Held, given: Input) -> Iterator[Step]:
+def _steps(state: ReferenceBroker, given: Input) -> Iterator[Step]:
     """The steps of the contract that give it."""
-    unread = held.partition_epoch == UNDEFINED or held.broker.partition.leader_epoch == UNDEFINED
+    unread = state.partition_epoch == UNDEFINED or state.broker.partition.leader_epoch == UNDEFINED
     name = given.step[0]
     if unread and name not in {"metadata", *ENDS}:
         return
     if given.requested:
         peer: int = given.step[1]
-        in_flight: Any = held.request(peer)
+        in_flight: Any = state.request(peer)
         if in_flight is not None and requested_by(in_flight) != given.requested:
             yield "lose_response", peer
-    elif name == "lose_response" and held.request(given.step[1]) is None:
+    elif name == "lose_response" and state.request(given.step[1]) is None:
         return
-    yield resolved(held, given.step)
+    yield resolved(state, given.step)
     if name == "metadata":
-        after, _ = step(held, resolved(held, given.step))
+        after, _ = take_step(state, resolved(state, given.step))
         if after.overtaken:
             yield resolved(after, response_to_overtaken(after))
 
 
 def is_a_path(case: BrokerCase, profile: Profile) -> bool:
     """Whether the contract allows each of its steps."""
-    held = opened(case.opening, profile)
-    for taken in case.path:
-        if not possible(held, taken):
+    state = opened(case.opening, profile)
+    for step in case.path:
+        if not is_possible(state, step):
             return False
-        held, _ = step(held, taken)
+        state, _ = take_step(state, step)
     return True

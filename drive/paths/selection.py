@@ -1,9 +1,10 @@
-"""Which paths a broker is taken through: ten steps, the covers of graphs, random walks; and how much of it all that is."""
+"""Which paths a broker is taken through: ten steps, covers of graphs, random walks, scenarios; and how much that covers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from tidegauge.drive.broker.contract import EXTRAS, REPORTED, STEPS, BrokerCase
+from tidegauge.drive.broker.contract import EXTRAS, REPORTED, BrokerCase
+from tidegauge.drive.broker.steps import STEPS
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.graphs import USUAL, cover_of, graph_named
 from tidegauge.drive.paths.smoke import smoke as ten_steps
@@ -49,7 +50,7 @@ def cases_for(
 
 
 def _lacking(capabilities: Capabilities) -> list[str]:
-    """What a broker declared that it does not have: it costs coverage."""
+    """Return what a broker declared that it does not have, a line each: it costs coverage."""
     lines = []
     cannot = [name for name in (*STEPS, *EXTRAS) if name not in capabilities.can]
     if cannot:

@@ -1,7 +1,7 @@
 """Ten steps that show whether a driven program works at all: it leads, is fetched from, follows and truncates."""
 
 from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
-from tidegauge.drive.broker.reference import lacking, possible, step
+from tidegauge.drive.broker.reference import is_possible, missing_capability, take_step
 from tidegauge.drive.broker.state import opened
 from tidegauge.drive.contract import Capabilities, Path, Step
 from tidegauge.impl.profiles import Profile
@@ -23,12 +23,12 @@ TEN: Path = (
 
 
 def smoke(profile: Profile, capabilities: Capabilities) -> BrokerCase:
-    """Those of the ten that the broker can be given; a generation that asks for epochs first is responded to."""
-    held, path = opened(Opening(), profile), []
+    """Return those of the ten that the broker can be given; a generation that asks for epochs first gets a response."""
+    state, path = opened(Opening(), profile), []
     for wanted in TEN:
         asks: Step = ("offsets_for_leader_epoch_response", PEER, NONE, 0, 1)
-        for taken in (asks, wanted) if wanted[0] == "fetch_response" else (wanted,):
-            if possible(held, taken) and lacking(capabilities, held, taken) is None:
-                held, _ = step(held, taken)
-                path.append(taken)
+        for step in (asks, wanted) if wanted[0] == "fetch_response" else (wanted,):
+            if is_possible(state, step) and missing_capability(capabilities, state, step) is None:
+                state, _ = take_step(state, step)
+                path.append(step)
     return BrokerCase(Opening(), tuple(path))

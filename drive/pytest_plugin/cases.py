@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidegauge.conformance.judging.rulebook import rulebook
-from tidegauge.drive.broker.contract import BrokerCase, action_of
+from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.coverage import Count, counting, with_callees
+from tidegauge.drive.broker.reference import decisions, reference
+from tidegauge.drive.broker.steps import action_of
 from tidegauge.drive.contract import Capabilities, Node
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.scenarios import scenario_cases
 from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.paths.walks import walk
-from tidegauge.drive.runner.explain import decisions
-from tidegauge.drive.runner.grouping import kinds_of
-from tidegauge.drive.runner.player import Difference, Played, play, reference
+from tidegauge.drive.runner.differences import Difference, PlayResult, by_kind
+from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import SAMPLE, failures_of
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import Profile
@@ -72,11 +73,11 @@ def rule_cases() -> list[str]:
 class Suite:
     """A broker and its test cases."""
 
-    node: Node
+    node: Node[BrokerCase]
     profile: Profile
     paths: Mapping[str, Sequence[BrokerCase]]
     count: Count = field(default_factory=Counter)
-    _played: dict[str, Played] = field(default_factory=dict)
+    _played: dict[str, PlayResult[BrokerCase]] = field(default_factory=dict)
     _stories: dict[BrokerCase, str] = field(default_factory=dict)
 
     @property
@@ -93,14 +94,14 @@ class Suite:
             return None
         return Failed(self._story_of(differences))
 
-    def _story_of(self, differences: Sequence[Difference]) -> str:
-        failures, not_again = failures_of(self.node, differences, self.profile)
+    def _story_of(self, differences: Sequence[Difference[BrokerCase]]) -> str:
+        failures, not_again = failures_of(self.node, differences, reference(self.profile))
         texts = [failure.text for failure in failures]
         if not_again:
             texts.append(f"{not_again} kinds of differences did not come again: the broker is not the same twice")
         return "\n\n".join(texts)
 
-    def _differences(self, case: str) -> Sequence[Difference]:
+    def _differences(self, case: str) -> Sequence[Difference[BrokerCase]]:
         if case not in self._played:
             expected = reference(self.profile, counting(self.count))
             self._played[case] = play(self.node, self.paths[case], expected)
@@ -116,11 +117,11 @@ class Suite:
         return None if applied else Failed(f"{rule}: no path applies it", exercised=False)
 
     @cached_property
-    def _by_rule(self) -> Mapping[str, Difference]:
-        """The shortest difference by each rule that decides its step."""
+    def _by_rule(self) -> Mapping[str, Difference[BrokerCase]]:
+        """The shortest difference by the rules that decide there."""
         found = [difference for case in self.paths for difference in self._differences(case)]
-        samples = [one for alike in kinds_of(found).values() for one in sorted(alike, key=lambda one: one.at)[:SAMPLE]]
-        shortest: dict[str, Difference] = {}
+        samples = [one for alike in by_kind(found).values() for one in sorted(alike, key=lambda one: one.at)[:SAMPLE]]
+        shortest: dict[str, Difference[BrokerCase]] = {}
         for difference in sorted(samples, key=lambda one: one.at):
             for decision in decisions(difference, self.profile):
                 for rule in decision.ids:

@@ -1,8 +1,7 @@
-"""What playing paths has shown, on a broker or on a controller: where each first differs.
+"""Where the cases of a play first differ, and which of these differences are alike."""
 
-Rule of this file: nothing compared is nothing decided.
-"""
-
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Generic, NamedTuple
 
 from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS, UNDECIDED
@@ -10,7 +9,7 @@ from tidegauge.drive.contract import CaseT, Report, Step
 
 
 class Difference(NamedTuple, Generic[CaseT]):
-    """The first step of a case after which the two differ. `at` 0 is the opening."""
+    """The first step of a case after which a node and the reference differ. `at` 0 is the opening."""
 
     case: CaseT
     at: int
@@ -29,7 +28,7 @@ class Difference(NamedTuple, Generic[CaseT]):
         return "open" if self.step is None else str(self.step[0])
 
 
-class Played(NamedTuple, Generic[CaseT]):
+class PlayResult(NamedTuple, Generic[CaseT]):
     """What playing cases has shown. `fields` is how many values were compared."""
 
     cases: int
@@ -42,4 +41,17 @@ class Played(NamedTuple, Generic[CaseT]):
         """0 the same, 1 different, 3 nothing was compared."""
         if self.differences:
             return FAILS
+        # A run that compared nothing has not shown that a node conforms.
         return CONFORMS if self.steps else UNDECIDED
+
+
+DifferenceKind = tuple[str, tuple[str, ...]]
+"""The step after which a case differs, and the fields."""
+
+
+def by_kind(differences: Sequence[Difference[CaseT]]) -> dict[DifferenceKind, list[Difference[CaseT]]]:
+    """Group differences that come after the same step in the same fields."""
+    kinds: defaultdict[DifferenceKind, list[Difference[CaseT]]] = defaultdict(list)
+    for difference in differences:
+        kinds[difference.after, difference.fields].append(difference)
+    return kinds

@@ -1,110 +1,119 @@
-"""One run of the drive door: paths are played, what differs is sorted by kind, shrunk, explained and told.
-
-Rule of this file: what does not come again on a new partition is counted beside the differences: a broker that is not the
-same twice is not driven, and the run fails.
-"""
+"""One run: cases are played, what differs is grouped by kind, shrunk, explained and told."""
 
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, NamedTuple
 
-from tidegauge.drive.broker.contract import BrokerCase
-from tidegauge.drive.broker.coverage import Count, counting, coverage_lines
-from tidegauge.drive.contract import Node, Watch
-from tidegauge.drive.runner.explain import Suspect, decisions, explained_by, explanations
-from tidegauge.drive.runner.grouping import shrunk_kinds
-from tidegauge.drive.runner.player import Difference, Played, play, reference
+from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS, UNDECIDED
+from tidegauge.drive.contract import CaseT, Node, Watch
+from tidegauge.drive.runner.differences import Difference, PlayResult, by_kind
+from tidegauge.drive.runner.explain import Explanation, explain_most, explanations
+from tidegauge.drive.runner.player import play
+from tidegauge.drive.runner.reference import Reference
 from tidegauge.drive.runner.shrink import shrunk
-from tidegauge.drive.runner.summary import summary
-from tidegauge.drive.runner.text import story
-from tidegauge.impl.profiles import Profile
+from tidegauge.drive.runner.text import NAMES, story
+
+KINDS = 5
+"""How many kinds of differences are shrunk and told."""
 
 SAMPLE = 20
 """How many differences of a kind a known bug is asked to explain."""
 
 LOGGED = 12
-"""How many lines of its log are told."""
+"""How many lines of the node's log are told."""
 
 
-class Failure(NamedTuple):
-    """A kind of difference: the shortest path that shows it, how many paths do, the known bugs that do the same."""
+class DriveFailure(NamedTuple, Generic[CaseT]):
+    """A kind of difference: the shortest case that shows it, how many cases do, the known bugs that do the same."""
 
-    shown: Difference
+    shown: Difference[CaseT]
     paths: int
-    same: tuple[tuple[Suspect, ...], ...]
+    same: tuple[Explanation, ...]
     text: str
 
 
-@dataclass(frozen=True)
-class Run:
-    """What a run has shown."""
+class DriveRun(NamedTuple, Generic[CaseT]):
+    """What a run has shown. `not_again`: how many kinds of differences did not come again; `notes`: lines of coverage."""
 
     name: str
+    called: str
     profile: str
-    played: Played
+    played: PlayResult[CaseT]
     seconds: float
-    failures: tuple[Failure, ...]
+    failures: tuple[DriveFailure[CaseT], ...]
     not_again: int
-    coverage: tuple[str, ...] = ()
-    count: Count = field(default_factory=Counter)
+    notes: tuple[str, ...]
 
     @property
     def exit_code(self) -> int:
         """0 conforms, 1 differs, 3 nothing was compared."""
+        # What did not come again counts: a node that is not the same twice cannot be tested, and the run fails.
         return self.played.exit_code
 
 
 def run(
-    node: Node,
-    cases: Sequence[BrokerCase],
-    profile: Profile,
-    coverage: Sequence[str] = (),
+    node: Node[CaseT],
+    cases: Sequence[CaseT],
+    reference: Reference[CaseT, Any],
+    notes: Sequence[str] = (),
     recorder: Watch | None = None,
     echo: Callable[[str], None] = lambda _: None,
-    log_lines: Callable[[BrokerCase], Sequence[str]] = lambda _: (),
-) -> Run:
-    """Play the orders on a broker and tell what differs. `log_lines`: what it has logged while an order was played last."""
-    count: Count = Counter()
-    capabilities = node.capabilities
+    log_lines: Callable[[CaseT], Sequence[str]] = lambda _: (),
+) -> DriveRun[CaseT]:
+    """Play the cases on a node and tell what differs. `log_lines`: what it has logged while a case was played last."""
+    observed = reference.observed()
     began = time.monotonic()
-    played = play(node, cases, reference(profile, counting(count)), recorder)
+    played = play(node, cases, observed, recorder)
     seconds = time.monotonic() - began
-    failures, not_again = failures_of(node, played.differences, profile, echo, log_lines)
-    return Run(capabilities.name, profile.name, played, seconds, tuple(failures), not_again, tuple(coverage), count)
+    # What is played again to shrink and explain is not observed: the notes tell what the cases themselves went through.
+    failures, not_again = failures_of(node, played.differences, reference, echo, log_lines)
+    told = (*notes, *observed.notes(cases, played.differences))
+    name, called = node.capabilities.name, reference.called
+    return DriveRun(name, called, reference.profile.name, played, seconds, tuple(failures), not_again, told)
 
 
 def failures_of(
-    node: Node,
-    differences: Sequence[Difference],
-    profile: Profile,
+    node: Node[CaseT],
+    differences: Sequence[Difference[CaseT]],
+    reference: Reference[CaseT, Any],
     echo: Callable[[str], None] = lambda _: None,
-    log_lines: Callable[[BrokerCase], Sequence[str]] = lambda _: (),
-) -> tuple[list[Failure], int]:
-    """The kinds of differences, most frequent first, shrunk and told; and how many did not come again."""
+    log_lines: Callable[[CaseT], Sequence[str]] = lambda _: (),
+) -> tuple[list[DriveFailure[CaseT]], int]:
+    """Return the kinds of differences, most frequent first, shrunk and told; and how many did not come again."""
     failures, not_again = [], 0
-    reports = node.capabilities.reports
-    for shown, alike in shrunk_kinds(differences, lambda found: shrunk(node, found, reference(profile)), echo):
+    reported = node.capabilities.reports
+    for (after, fields), alike in sorted(by_kind(differences).items(), key=lambda item: -len(item[1]))[:KINDS]:
+        echo(f"shrinking {after}: {', '.join(fields)}, {len(alike):,} paths")
+        shown = shrunk(node, min(alike, key=lambda found: found.at), reference)
         if shown is None:
             not_again += 1
             continue
-        found = explanations(shown, profile, reports)
-        same = tuple(explained_by(found, alike[:SAMPLE], profile, reports))
-        text = story(shown, decisions(shown, profile), same, reports)
-        text += "".join(f"\n  log       {line}" for line in log_lines(shown.case)[-LOGGED:])
-        failures.append(Failure(shown, len(alike), same, text))
+        # Many bugs look alike on a short path, so those are named that explain most of the longer ones, too.
+        same = explain_most(explanations(shown, reference, reported), alike[:SAMPLE], reference, reported)
+        text = story(shown, reference, same, reported, NAMES, log_lines(shown.case)[-LOGGED:])
+        failures.append(DriveFailure(shown, len(alike), tuple(same), text))
     return failures, not_again
 
 
-def text_of(run: Run) -> str:
-    """The whole run as text: failures, coverage, verdict."""
-    lines = []
+def text_of(run: DriveRun[CaseT]) -> str:
+    """Return the whole run as text: failures, notes, how much was compared, the verdict."""
+    return "\n".join(_lines(run))
+
+
+def _lines(run: DriveRun[CaseT]) -> Iterator[str]:
     for failure in run.failures:
-        lines += [failure.text, f"  seen on   {failure.paths:,} paths", ""]
+        yield from (failure.text, f"  seen on   {failure.paths:,} paths", "")
     if run.not_again:
-        lines.append(
-            f"{run.not_again} kinds of differences did not come again on a new partition: the broker is not the same twice"
-        )
-    lines += [*run.coverage, *coverage_lines(run.count)]
-    return "\n".join([*lines, *summary(run.name, run.profile, run.played, run.seconds)])
+        yield f"{run.not_again} kinds of differences did not come again: the {run.called} is not the same twice"
+    yield from run.notes
+    played = run.played
+    rate = played.steps / run.seconds if run.seconds else 0.0
+    yield (
+        f"{played.cases:,} paths, {played.steps:,} steps in {run.seconds:.1f} s ({rate:,.0f}/s), "
+        f"{played.fields:,} fields compared"
+    )
+    yield {
+        CONFORMS: f"{run.name} CONFORMS to {run.profile}: no step differs",
+        FAILS: f"{run.name} DIFFERS from {run.profile} on {len(played.differences):,} of {played.cases:,} paths",
+        UNDECIDED: f"{run.name}: UNDECIDED, nothing was compared",
+    }[run.exit_code]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tidegauge.drive.contract import CaseT
-from tidegauge.drive.runner.transcript import RecordedNode
+from tidegauge.drive.runner.transcript import TranscriptNode
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, parse_release, profile_named
@@ -31,12 +31,12 @@ def place_named(name: str, kind: str) -> Path:
     return place_of(name, kind=kind)
 
 
-def release_of(node: RecordedNode[CaseT]) -> str:
+def release_of(node: TranscriptNode[CaseT]) -> str:
     """Whose transcript it is: paths are made from the release's own profile."""
     return node.profile.removeprefix(RELEASE)
 
 
-def profile_of(node: RecordedNode[CaseT]) -> Profile:
+def profile_of(node: TranscriptNode[CaseT]) -> Profile:
     """What that release does."""
     return profile_named(node.profile)
 

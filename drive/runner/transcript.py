@@ -1,19 +1,21 @@
-"""What was reported on paths, and the file that keeps it, of a broker or of a controller.
+"""What a node reported on a set of cases, as a small file: any profile or fault is compared with it without the node.
 
-Rules of this file
-
-1. A file is gzipped lines of JSON: one that says whose it is, then a line per path.
-2. The same reports give the same bytes.
+A file is gzipped lines of JSON: one that says whose it is, then a line per case. The same reports give the same bytes.
 """
 
 import gzip
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path as File
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple
 
-from tidegauge.drive.contract import CaseT, Report, Watch
+from tidegauge.drive.contract import Capabilities, CaseT, Report, Watch
+from tidegauge.drive.runner.differences import Difference
+from tidegauge.drive.runner.reference import Reference
 from tidegauge.impl.errors import TidegaugeError
+from tidegauge.impl.profiles import Profile
 from tidegauge.traces.files.replacing import replacing
 
 
@@ -26,38 +28,42 @@ RECORD = "tidegauge drive --record"
 
 
 class Recorded(NamedTuple, Generic[CaseT]):
-    """One order and the reports it got: that of the opening, then one per step, as far as it was played."""
+    """One case and the reports on it: after its opening, then one per step, as far as it was played."""
 
     case: CaseT
     reports: tuple[Report, ...]
 
 
 class Recorder(Generic[CaseT]):
-    """Keeps what is reported, for a file."""
+    """Keeps what is reported, for a file. It is a watch of the player."""
 
     def __init__(self, cases: Sequence[CaseT]) -> None:
-        self._orders = cases
+        self._cases = cases
         self._reports: dict[int, list[Report]] = {}
 
     def __call__(self, number: int, _at: int, seen: Report) -> bool:
-        """As a watch of the player."""
+        """Keep a report; the case goes on as the player decides."""
         self._reports.setdefault(number, []).append(seen)
         return True
 
     def recorded(self) -> tuple[Recorded[CaseT], ...]:
-        """Everything recorded, in the order of the orders."""
-        return tuple(Recorded(self._orders[number], tuple(self._reports[number])) for number in sorted(self._reports))
+        """Return everything recorded, in the order of the cases."""
+        return tuple(Recorded(self._cases[number], tuple(self._reports[number])) for number in sorted(self._reports))
 
 
-class RecordedNode(Generic[CaseT]):
-    """Who was driven once: reports what was reported then. `profile` is the one whose paths they are."""
+class TranscriptNode(Generic[CaseT]):
+    """A node that was driven once: it reports what it reported then. `profile` is the one whose paths they are; `fields` are
+    those that it reports, in the order of its file.
+    """
 
-    def __init__(self, profile: str) -> None:
-        self.profile = profile
+    def __init__(
+        self, form: "TranscriptFormat[CaseT]", capabilities: Capabilities, profile: str, fields: tuple[str, ...] = ()
+    ) -> None:
+        self.format, self.capabilities, self.profile, self.fields = form, capabilities, profile, fields
         self._recorded: dict[CaseT, tuple[Report, ...]] = {}
 
     def add(self, recorded: Recorded[CaseT]) -> None:
-        """One path more."""
+        """Add what was reported on one case."""
         self._recorded[recorded.case] = recorded.reports
 
     @property
@@ -66,42 +72,105 @@ class RecordedNode(Generic[CaseT]):
         return tuple(self._recorded)
 
     def recorded(self) -> tuple[Recorded[CaseT], ...]:
-        """Everything it did."""
+        """Return everything it did."""
         return tuple(Recorded(*one) for one in self._recorded.items())
 
     def reports(self, case: CaseT) -> tuple[Report, ...]:
-        """What was reported on a path: after its opening, then after each step as far as it was played."""
+        """Return what was reported on a case: after its opening, then after each step as far as it was played."""
         return self._recorded[case]
 
     def play(self, cases: Sequence[CaseT], watch: Watch) -> None:
-        """Only orders that it was driven through."""
+        """Play cases that it was driven through."""
         for number, case in enumerate(cases):
             for at, seen in enumerate(self._recorded[case]):
                 if not watch(number, at, seen):
                     break
 
 
-NodeT = TypeVar("NodeT", bound=RecordedNode[Any])
+class TranscriptFormat(ABC, Generic[CaseT]):
+    """How a contract writes its transcripts. `called` and `command` are for messages: what a file is, what writes one."""
+
+    name: ClassVar[str]
+    called: ClassVar[str]
+    command: ClassVar[str]
+    contract: ClassVar[int]
+    head_separators: ClassVar[tuple[str, str] | None] = None
+    """What stands between the values of the first line, if it is not what json.dumps writes."""
+
+    @abstractmethod
+    def reference(self, profile: Profile) -> Reference[CaseT, Any]:
+        """Return the reference of the same contract."""
+
+    @abstractmethod
+    def head(self, capabilities: Capabilities, profile: str) -> dict[str, Any]:
+        """Return the first line, besides format and version of the contract."""
+
+    @abstractmethod
+    def line(self, recorded: Recorded[CaseT], capabilities: Capabilities) -> Any:
+        """Return a case and its reports as one line."""
+
+    @abstractmethod
+    def node(self, head: dict[str, Any]) -> TranscriptNode[CaseT]:
+        """Return the node of a first line. Raises ValueError or KeyError for one that is wrong."""
+
+    @abstractmethod
+    def recorded(self, node: TranscriptNode[CaseT], line: Any) -> Recorded[CaseT]:
+        """Return the case and its reports of a line. Raises ValueError or KeyError for one that is wrong."""
+
+    def comparable(
+        self, first: TranscriptNode[CaseT], second: TranscriptNode[CaseT]
+    ) -> tuple[TranscriptNode[CaseT], Callable[[Difference[CaseT]], str]]:
+        """Return the second as it is compared with the first, and what is told after the story of a difference."""
+        del first
+        return second, lambda _: ""
 
 
-class Kind(NamedTuple):
-    """What a file is called, the major version of its contract, and the command that writes one."""
-
-    called: str
-    contract: int
-    command: str
-
-
-def write(place: File, lines: Iterable[str]) -> None:
-    """Write the lines of a transcript."""
+def write(
+    place: File,
+    form: TranscriptFormat[CaseT],
+    capabilities: Capabilities,
+    profile: str,
+    recorded: Iterable[Recorded[CaseT]],
+) -> None:
+    """Write a transcript. `profile` is the one whose paths they are."""
+    compact = partial(json.dumps, separators=(",", ":"))
+    head = {"format": form.name, "contract": form.contract, **form.head(capabilities, profile)}
+    lines = [json.dumps(head, separators=form.head_separators), *(compact(form.line(one, capabilities)) for one in recorded)]
     with replacing(place) as beside:
+        # Without a time in the gzip header the same reports give the same bytes.
         beside.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
 
 
-class Parted(NamedTuple):
-    """A transcript as its first line and the others: of what kind it is, whose it is, whose paths it has, what else is said
-    of it, the paths.
-    """
+def read(place: File, *formats: TranscriptFormat[Any]) -> TranscriptNode[Any]:
+    """Read a transcript that is in one of these formats. Raises TranscriptError with the line that is wrong."""
+    lines = _text(place, formats[0].command).splitlines()
+    form = formats[0]
+    if not lines:
+        raise _wrong(place, 1, form, "nothing")
+    node: TranscriptNode[Any] | None = None
+    for number, line in enumerate(lines, start=1):
+        try:
+            found = json.loads(line)
+            if node is None:
+                form = next((one for one in formats if one.name == found["format"]), form)
+                node = _node(form, found)
+            else:
+                node.add(form.recorded(node, found))
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as problem:
+            raise _wrong(place, number, form, problem) from None
+    assert node is not None
+    return node
+
+
+def _node(form: TranscriptFormat[Any], head: dict[str, Any]) -> TranscriptNode[Any]:
+    # A later version of a contract has steps that mean something else.
+    if (head["format"], head["contract"]) != (form.name, form.contract):
+        raise ValueError(f"{head['format']} of contract {head['contract']}")
+    return form.node(head)
+
+
+class TranscriptParts(NamedTuple):
+    """A transcript as its first line and the others: its format, whose it is, whose paths it has, the rest, the cases."""
 
     format: str
     name: str
@@ -110,15 +179,15 @@ class Parted(NamedTuple):
     recorded: str
 
 
-def parted(place: File) -> Parted:
-    """Of a broker or of a controller. Raises TranscriptError."""
+def parts(place: File) -> TranscriptParts:
+    """Read the head of a transcript of whatever format. Raises TranscriptError."""
     first, _, recorded = _text(place, RECORD).partition("\n")
     try:
         head = json.loads(first)
-        kind, name, profile = str(head.pop("format")), str(head.pop("name")), str(head.pop("profile"))
+        form, name, profile = str(head.pop("format")), str(head.pop("name")), str(head.pop("profile"))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise _wrong(place, 1, Kind("a transcript", 1, RECORD), problem) from None
-    return Parted(kind, name, profile, json.dumps(head, sort_keys=True), recorded)
+        raise TranscriptError(_expected(place, 1, "a transcript", 1, problem)) from None
+    return TranscriptParts(form, name, profile, json.dumps(head, sort_keys=True), recorded)
 
 
 def _text(place: File, command: str) -> str:
@@ -128,24 +197,9 @@ def _text(place: File, command: str) -> str:
         raise TranscriptError(f"{place}: expected a gzipped transcript; seen {problem}; `{command}` writes one") from None
 
 
-def read(place: File, kind: Kind, headed: Callable[[Any], NodeT], recorded: Callable[[NodeT, Any], Recorded[Any]]) -> NodeT:
-    """What the first line makes, with each other line added. Raises TranscriptError with the line that is wrong."""
-    node = None
-    for number, line in enumerate(_text(place, kind.command).splitlines(), start=1):
-        try:
-            found = json.loads(line)
-            if node is None:
-                node = headed(found)
-            else:
-                node.add(recorded(node, found))
-        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as problem:
-            raise _wrong(place, number, kind, problem) from None
-    if node is None:
-        raise _wrong(place, 1, kind, "nothing")
-    return node
+def _wrong(place: File, number: int, form: TranscriptFormat[Any], seen: object) -> TranscriptError:
+    return TranscriptError(_expected(place, number, form.called, form.contract, seen))
 
 
-def _wrong(place: File, number: int, kind: Kind, seen: object) -> TranscriptError:
-    return TranscriptError(
-        f"{place}:{number}: expected a line of {kind.called} of contract {kind.contract}; seen {seen!r}; record it again"
-    )
+def _expected(place: File, number: int, called: str, contract: int, seen: object) -> str:
+    return f"{place}:{number}: expected a line of {called} of contract {contract}; seen {seen!r}; record it again"

@@ -11,19 +11,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tidegauge.drive.broker.contract import (
-    ACKS_ALL,
-    BROKER,
-    EXTRAS,
-    IN_SESSION,
-    MAY_WAIT,
-    NEEDED,
-    REPORTED,
-    STEPS,
-    VERSION,
-    Opening,
-    step_json,
-)
+from tidegauge.drive.broker.contract import ACKS_ALL, BROKER, EXTRAS, NEEDED, REPORTED, VERSION, Opening
+from tidegauge.drive.broker.steps import IN_SESSION, MAY_WAIT, STEPS, step_json
 from tidegauge.drive.contract import Capabilities, Report, Step, is_integer, is_integers
 from tidegauge.impl.errors import TidegaugeError
 

@@ -8,11 +8,12 @@ import argparse
 import json
 import sys
 
-from tidegauge.drive.broker.contract import EVERYTHING, VERSION, Opening, step_of
+from tidegauge.drive.broker.contract import VERSION, Opening
 from tidegauge.drive.broker.known_bugs import bug_named
-from tidegauge.drive.broker.state import Held, report
+from tidegauge.drive.broker.reference import reference, reference_with
+from tidegauge.drive.broker.state import ReferenceBroker
+from tidegauge.drive.broker.steps import EVERYTHING, step_of
 from tidegauge.drive.contract import frozen
-from tidegauge.drive.runner.player import given, reference
 from tidegauge.drive.transports.lines import json_line
 from tidegauge.impl.releases import profile_named
 
@@ -23,13 +24,13 @@ def main() -> None:
     parser.add_argument("--profile", default="fetch-truncation")
     parser.add_argument("--fault", help="a bug of drive.bugs: the broker is of the generation that differs by it")
     args = parser.parse_args()
-    start = bug_named(args.fault).start() if args.fault else reference(profile_named(args.profile))
+    broker = reference_with(bug_named(args.fault)) if args.fault else reference(profile_named(args.profile))
     write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
     sys.stdin.readline()
     can, reports = sorted(EVERYTHING.can), sorted(EVERYTHING.reports)
     write(json_line({"contract": VERSION, "name": args.fault or args.profile, "can": can, "reports": reports}))
     flush()
-    replicas: dict[int, Held] = {}
+    replicas: dict[int, ReferenceBroker] = {}
     for text in sys.stdin:
         line = json.loads(text)
         partition, name = line["p"], line["step"]
@@ -37,11 +38,11 @@ def main() -> None:
             del replicas[partition]
             continue
         if name == "open":
-            replicas[partition] = start(Opening(frozen(line["peers"]), line["min_insync_replicas"]))
-            fields = report(replicas[partition])
+            replicas[partition] = broker.opened(Opening(frozen(line["peers"]), line["min_insync_replicas"]))
+            said = broker.report(replicas[partition])
         else:
-            replicas[partition], fields = given(replicas[partition], step_of(line))
-        write(json_line({"p": partition, **fields}))
+            replicas[partition], said = broker.take_or_refuse(replicas[partition], step_of(line))
+        write(json_line({"p": partition, **said}))
         flush()
 
 

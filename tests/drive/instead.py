@@ -5,13 +5,16 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tidegauge.drive.broker.contract import EVERYTHING
-from tidegauge.drive.controller.player import ReferenceNode as ReferenceController
-from tidegauge.drive.runner.player import ReferenceNode, reference
+from tidegauge.drive.broker.contract import BrokerCase
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.steps import EVERYTHING
+from tidegauge.drive.controller.contract import ControllerCase, controller_capabilities
+from tidegauge.drive.controller.reference import reference as controller_reference
+from tidegauge.drive.runner.player import ReferenceNode
 from tidegauge.impl.releases import profile_named
 
 
-class Broker(ReferenceNode):
+class Broker(ReferenceNode[BrokerCase]):
     """It has no log."""
 
     def log_lines(self, _: object) -> Sequence[str]:
@@ -31,6 +34,7 @@ def broker(does: str) -> Callable[..., AbstractContextManager[Broker]]:
     )
 
 
-def controller(does: str) -> Callable[[str, Path], AbstractContextManager[ReferenceController]]:
+def controller(does: str) -> Callable[[str, Path], AbstractContextManager[ReferenceNode[ControllerCase]]]:
     """The same of its controller."""
-    return lambda release, _: running(ReferenceController(profile_named(does), f"Kafka {release} (controller)"))
+    expected = controller_reference(profile_named(does))
+    return lambda release, _: running(ReferenceNode(expected, controller_capabilities(f"Kafka {release} (controller)")))

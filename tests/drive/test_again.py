@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 
 from tests.drive import instead
-from tidegauge.drive.broker import transcript
-from tidegauge.drive.broker.contract import EVERYTHING
-from tidegauge.drive.controller import player as of_controllers
-from tidegauge.drive.controller import transcript as of_controller
-from tidegauge.drive.controller.contract import ClusterOpening
-from tidegauge.drive.controller.run import scenarios
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.steps import EVERYTHING
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
+from tidegauge.drive.controller.contract import ClusterOpening, controller_capabilities
+from tidegauge.drive.controller.reference import reference as controller_reference
+from tidegauge.drive.controller.scenarios import finding_cases
+from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
-from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, place_of
-from tidegauge.drive.runner.transcript import Recorder
+from tidegauge.drive.runner.transcript import Recorder, read, write
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.releases import profile_named
 from validation.releases import replay as again
@@ -31,12 +32,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     recorder = Recorder(cases)
     play(ReferenceNode(reference(PROFILE)), cases, reference(PROFILE), recorder)
     capabilities = EVERYTHING._replace(name=f"Kafka {RELEASE}")
-    transcript.write(place_of(RELEASE, tmp_path), capabilities, PROFILE.name, recorder.recorded())
-    paths = scenarios(ClusterOpening(30))
+    write(place_of(RELEASE, tmp_path), BROKER_FORMAT, capabilities, PROFILE.name, recorder.recorded())
+    paths = finding_cases(ClusterOpening(30))
     of_paths = Recorder(paths)
-    of_controllers.play(of_controllers.ReferenceNode(PROFILE), paths, PROFILE, of_paths)
+    expected = controller_reference(PROFILE)
+    play(ReferenceNode(expected), paths, expected, of_paths)
     place = place_of(RELEASE, tmp_path, CONTROLLER)
-    of_controller.write(place, f"Kafka {RELEASE} (controller)", PROFILE.name, of_paths.recorded())
+    node_capabilities = controller_capabilities(f"Kafka {RELEASE} (controller)")
+    write(place, CONTROLLER_FORMAT, node_capabilities, PROFILE.name, of_paths.recorded())
     monkeypatch.setattr(again, "jars_of", lambda *_: tmp_path)
     monkeypatch.setattr(again, "KafkaNode", instead.broker(PROFILE.name))
     monkeypatch.setattr(again, "ControllerNode", instead.controller(PROFILE.name))
@@ -45,16 +48,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_is_recorded_comes_again(folder: Path) -> None:
     """Both kinds, all paths, nothing otherwise."""
-    found = dict(again.again(RELEASE, None, folder))
-    assert found[BROKER] == (len(transcript.read(place_of(RELEASE, folder)).cases), "")
-    assert found[CONTROLLER] == (len(of_controller.read(place_of(RELEASE, folder, CONTROLLER)).cases), "")
+    found = dict(again.replays(RELEASE, None, folder))
+    assert found[BROKER] == (len(read(place_of(RELEASE, folder), BROKER_FORMAT).cases), "")
+    assert found[CONTROLLER] == (len(read(place_of(RELEASE, folder, CONTROLLER), CONTROLLER_FORMAT).cases), "")
 
 
 def test_a_broker_that_is_not_the_same_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As between two releases: 3.9.1 does not round inside a batch, which 4.3.1 does."""
     monkeypatch.setattr(again, "KafkaNode", instead.broker("release-3.9.1"))
     monkeypatch.setattr(again, "ControllerNode", instead.controller("release-4.1.1"))
-    found = dict(again.again(RELEASE, None, folder))
+    found = dict(again.replays(RELEASE, None, folder))
     assert "with a difference" in found[BROKER].otherwise
     assert "KAFKA-19975" in found[CONTROLLER].otherwise
 
@@ -68,7 +71,7 @@ def test_a_path_that_ends_early_is_not_the_same(folder: Path, monkeypatch: pytes
 
     capabilities = EVERYTHING._replace(name=f"Kafka {RELEASE}")
     monkeypatch.setattr(again, "KafkaNode", lambda *_, **__: instead.running(Short(reference(PROFILE), capabilities)))
-    found = dict(again.again(RELEASE, None, folder))
+    found = dict(again.replays(RELEASE, None, folder))
     assert found[BROKER].otherwise
     assert not found[CONTROLLER].otherwise
 
@@ -87,7 +90,7 @@ def test_the_command_says_each_time(
     monkeypatch.setattr(sys, "argv", ["again", "1.0.0"])
     assert again.main() == 2
     with pytest.raises(UsageError, match="record it first"):
-        dict(again.again("1.0.0", None, folder))
+        dict(again.replays("1.0.0", None, folder))
 
 
 def test_no_times_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

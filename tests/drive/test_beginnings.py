@@ -11,7 +11,7 @@ from tidegauge.drive.contract import Report, Step
 from tidegauge.drive.kafka_broker import node
 from tidegauge.drive.kafka_broker.node import KnownReports, PathRun, no_reports, spread
 from tidegauge.drive.kafka_broker.partition import DrivenPartition
-from tidegauge.drive.prefix_tree import Beginning
+from tidegauge.drive.prefix_tree import PrefixTree
 
 LEAD, APPEND, OTHER = ("metadata", 1, 0, 0, (1, 2)), ("append", 1), ("append", -1)
 SEEN: Report = {"result": None, "requests": {}, "produced": [], "fetched": {}, "log_start": 3}
@@ -26,9 +26,9 @@ def test_a_step_is_taken_once_for_all_paths_that_begin_with_it() -> None:
         taken.append((before, step))
         return before + 1
 
-    beginning = Beginning(0, longer)
+    beginning = PrefixTree(0, longer)
     ends = [beginning.after(LEAD).after(step) for step in (APPEND, OTHER, APPEND)]
-    assert [end.known for end in ends] == [2, 2, 2]
+    assert [end.value for end in ends] == [2, 2, 2]
     assert ends[0] is ends[2]
     assert taken == [(0, LEAD), (1, APPEND), (1, OTHER)]
 

@@ -1,4 +1,4 @@
-"""Known bugs: each is played or it is said why not, the kept matrix is about these, and what it says still happens."""
+"""Known bugs: each is played or it is said why not, the expected matrix is about these, and what it says still happens."""
 
 import re
 from collections import Counter
@@ -10,23 +10,25 @@ import pytest
 
 from tidegauge.commands.main import main
 from tidegauge.conformance.judging.rulebook import known_bugs
-from tidegauge.drive.broker.contract import EVERYTHING, BrokerCase
+from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.known_bugs import BUGS, bug_named
+from tidegauge.drive.broker.reference import reference, reference_with
+from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.broker.wrong_steps import WRONG_STEPS
 from tidegauge.drive.bugs.exercised import ELSEWHERE, TO_EXERCISE
 from tidegauge.drive.bugs.kill import CHUNK, WALKS, kill
-from tidegauge.drive.bugs.matrix import Caught, Matrix, Row, differences, kept, of_json, text_of, to_json, wrong
+from tidegauge.drive.bugs.matrix import BugRow, Caught, Matrix, differences, expected, of_json, text_of, to_json, wrong
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.runner.explain import explanations
-from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.faults import FAULTS
-from validation.releases.publish_bugs import page_with_bugs
+from validation.releases import publish
 
 ROOT = Path(__file__).resolve().parents[2]
-ROWS = {row.name: row for row in kept().rows}
+ROWS = {row.name: row for row in expected().rows}
 MOST_STEPS = 12
 
 
@@ -49,14 +51,14 @@ def test_an_unknown_bug_is_refused_with_those_there_are() -> None:
 def test_the_kept_matrix_is_about_the_bugs_there_are_and_nothing_survives() -> None:
     """Else: ./run bugs --rewrite, and read the difference."""
     assert list(ROWS) == list(BUGS)
-    assert wrong(kept(), TO_EXERCISE, ELSEWHERE) == []
-    assert of_json(to_json(kept())) == kept()
+    assert wrong(expected(), TO_EXERCISE, ELSEWHERE) == []
+    assert of_json(to_json(expected())) == expected()
 
 
 def test_the_table_in_the_page_is_made_from_it() -> None:
-    """Else: python -m tidegauge.drive.bugs.publish."""
+    """Else: python -m validation.releases.publish."""
     page = (ROOT / "docs" / "drive.md").read_text(encoding="utf-8")
-    assert page_with_bugs(page) == page
+    assert publish.tables()["bugs"] in page
     assert "| `KAFKA-769` | " in page
 
 
@@ -72,21 +74,21 @@ def test_each_bug_is_shown_by_a_driven_broker_in_a_few_steps() -> None:
         assert min(found.steps for found in caught) <= MOST_STEPS, row.name
 
 
-def _orders(row: Row) -> Iterator[BrokerCase]:
-    """Those that the kept matrix says it is seen on."""
+def _orders(row: BugRow) -> Iterator[BrokerCase]:
+    """Those that the expected matrix says it is seen on."""
     right = BUGS[row.name].right
     if row.cover is not None:
         yield from cover_of(row.cover.where, right).cases
         return
     assert row.walks is not None
     first = int(row.walks.where.split()[2])
-    yield from (walk(kept().seed, number, right) for number in range(first, first + CHUNK))
+    yield from (walk(expected().seed, number, right) for number in range(first, first + CHUNK))
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.cover is None or row.cover.where != "two"])
 def test_a_bug_is_found_where_the_matrix_says_shrunk_and_explains_itself(name: str) -> None:
     """In this process; ./run bugs has each behind a program's stdin and stdout."""
-    bug, row, node = BUGS[name], ROWS[name], ReferenceNode(BUGS[name].start())
+    bug, row, node = BUGS[name], ROWS[name], ReferenceNode(reference_with(BUGS[name]))
     cases = list(_orders(row))
     found = next(
         found
@@ -96,7 +98,7 @@ def test_a_bug_is_found_where_the_matrix_says_shrunk_and_explains_itself(name: s
     shortest = shrunk(node, min(found, key=lambda difference: difference.at), reference(bug.right))
     assert shortest is not None
     assert shortest.at == (row.cover or row.walks or Caught("", 0)).steps
-    named_by = {bugs[0].name for bugs in explanations(shortest, bug.right, EVERYTHING.reports)}
+    named_by = {bugs[0].name for bugs in explanations(shortest, reference(bug.right), EVERYTHING.reports)}
     assert name in named_by or {found.partition("=")[0] for found in named_by} & set(bug.switches)
 
 
@@ -104,7 +106,7 @@ def test_a_bug_is_found_where_the_matrix_says_shrunk_and_explains_itself(name: s
 def test_a_row_is_made_as_it_is_kept_behind_a_program(name: str) -> None:
     """A wrong step: the judge has no traces of it, cover and walks see it."""
     count: Counter[tuple[str, str]] = Counter()
-    found = kill(BUGS[name], kept().seed, count)
+    found = kill(BUGS[name], expected().seed, count)
     assert found.row == ROWS[name]
     assert found.judged == frozenset()
     assert count["fetch_decision", "read"]
@@ -112,7 +114,7 @@ def test_a_row_is_made_as_it_is_kept_behind_a_program(name: str) -> None:
 
 def test_a_bug_that_no_column_catches_fails() -> None:
     """So does a rule that nothing exercises, and an excuse that is stale."""
-    silent = Row("silent", "no rule fails")
+    silent = BugRow("silent", "no rule fails")
     seen = replace(silent, name="seen", walks=Caught("from walk 0 on", 3))
     matrix = Matrix(1, (silent, seen), frozenset({"HW-01"}), frozenset({"T1"}))
     assert wrong(matrix, {"HW-01": "a", "HW-02": "b", "T1": "c", "T2": "d"}, {"T2": "elsewhere", "T1": "elsewhere"}) == [
@@ -124,8 +126,8 @@ def test_a_bug_that_no_column_catches_fails() -> None:
 
 
 def test_what_is_not_as_it_was_kept_is_told() -> None:
-    before = Matrix(1, (Row("a", "caught", ("HW-01",)), Row("b", "caught")), frozenset({"HW-01"}))
-    after = Matrix(1, (Row("a", "caught"), Row("c", "caught")), frozenset({"HW-02"}))
+    before = Matrix(1, (BugRow("a", "caught", ("HW-01",)), BugRow("b", "caught")), frozenset({"HW-01"}))
+    after = Matrix(1, (BugRow("a", "caught"), BugRow("c", "caught")), frozenset({"HW-02"}))
     lines = differences(before, after)
     assert [line.partition(":")[0] for line in lines] == ["a", "c", "b", "judged"]
     assert lines[-1] == "judged: expected HW-01 more and HW-02 less"

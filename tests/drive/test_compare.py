@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.drive.broker import transcript
-from tidegauge.drive.broker.between_brokers import compare, recorded_of
-from tidegauge.drive.broker.contract import EVERYTHING, BrokerCase
-from tidegauge.drive.broker.transcript import TranscriptNode
+from tidegauge.drive.broker.contract import BrokerCase
+from tidegauge.drive.broker.reference import BrokerReference, reference
+from tidegauge.drive.broker.steps import EVERYTHING
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.contract import Capabilities, CaseT
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.runner.compare import Compared, text_of
-from tidegauge.drive.runner.player import ReferenceNode, Start, play, reference
-from tidegauge.drive.runner.transcript import Recorded, Recorder
+from tidegauge.drive.runner.compare import Comparison, compare, text_of
+from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.shipped import BROKER, place_named
+from tidegauge.drive.runner.transcript import Recorded, Recorder, TranscriptNode, read, write
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -24,16 +25,20 @@ CASES = walks(1, 40, FETCH_TRUNCATION)
 
 
 def recorded(
-    place: Path, start: Start, cases: Sequence[BrokerCase] = CASES, capabilities: Capabilities = EVERYTHING
-) -> TranscriptNode:
+    place: Path, start: BrokerReference, cases: Sequence[BrokerCase] = CASES, capabilities: Capabilities = EVERYTHING
+) -> TranscriptNode[BrokerCase]:
     """A broker that was driven, from its file."""
     recorder = Recorder(cases)
     play(ReferenceNode(start, capabilities), cases, start, recorder)
-    transcript.write(place, capabilities, FETCH_TRUNCATION.name, recorder.recorded())
-    return transcript.read(place)
+    write(place, BROKER_FORMAT, capabilities, FETCH_TRUNCATION.name, recorder.recorded())
+    return read(place, BROKER_FORMAT)
 
 
-def causes(found: Compared[CaseT]) -> set[str]:
+def recorded_of(name: str) -> TranscriptNode[BrokerCase]:
+    return read(place_named(name, BROKER), BROKER_FORMAT)
+
+
+def causes(found: Comparison[CaseT]) -> set[str]:
     """The bugs that explain some change by themselves, and by no other bug."""
     alone = (change.causes for change in found.changes if len(change.causes) == 1)
     return {suspect.name for (cause,) in alone for suspect in cause}
@@ -99,7 +104,7 @@ def test_only_what_both_report_is_compared_and_nothing_in_common_decides_nothing
 def test_what_no_known_bug_does_is_told_first(tmp_path: Path) -> None:
     """A broker that reports another log start than it has."""
     right = recorded(tmp_path / "right", reference())
-    moved = TranscriptNode(right.capabilities, right.profile, right.fields)
+    moved = TranscriptNode(BROKER_FORMAT, right.capabilities, right.profile, right.fields)
     for case in right.cases:
         moved.add(Recorded(case, tuple({**seen, "log_start": 77} for seen in right.reports(case))))
     found = compare(right, moved)

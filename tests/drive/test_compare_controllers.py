@@ -9,37 +9,41 @@ import pytest
 from tests.drive.test_compare import causes
 from tidegauge.commands.main import main
 from tidegauge.drive.contract import Report
-from tidegauge.drive.controller import transcript
-from tidegauge.drive.controller.between_controllers import compare, recorded_of
-from tidegauge.drive.controller.contract import ClusterOpening
-from tidegauge.drive.controller.player import ReferenceNode, play
-from tidegauge.drive.controller.run import scenarios
-from tidegauge.drive.controller.scenarios import SHOWN_BY
-from tidegauge.drive.controller.transcript import TranscriptNode
-from tidegauge.drive.runner.compare import text_of
-from tidegauge.drive.runner.shipped import place_of
-from tidegauge.drive.runner.transcript import Recorded, Recorder
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, controller_capabilities
+from tidegauge.drive.controller.reference import reference
+from tidegauge.drive.controller.scenarios import SHOWN_BY, finding_cases
+from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
+from tidegauge.drive.runner.compare import compare, text_of
+from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.shipped import CONTROLLER, place_named, place_of
+from tidegauge.drive.runner.transcript import Recorded, Recorder, TranscriptNode, read, write
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import profile_named
 
-CASES = scenarios(ClusterOpening(30))
+CASES = finding_cases(ClusterOpening(30))
 KAFKA = profile_named("release-4.3.1")
 CHANGED_IN_4_3 = {"KAFKA-19975", "apache/kafka#20716"}
 
 
-def did(does: Profile, expected: str = KAFKA.name) -> TranscriptNode:
+def recorded_of(name: str) -> TranscriptNode[ControllerCase]:
+    return read(place_named(name, CONTROLLER), CONTROLLER_FORMAT)
+
+
+def did(does: Profile, expected: str = KAFKA.name) -> TranscriptNode[ControllerCase]:
     """What a controller that does this did on the scenarios, under the name of a release."""
     recorder = Recorder(CASES)
-    play(ReferenceNode(does), CASES, does, recorder)
-    node = TranscriptNode("a controller", expected)
+    play(ReferenceNode(reference(does)), CASES, reference(does), recorder)
+    node = TranscriptNode(CONTROLLER_FORMAT, controller_capabilities("a controller"), expected)
     for one in recorder.recorded():
         node.add(one)
     return node
 
 
-def planted(node: TranscriptNode, name: str, change: Callable[[Report], dict[str, Any]]) -> TranscriptNode:
+def planted(
+    node: TranscriptNode[ControllerCase], name: str, change: Callable[[Report], dict[str, Any]]
+) -> TranscriptNode[ControllerCase]:
     """The same with something else in the last report of a path."""
-    other = TranscriptNode(node.name, node.profile)
+    other = TranscriptNode(CONTROLLER_FORMAT, node.capabilities, node.profile)
     for case, reports in node.recorded():
         last = {**reports[-1], **change(reports[-1])} if case.name == name else reports[-1]
         other.add(Recorded(case, (*reports[:-1], last)))
@@ -78,7 +82,7 @@ def test_a_level_of_its_own_is_no_difference_and_any_other_is() -> None:
     assert "no difference" in text_of(found)
     found = compare(one, planted(other, "F5", lambda seen: {"features": {**seen["features"], "metadata.version": 31}}))
     assert [(change.causes, change.shown.fields) for change in found.changes] == [((), ("features",))]
-    assert compare(one, TranscriptNode("nobody", other.profile)).exit_code == 3
+    assert compare(one, TranscriptNode(CONTROLLER_FORMAT, controller_capabilities("nobody"), other.profile)).exit_code == 3
 
 
 def test_what_no_known_switch_does_is_told_and_fails_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +90,7 @@ def test_what_no_known_switch_does_is_told_and_fails_the_command(tmp_path: Path,
     right = did(KAFKA)
     wrong = planted(right, "F5", lambda seen: {"partitions": {**seen["partitions"], "t-0": {"leader": 7}}})
     for place, node in ((tmp_path / "right", right), (tmp_path / "wrong", wrong)):
-        transcript.write(place, node.name, node.profile, node.recorded())
+        write(place, CONTROLLER_FORMAT, node.capabilities, node.profile, node.recorded())
     assert main(["drive", "--controller", "--compare", str(tmp_path / "right"), str(tmp_path / "wrong")]) == 1
     said = capsys.readouterr().out
     assert said.startswith("no known bug: 1 path\n     1  first in heartbeat: partitions\n")

@@ -7,26 +7,15 @@ import jsonschema
 import pytest
 
 from tidegauge.conformance.judging.rulebook import actions
-from tidegauge.drive.broker.contract import (
-    EVERYTHING,
-    MAY_WAIT,
-    REPORTED,
-    STEPS,
-    BrokerCase,
-    Opening,
-    action_of,
-    is_step,
-    lacks,
-    step_json,
-    step_of,
-)
-from tidegauge.drive.broker.reference import step
+from tidegauge.drive.broker.contract import REPORTED, BrokerCase, Opening
+from tidegauge.drive.broker.reference import differences, reference, take_step
 from tidegauge.drive.broker.state import opened, report
+from tidegauge.drive.broker.steps import EVERYTHING, MAY_WAIT, STEPS, action_of, is_step, lacks, step_json, step_of
 from tidegauge.drive.contract import Capabilities, Report
 from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner import player
-from tidegauge.drive.runner.player import ReferenceNode, differences, play, reference
+from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.transports.lines import hello, opening_line, step_line
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -40,12 +29,12 @@ CASES = walks(3, 40, FETCH_TRUNCATION)
 
 
 def test_the_json_schema_in_the_repository_is_the_one_made_from_the_code() -> None:
-    """Else: python -m tidegauge.drive.publish."""
+    """Else: python -m validation.releases.publish."""
     assert (ROOT / "drive" / "schema.json").read_text(encoding="utf-8") == schema_text(publish.json_schema())
 
 
 def test_the_tables_in_the_page_are_made_from_the_code() -> None:
-    """Else: python -m tidegauge.drive.publish."""
+    """Else: python -m validation.releases.publish."""
     page = (ROOT / "docs" / "drive.md").read_text(encoding="utf-8")
     assert page_with(publish.tables(), publish.MAKER, page) == page
     assert "| `lose_response` | `peer` |" in page
@@ -89,7 +78,7 @@ def test_of_a_request_that_is_refused_only_the_error_is_expected() -> None:
 @pytest.mark.parametrize(("leader", "log_end"), [(2, 0), (-1, 1)])
 def test_a_follower_without_epochs_truncates_by_itself_only_where_there_is_a_leader(leader: int, log_end: int) -> None:
     """Without one no fetcher thread gets the partition, and it truncates. ReplicaManager#applyLocalFollowersDelta."""
-    held = opened(Opening())
+    state = opened(Opening())
     for taken in (
         ("metadata", 2, 1, 0, (1, 2)),
         ("fetch_response", 2, 0, 0, 0, ((0, 0, 1),), None, None),
@@ -98,8 +87,8 @@ def test_a_follower_without_epochs_truncates_by_itself_only_where_there_is_a_lea
         ("metadata", leader, 2, 1, (2,)),
         ("lose_response", 2),  # until then the thread is busy
     ):
-        held, _ = step(held, taken)
-    assert report(held)["leo"] == log_end
+        state, _ = take_step(state, taken)
+    assert report(state)["leo"] == log_end
 
 
 @pytest.mark.parametrize("line", [{"p": 1, "leo": "many"}, {"contract": 2}, {"step": "stop"}])
@@ -223,7 +212,7 @@ def test_paths_that_begin_alike_share_what_is_expected_and_nothing_else(monkeypa
     alone = [play(broken, [case], reference()).differences for case in cases]
     assert any(alone)
     for most in (0, 1, 3, 1000):
-        monkeypatch.setattr(player, "MOST", most)
+        monkeypatch.setattr(player, "MOST_EXPECTED", most)
         assert play(broken, cases, reference()).differences == tuple(found for one in alone for found in one)
-    tree = player.Expectations(reference())
+    tree = player._Expectations(reference())
     assert tree.of(Opening()).after(begins[0]) is tree.of(Opening()).after(begins[0])

@@ -9,14 +9,26 @@ import pytest
 
 from tidegauge.commands.main import main
 from tidegauge.drive.contract import Watch
-from tidegauge.drive.controller import transcript
-from tidegauge.drive.controller.contract import ALL, STEPS, ClusterOpening, ControllerCase, is_step, step_line
-from tidegauge.drive.controller.explain import FINDINGS, explanations
-from tidegauge.drive.controller.player import ReferenceNode, play
-from tidegauge.drive.controller.run import is_shown, run, scenarios, text_of
-from tidegauge.drive.controller.scenarios import SCENARIOS, SHOWN_BY
+from tidegauge.drive.controller.contract import (
+    ALL,
+    REPORTED,
+    STEPS,
+    ClusterOpening,
+    ControllerCase,
+    controller_capabilities,
+    is_step,
+    step_line,
+)
+from tidegauge.drive.controller.findings import FINDINGS
+from tidegauge.drive.controller.reference import reference, shows_finding
+from tidegauge.drive.controller.scenarios import SCENARIOS, SHOWN_BY, finding_cases
+from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.controller.walks import walks
-from tidegauge.drive.runner.transcript import Recorder, TranscriptError
+from tidegauge.drive.runner.explain import explanations
+from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.run import run, text_of
+from tidegauge.drive.runner.shipped import FOLDER
+from tidegauge.drive.runner.transcript import Recorder, TranscriptError, read, write
 from tidegauge.impl.error_codes import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import profile_named
@@ -24,7 +36,7 @@ from tidegauge.impl.releases import profile_named
 OPENING = ClusterOpening(30)
 KAFKA = profile_named("release-4.3.1")
 WALKS = walks(1, 60, KAFKA, OPENING)
-CASES = (*scenarios(OPENING), *WALKS)
+CASES = (*finding_cases(OPENING), *WALKS)
 
 
 def without(switch: str) -> Profile:
@@ -36,10 +48,10 @@ def by_name(name: str) -> ControllerCase:
 
 
 def test_the_reference_conforms_to_itself() -> None:
-    found = run(ReferenceNode(KAFKA), CASES, KAFKA)
+    found = run(ReferenceNode(reference(KAFKA)), CASES, reference(KAFKA))
     assert found.exit_code == 0
     assert found.played.steps == sum(len(case.path) + 1 for case in CASES)
-    assert set(found.findings) == set(SHOWN_BY)
+    assert set(found.notes[0].removeprefix("shown: ").split(", ")) == set(SHOWN_BY)
     assert "CONFORMS to release-4.3.1" in text_of(found)
 
 
@@ -47,20 +59,26 @@ def test_the_reference_conforms_to_itself() -> None:
 def test_a_controller_with_a_finding_is_told_from_one_without_and_the_finding_is_named(name: str) -> None:
     """The other way round as well: what a release that is repaired does."""
     for has, expected in ((KAFKA, without(SHOWN_BY[name])), (without(SHOWN_BY[name]), KAFKA)):
-        (difference,) = play(ReferenceNode(has), [by_name(name)], expected).differences
-        named_by = {suspect.switch for switches in explanations(difference, expected) for suspect in switches}
+        (difference,) = play(ReferenceNode(reference(has)), [by_name(name)], reference(expected)).differences
+        same = explanations(difference, reference(expected), frozenset(REPORTED))
+        named_by = {switch for bugs in same for suspect in bugs for switch in suspect.switches}
         assert SHOWN_BY[name] in named_by
 
 
 @pytest.mark.parametrize("switch", FINDINGS)
 def test_every_switch_of_a_controller_is_told_on_some_path(switch: str) -> None:
-    played = play(ReferenceNode(without(switch)), CASES, KAFKA)
+    played = play(ReferenceNode(reference(without(switch))), CASES, reference(KAFKA))
     assert played.differences, switch
 
 
 def test_f13_forgets_whom_the_partition_waits_for() -> None:
     reports: list[dict[str, object]] = []
-    play(ReferenceNode(KAFKA), [by_name("F13")], KAFKA, lambda _number, _at, seen: reports.append(dict(seen)) is None)
+    play(
+        ReferenceNode(reference(KAFKA)),
+        [by_name("F13")],
+        reference(KAFKA),
+        lambda _number, _at, seen: reports.append(dict(seen)) is None,
+    )
     left = reports[-1]["partitions"]
     assert isinstance(left, dict)
     assert [left["t-0"][field] for field in ("leader", "isr", "elr", "last_known_elr")] == [-1, [], [], []]
@@ -68,20 +86,30 @@ def test_f13_forgets_whom_the_partition_waits_for() -> None:
 
 def test_f6_fails_each_registration() -> None:
     errors: list[object] = []
-    play(ReferenceNode(KAFKA), [by_name("F6")], KAFKA, lambda _n, _at, seen: errors.append(seen["result"]) is None)
+    play(
+        ReferenceNode(reference(KAFKA)),
+        [by_name("F6")],
+        reference(KAFKA),
+        lambda _n, _at, seen: errors.append(seen["result"]) is None,
+    )
     assert errors[-3:] == [{"error": UNKNOWN_SERVER_ERROR}] * 3
 
 
 def test_a_finding_that_the_profile_does_not_have_is_not_called_shown() -> None:
-    assert is_shown(by_name("F4"), KAFKA)
-    assert not is_shown(by_name("F4"), profile_named("elr-repaired"))
-    assert is_shown(by_name("F13"), KAFKA)
-    assert not is_shown(by_name("F13"), profile_named("elr-repaired"))
+    assert shows_finding(by_name("F4"), KAFKA)
+    assert not shows_finding(by_name("F4"), profile_named("elr-repaired"))
+    assert shows_finding(by_name("F13"), KAFKA)
+    assert not shows_finding(by_name("F13"), profile_named("elr-repaired"))
 
 
 def test_a_difference_is_shrunk_and_told_side_by_side_with_the_finding() -> None:
     repaired = without("elr_keeps_removed")
-    found = run(ReferenceNode(KAFKA, "a controller"), WALKS, repaired, log_lines=lambda _: ["its own words"])
+    found = run(
+        ReferenceNode(reference(KAFKA), controller_capabilities("a controller")),
+        WALKS,
+        reference(repaired),
+        log_lines=lambda _: ["its own words"],
+    )
     assert found.exit_code == 1
     shown = found.failures[0]
     assert shown.shown.at < 13, "brokers, a topic and what shows it"
@@ -95,25 +123,25 @@ def test_a_difference_is_shrunk_and_told_side_by_side_with_the_finding() -> None
 class Moody:
     """A controller that does something else the first time."""
 
-    name = "moody"
+    capabilities = controller_capabilities("moody")
 
     def __init__(self) -> None:
         self._again = False
 
     def play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
-        right = ReferenceNode(KAFKA if self._again else without("min_isr_change_clears_elr"))
+        right = ReferenceNode(reference(KAFKA if self._again else without("min_isr_change_clears_elr")))
         self._again = True
         right.play(cases, watch)
 
 
 def test_what_does_not_come_again_fails_the_run() -> None:
-    found = run(Moody(), [by_name("F5")], KAFKA)
+    found = run(Moody(), [by_name("F5")], reference(KAFKA))
     assert (found.exit_code, found.not_again, found.failures) == (1, 1, ())
     assert "not the same twice" in text_of(found)
 
 
 def test_nothing_played_is_nothing_decided() -> None:
-    assert run(ReferenceNode(KAFKA), [], KAFKA).exit_code == 3
+    assert run(ReferenceNode(reference(KAFKA)), [], reference(KAFKA)).exit_code == 3
 
 
 def test_walks_are_drawn_from_their_seed_and_take_every_kind_of_step() -> None:
@@ -124,7 +152,7 @@ def test_walks_are_drawn_from_their_seed_and_take_every_kind_of_step() -> None:
 
 
 def test_a_release_without_elr_is_not_asked_to_switch_it() -> None:
-    names = {case.name for case in scenarios(ClusterOpening(21, elr=0))}
+    names = {case.name for case in finding_cases(ClusterOpening(21, elr=0))}
     assert "F4" in names
     assert not names & {"F8", "F9", "F13"}
     assert set(SCENARIOS) - names == {"F8", "F9", "F13"}
@@ -162,17 +190,18 @@ def test_a_step_is_one_line() -> None:
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
     recorder = Recorder(CASES)
-    play(ReferenceNode(KAFKA), CASES, KAFKA, recorder)
-    transcript.write(tmp_path / "c.gz", "Kafka 4.3.1 (controller)", KAFKA.name, recorder.recorded())
+    play(ReferenceNode(reference(KAFKA)), CASES, reference(KAFKA), recorder)
+    capabilities = controller_capabilities("Kafka 4.3.1 (controller)")
+    write(tmp_path / "c.gz", CONTROLLER_FORMAT, capabilities, KAFKA.name, recorder.recorded())
     return tmp_path / "c.gz"
 
 
 def test_a_transcript_is_read_as_it_was_written(recorded: Path, tmp_path: Path) -> None:
-    node = transcript.read(recorded)
+    node = read(recorded, CONTROLLER_FORMAT)
     assert node.cases == CASES
     again = Recorder(node.cases)
-    assert not play(node, node.cases, KAFKA, again).differences
-    transcript.write(tmp_path / "d.gz", node.name, node.profile, again.recorded())
+    assert not play(node, node.cases, reference(KAFKA), again).differences
+    write(tmp_path / "d.gz", CONTROLLER_FORMAT, node.capabilities, node.profile, again.recorded())
     assert (tmp_path / "d.gz").read_bytes() == recorded.read_bytes()
 
 
@@ -187,23 +216,23 @@ def test_recheck_holds_a_controllers_transcript_against_any_profile(
     assert main(["recheck", str(recorded), "--fault", "hw-not-clamped"]) == 2
 
 
-SHIPPED = sorted((Path(transcript.__file__).parents[1] / "transcripts").glob("controller-*.gz"))
+SHIPPED = sorted((FOLDER).glob("controller-*.gz"))
 
 
 @pytest.mark.parametrize("place", SHIPPED, ids=[place.stem for place in SHIPPED])
 def test_what_an_unmodified_controller_did_is_not_what_it_would_do_without_a_finding(place: Path) -> None:
     """Or, without ELR, what 4.0 does: so the step of the main job can fail."""
-    node = transcript.read(place)
+    node = read(place, CONTROLLER_FORMAT)
     profile = profile_named(node.profile)
-    shows = [case for case in node.cases if is_shown(case, profile)]
-    assert len(shows) > 5 or play(node, node.cases, profile_named("release-4.0.0")).differences
+    shows = [case for case in node.cases if shows_finding(case, profile)]
+    assert len(shows) > 5 or play(node, node.cases, reference(profile_named("release-4.0.0"))).differences
     for case in shows:
         repaired = profile.switched({SHOWN_BY[case.name]: False})
-        assert play(node, [case], repaired).differences, case.name
+        assert play(node, [case], reference(repaired)).differences, case.name
 
 
 def lines(*extra: object) -> bytes:
-    head = {"format": transcript.FORMAT, "contract": 1, "name": "x", "profile": "release-4.3.1"}
+    head = {"format": CONTROLLER_FORMAT.name, "contract": 1, "name": "x", "profile": "release-4.3.1"}
     return gzip.compress("\n".join(json.dumps(line) for line in (head, *extra)).encode())
 
 
@@ -226,13 +255,13 @@ def test_a_broken_transcript_is_bad_input(line: object, tmp_path: Path) -> None:
     place = tmp_path / "c.gz"
     place.write_bytes(lines(line))
     with pytest.raises(TranscriptError, match=r"c\.gz:2: expected a line of a controller's transcript"):
-        transcript.read(place)
+        read(place, CONTROLLER_FORMAT)
     assert main(["recheck", str(place)]) == 2
 
 
 def test_a_transcript_of_another_contract_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "c.gz"
-    place.write_bytes(gzip.compress(json.dumps({"format": transcript.FORMAT, "contract": 2}).encode()))
+    place.write_bytes(gzip.compress(json.dumps({"format": CONTROLLER_FORMAT.name, "contract": 2}).encode()))
     assert main(["recheck", str(place)]) == 2
 
 

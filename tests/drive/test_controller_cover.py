@@ -6,9 +6,10 @@ import pytest
 from tidegauge.commands.main import main
 from tidegauge.drive.controller.contract import ClusterOpening, is_step
 from tidegauge.drive.controller.cover import MODELS, begin, cover_of
-from tidegauge.drive.controller.explain import FINDINGS
-from tidegauge.drive.controller.player import ReferenceNode, play
+from tidegauge.drive.controller.findings import FINDINGS
+from tidegauge.drive.controller.reference import reference
 from tidegauge.drive.controller.walks import walks
+from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.impl.releases import profile_named
 from tidegauge.spec.checker.models import find_model
 from tidegauge.traces.model.bounds import control_bounds_of
@@ -62,7 +63,7 @@ def test_the_same_paths_come_again() -> None:
 def test_a_controller_with_a_finding_is_told_from_one_without(switch: str, name: str) -> None:
     """Nobody named its run: the graph has it."""
     assert switch in FINDINGS
-    assert play(ReferenceNode(KAFKA.switched({switch: False})), COVERS[name].cases, KAFKA).differences
+    assert play(ReferenceNode(KAFKA.switched({switch: False})), COVERS[name].cases, reference(KAFKA)).differences
 
 
 def test_a_graph_of_a_broker_is_refused_before_anything_is_started(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive.broker import transcript as of_brokers
-from tidegauge.drive.controller import transcript as of_controllers
-from tidegauge.drive.controller.explain import FINDINGS
-from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
+from tidegauge.drive.controller.findings import FINDINGS
+from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
+from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.shipped import place_of, profile_of
-from tidegauge.drive.runner.transcript import TranscriptError
-from validation.releases.distinct import of_each
+from tidegauge.drive.runner.transcript import TranscriptError, read
+from validation.releases.distinct import of_each_distinct
 from validation.releases.switches_read import switches_read
 
-BROKER, CONTROLLER = of_brokers.FORMAT, of_controllers.FORMAT
+BROKER, CONTROLLER = BROKER_FORMAT.name, CONTROLLER_FORMAT.name
 
 
 def transcript(place: Path, *, release: str, kind: str = BROKER, reports: str = "leo", recorded: str = "[1]") -> Path:
@@ -33,7 +34,7 @@ def test_who_did_the_same_by_the_same_switches_is_looked_at_once(tmp_path: Path)
         transcript(tmp_path / "other fields", release="4.2.1", reports="hw"),
         transcript(tmp_path / "other paths", release="4.2.1", recorded="[2]"),
     ]
-    found = of_each(str, [*alike, *others])
+    found = of_each_distinct(str, [*alike, *others])
     assert [name for name, _ in found] == [f"Kafka {release}" for release in ("4.2.1", "4.2.2", "3.4.0", "4.2.1", "4.2.1")]
     assert [made for _, made in found] == [str(place) for place in (alike[0], alike[0], *others)]
 
@@ -42,19 +43,19 @@ def test_who_did_the_same_by_the_same_switches_is_looked_at_once(tmp_path: Path)
 def test_what_a_controller_alone_reads_makes_no_two_brokers_different(kind: str, looked_at: int, tmp_path: Path) -> None:
     """4.2.2 and 4.3.1 differ in KAFKA-19975 and in what AssignReplicasToDirs forgets."""
     alike = [transcript(tmp_path / release, release=release, kind=kind) for release in ("4.2.2", "4.3.1")]
-    assert len({made for _, made in of_each(str, alike)}) == looked_at
+    assert len({made for _, made in of_each_distinct(str, alike)}) == looked_at
 
 
 @pytest.mark.parametrize("release", ["3.4.0", "4.3.1"])
 def test_a_broker_reads_no_switch_of_a_controller(release: str) -> None:
-    node = of_brokers.read(place_of(release))
+    node = read(place_of(release), BROKER_FORMAT)
     cases, profile = node.cases[::20], profile_of(node)
     played = play(node, cases, reference(profile))
     assert played.steps > 1_000
     assert not played.differences
-    read = frozenset[str]().union(*switches_read(cases, profile))
-    assert not read & FINDINGS.keys()
-    assert "keeps_remote_leo" in read, "what a broker reads is noted"
+    switches = frozenset[str]().union(*switches_read(cases, profile))
+    assert not switches & FINDINGS.keys()
+    assert "keeps_remote_leo" in switches, "what a broker reads is noted"
 
 
 NO_GZIP = b"no gzip"
@@ -67,4 +68,4 @@ def test_what_is_no_transcript_is_told_with_its_file(text: bytes, tmp_path: Path
     place = tmp_path / "broken"
     place.write_bytes(text if text == NO_GZIP else gzip.compress(text))
     with pytest.raises(TranscriptError, match=r"broken.*expected a .*transcript"):
-        of_each(str, [place])
+        of_each_distinct(str, [place])

@@ -19,7 +19,8 @@ from tests.drive.test_waiting import recorded_node
 from tests.drive.test_waiting_in_sessions import HEARD
 from tests.drive.test_waiting_in_sessions import WRONG as WRONG_WAITING
 from tidegauge.drive.broker.contract import BrokerCase, Opening
-from tidegauge.drive.broker.state import Held, Taken
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.state import Outcome, ReferenceBroker
 from tidegauge.drive.contract import Report, Step
 from tidegauge.drive.kafka_broker.broker import KafkaBroker
 from tidegauge.drive.kafka_broker.node import CLOSED_AFTER, KafkaNode
@@ -30,7 +31,7 @@ from tidegauge.drive.kafka_process.jars import jars_of
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
 from tidegauge.drive.paths.path_report import judged_text
 from tidegauge.drive.paths.selection import cases_for
-from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import run
 from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.impl.errors import TidegaugeError
@@ -71,7 +72,7 @@ def test_a_release_does_what_its_profile_says(release: str) -> None:
         cases, _ = cases_for(node.capabilities, profile, graphs=["small", "waits"], walks=12, seed=3)
         given = {step[0] for case in cases for step in case.path}
         assert given >= {"crash", "stop", "append", "fetch_response", "fetch_and_wait"}
-        found = run(node, cases, profile)
+        found = run(node, cases, reference(profile))
         assert [failure.text for failure in found.failures] == []
         assert found.exit_code == 0
         assert found.played.steps == sum(len(case.path) + 1 for case in cases)
@@ -91,13 +92,13 @@ def test_members_that_lag_are_proposed_to_leave_and_nobody_else_is(release: str)
         assert play(node, cases, reference(profile), recorder).differences == ()
     assert {step[0] for case in cases for step in case.path} >= {"lag", "crash", "alter_partition_response"}
     did = recorded_node(recorder)
-    differ = play(did, cases, reference(profile, wrong=_nobody_leaves)).differences
+    differ = play(did, cases, reference(profile, wrong_step=_nobody_leaves)).differences
     assert {found.fields for found in differ} == {("proposal",)}
     assert len(differ) == len(cases)
 
 
-def _nobody_leaves(held: Held, taken: Step, after: Held, result: Report | None) -> Taken:
-    return (held, None) if taken[0] == "lag" else (after, result)
+def _nobody_leaves(state: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
+    return (state, None) if taken[0] == "lag" else (after, result)
 
 
 def test_a_fetch_that_waits_is_told_from_one_that_a_high_watermark_wakes() -> None:
@@ -120,7 +121,7 @@ def test_a_session_of_a_release_names_what_the_reference_does_and_no_wrong_one(r
     with KafkaNode(release, jars(release)) as node:
         assert play(node, cases, reference(profile), recorder).differences == ()
     did = recorded_node(recorder)
-    unseen = [wrong.__name__ for wrong in WRONG if not play(did, cases, reference(profile, wrong=wrong)).differences]
+    unseen = [wrong.__name__ for wrong in WRONG if not play(did, cases, reference(profile, wrong_step=wrong)).differences]
     assert unseen == []
 
 
@@ -217,7 +218,7 @@ def test_findings_are_shown_on_the_releases_that_have_them(release: str, shown: 
     profile = profile_named(f"{RELEASE}{release}")
     with KafkaNode(release, jars(release)) as node:
         found = {name: named_scenarios(name, profile, node.capabilities)[0] for name in ("F1", "F2", "F3", ROUNDED)}
-        assert run(node, [one.case for one in found.values()], profile).exit_code == 0
+        assert run(node, [one.case for one in found.values()], reference(profile)).exit_code == 0
     said = {name: "\n".join(judged_text(one.trace)) for name, one in found.items() if one.trace is not None}
     assert {name for name, text in said.items() if "the judge rejects this run" in text} == shown
 

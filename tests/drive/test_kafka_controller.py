@@ -15,9 +15,11 @@ import pytest
 from tests.drive.test_kafka_broker import jars
 from tests.drive.test_process import running_commands, soon
 from tidegauge.drive.controller.node import ControllerNode
-from tidegauge.drive.controller.run import run, scenarios
+from tidegauge.drive.controller.reference import reference
+from tidegauge.drive.controller.scenarios import finding_cases
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.kafka_process import clock
+from tidegauge.drive.runner.run import run
 from tidegauge.impl.releases import RELEASE, profile_named
 
 pytestmark = pytest.mark.long
@@ -36,8 +38,8 @@ def test_a_release_does_what_its_profile_says_and_shows_its_findings(release: st
     profile = profile_named(f"{RELEASE}{release}")
     with ControllerNode(release, jars(release)) as node:
         opening = node.opening()
-        cases = (*scenarios(opening), *walks(7, 12, profile, opening))
-        found = run(node, cases, profile)
+        cases = (*finding_cases(opening), *walks(7, 12, profile, opening))
+        found = run(node, cases, reference(profile))
     assert [failure.text for failure in found.failures] == []
     assert found.exit_code == 0
     assert set(found.findings) == SHOWN[release]
@@ -48,8 +50,8 @@ def test_held_against_a_reference_without_a_finding_a_release_differs_and_the_fi
     """In the controller's own words beside the path."""
     expected = profile_named(f"{RELEASE}{NEW}")._replace(elr_keeps_removed=False)
     with ControllerNode(NEW, jars(NEW)) as node:
-        f4 = [case for case in scenarios(node.opening()) if case.name == "F4"]
-        found = run(node, f4, expected, log_lines=node.log_lines)
+        f4 = [case for case in finding_cases(node.opening()) if case.name == "F4"]
+        found = run(node, f4, reference(expected), log_lines=node.log_lines)
     (failure,) = found.failures
     assert found.exit_code == 1
     assert "F4: elr_keeps_removed=on" in failure.text
@@ -65,11 +67,11 @@ def test_in_the_machines_own_time_a_session_is_over_by_waiting(monkeypatch: pyte
     monkeypatch.setattr(clock, "build_library", no_compiler)
     profile = profile_named(f"{RELEASE}{NEW}")
     with ControllerNode(NEW, jars(NEW)) as node:
-        cases = [case for case in scenarios(node.opening()) if case.name in {"F4", "F6"}]
+        cases = [case for case in finding_cases(node.opening()) if case.name in {"F4", "F6"}]
         assert node.time == "the machine's"
         drawn = walks(7, 12, profile, node.opening())
-        assert 0 < len(node.possible(drawn)) < len(drawn)
-        found = run(node, cases, profile)
+        assert 0 < len(node.is_possible(drawn)) < len(drawn)
+        found = run(node, cases, reference(profile))
     assert [failure.text for failure in found.failures] == []
     assert set(found.findings) == {"F4", "F6"}
 

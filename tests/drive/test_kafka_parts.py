@@ -6,14 +6,8 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.drive.kafka_broker.node import (
-    HIGH_WATERMARKS,
-    begins_at,
-    common_sequence,
-    crash_checkpoint,
-    ends_of,
-    write_checkpoint,
-)
+from tidegauge.drive.kafka_broker.broker import HIGH_WATERMARKS
+from tidegauge.drive.kafka_broker.node import begins_at, common_sequence, crash_checkpoint, ends_of, write_checkpoint
 from tidegauge.drive.kafka_process import jars
 from tidegauge.impl.errors import UsageError
 

@@ -14,9 +14,11 @@ from typing import NamedTuple
 
 import pytest
 
+from tidegauge.drive.broker.contract import BrokerCase
+from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.selection import cases_for
-from tidegauge.drive.runner.run import Run, run, text_of
+from tidegauge.drive.runner.run import DriveRun, run, text_of
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 
@@ -75,10 +77,10 @@ def sources_of(language: str, place: Path) -> Path:
     )
 
 
-def driven(program: str, *, graph: str = "small", walks: int) -> tuple[Capabilities, Run]:
+def driven(program: str, *, graph: str = "small", walks: int) -> tuple[Capabilities, DriveRun[BrokerCase]]:
     with StdioNode([program]) as node:
         cases, coverage = cases_for(node.capabilities, FETCH_TRUNCATION, graphs=[graph], walks=walks)
-        return node.capabilities, run(node, cases, FETCH_TRUNCATION, coverage)
+        return node.capabilities, run(node, cases, reference(FETCH_TRUNCATION), coverage)
 
 
 LANGUAGES = [

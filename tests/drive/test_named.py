@@ -11,14 +11,14 @@ from tests.drive.test_scenarios import ADAPTER
 from tidegauge.commands.main import main
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.play.scenario import DIRECTORY
-from tidegauge.drive.broker.contract import EVERYTHING
-from tidegauge.drive.broker.transcript import read
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.kafka_broker.node import CAN
 from tidegauge.drive.paths.named import ROUNDED, Named, named_scenarios
 from tidegauge.drive.paths.path_report import shown_text
-from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.shipped import places, profile_of, release_of
-from tidegauge.drive.runner.transcript import Recorder
+from tidegauge.drive.runner.transcript import Recorder, read
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored import isr_cluster
 from tidegauge.impl.explored.isr_cluster import IsrBounds

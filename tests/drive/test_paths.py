@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive.broker.contract import ENDS, EVERYTHING
 from tidegauge.drive.broker.coverage import T_TABLE, counting, coverage_lines
-from tidegauge.drive.broker.reference import possible, step
+from tidegauge.drive.broker.reference import is_possible, reference, take_step
 from tidegauge.drive.broker.state import opened
+from tidegauge.drive.broker.steps import ENDS, EVERYTHING
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.cover import LONGEST, MOST_ENDS, _given, _local, cover
 from tidegauge.drive.paths.graphs import GRAPHS, USUAL, DrivenGraph, cover_of, graph_named
 from tidegauge.drive.paths.inputs import Input
 from tidegauge.drive.paths.selection import cases_for
 from tidegauge.drive.paths.walks import walk, walks
-from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -44,13 +44,13 @@ def test_the_paths_really_take_them() -> None:
     """Counted again, from what the reference holds at each step: no path leans on what the cover says."""
     taken = set()
     for case in cover(SMALL, FETCH_TRUNCATION).cases:
-        held = opened(case.opening)
+        state = opened(case.opening)
         for one in case.path:
-            assert possible(held, one)
-            given = [given for given in _given(SMALL, held, _local(SMALL, held)) if _same(given, one)]
+            assert is_possible(state, one)
+            given = [given for given in _given(SMALL, state, _local(SMALL, state)) if _same(given, one)]
             assert given
-            taken.add((_local(SMALL, held), given[0].requested, given[0].step))
-            held, _ = step(held, one)
+            taken.add((_local(SMALL, state), given[0].requested, given[0].step))
+            state, _ = take_step(state, one)
     assert len(taken) == 382
 
 
@@ -101,13 +101,13 @@ def test_a_late_response_reaches_a_follower_whose_thread_has_not_truncated(relea
     switches = profile_named(release)
     late = []
     for case in cover(GRAPHS["small"].inputs(switches), switches).cases:
-        held = opened(case.opening, switches)
+        state = opened(case.opening, switches)
         for one in case.path:
-            entry = held.broker.entry
-            waits = one[0] == "fetch_response" and entry is not None and entry.truncating and one[1] == held.broker.source
-            held, _ = step(held, one)
+            entry = state.broker.entry
+            waits = one[0] == "fetch_response" and entry is not None and entry.truncating and one[1] == state.broker.source
+            state, _ = take_step(state, one)
             if waits and one[5]:
-                late.append((held.broker.partition.log.end, held.broker.entry and held.broker.entry.truncating))
+                late.append((state.broker.partition.log.end, state.broker.entry and state.broker.entry.truncating))
     assert late
     assert set(late) == {(0, False)}
 

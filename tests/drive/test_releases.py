@@ -6,12 +6,13 @@ import pytest
 
 from tests.drive import instead
 from tests.drive.test_columns import PAGE
-from tidegauge.drive.broker import transcript
-from tidegauge.drive.broker.contract import EVERYTHING
+from tidegauge.drive.broker.steps import EVERYTHING
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.paths.named import named_scenarios
 from tidegauge.drive.runner import shipped
 from tidegauge.drive.runner.recheck import recheck
 from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, FOLDER, place_of, places
+from tidegauge.drive.runner.transcript import read
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, SINCE, parse_release, profile_named
 from validation.releases import page as releases
@@ -27,11 +28,11 @@ def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(releases, "jars_of", lambda *_: tmp_path)
     monkeypatch.setattr(releases, "KafkaNode", instead.broker("release-4.3.1"))
     assert releases.record("4.3.1", None, tmp_path, releases.PARTS)[0]
-    whole = transcript.read(place_of("4.3.1", tmp_path))
+    whole = read(place_of("4.3.1", tmp_path), BROKER_FORMAT)
     assert scenarios < set(whole.cases)
     monkeypatch.setattr(releases, "KafkaNode", instead.broker("release-3.9.1"))
     assert not releases.record("4.3.1", None, tmp_path, ["scenarios"])[0]
-    part = transcript.read(place_of("4.3.1", tmp_path))
+    part = read(place_of("4.3.1", tmp_path), BROKER_FORMAT)
     both = zip(part.cases, whole.cases, strict=True)
     assert all(ours.path == its.path[: len(ours.path)] for ours, its in both), "in the same order, up to a difference"
     rest = set(whole.cases) - scenarios

@@ -1,14 +1,17 @@
 """What differs is shrunk to a few steps, told side by side, and named by the bugs that do the same."""
 
-from tidegauge.drive.broker.contract import EVERYTHING, BrokerCase, Opening, lacks
+from tidegauge.drive.broker.contract import BrokerCase, Opening
+from tidegauge.drive.broker.reference import broker_suspects, decisions, reference, step_text
+from tidegauge.drive.broker.steps import EVERYTHING, lacks
 from tidegauge.drive.contract import Capabilities, Watch
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.runner.explain import decisions, explanations, suspects
-from tidegauge.drive.runner.player import Difference, ReferenceNode, play, reference
+from tidegauge.drive.runner.differences import Difference
+from tidegauge.drive.runner.explain import explanations
+from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.runner.shrink import shrunk
-from tidegauge.drive.runner.text import step_text, story
+from tidegauge.drive.runner.text import story
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED
 from tidegauge.impl.releases import profile_named
@@ -23,7 +26,7 @@ def test_a_release_is_explained_by_its_switch() -> None:
     """KAFKA-14704, which the model's own diverging responses would hide: they have no high watermark."""
     today = FETCH_TRUNCATION._replace(name="old", applies_diverging=True)
     cases = walks(1, 60, FETCH_TRUNCATION)
-    found = run(ReferenceNode(reference(today)), cases, FETCH_TRUNCATION)
+    found = run(ReferenceNode(reference(today)), cases, reference(FETCH_TRUNCATION))
     assert "same as   applies_diverging=on: as Kafka did from 2.8 on before 3.4.1" in text_of(found)
 
 
@@ -42,10 +45,10 @@ def test_two_bugs_at_once_are_found_together() -> None:
     assert [one.at for one in play(node, [case], reference()).differences] == [3]
     (found,) = play(node, [case], reference()).differences
     assert ("entry-at-the-truncation-stays",) in [
-        tuple(bug.name for bug in bugs) for bugs in explanations(found, FETCH_TRUNCATION, EVERYTHING.reports)
+        tuple(bug.name for bug in bugs) for bugs in explanations(found, reference(), EVERYTHING.reports)
     ]
     seen = {**found.seen, "hw": 5}
-    assert explanations(found._replace(seen=seen), FETCH_TRUNCATION, EVERYTHING.reports) == []
+    assert explanations(found._replace(seen=seen), reference(), EVERYTHING.reports) == []
 
 
 def test_finding_f2_is_a_switch() -> None:
@@ -56,7 +59,7 @@ def test_finding_f2_is_a_switch() -> None:
         ("fetch", 2, 0, 1, 0, True),
         ("metadata", 1, 2, 1, (1, 2)),
     )
-    found = run(ReferenceNode(reference()), [BrokerCase(Opening((2, 3)), path)], REPAIRED)
+    found = run(ReferenceNode(reference()), [BrokerCase(Opening((2, 3)), path)], reference(REPAIRED))
     assert found.failures[0].shown.fields == ("hw",)
     assert "same as   keeps_remote_leo=on" in text_of(found)
 
@@ -92,7 +95,7 @@ class Moody:
 
 def test_a_difference_that_does_not_come_again_fails_and_is_told_apart() -> None:
     echoed: list[str] = []
-    found = run(Moody(), CASES[:3], FETCH_TRUNCATION, echo=echoed.append)
+    found = run(Moody(), CASES[:3], reference(FETCH_TRUNCATION), echo=echoed.append)
     assert echoed == ["shrinking open: leo, 1 paths"]
     assert (found.exit_code, found.not_again, found.failures) == (1, 1, ())
     assert "not the same twice" in text_of(found)
@@ -106,18 +109,18 @@ def test_what_is_shrunk_can_still_be_given() -> None:
     for found in play(node, cases, reference()).differences[:6]:
         shortest = shrunk(node, found, reference())
         assert shortest is not None
-        held = reference()(shortest.case.opening)
-        assert lacks(capabilities, shortest.case.path[-1], held.broker.partition.log.end) in {None, "lose_tail"}
+        state = reference().opened(shortest.case.opening)
+        assert lacks(capabilities, shortest.case.path[-1], state.broker.partition.log.end) in {None, "lose_tail"}
 
 
 def test_nothing_compared_is_nothing_decided() -> None:
-    found = run(ReferenceNode(reference()), [], FETCH_TRUNCATION)
+    found = run(ReferenceNode(reference()), [], reference(FETCH_TRUNCATION))
     assert found.exit_code == 3
     assert "UNDECIDED" in text_of(found)
 
 
 def test_suspects_are_switches_and_faults_with_what_they_are() -> None:
-    known = {one.name: one for one in suspects(profile_named("release-3.4.0"))}
+    known = {one.name: one for one in broker_suspects(profile_named("release-3.4.0"))}
     assert known["response_epoch_checked=on"].says == "as Kafka did from 3.9.1 on before 4.0.0, and from 4.0.1 on"
     assert known["keeps_remote_leo=off"].says == "as no release did"
     assert "KAFKA-3003" in known["hw-not-clamped"].says
@@ -134,7 +137,7 @@ def test_what_was_seen_stands_apart_from_what_was_expected_however_long_it_is() 
     request = dict.fromkeys(("current_leader_epoch", "fetch_offset", "last_fetched_epoch", "log_start"), 1)
     expected, seen = {"requests": {"2": request, "3": request}}, {"requests": {}}
     case = BrokerCase(Opening((2, 3)), (("lose_response", 2),))
-    text = story(Difference(case, 1, ("requests",), expected, seen), (), (), EVERYTHING.reports)
+    text = story(Difference(case, 1, ("requests",), expected, seen), reference(), (), EVERYTHING.reports)
     assert "log_start=1  none" in text
 
 

@@ -11,12 +11,13 @@ from tidegauge.commands.main import main
 from tidegauge.conformance.judging.rulebook import rulebook
 from tidegauge.conformance.play.scenario import Scenario, read, shipped
 from tidegauge.conformance.play.session import Session
-from tidegauge.drive.broker.contract import EVERYTHING
 from tidegauge.drive.broker.coverage import T_TABLE, counting, with_callees
 from tidegauge.drive.broker.known_bugs import BUGS
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.scenarios import ScenarioCase, cases_of, ends_alike, is_a_path, played, scenario_cases
-from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_named
 
@@ -66,7 +67,7 @@ def test_a_broker_that_is_driven_through_a_scenario_ends_where_it_ended_in_the_c
     for one in cases:
         me = int(one.name.rpartition("@b")[2]) - 1
         assert is_a_path(one.case, session.profile)
-        assert ends_alike(one.held, session, me)
+        assert ends_alike(one.state, session, me)
 
 
 def test_who_is_under_test_is_played_alone() -> None:
@@ -100,7 +101,7 @@ def _is_the_problem(shown: str, session: Session, cases: list[ScenarioCase]) -> 
     wrong = session.profile.switched(bug.switches)
     if bug.switches and wrong == session.profile:
         return True
-    node = ReferenceNode(reference(wrong, bug.rules, bug.wrong))
+    node = ReferenceNode(reference(wrong, bug.rules, bug.wrong_step))
     return bool(play(node, [one.case for one in cases], reference(session.profile)).differences)
 
 

@@ -11,20 +11,21 @@ import pytest
 
 from tests.drive.test_frames import in_a_loop
 from tests.drive.test_waiting import LEADS, LEADS_AGAIN, THREE_BROKERS, TWO_BROKERS, read, taken_through
-from tidegauge.drive.broker import transcript
-from tidegauge.drive.broker.contract import EVERYTHING, IN_SESSION, BrokerCase, Opening
+from tidegauge.drive.broker.contract import BrokerCase, Opening
 from tidegauge.drive.broker.fetch_sessions import known_of
 from tidegauge.drive.broker.fetches import TP
 from tidegauge.drive.broker.known_bugs import BUGS
-from tidegauge.drive.broker.reference import step, stepped
-from tidegauge.drive.broker.state import Held, Taken, WrongStep, fetch_json, opened
+from tidegauge.drive.broker.reference import reference, reference_with, take_step, take_step_unread
+from tidegauge.drive.broker.state import Outcome, ReferenceBroker, WrongStep, fetch_json, opened
+from tidegauge.drive.broker.steps import EVERYTHING, IN_SESSION
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.contract import Capabilities, Path, Report, Step
 from tidegauge.drive.kafka_broker.clients import PartitionRequests, Topic
 from tidegauge.drive.kafka_broker.waiting_requests import PeerSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.probe.definitions import shipped_messages
-from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.run import run
 from tidegauge.drive.runner.shipped import place_of
 from tidegauge.drive.runner.shrink import shrunk
@@ -141,16 +142,16 @@ def test_two_peers_have_two_sessions() -> None:
 
 def alike(case: BrokerCase) -> Iterator[tuple[Report, Report]]:
     """What is reported after each step of a path, and after the full fetches in place of those in sessions."""
-    held = full = opened(case.opening)
+    state = full = opened(case.opening)
     for taken in case.path:
-        held, said = step(held, taken)
+        state, said = take_step(state, taken)
         refused = said["result"] in (NOT_FOUND, INVALID)
         if taken[0] == "fetch_others" or (taken[0] == "fetch_in_session" and refused):
-            full, same = step(full, ("list_offsets", 0, "latest"))  # nobody asks for the partition
+            full, same = take_step(full, ("list_offsets", 0, "latest"))  # nobody asks for the partition
         elif taken[0] == "fetch_in_session":
-            full, same = step(full, ("fetch", *taken[1:6]))
+            full, same = take_step(full, ("fetch", *taken[1:6]))
         else:
-            full, same = step(full, taken)
+            full, same = take_step(full, taken)
         says_nothing = taken[0] in IN_SESSION and (refused or said["result"] is None)
         yield said, {**same, "result": said["result"]} if says_nothing else same
 
@@ -187,10 +188,10 @@ def test_the_graphs_of_sessions_are_those_that_say_so() -> None:
 def test_walks_go_on_in_sessions_with_what_the_session_has_already() -> None:
     results: Counter[str] = Counter()
     for case in walks(1, 200, FETCH_TRUNCATION):
-        held = opened(case.opening)
+        state = opened(case.opening)
         for taken in case.path:
-            before = held
-            held, said = step(held, taken)
+            before = state
+            state, said = take_step(state, taken)
             if known(before, taken) is not None:
                 kind = "left out" if said["result"] is None else "error" if said["result"]["error"] else "named"
                 results[f"{kind}, {'as it was' if unchanged(before, taken) else 'changed'}"] += 1
@@ -217,13 +218,13 @@ def incremental(taken: Step) -> bool:
     return taken[0] == "fetch_in_session" and taken[6] > 0
 
 
-def forgets_a_high_watermark(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def forgets_a_high_watermark(before: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
     """Without a record a response is left out."""
     news = incremental(taken) and result is not None and not result["error"] and not result["records"]
     return after, None if news and not result["diverging"] and known(before, taken) else result  # type: ignore[index]
 
 
-def names_too_often(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def names_too_often(before: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
     """What is not new is named."""
     cached = known_of(after.sessions.get(taken[1])) if incremental(taken) else None
     if result is not None or cached is None:
@@ -231,12 +232,12 @@ def names_too_often(before: Held, taken: Step, after: Held, result: Report | Non
     return after, fetch_json(FetchResponse(0, cached.hw, cached.log_start))
 
 
-def loses_the_offset(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def loses_the_offset(before: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
     """A partition that the request does not name is read from the start."""
     return given_instead(before, taken, after, result, 0) if unchanged(before, taken) else (after, result)
 
 
-def keeps_the_old_offset(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def keeps_the_old_offset(before: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
     """A partition that the request names is read where it was read before."""
     cached = known(before, taken)
     if cached is None:
@@ -244,12 +245,12 @@ def keeps_the_old_offset(before: Held, taken: Step, after: Held, result: Report 
     return given_instead(before, taken, after, result, cached.fetch.request.fetch_offset)
 
 
-def does_not_count(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def does_not_count(before: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
     """A partition that the request does not name is read, and the follower's state stays as it was."""
     return (after._replace(broker=before.broker), result) if unchanged(before, taken) else (after, result)
 
 
-def keeps_what_is_forgotten(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def keeps_what_is_forgotten(before: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
     """forgottenTopics is not looked at: it is in the session as it was, and named at once when it changes."""
     session = before.sessions.get(taken[1]) if taken[0] == "fetch_others" and taken[2] > 0 else None
     gone = after.sessions.get(taken[1]) if session is not None else None
@@ -258,21 +259,23 @@ def keeps_what_is_forgotten(before: Held, taken: Step, after: Held, result: Repo
     return after._replace(sessions=after.sessions.put(taken[1], session._replace(epoch=gone.epoch))), result
 
 
-def takes_any_epoch(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def takes_any_epoch(before: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
     """An epoch that is not due is served."""
     session = before.sessions.get(taken[1]) if incremental(taken) else None
     if session is None or result != INVALID:
         return after, result
-    after, result, *_ = stepped(before._replace(wrong=None), (*taken[:6], session.epoch))
-    return after._replace(wrong=before.wrong), result
+    after, result, *_ = take_step_unread(before._replace(wrong_step=None), (*taken[:6], session.epoch))
+    return after._replace(wrong_step=before.wrong_step), result
 
 
-def survives_the_process(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def survives_the_process(before: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
     """A session is there after a crash."""
     return (after._replace(sessions=before.sessions) if taken[0] in {"stop", "crash"} else after), result
 
 
-def does_not_forget_the_watermark_of_an_error(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+def does_not_forget_the_watermark_of_an_error(
+    before: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
     """After an error the high watermark that was told before it is taken for known (maybeUpdateResponseData has -1)."""
     cached, session = known(before, taken), after.sessions.get(taken[1]) if incremental(taken) else None
     if cached is None or session is None or result is None or not result["error"]:
@@ -282,22 +285,24 @@ def does_not_forget_the_watermark_of_an_error(before: Held, taken: Step, after: 
     return after._replace(sessions=after.sessions.put(taken[1], session)), result
 
 
-def known(before: Held, taken: Step) -> Any:
+def known(before: ReferenceBroker, taken: Step) -> Any:
     """What the session has of the partition, if the fetch is served in it."""
     session = before.sessions.get(taken[1]) if incremental(taken) else None
     return known_of(session) if session is not None and session.epoch == taken[6] else None
 
 
-def unchanged(before: Held, taken: Step) -> bool:
+def unchanged(before: ReferenceBroker, taken: Step) -> bool:
     """Whether the request does not name the partition."""
     cached = known(before, taken)
     return cached is not None and cached.fetch.request[1:4] == taken[2:5]
 
 
-def given_instead(before: Held, taken: Step, after: Held, result: Report | None, offset: int) -> Taken:
+def given_instead(
+    before: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None, offset: int
+) -> Outcome:
     """What the right broker does with another offset; the session has the one that was asked for."""
-    other, said, *_ = stepped(before._replace(wrong=None), (*taken[:3], offset, *taken[4:]))
-    return other._replace(wrong=before.wrong), said
+    other, said, *_ = take_step_unread(before._replace(wrong_step=None), (*taken[:3], offset, *taken[4:]))
+    return other._replace(wrong_step=before.wrong_step), said
 
 
 WRONG: dict[WrongStep, set[str]] = {
@@ -315,7 +320,7 @@ WRONG: dict[WrongStep, set[str]] = {
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
 def test_a_broker_with_a_session_of_its_own_making_is_found_and_shrunk(wrong: WrongStep) -> None:
-    node = ReferenceNode(reference(wrong=wrong))
+    node = ReferenceNode(reference(wrong_step=wrong))
     differences = play(node, some_of_the_covers(), reference()).differences
     assert differences
     assert {field for found in differences for field in found.fields} <= WRONG[wrong]
@@ -324,24 +329,24 @@ def test_a_broker_with_a_session_of_its_own_making_is_found_and_shrunk(wrong: Wr
     assert shortest.at <= 6
     assert shortest.step is not None
     assert shortest.step[0] in IN_SESSION
-    assert "HandleFetch" in story(shortest, (), (), EVERYTHING.reports)
+    assert "HandleFetch" in story(shortest, reference(), (), EVERYTHING.reports)
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
 def test_what_an_unmodified_broker_said_in_sessions_is_told_from_what_a_wrong_one_says(wrong: WrongStep) -> None:
     """So the step of the main job that rechecks transcripts can fail for each of these."""
-    node = transcript.read(place_of("4.3.1"))
+    node = read(place_of("4.3.1"), BROKER_FORMAT)
     cases = [case for case in node.cases if any(taken[0] in IN_SESSION for taken in case.path)]
     assert len(cases) > 2000
     assert play(node, cases, reference()).differences == ()
-    differences = play(node, cases[::4], reference(wrong=wrong)).differences
+    differences = play(node, cases[::4], reference(wrong_step=wrong)).differences
     assert differences
     assert {field for found in differences for field in found.fields} <= WRONG[wrong]
 
 
 def test_a_session_that_withholds_a_divergence_is_found_and_named() -> None:
     cases = cover_of("sessions", FETCH_TRUNCATION).cases
-    found = run(ReferenceNode(BUGS["apache/kafka#9434"].start()), cases[::4], FETCH_TRUNCATION)
+    found = run(ReferenceNode(reference_with(BUGS["apache/kafka#9434"])), cases[::4], reference(FETCH_TRUNCATION))
     assert {failure.shown.fields for failure in found.failures} == {("result",)}
     assert all("same as   apache/kafka#9434" in failure.text for failure in found.failures)
 

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegauge.drive.broker.contract import EVERYTHING
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import run
 from tidegauge.drive.transports.lines import DrivenProgramError, parse_handshake, parse_line, parse_report
 from tidegauge.drive.transports.stdio import StdioNode
@@ -61,7 +62,7 @@ def test_the_reference_behind_stdio_agrees_over_the_cover_and_walks() -> None:
 def test_a_fault_behind_stdio_is_found_shrunk_and_named(fault: str, says: str) -> None:
     cases = [*cover_of("small", FETCH_TRUNCATION).cases, *walks(1, 30, FETCH_TRUNCATION)]
     with StdioNode([*SERVE, "--fault", fault]) as node:
-        found = run(node, cases, FETCH_TRUNCATION)
+        found = run(node, cases, reference(FETCH_TRUNCATION))
     assert found.exit_code == 1
     assert min(failure.shown.at for failure in found.failures) <= 12
     assert any(says in failure.text for failure in found.failures)

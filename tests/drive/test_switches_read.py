@@ -2,19 +2,21 @@
 
 import pytest
 
-from tidegauge.drive.broker import transcript
-from tidegauge.drive.broker.findings import findings
-from tidegauge.drive.broker.transcript import TranscriptNode
-from tidegauge.drive.profile_reads import watched
-from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.broker.contract import BrokerCase
+from tidegauge.drive.broker.findings import broker_findings
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
+from tidegauge.drive.profile_reads import recording_reads
+from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.shipped import place_of, profile_of
+from tidegauge.drive.runner.transcript import TranscriptNode, read
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from validation.releases.page import paths_that_show
 from validation.releases.switches_read import switches_read
 
 
 def test_what_is_read_is_noted_and_the_generation_is_the_same() -> None:
-    profile, names = watched(FETCH_TRUNCATION)
+    profile, names = recording_reads(FETCH_TRUNCATION)
     assert (profile, names) == (FETCH_TRUNCATION, set())
     assert profile.keeps_remote_leo
     assert profile.fetcher_restart == "epoch"
@@ -24,19 +26,19 @@ def test_what_is_read_is_noted_and_the_generation_is_the_same() -> None:
 
 
 @pytest.fixture(scope="module")
-def node() -> TranscriptNode:
+def node() -> TranscriptNode[BrokerCase]:
     """Every ninth path of a release with many bugs."""
-    whole = transcript.read(place_of("3.4.0"))
-    some = TranscriptNode(whole.capabilities, whole.profile, whole.fields)
+    whole = read(place_of("3.4.0"), BROKER_FORMAT)
+    some = TranscriptNode(BROKER_FORMAT, whole.capabilities, whole.profile, whole.fields)
     for one in whole.recorded()[::9]:
         some.add(one)
     return some
 
 
-def test_a_bug_shows_on_as_many_paths_as_if_all_were_played(node: TranscriptNode) -> None:
+def test_a_bug_shows_on_as_many_paths_as_if_all_were_played(node: TranscriptNode[BrokerCase]) -> None:
     read = dict(zip(node.cases, switches_read(node.cases, profile_of(node)), strict=True))
     skipped = shown = 0
-    for bug in findings():
+    for bug in broker_findings():
         if bug.is_in(profile_of(node)):
             count = paths_that_show(bug, node, read)
             assert count == len(play(node, node.cases, reference(profile_of(node).switched(bug.right))).differences)
@@ -46,9 +48,9 @@ def test_a_bug_shows_on_as_many_paths_as_if_all_were_played(node: TranscriptNode
     assert skipped > len(node.cases), "there are bugs that most paths have nothing to do with"
 
 
-def test_a_path_whose_reads_are_not_noted_would_be_missed(node: TranscriptNode) -> None:
+def test_a_path_whose_reads_are_not_noted_would_be_missed(node: TranscriptNode[BrokerCase]) -> None:
     unread = dict.fromkeys(node.cases, frozenset[str]())
-    (bug,) = (bug for bug in findings() if bug.name == "KAFKA-18991")
+    (bug,) = (bug for bug in broker_findings() if bug.name == "KAFKA-18991")
     read = dict(zip(node.cases, switches_read(node.cases, profile_of(node)), strict=True))
     assert paths_that_show(bug, node, read) > 0
     assert paths_that_show(bug, node, unread) == 0

@@ -5,19 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive.broker import transcript
-from tidegauge.drive.broker.contract import EVERYTHING
-from tidegauge.drive.broker.transcript import TranscriptNode
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.steps import EVERYTHING
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.contract import Capabilities
-from tidegauge.drive.controller import transcript as of_controller
-from tidegauge.drive.controller.explain import FINDINGS
+from tidegauge.drive.controller.findings import FINDINGS
+from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.runner.player import ReferenceNode, play, reference
-from tidegauge.drive.runner.recheck import recheck
-from tidegauge.drive.runner.rechecked import text_of
+from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.recheck import recheck, text_of
 from tidegauge.drive.runner.shipped import CONTROLLER, FOLDER, place_of, places, release_of, releases
-from tidegauge.drive.runner.transcript import Recorded, Recorder, TranscriptError
+from tidegauge.drive.runner.transcript import Recorded, Recorder, TranscriptError, TranscriptNode, read, write
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_named
@@ -34,7 +33,7 @@ def recorded(place: Path, profile: str, capabilities: Capabilities = EVERYTHING)
     recorder = Recorder(CASES)
     start = reference(profile_named(profile))
     play(ReferenceNode(start, capabilities), CASES, reference(), recorder)
-    transcript.write(place, capabilities, FETCH_TRUNCATION.name, recorder.recorded())
+    write(place, BROKER_FORMAT, capabilities, FETCH_TRUNCATION.name, recorder.recorded())
     return place
 
 
@@ -45,7 +44,7 @@ def test_a_transcript_is_small_and_the_same_twice(tmp_path: Path) -> None:
 
 
 def test_the_generation_it_was_recorded_of_agrees_and_another_one_does_not(tmp_path: Path) -> None:
-    node = transcript.read(recorded(tmp_path / "t", "fetch-truncation"))
+    node = read(recorded(tmp_path / "t", "fetch-truncation"), BROKER_FORMAT)
     same = recheck(node)
     assert same.exit_code == 0
     assert same.played.steps == sum(len(case.path) + 1 for case in CASES)
@@ -55,7 +54,7 @@ def test_the_generation_it_was_recorded_of_agrees_and_another_one_does_not(tmp_p
 
 def test_a_release_names_its_switches_by_itself(tmp_path: Path) -> None:
     """What 3.4.0 did, held against today: KAFKA-18991 and KAFKA-14704 come out as causes."""
-    found = recheck(transcript.read(recorded(tmp_path / "t", "release-3.4.0")))
+    found = recheck(read(recorded(tmp_path / "t", "release-3.4.0"), BROKER_FORMAT))
     causes = " ".join(cause for cause, _ in found.causes)
     assert "response_epoch_checked=off" in causes
     assert "applies_diverging=on" in causes
@@ -65,7 +64,7 @@ def test_a_release_names_its_switches_by_itself(tmp_path: Path) -> None:
 
 def test_only_what_was_reported_is_compared(tmp_path: Path) -> None:
     few = Capabilities("few", EVERYTHING.can, frozenset({"leo"}))
-    node = transcript.read(recorded(tmp_path / "t", "fetch-truncation", few))
+    node = read(recorded(tmp_path / "t", "fetch-truncation", few), BROKER_FORMAT)
     assert node.capabilities == few
     assert recheck(node, fault="diverging-end-one-high").exit_code == 0
     assert recheck(node, fault="truncates-one-high").exit_code == 1
@@ -90,7 +89,7 @@ def test_a_file_that_is_no_transcript_is_refused_with_its_line(text: bytes, says
     head = b'{"format":"tidegauge transcript","contract":1,"name":"x","profile":"elr","can":[],"reports":["leo"]}'
     (tmp_path / "t").write_bytes(gzip.compress(text.replace(b"@", head)))
     with pytest.raises(TranscriptError, match="record it again") as refused:
-        transcript.read(tmp_path / "t")
+        read(tmp_path / "t", BROKER_FORMAT)
     assert says in str(refused.value)
 
 
@@ -98,7 +97,7 @@ def test_a_file_that_is_not_gzipped_or_not_there_is_refused(tmp_path: Path) -> N
     (tmp_path / "t").write_bytes(b"plain")
     for name in ("t", "none"):
         with pytest.raises(TranscriptError, match="expected a gzipped transcript"):
-            transcript.read(tmp_path / name)
+            read(tmp_path / name, BROKER_FORMAT)
 
 
 def test_what_is_not_known_stays_so_in_a_file(tmp_path: Path) -> None:
@@ -107,16 +106,16 @@ def test_what_is_not_known_stays_so_in_a_file(tmp_path: Path) -> None:
         Capabilities("few", EVERYTHING.can, frozenset({"leo", "hw", "proposal"})),
     )
     reports = ({"leo": 0, "hw": 0, "proposal": None}, {"proposal": None})
-    transcript.write(tmp_path / "t", few, FETCH_TRUNCATION.name, [Recorded(case, reports)])
+    write(tmp_path / "t", BROKER_FORMAT, few, FETCH_TRUNCATION.name, [Recorded(case, reports)])
     read: list[object] = []
-    transcript.read(tmp_path / "t").play([case], lambda _number, _at, seen: read.append(seen) is None)
+    read(tmp_path / "t", BROKER_FORMAT).play([case], lambda _number, _at, seen: read.append(seen) is None)
     assert tuple(read) == reports
 
 
 @pytest.fixture(scope="module")
 def newest() -> TranscriptNode:
     """What the newest release's broker did."""
-    return transcript.read(places()[-1])
+    return read(places()[-1], BROKER_FORMAT)
 
 
 @pytest.mark.parametrize("fault", ["hw-not-clamped", "joins-one-low", "diverging-end-one-low"])
@@ -178,7 +177,7 @@ def test_the_step_of_controllers_fails_when_one_did_something_else(tmp_path: Pat
 @pytest.mark.long
 def test_a_release_whose_controller_is_repaired_in_a_finding_does_not_show_it() -> None:
     """F7 with the lists alone, that are no harm before 4.3, and what 4.3 repaired."""
-    nodes = list(map(of_controller.read, places(kind=CONTROLLER)))
+    nodes = [read(place, CONTROLLER_FORMAT) for place in places(kind=CONTROLLER)]
     reads = [played_and_read(node)[1] for node in nodes]
     shows = {
         release_of(node): {name for name in FINDINGS.values() if paths_that_show(name, node, read)}

@@ -10,24 +10,25 @@ import pytest
 
 from tests.drive.test_frames import in_a_loop
 from tidegauge.drive.broker import fetches as purgatory
-from tidegauge.drive.broker import transcript
-from tidegauge.drive.broker.contract import EVERYTHING, MAY_WAIT, REPORTED, BrokerCase, Opening
+from tidegauge.drive.broker.contract import REPORTED, BrokerCase, Opening
 from tidegauge.drive.broker.known_bugs import BUGS
-from tidegauge.drive.broker.reference import possible, step
-from tidegauge.drive.broker.state import Held, Taken, WrongStep, opened
-from tidegauge.drive.broker.transcript import TranscriptNode
+from tidegauge.drive.broker.reference import BrokerReference, is_possible, reference, reference_with, take_step
+from tidegauge.drive.broker.state import Outcome, ReferenceBroker, WrongStep, opened
+from tidegauge.drive.broker.steps import EVERYTHING, MAY_WAIT
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.contract import Capabilities, Node, Path, Report, Step, Watch
 from tidegauge.drive.kafka_broker.clients import PartitionRequests, Topic, fetched_partition
 from tidegauge.drive.kafka_broker.waiting_requests import WaitingFetches
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.probe.definitions import shipped_messages
-from tidegauge.drive.runner.player import Difference, ReferenceNode, Start, play, reference
+from tidegauge.drive.runner.differences import Difference
+from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.run import run
 from tidegauge.drive.runner.shipped import place_of
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.drive.runner.text import story
-from tidegauge.drive.runner.transcript import Recorder
+from tidegauge.drive.runner.transcript import Recorder, TranscriptNode
 from tidegauge.drive.transports.lines import DrivenProgramError, parse_report
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
@@ -49,10 +50,10 @@ def read(base: int, hw: int, epoch: int = 0) -> Report:
 
 def taken_through(path: Path, opening: Opening = TWO_BROKERS, switches: dict[str, bool | str] | None = None) -> list[Report]:
     """What the reference reports after each step."""
-    held, reports = opened(opening, FETCH_TRUNCATION.switched(switches or {})), []
+    state, reports = opened(opening, FETCH_TRUNCATION.switched(switches or {})), []
     for taken in path:
-        assert possible(held, taken), taken
-        held, said = step(held, taken)
+        assert is_possible(state, taken), taken
+        state, said = take_step(state, taken)
         reports.append(said)
     return reports
 
@@ -102,10 +103,10 @@ def test_both_peers_may_wait_and_one_record_answers_both() -> None:
 
 
 def test_a_peer_has_one_that_waits_and_the_next_when_that_is_answered() -> None:
-    held = opened(Opening())
+    state = opened(Opening())
     for taken, may_wait in ((LEADS[0], True), (WAITS, False), (("append", 1), True)):
-        held, _ = step(held, taken)
-        assert possible(held, WAITS) is may_wait
+        state, _ = take_step(state, taken)
+        assert is_possible(state, WAITS) is may_wait
 
 
 @pytest.mark.parametrize(
@@ -162,13 +163,13 @@ COVER = cover_of("waits", FETCH_TRUNCATION).cases[::4]
 def forgetting(name: str) -> WrongStep:
     """A broker that does not look at what waits at that step, and loses it."""
 
-    def wrong(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+    def wrong(_before: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
         return (after._replace(fetches=Table()) if taken[0] == name else after), result
 
     return wrong
 
 
-def early() -> Start:
+def early() -> BrokerReference:
     """As 2.4 and 2.5 were."""
     return reference(FETCH_TRUNCATION.switched({"hw_wakes_followers": True}))
 
@@ -193,10 +194,10 @@ class Late:
 @pytest.mark.parametrize("name", ["append", "metadata"])
 def test_a_broker_that_never_completes_is_found_and_shrunk(name: str) -> None:
     """With the steps that say so: a wait, and what should have ended it."""
-    found = shortest_of(ReferenceNode(reference(wrong=forgetting(name))))
+    found = shortest_of(ReferenceNode(reference(wrong_step=forgetting(name))))
     assert [taken[0] for taken in found.case.path] == ["metadata", "fetch_and_wait", name]
     assert found.fields == ("fetched",)
-    assert "! fetched   to 2: error=" in story(found, (), (), EVERYTHING.reports)
+    assert "! fetched   to 2: error=" in story(found, reference(), (), EVERYTHING.reports)
 
 
 def test_a_broker_that_completes_a_step_too_late_is_found() -> None:
@@ -205,14 +206,14 @@ def test_a_broker_that_completes_a_step_too_late_is_found() -> None:
 
 
 def test_a_broker_that_withholds_a_divergence_is_found_and_named() -> None:
-    found = run(ReferenceNode(BUGS["apache/kafka#9434"].start()), COVER, FETCH_TRUNCATION)
+    found = run(ReferenceNode(reference_with(BUGS["apache/kafka#9434"])), COVER, reference(FETCH_TRUNCATION))
     assert {failure.shown.fields for failure in found.failures} == {("result",)}
     assert all("same as   apache/kafka#9434" in failure.text for failure in found.failures)
 
 
 def test_a_broker_that_a_high_watermark_wakes_is_found_and_named() -> None:
     """Too early, as 2.4 and 2.5 were."""
-    found = run(ReferenceNode(early()), COVER, FETCH_TRUNCATION)
+    found = run(ReferenceNode(early()), COVER, reference(FETCH_TRUNCATION))
     assert found.exit_code == 1
     assert {failure.shown.fields for failure in found.failures} == {("fetched",)}
     assert all("same as   hw_wakes_followers=on" in failure.text for failure in found.failures)
@@ -222,7 +223,7 @@ def test_a_broker_that_looks_after_every_step_is_found(monkeypatch: pytest.Monke
     """Too early: who leads again in a later epoch fences at once. What it did is recorded and held against the reference."""
     recorder: Recorder[BrokerCase] = Recorder(COVER)
     with monkeypatch.context() as eager:
-        eager.setattr(purgatory, "_are_looked_at", lambda *_: True)
+        eager.setattr(purgatory, "_are_checked", lambda *_: True)
         play(ReferenceNode(reference()), COVER, reference(), recorder)
     node = recorded_node(recorder)
     differences = play(node, COVER, reference()).differences
@@ -230,15 +231,15 @@ def test_a_broker_that_looks_after_every_step_is_found(monkeypatch: pytest.Monke
     assert {(found.step[0], found.fields) for found in differences if found.step} == {("metadata", ("fetched",))}
 
 
-def recorded_node(recorder: Recorder[BrokerCase]) -> TranscriptNode:
+def recorded_node(recorder: Recorder[BrokerCase]) -> TranscriptNode[BrokerCase]:
     """What was recorded as a broker."""
-    node = TranscriptNode(EVERYTHING, FETCH_TRUNCATION.name, tuple(REPORTED))
+    node = TranscriptNode(BROKER_FORMAT, EVERYTHING, FETCH_TRUNCATION.name, tuple(REPORTED))
     for one in recorder.recorded():
         node.add(one)
     return node
 
 
-def shortest_of(node: Node) -> Difference:
+def shortest_of(node: Node[BrokerCase]) -> Difference[BrokerCase]:
     """The first difference on the cover, shrunk."""
     found = min(play(node, COVER, reference()).differences, key=lambda difference: difference.at)
     shortest = shrunk(node, found, reference())
@@ -246,10 +247,12 @@ def shortest_of(node: Node) -> Difference:
     return shortest
 
 
-@pytest.mark.parametrize("wrong", [early(), reference(wrong=forgetting("append")), reference(wrong=forgetting("metadata"))])
-def test_what_an_unmodified_broker_completed_is_told_from_what_a_wrong_one_does(wrong: Start) -> None:
+@pytest.mark.parametrize(
+    "wrong", [early(), reference(wrong_step=forgetting("append")), reference(wrong_step=forgetting("metadata"))]
+)
+def test_what_an_unmodified_broker_completed_is_told_from_what_a_wrong_one_does(wrong: BrokerReference) -> None:
     """So the step of the main job that rechecks transcripts can fail for a fetch that waited."""
-    node = transcript.read(place_of("4.3.1"))
+    node = read(place_of("4.3.1"), BROKER_FORMAT)
     cases = [case for case in node.cases if any(taken[0] == "fetch_and_wait" for taken in case.path)]
     assert len(cases) > 400
     assert play(node, cases, reference()).differences == ()

@@ -11,16 +11,18 @@ from tests.drive.test_sessions import APPEND, ELSE, INVALID, NOT_FOUND, SESSION,
 from tests.drive.test_waiting import ANOTHER_LEADS, LEADS, LEADS_AGAIN, read, recorded_node, taken_through
 from tidegauge.drive.broker import fetch_sessions as sessions
 from tidegauge.drive.broker import reference as reference_
-from tidegauge.drive.broker import steps, transcript
-from tidegauge.drive.broker.contract import EVERYTHING, IN_SESSION, MAY_WAIT, BrokerCase
-from tidegauge.drive.broker.reference import step
-from tidegauge.drive.broker.state import Fetched, Held, opened
+from tidegauge.drive.broker import steps
+from tidegauge.drive.broker.contract import BrokerCase
+from tidegauge.drive.broker.reference import reference, take_step
+from tidegauge.drive.broker.state import Fetched, ReferenceBroker, opened
+from tidegauge.drive.broker.steps import EVERYTHING, IN_SESSION, MAY_WAIT
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.contract import Capabilities, Node, Path, Report, Step
 from tidegauge.drive.kafka_broker.clients import PartitionRequests
 from tidegauge.drive.kafka_broker.waiting_requests import PeerSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.shipped import place_of
 from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.drive.wire.compiler import WireMessage
@@ -136,10 +138,10 @@ def test_it_does_to_the_leader_what_one_without_a_session_does() -> None:
     """On the whole cover; and where it is told something else, its session is why."""
     differences: Counter[str] = Counter()
     for case in cover_of(GRAPH, FETCH_TRUNCATION).cases:
-        held = full = opened(case.opening)
+        state = full = opened(case.opening)
         for taken in case.path:
-            held, said = step(held, taken)
-            full, same = step(full, without_session(taken, said["result"]))
+            state, said = take_step(state, taken)
+            full, same = take_step(full, without_session(taken, said["result"]))
             for field in said:
                 if said[field] != same[field]:
                     differences[f"{field}: {why(taken, said[field], field)}"] += 1
@@ -168,11 +170,11 @@ def why(taken: Step, said: Any, field: str) -> str:
 def test_walks_have_them_and_all_that_may_come_of_them() -> None:
     found: Counter[str] = Counter()
     for case in walks(1, 400, FETCH_TRUNCATION):
-        held = opened(case.opening)
+        state = opened(case.opening)
         for taken in case.path:
-            waiting = held.contexts
-            held, said = step(held, taken)
-            found["waits"] += len(held.contexts) > len(waiting)
+            waiting = state.contexts
+            state, said = take_step(state, taken)
+            found["waits"] += len(state.contexts) > len(waiting)
             answered = [one for peer, one in said["fetched"].items() if int(peer) in waiting]
             found["told"] += sum("records" in one for one in answered)
             found["refused"] += sum(one == INVALID for one in answered)
@@ -216,8 +218,8 @@ def opens_at_once() -> Wrong:
     """A full fetch has its session before it is answered."""
     right = sessions.fetched_in_session
 
-    def wrong(held: Held, peer: int, *rest: Any, **named: Any) -> Any:
-        after, response = right(held, peer, *rest, **named)
+    def wrong(state: ReferenceBroker, peer: int, *rest: Any, **named: Any) -> Any:
+        after, response = right(state, peer, *rest, **named)
         context = after.contexts.get(peer) if named.get("waits") and response is None else None
         if context is None or context.kind is not SessionKind.FULL:
             return after, response
@@ -231,10 +233,10 @@ def keeps_the_session_it_had() -> Wrong:
     """A full fetch that waits has not closed the session it names."""
     right = sessions.fetched_in_session
 
-    def wrong(held: Held, peer: int, *rest: Any, **named: Any) -> Any:
-        after, response = right(held, peer, *rest, **named)
-        if peer in after.contexts and peer not in after.sessions and peer in held.sessions:
-            after = after._replace(sessions=held.sessions)
+    def wrong(state: ReferenceBroker, peer: int, *rest: Any, **named: Any) -> Any:
+        after, response = right(state, peer, *rest, **named)
+        if peer in after.contexts and peer not in after.sessions and peer in state.sessions:
+            after = after._replace(sessions=state.sessions)
         return after, response
 
     return steps, "fetched_in_session", wrong
@@ -243,8 +245,8 @@ def keeps_the_session_it_had() -> Wrong:
 def is_not_answered() -> Wrong:
     """What waits in a session is completed, and nobody is told."""
 
-    def wrong(held: Held, fetched: Fetched) -> tuple[Held, Fetched]:
-        return held, {peer: one for peer, one in fetched.items() if peer not in held.contexts}
+    def wrong(state: ReferenceBroker, fetched: Fetched) -> tuple[ReferenceBroker, Fetched]:
+        return state, {peer: one for peer, one in fetched.items() if peer not in state.contexts}
 
     return reference_, "answered_in_sessions", wrong
 
@@ -272,9 +274,9 @@ def test_a_broker_that_is_wrong_about_them_is_found(wrong: Any, monkeypatch: pyt
 
 
 @cache
-def unmodified() -> tuple[Node, list[BrokerCase]]:
+def unmodified() -> tuple[Node[BrokerCase], list[BrokerCase]]:
     """What 4.3.1 did, and where a fetch of its peers may have waited in a session."""
-    node = transcript.read(place_of("4.3.1"))
+    node = read(place_of("4.3.1"), BROKER_FORMAT)
     return node, [case for case in node.cases if any(taken[0] == IN_SESSION_AND_WAIT for taken in case.path)]
 
 

@@ -20,12 +20,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.fuzz.inputs import changed_bytes, changed_value
-from tidegauge.drive.broker.contract import EVERYTHING, VERSION, Opening, step_of
-from tidegauge.drive.broker.state import Held, opened, report
+from tidegauge.drive.broker.contract import VERSION, Opening
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.state import ReferenceBroker, opened, report
+from tidegauge.drive.broker.steps import EVERYTHING, step_of
 from tidegauge.drive.contract import frozen
 from tidegauge.drive.paths.smoke import smoke
-from tidegauge.drive.runner.player import given as taken
-from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.transports.lines import DrivenProgramError, json_line
 from tidegauge.drive.transports.stdio import LONGEST_LINE, StdioNode
@@ -46,7 +47,7 @@ class Garbled:
         self._name, self._lines, self._over = f"{seed}/{number}", 0, False
         chosen = random.Random(self._name)
         self._wrong_at = chosen.randrange(LINES) if chosen.random() < 0.5 else None
-        self._replicas: dict[int, Held] = {}
+        self._replicas: dict[int, ReferenceBroker] = {}
 
     def exchange(self, given: bytearray, left: float) -> bytes | None:  # noqa: ARG002
         """Answer all that is given. With nothing to answer it ends: who waits for it would wait for ever."""
@@ -67,7 +68,7 @@ class Garbled:
             opening = Opening(frozen(line["peers"]), frozen(line["min_insync_replicas"]))
             self._replicas[partition] = opened(opening, FETCH_TRUNCATION)
             return json_line({"p": partition, **report(self._replicas[partition])})
-        self._replicas[partition], said = taken(self._replicas[partition], step_of(line))
+        self._replicas[partition], said = reference().take_or_refuse(self._replicas[partition], step_of(line))
         return json_line({"p": partition, **said})
 
     def _garbled(self, line: bytes) -> bytes:
@@ -122,7 +123,7 @@ def outcome(seed: int, number: int) -> tuple[str, str]:
         with StdioNode(["x"], launch=lambda _: Garbled(seed, number)) as node:
             cases = [smoke(FETCH_TRUNCATION, node.capabilities)]
             if number % WHOLE == 0:
-                shown = run(node, cases, FETCH_TRUNCATION)
+                shown = run(node, cases, reference(FETCH_TRUNCATION))
                 text_of(shown)
                 played = shown.played
             else:

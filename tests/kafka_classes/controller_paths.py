@@ -15,7 +15,7 @@ from tests.kafka_classes.replay import Sequence, Step
 from tests.kafka_classes.replay_controller import LISTED, THROWN, expect, levels
 from tidegauge.drive.contract import Path
 from tidegauge.drive.controller.contract import ALL, ClusterOpening, ControllerCase, is_step
-from tidegauge.drive.controller.reference import Held, opened, step
+from tidegauge.drive.controller.reference import ReferenceController, opened, take_step
 from tidegauge.drive.controller.report import Incarnations, state_report
 from tidegauge.impl.control.features import Features
 from tidegauge.impl.control.records import TOPIC, ConfigResource
@@ -46,17 +46,17 @@ def translated(sequence: Sequence, profile: Profile) -> Translated | None:
     opening = ClusterOpening(features["level"], features["elr"], int(sequence["static"].get(MIN_IN_SYNC_REPLICAS, "1")))
     numbers = Incarnations()
     path = begin(sequence)
-    held, _ = _after(opened(opening, profile), path, numbers)
-    if seen(held.control) != listed(expected):
+    state, _ = _after(opened(opening, profile), path, numbers)
+    if seen(state.control) != listed(expected):
         return None
     done = left_out = 0
     for found in sequence["steps"]:
         before = dict(expected["brokers"])
         expect(expected, found)
-        for form in forms(found, before, held):
-            after, errors = _after(held, form, numbers)
+        for form in forms(found, before, state):
+            after, errors = _after(state, form, numbers)
             if seen(after.control) == listed(expected) and _error(found) in {errors[-1:], ()}:
-                held, path = after, (*path, *form)
+                state, path = after, (*path, *form)
                 break
         else:
             if found["op"] in OWN or found["records"]:
@@ -93,7 +93,7 @@ def begin(sequence: Sequence) -> Path:
     return tuple(starts)
 
 
-def forms(found: Step, brokers: dict[str, Any], held: Held) -> Iterator[Path]:
+def forms(found: Step, brokers: dict[str, Any], state: ReferenceController) -> Iterator[Path]:
     """A table's step as steps of the contract, in the ways that it may be meant; `brokers` as they were before it."""
     b = found.get("b")
     known = brokers.get(str(b))
@@ -118,7 +118,7 @@ def forms(found: Step, brokers: dict[str, Any], held: Held) -> Iterator[Path]:
             made = [tuple(_proposal(found, ask, lag) for ask in found["ask"])]
         case "electLeaders":
             unclean = found["type"] == "UNCLEAN"
-            asked = _everybody(held) if found["ask"] is None else found["ask"]
+            asked = _everybody(state) if found["ask"] is None else found["ask"]
             made = [tuple(("elect_leaders", unclean, topic or NOBODY, number) for topic, number in asked)]
         case "balanceLeaders" | "electUncleanLeaders":
             changed = [(r["t"], r["p"]) for r in found["records"]]
@@ -150,16 +150,16 @@ def _reassignment(ask: dict[str, Any]) -> tuple[Any, ...]:
     return ("reassign", ask["t"] or NOBODY, ask["p"], None if replicas is None else tuple(replicas))
 
 
-def _everybody(held: Held) -> Iterable[tuple[str, int]]:
-    return [(tp.topic, tp.partition) for tp in sorted(held.control.partitions)]
+def _everybody(state: ReferenceController) -> Iterable[tuple[str, int]]:
+    return [(tp.topic, tp.partition) for tp in sorted(state.control.partitions)]
 
 
-def _after(held: Held, path: Path, numbers: Incarnations) -> tuple[Held, tuple[str, ...]]:
+def _after(state: ReferenceController, path: Path, numbers: Incarnations) -> tuple[ReferenceController, tuple[str, ...]]:
     errors = []
     for taken in path:
-        held, report = step(held, taken, numbers)
+        state, report = take_step(state, taken, numbers)
         errors.append(ERROR_NAMES[(report["result"] or {}).get("error", 0)])
-    return held, tuple(errors)
+    return state, tuple(errors)
 
 
 def _error(found: Step) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ from tests.drive.test_kafka_broker import jars
 from tests.kafka_classes.controller_paths import Translated, translated
 from tests.kafka_classes.replay_controller import LATEST
 from tidegauge.drive.controller.node import ControllerNode
-from tidegauge.drive.controller.player import ReferenceNode, play
-from tidegauge.drive.controller.run import run
+from tidegauge.drive.controller.reference import reference
+from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.run import run
 from tidegauge.impl.releases import profile_of_release
 
 Table = Callable[[str], Iterator[dict[str, Any]]]
@@ -41,7 +42,7 @@ def test_a_controller_without_a_finding_is_told(switch: str, table: Table) -> No
     found, _ = paths(table, "4.3.1", FEW)
     profile = profile_of_release("4.3.1")
     repaired = ReferenceNode(profile.switched({switch: not getattr(profile, switch)}))
-    assert play(repaired, [one.case for one in found], profile).differences
+    assert play(repaired, [one.case for one in found], reference(profile)).differences
 
 
 @pytest.mark.long

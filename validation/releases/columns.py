@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from validation.releases.distinct import of_each
+from validation.releases.distinct import of_each_distinct
 
 Column = Mapping[str, str | int | None]
 """What stands in a release's column, by the row's name: a text, a count, or nothing where a count has no sense."""
@@ -22,7 +22,7 @@ def rows(
 ) -> list[list[str]]:
     """The table: a column for each release that has a place, without the rows that count nothing for anybody."""
     made = [place for release, place in places.items() if release not in standing]
-    new = (column for _, column in of_each(of, made))
+    new = (column for _, column in of_each_distinct(of, made))
     columns = [standing.get(release) or next(new) for release in places]
     names = dict.fromkeys(name for column in columns for name in column)
     found = [(name, [column.get(name) for column in columns]) for name in names]

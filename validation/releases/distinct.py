@@ -13,30 +13,30 @@ from pathlib import Path
 from typing import TypeVar
 
 from tidegauge.conformance.judging.workers import workers
-from tidegauge.drive.broker import transcript
-from tidegauge.drive.controller.explain import FINDINGS
-from tidegauge.drive.runner.transcript import Parted, parted
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
+from tidegauge.drive.controller.findings import FINDINGS
+from tidegauge.drive.runner.transcript import TranscriptParts, parts
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.releases import profile_named
 
 T = TypeVar("T")
 
 
-def of_each(made: Callable[[Path], T], places: Sequence[Path]) -> list[tuple[str, T]]:
+def of_each_distinct(made: Callable[[Path], T], places: Sequence[Path]) -> list[tuple[str, T]]:
     """Whose each file is, and what is made of it, in their order; `made` goes to another process. Raises TranscriptError."""
-    found = [parted(place) for place in places]
-    deeds = [deed_of(one) for one in found]
-    first = dict(zip(reversed(deeds), reversed(places), strict=True))
+    found = [parts(place) for place in places]
+    contents = [content_of(one) for one in found]
+    first = dict(zip(reversed(contents), reversed(places), strict=True))
     with workers(os.cpu_count() or 1) as side_by_side:
         of = dict(zip(first, side_by_side(made, first.values()), strict=True))
-    return [(one.name, of[deed]) for one, deed in zip(found, deeds, strict=True)]
+    return [(one.name, of[content]) for one, content in zip(found, contents, strict=True)]
 
 
-def deed_of(found: Parted) -> tuple[str, str, Profile]:
+def content_of(found: TranscriptParts) -> tuple[str, str, Profile]:
     """Of what kind a transcript is, what it holds but for whose it is, as a hash, and the switches whose paths it has."""
     said = hashlib.sha256(f"{found.head}\n{found.recorded}".encode()).hexdigest()
     profile = profile_named(found.profile)._replace(name="")
-    return found.format, said, of_a_broker(profile) if found.format == transcript.FORMAT else profile
+    return found.format, said, of_a_broker(profile) if found.format == BROKER_FORMAT.name else profile
 
 
 def of_a_broker(profile: Profile) -> Profile:

@@ -21,19 +21,21 @@ from operator import call
 from pathlib import Path
 
 from tidegauge.conformance.judging.workers import workers
-from tidegauge.drive.broker import transcript
-from tidegauge.drive.broker.contract import IN_SESSION, MAY_WAIT, BrokerCase
-from tidegauge.drive.broker.findings import Finding, findings
-from tidegauge.drive.broker.transcript import TranscriptNode
+from tidegauge.drive.broker.contract import BrokerCase
+from tidegauge.drive.broker.findings import broker_findings
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.steps import IN_SESSION, MAY_WAIT
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.kafka_broker.node import KafkaNode
 from tidegauge.drive.kafka_process.jars import jars_of
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
 from tidegauge.drive.paths.selection import cases_for
-from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.runner.player import play
+from tidegauge.drive.runner.reference import Finding
 from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, FOLDER, place_of, places, profile_of, releases
-from tidegauge.drive.runner.transcript import Recorder
+from tidegauge.drive.runner.transcript import Recorder, TranscriptNode, read, write
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, parse_release, profile_named
@@ -75,18 +77,18 @@ counted where its scenario shows it: before 4.3 a reassignment that is taken bac
 """
 
 
-def paths_that_show(finding: Finding, node: TranscriptNode, read: Mapping[BrokerCase, frozenset[str]]) -> int:
-    """On how many paths a broker did what the reference without a bug does not. `read`: the switches read on each path."""
+def paths_that_show(finding: Finding, node: TranscriptNode[BrokerCase], reads: Mapping[BrokerCase, frozenset[str]]) -> int:
+    """On how many paths a broker did what the reference without a bug does not. `reads`: the switches read on each path."""
     without = profile_of(node).switched(finding.right)
-    cases = [case for case in node.cases if read[case] & finding.right.keys()]
+    cases = [case for case in node.cases if reads[case] & finding.right.keys()]
     return len(play(node, cases, reference(without)).differences)
 
 
 def column(place: Path) -> Column:
     """What stands in a broker's column."""
-    node = transcript.read(place)
+    node = read(place, BROKER_FORMAT)
     profile, played = profile_of(node), play(node, node.cases, reference(profile_of(node)))
-    read = dict(zip(node.cases, switches_read(node.cases, profile), strict=True))
+    reads = dict(zip(node.cases, switches_read(node.cases, profile), strict=True))
     return {
         "paths": f"{played.cases:,}",
         "paths with three brokers": f"{_with_peers(node, 2):,}",
@@ -95,7 +97,7 @@ def column(place: Path) -> Column:
         "paths on which lag times run out": f"{_with_any(node, LAGS):,}",
         "steps": f"{played.steps:,}",
         "paths that differ from its own profile": f"{len(played.differences):,}",
-        **{one.name: paths_that_show(one, node, read) if one.is_in(profile) else None for one in findings()},
+        **{one.name: paths_that_show(one, node, reads) if one.is_in(profile) else None for one in broker_findings()},
     }
 
 
@@ -109,7 +111,7 @@ def page(folder: Path, same: Collection[Path] = ()) -> str:
 
     head = HEAD.format(graphs=", ".join(GRAPHS), walks=WALKS, seed=SEED, scenarios=", ".join(SCENARIOS))
     ours = made(BROKER, column, standing[0])
-    says = {finding.name: finding.says for finding in findings()}
+    says = {finding.name: finding.says for finding in broker_findings()}
     sentences = [f"* **{row[0]}** {says[row[0]]}" for row in ours if says.get(row[0])]
     graphs = ", ".join(controllers.GRAPHS)
     second = CONTROLLERS.format(graphs=graphs, walks=controllers.WALKS, seed=controllers.SEED)
@@ -118,12 +120,12 @@ def page(folder: Path, same: Collection[Path] = ()) -> str:
     return "\n".join((head, table(ours), "", *sentences, "", second, table(theirs), "", *notes, ""))
 
 
-def _with_peers(node: TranscriptNode, peers: int) -> int:
+def _with_peers(node: TranscriptNode[BrokerCase], peers: int) -> int:
     """How many of the paths have so many peers."""
     return sum(len(case.opening.peers) == peers for case in node.cases)
 
 
-def _with_any(node: TranscriptNode, names: frozenset[str]) -> int:
+def _with_any(node: TranscriptNode[BrokerCase], names: frozenset[str]) -> int:
     """How many of the paths have one of these steps."""
     return sum(any(taken[0] in names for taken in case.path) for case in node.cases)
 
@@ -141,10 +143,10 @@ def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) 
         all_of_them = set(parts) == set(PARTS)
         whole = cases if all_of_them else _cases_of(PARTS, node.capabilities, profile)[0]
         recorder = Recorder(cases)
-        shown = run(node, cases, profile, coverage, recorder, log_lines=node.log_lines)
-        before = () if all_of_them else transcript.read(place).recorded()
+        shown = run(node, cases, reference(profile), coverage, recorder, log_lines=node.log_lines)
+        before = () if all_of_them else read(place, BROKER_FORMAT).recorded()
         recorded = {one.case: one for one in (*before, *recorder.recorded())}
-        transcript.write(place, node.capabilities, profile.name, [recorded[one] for one in whole if one in recorded])
+        write(place, BROKER_FORMAT, node.capabilities, profile.name, [recorded[one] for one in whole if one in recorded])
     return not shown.played.differences, f"{text_of(shown)} ({time.monotonic() - began:.0f} s)"
 
 

@@ -1,4 +1,4 @@
-"""The contract as others read it: drive/schema.json and the tables in docs/drive.md, made from drive.contract.
+"""The contract of a broker as others read it: drive/schema.json and the tables in docs/drive.md, the kill matrix among them.
 
 `python -m validation.releases.publish` writes both files of a checkout anew; a test keeps them equal to what this makes.
 """
@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tidegauge.drive.broker.contract import EXTRAS, KINDS, REPORTED, STEPS, VERSION
+from tidegauge.drive.broker.contract import ARGUMENT_TYPES, EXTRAS, REPORTED, VERSION
+from tidegauge.drive.broker.known_bugs import BUGS
+from tidegauge.drive.broker.steps import STEPS
+from tidegauge.drive.bugs import matrix
 from tidegauge.drive.contract import LARGEST
 from tidegauge.traces.made import code, table, write_both
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA_FILE = ROOT / "drive" / "schema.json"
 PAGE = ROOT / "docs" / "drive.md"
-MAKER = "drive.publish"
+MAKER = "validation.releases.publish"
 
 _INT = {"type": "integer", "exclusiveMinimum": -LARGEST, "exclusiveMaximum": LARGEST}
 
@@ -39,7 +42,7 @@ _KINDS: Mapping[str, dict[str, Any]] = {
 
 
 def _kind(name: str) -> dict[str, Any]:
-    return _KINDS[KINDS.get(name, "integer")]
+    return _KINDS[ARGUMENT_TYPES.get(name, "integer")]
 
 
 def json_schema() -> dict[str, Any]:
@@ -106,8 +109,9 @@ def extra_table() -> str:
 
 
 def tables() -> dict[str, str]:
-    """The tables of the page by name."""
-    return {"steps": step_table(), "reports": report_table(), "extras": extra_table()}
+    """Return the tables of the page by name."""
+    bugs = matrix.table(matrix.expected().rows, {bug.name: bug.says for bug in BUGS.values()})
+    return {"steps": step_table(), "reports": report_table(), "extras": extra_table(), "bugs": bugs}
 
 
 if __name__ == "__main__":

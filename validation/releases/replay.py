@@ -1,36 +1,32 @@
 """What was recorded of unmodified brokers and controllers, played again: is it the same each time?
 
-Rules of this file
+    python -m validation.releases.replay 4.3.1 --times 3
 
-1. A broker that is driven is the same each time: recorded again, its reports are those of the transcript to the last
-   value. What it did otherwise is told as between two releases.
-2. Each time is a process of its own. What one leaves behind cannot make the next one alike.
-3. Every step of every path is looked at, also one that another path begins with: that it is the same is what is asked.
+A broker that is driven is the same each time: recorded again, its reports are those of the transcript to the last value.
+What it did otherwise is told as between two releases.
 """
 
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tidegauge.drive.broker import between_brokers, transcript
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.contract import CaseT, Watch
-from tidegauge.drive.controller import between_controllers
-from tidegauge.drive.controller import transcript as of_controller
 from tidegauge.drive.controller.node import ControllerNode
+from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.kafka_broker.node import KafkaNode
 from tidegauge.drive.kafka_process.jars import jars_of
-from tidegauge.drive.runner.compare import text_of
+from tidegauge.drive.runner.compare import compare, text_of
 from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, FOLDER, place_of
-from tidegauge.drive.runner.transcript import NodeT, Recorder
+from tidegauge.drive.runner.transcript import Recorder, read, write
 from tidegauge.impl.errors import TidegaugeError, UsageError
 
 
-class Again(NamedTuple):
+class Replay(NamedTuple):
     """One time: how many paths were played, and what was otherwise, as text; empty where nothing was."""
 
     paths: int
@@ -38,60 +34,47 @@ class Again(NamedTuple):
 
 
 def to_the_end(cases: Sequence[CaseT], recorder: Recorder[CaseT]) -> Watch:
-    """Every step of every order is given, whatever is seen."""
+    """Return a watch under which every step of every case is given, whatever is seen."""
     return lambda number, at, seen: recorder(number, at, seen) and at < len(cases[number].path)
 
 
-def broker_again(release: str, jars: Path | None, folder: Path) -> Again:
-    """Play what is recorded of a broker on a new process of its release."""
-    recorded = transcript.read(place_of(release, folder))
-    with KafkaNode(release, jars_of(release, jars), always_read=True) as node:
-        write = partial(transcript.write, capabilities=node.capabilities, profile=recorded.profile)
-        second = _recorded_again(recorded.cases, node.play, write, transcript.read)
+FORMATS = {BROKER: BROKER_FORMAT, CONTROLLER: CONTROLLER_FORMAT}
+
+
+def replay(release: str, kind: str, jars: Path | None, folder: Path) -> Replay:
+    """Play what is recorded of a broker or a controller on a new process of its release.
+
+    Each time is a process of its own: what one leaves behind cannot make the next one alike.
+    """
+    form: Any = FORMATS[kind]
+    recorded = read(place_of(release, folder, kind), form)
+    found = jars_of(release, jars)
+    # Every step of every path is looked at, also one that another path begins with: that it is the same is what is asked.
+    started: Any = KafkaNode(release, found, always_read=True) if kind == BROKER else ControllerNode(release, found)
+    with started as node:
+        recorder = Recorder(recorded.cases)
+        node.play(recorded.cases, to_the_end(recorded.cases, recorder))
+        # As it reads from a file: a transcript holds less than what was seen.
+        with TemporaryDirectory() as scratch:
+            place = Path(scratch) / "again.gz"
+            write(place, form, node.capabilities, recorded.profile, recorder.recorded())
+            second = read(place, form)
     same = second.recorded() == recorded.recorded()
-    return Again(len(recorded.cases), "" if same else text_of(between_brokers.compare(recorded, second)))
+    return Replay(len(recorded.cases), "" if same else text_of(compare(recorded, second)))
 
 
-def controller_again(release: str, jars: Path | None, folder: Path) -> Again:
-    """Play what is recorded of a controller on a new process of its release."""
-    recorded = of_controller.read(place_of(release, folder, CONTROLLER))
-    with ControllerNode(release, jars_of(release, jars)) as node:
-        write = partial(of_controller.write, name=node.name, profile=recorded.profile)
-        second = _recorded_again(recorded.cases, node.play, write, of_controller.read)
-    same = second.recorded() == recorded.recorded()
-    return Again(len(recorded.cases), "" if same else text_of(between_controllers.compare(recorded, second)))
-
-
-def _recorded_again(
-    cases: Sequence[CaseT],
-    play: Callable[[Sequence[CaseT], Watch], None],
-    write: Callable[..., None],
-    read: Callable[[Path], NodeT],
-) -> NodeT:
-    """What is played now, as it reads from a file: a transcript holds less than what was seen."""
-    recorder = Recorder(cases)
-    play(cases, to_the_end(cases, recorder))
-    with TemporaryDirectory() as scratch:
-        place = Path(scratch) / "again.gz"
-        write(place, recorded=recorder.recorded())
-        return read(place)
-
-
-PLAYED = {BROKER: broker_again, CONTROLLER: controller_again}
-
-
-def again(release: str, jars: Path | None, folder: Path) -> Iterator[tuple[str, Again]]:
-    """Whatever is recorded of a release, its broker first. Raises UsageError where nothing is."""
-    kinds = [kind for kind in PLAYED if place_of(release, folder, kind).is_file()]
+def replays(release: str, jars: Path | None, folder: Path) -> Iterator[tuple[str, Replay]]:
+    """Play whatever is recorded of a release, its broker first. Raises UsageError where nothing is."""
+    kinds = [kind for kind in FORMATS if place_of(release, folder, kind).is_file()]
     if not kinds:
         raise UsageError(f"again: expected a release that is recorded in {folder}; seen {release!r}; record it first")
     for kind in kinds:
-        yield kind, PLAYED[kind](release, jars, folder)
+        yield kind, replay(release, kind, jars, folder)
 
 
 def main() -> int:
     """0: the same every time; 1: not; 2: it could not be played."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("release", nargs="+", help="releases whose transcripts are played again")
     parser.add_argument("--times", type=int, default=1, help="how many times (default 1)")
     parser.add_argument(
@@ -105,7 +88,7 @@ def main() -> int:
         for number in range(1, args.times + 1):
             for release in args.release:
                 began = time.monotonic()
-                for kind, found in again(release, args.jars and args.jars / release, FOLDER):
+                for kind, found in replays(release, args.jars and args.jars / release, FOLDER):
                     says = found.otherwise or f"{found.paths:,} paths as recorded"
                     sys.stdout.write(f"{release} {kind}, time {number}: {says} ({time.monotonic() - began:.0f} s)\n")
                     sys.stdout.flush()

@@ -4,37 +4,38 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tidegauge.drive.broker.contract import BrokerCase, Opening
-from tidegauge.drive.broker.state import Held, opened
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.state import ReferenceBroker
 from tidegauge.drive.contract import Step
-from tidegauge.drive.prefix_tree import Beginning
-from tidegauge.drive.profile_reads import watched
-from tidegauge.drive.runner.player import expected_of
+from tidegauge.drive.prefix_tree import PrefixTree
+from tidegauge.drive.profile_reads import recording_reads
 from tidegauge.impl.profiles import Profile
 
 
 class Reached(NamedTuple):
     """The reference's broker after some steps, and what was read by then."""
 
-    held: Held
+    state: ReferenceBroker
     read: frozenset[str]
 
 
 def switches_read(cases: Sequence[BrokerCase], profile: Profile) -> Iterator[frozenset[str]]:
     """The switches that the reference reads on each of the paths."""
-    generation, names = watched(profile)
-    beginnings: dict[Opening, Beginning[Reached]] = {}
+    generation, names = recording_reads(profile)
+    generation_reference = reference(generation)
+    trees: dict[Opening, PrefixTree[Reached]] = {}
 
-    def longer(before: Reached, step: Step) -> Reached:
+    def extend(before: Reached, step: Step) -> Reached:
         names.clear()
-        held, _ = expected_of(before.held, step)
-        return Reached(held, before.read | names)
+        state, _ = generation_reference.take(before.state, step)
+        return Reached(state, before.read | names)
 
     for case in cases:
-        if case.opening not in beginnings:
+        if case.opening not in trees:
             names.clear()
-            held = opened(case.opening, generation)
-            beginnings[case.opening] = Beginning(Reached(held, frozenset(names)), longer)
-        at = beginnings[case.opening]
+            state = generation_reference.opened(case.opening)
+            trees[case.opening] = PrefixTree(Reached(state, frozenset(names)), extend)
+        at = trees[case.opening]
         for step in case.path:
             at = at.after(step)
-        yield at.known.read
+        yield at.value.read

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tidegauge.drive.contract import Step
-from tidegauge.drive.controller.contract import ClusterOpening
-from tidegauge.drive.controller.player import Under
+from tidegauge.drive.contract import Report, Step
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
+from tidegauge.drive.controller.reference import ReferenceController, reference
 from tidegauge.drive.controller.scenarios import SCENARIOS, fenced, registers, topic, up
 from tidegauge.impl.error_codes import DUPLICATE_BROKER_REGISTRATION, UNKNOWN_SERVER_ERROR
 from tidegauge.impl.releases import profile_of_release
@@ -13,10 +13,20 @@ from tidegauge.impl.rules import NONE
 OPENING = ClusterOpening(30)
 
 
+def after(release: str, *steps: Step) -> tuple[ReferenceController, Report]:
+    """A release's controller after these, and what it reported last."""
+    expected = reference(profile_of_release(release))
+    state = expected.opened(OPENING)
+    for step in steps:
+        state, report = expected.take(state, step)
+    return state[0], report
+
+
 def errors(release: str, *steps: Step) -> list[int]:
     """What a release's controller responds to these."""
-    under = Under(OPENING, profile_of_release(release))
-    return [found["error"] for step in steps if (found := under.given(step)["result"]) is not None]
+    case = ControllerCase(OPENING, steps)
+    results = (report["result"] for report in reference(profile_of_release(release)).reports(case))
+    return [result["error"] for result in results if result is not None]
 
 
 @pytest.mark.parametrize(("release", "error"), [("3.9.1", NONE), ("4.0.0", DUPLICATE_BROKER_REGISTRATION)])
@@ -34,15 +44,12 @@ def test_nobody_replaces_a_broker_that_is_not_fenced(release: str) -> None:
 
 def test_a_session_that_is_over_and_not_noticed_keeps_nobody_out() -> None:
     """The broker is not fenced then: what its registration changes is changed by that alone."""
-    under = Under(OPENING, profile_of_release("4.3.1"))
-    for step in (*up(1, 2), topic((1, 2)), late := ("register_late", *registers(1)[1:])):
-        seen = under.given(step)
+    late = ("register_late", *registers(1)[1:])
+    state, seen = after("4.3.1", *up(1, 2), topic((1, 2)), late)
     assert seen["result"] == {"error": NONE, "incarnation": 1}
     assert seen["partitions"]["t-0"]["isr"] == [2]
-    noticed = Under(OPENING, profile_of_release("4.3.1"))
-    for step in (*up(1, 2), topic((1, 2)), ("session_expires", 1), late):
-        seen = noticed.given(step)
-    assert noticed.held.controller.end > under.held.controller.end
+    noticed, seen = after("4.3.1", *up(1, 2), topic((1, 2)), ("session_expires", 1), late)
+    assert noticed.controller.end > state.controller.end
     assert (seen["result"]["error"], seen["partitions"]["t-0"]["isr"]) == (NONE, [2])
 
 
@@ -50,24 +57,26 @@ def test_up_to_3_9_the_silence_of_a_fenced_broker_writes_nothing() -> None:
     """BrokerHeartbeatManager#findOneStaleBroker looks at those that are not: the log ends where it did."""
     ends = []
     for release in ("3.9.1", "4.0.0"):
-        under = Under(OPENING, profile_of_release(release))
+        expected = reference(profile_of_release(release))
+        state = expected.opened(OPENING)
         for step in (*up(1), fenced(1), ("session_expires", 1), ("session_expires", 1)):
-            before = under.held.controller.end
-            under.given(step)
-            ends.append(under.held.controller.end - before)
+            before = state[0].controller.end
+            state, _ = expected.take(state, step)
+            ends.append(state[0].controller.end - before)
     assert ends == [1, 1, 1, 0, 0, 1, 1, 1, 1, 0]
 
 
 @pytest.mark.parametrize(("release", "incarnation"), [("3.8.1", 1), ("3.9.0", 0)])
 def test_who_registers_again_goes_on(release: str, incarnation: int) -> None:
     """The same process names its directories later: in its old broker epoch since 3.9 (KAFKA-16952), with its session."""
-    under = Under(OPENING, profile_of_release(release))
-    for step in (*up(1), registers(1, new=False, directories="AB")):
-        seen = under.given(step)
+    steps = (*up(1), registers(1, new=False, directories="AB"))
+    _, seen = after(release, *steps)
     assert seen["result"] == {"error": NONE, "incarnation": incarnation}
     assert seen["brokers"]["1"]["fenced"] is False
-    assert under.given(registers(1))["result"] == {"error": DUPLICATE_BROKER_REGISTRATION}
-    assert under.given(("session_expires", 1))["brokers"]["1"]["fenced"] is True
+    _, refused = after(release, *steps, registers(1))
+    assert refused["result"] == {"error": DUPLICATE_BROKER_REGISTRATION}
+    _, silent = after(release, *steps, registers(1), ("session_expires", 1))
+    assert silent["brokers"]["1"]["fenced"] is True
 
 
 @pytest.mark.parametrize(("release", "error"), [("4.0.0", DUPLICATE_BROKER_REGISTRATION), ("4.1.0", UNKNOWN_SERVER_ERROR)])

@@ -1,10 +1,10 @@
-"""Traces as columns: what the judge reads, and what a Parquet row group holds.
+"""Traces as columns, which the judge reads and a Parquet row group holds.
 
-`Columns.ints` has one int64 array per field that at least one event tells; UNKNOWN stands where an event does not tell
-it, -1 where it is known to be undefined. Nodes are positions in `Config.nodes` (the controller is the position after the
-last), sets of nodes are bit masks. `epochs` holds the pairs of the one list-valued field, flattened; row i owns the pairs
-`epochs_at[i]` to `epochs_at[i + 1]`, and has told the field at all only if `epochs_told[i]`. `missing` is empty where no
-line is missing; else it says of each event whether lines of its node are, in front of it or behind it.
+`Columns.ints` has one int64 array per field that at least one event has; UNKNOWN marks an absent field, -1 one that is known
+to be undefined. Nodes are positions in `Config.nodes` (the controller is the position after the last), sets of nodes are bit
+masks. `epochs` holds the pairs of the only list-valued field, flattened; row i owns the pairs `epochs_at[i]` to
+`epochs_at[i + 1]`, and has the field only if `epochs_reported[i]`. `missing` is empty if no line is missing; else it has,
+for each event, whether lines of its node are missing before it or after it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Columns:
 
 
 def to_columns(traces: Sequence[Trace], config: Config) -> Columns:
-    """All events of `traces`, which share `config`."""
+    """Return the columns of `traces`, which share `config`."""
     events = [event for trace in traces for event in trace.events]
     starts = np.cumsum([0, *(len(trace.events) for trace in traces)], dtype=np.int64)
     position = positions(config)
@@ -63,36 +63,36 @@ def to_columns(traces: Sequence[Trace], config: Config) -> Columns:
 
 
 def missing_lines(traces: Sequence[Trace], config: Config) -> Ints:
-    """Where the numbers of a node's events show that lines are missing; nothing where they show none.
+    """Return for each event whether lines are missing before or after it; an empty array if none are.
 
-    A node counts on by one, and may begin anew at its Start. Where the config says that a trace need not be whole, lines may
-    be missing where no number shows it too: at a node's beginning and end, and at those of each of its processes.
+    The `seq` of a node grows by one, and may begin anew at its Start. If the config says that a trace need not be whole,
+    lines may also be missing where no number shows it: at the beginning and end of a node and of each of its processes.
     """
-    found = np.zeros(sum(len(trace.events) for trace in traces), np.int64)
+    missing = np.zeros(sum(len(trace.events) for trace in traces), np.int64)
     at = 0
     for trace in traces:
         gaps = Gaps(config)
         for row, event in enumerate(trace.events, at):
             lost, before = gaps.take(row, event)
             if lost:
-                found[row] |= MISSING_AHEAD
+                missing[row] |= MISSING_AHEAD
                 if before is not None:
-                    found[before] |= MISSING_BEHIND
+                    missing[before] |= MISSING_BEHIND
         for row in gaps.ends():
-            found[row] |= MISSING_BEHIND
+            missing[row] |= MISSING_BEHIND
         at += len(trace.events)
-    return found if found.any() else found[:0]
+    return missing if missing.any() else missing[:0]
 
 
 class Gaps:
-    """The same of one trace, event by event."""
+    """Finds missing lines of one trace, event by event."""
 
     def __init__(self, config: Config) -> None:
         self.whole = config.extra.get(WHOLE) is not False
         self._last: dict[int, tuple[int, int | None]] = {}
 
     def take(self, row: int, event: Event) -> tuple[bool, int | None]:
-        """Whether lines of its node are missing in front of the event in this row; and the row of the one before it."""
+        """Return whether lines of its node are missing before an event, and the row of that node's event before it."""
         before = self._last.get(event.node)
         self._last[event.node] = row, event.seq
         anew = event.event == "Start" and event.seq in (0, 1)
@@ -103,12 +103,12 @@ class Gaps:
         return event.seq != before[1] + 1 and not (anew and self.whole), before[0]
 
     def ends(self) -> list[int]:
-        """The rows behind which lines are missing if the trace ends here."""
+        """Return the rows after which lines are missing if the trace ends here."""
         return [] if self.whole else [row for row, _ in self._last.values()]
 
 
 def positions(config: Config) -> dict[int, int]:
-    """Where each node stands among the columns' numbers, the controller behind the brokers."""
+    """Return the position of each node, which columns hold; the controller comes after the brokers."""
     position = {node: index for index, node in enumerate(config.nodes)}
     if config.controller is not None:
         position.setdefault(config.controller, len(config.nodes))
@@ -130,7 +130,7 @@ def _encode(event: Event, name: str, position: Mapping[int, int]) -> int:
 
 
 def mask(positions: Iterable[int]) -> int:
-    """A set of positions as a bit mask."""
+    """Return a set of positions as a bit mask."""
     bits = 0
     for index in positions:
         bits |= 1 << index

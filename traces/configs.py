@@ -7,7 +7,7 @@ from tidegauge.traces.problems import shown
 from tidegauge.traces.schema import GAPS, MISSING, Config
 
 KEYS = ("nodes", "min_isr", "profile", "lag_rule", "controller", "source")
-"""The keys of this version; whatever else stands there is kept in `Config.extra`."""
+"""The keys of this version; `Config.extra` keeps any others."""
 
 MOST_NODES = 61
 """Sets of nodes are bit masks in an int64, the controller has a position too, and UNKNOWN is no mask."""
@@ -17,7 +17,7 @@ MOST_MEMBERS = 2**31 - 1
 
 
 def as_json(config: Config) -> dict[str, Any]:
-    """The keys of this version, then the kept ones. A config without a controller does not name one."""
+    """Return the keys of this version, then the others. A config without a controller has no such key."""
     known = {key: getattr(config, key) for key in KEYS}
     if config.controller is None:
         del known["controller"]
@@ -25,14 +25,14 @@ def as_json(config: Config) -> dict[str, Any]:
 
 
 def from_json(line: Mapping[str, Any], envelope: tuple[str, ...] = ()) -> Config:
-    """The Config in `line`, which `fault` has found none in; the keys in `envelope` are not its."""
+    """Return the Config in `line`, in which `fault` has found none; the keys in `envelope` do not belong to it."""
     known = {key: line[key] for key in KEYS if key in line}
     extra = {key: value for key, value in line.items() if key not in KEYS and key not in envelope}
     return Config(**{**known, "nodes": tuple(line["nodes"])}, extra=extra)
 
 
 def fault(line: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What the first wrong key should have been, and what it is; None if all is well."""
+    """Return what the first wrong key should have been, and what it is; None if there is none."""
     nodes = line.get("nodes")
     if not isinstance(nodes, list) or not nodes or not all(map(is_int, nodes)) or len(set(nodes)) != len(nodes):
         return '"nodes" to be a list of different node ids', shown(nodes)
@@ -53,15 +53,15 @@ def fault(line: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _gaps(value: object) -> bool:
     return isinstance(value, list) and all(
-        isinstance(one, list) and len(one) == 3 and all(map(is_int, one[:2])) and isinstance(one[2], str) for one in value
+        isinstance(gap, list) and len(gap) == 3 and all(map(is_int, gap[:2])) and isinstance(gap[2], str) for gap in value
     )
 
 
 def is_int(value: object) -> bool:
-    """An integer that is no truth value."""
+    """Return whether a value is an integer and no truth value."""
     return isinstance(value, int) and not isinstance(value, bool)

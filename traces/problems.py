@@ -1,10 +1,10 @@
-"""What is wrong with input: a value, never an exception that ends a reading.
+"""Faults of input, as values: no fault of a file ends the reading with an exception.
 
 Rules of this file
 
-1. A reader hands back what it could read and one Problem for everything it could not; it raises for nothing a file holds.
-2. A Problem says what was expected, what was seen, where, and what to do.
-3. `lost` counts the events left out because of it, so that read plus lost is what the input held.
+1. A reader returns everything that it could read, and one Problem for each thing that it could not.
+2. A Problem has the expected and the seen value, the place, and what to do.
+3. `lost` counts the events left out because of it, so that read plus lost is the content of the input.
 """
 
 from collections.abc import Iterable
@@ -31,11 +31,11 @@ class Problem:
 
 
 def lost(problems: Iterable[Problem]) -> int:
-    """Events left out because of `problems`."""
+    """Return the number of events left out because of `problems`."""
     return sum(problem.lost for problem in problems)
 
 
 def shown(value: object) -> str:
-    """`value` as a message quotes it: one line, truncated at SHOWN characters."""
+    """Return `value` as a message quotes it: one line of at most SHOWN characters."""
     text = repr(value)
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."

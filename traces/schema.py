@@ -1,11 +1,11 @@
-"""Trace schema v1: the words every source of traces and the judge share.
+"""Trace schema v1: the vocabulary that all sources of traces and the judge share.
 
 Rules of this file
 
 1. An event is one thing that happened at one node. Its name is the TLA+ action's where there is one.
-2. A field a source cannot tell is left out: absent means unknown, and the judge leaves it free. None (JSON null) means
-   known to be undefined, which is -1 in columns.
-3. `leo`, `hw`, `log_start` say what holds after the event; `leo_before`, `hw_before` what held before it.
+2. A field that a source does not know is left out: absent means unknown, and the judge leaves it free. None (JSON null)
+   means known to be undefined, which is -1 in columns.
+3. `leo`, `hw`, `log_start` are values after the event; `leo_before`, `hw_before` are values before it.
 4. Nodes are named by their ids here and in NDJSON; columns hold their position in `Config.nodes` instead, and sets of
    nodes as bit masks over those positions.
 5. This file and nothing else lists events and fields. The JSON Schema, the Parquet schema, the columns and the tables in
@@ -20,24 +20,24 @@ from typing import Any
 VERSION = 1
 
 LARGEST = 2**62
-"""Integers stay below this: int64 arithmetic on them is exact."""
+"""Integers are smaller, so that int64 arithmetic on them is exact."""
 
 UNCLEAN_ELECTIONS = "unclean_elections"
-"""Key of a Config: false says that no unclean election took place, where nothing in the trace tells of elections."""
+"""Key of a Config: false if no unclean election took place, in a trace that has no events of elections."""
 
 REASSIGNED = "reassigned"
-"""Key of a Config: true says that the nodes are not all replicas all the time, as some event's `replicas` may show."""
+"""Key of a Config: true if the nodes are not all replicas all the time, as the `replicas` of events may show."""
 
 
 WHOLE = "whole"
-"""Key of a Config: false says that lines may be missing where no number shows it."""
+"""Key of a Config: false if lines may be missing where no number shows it."""
 GAPS = "gaps"
-"""Key of a Config: [event, event, what is missing] for each place where lines are, between these events of the trace."""
+"""Key of a Config: [event, event, what is missing] for each place with missing lines, between these events of the trace."""
 MISSING = "missing"
-"""Key of a Config: what a source as a whole lacks, in words."""
+"""Key of a Config: texts about what the whole source lacks."""
 
 MISSING_AHEAD, MISSING_BEHIND = 1, 2
-"""Lines of the event's node are missing in front of it, behind it."""
+"""Lines of the event's node are missing before it, after it."""
 
 
 class FieldKind(Enum):

@@ -1,11 +1,11 @@
-"""A run of brokers under the whole controller (impl.explored.controlled_cluster) as traces, one for each life of the topic.
+"""A run of brokers under the whole controller (impl.explored.controlled_cluster) as traces, one for each topic id.
 
 Rules of this file
 
-1. What brokers and clients do becomes the events that it becomes in any run of the model; only the registration, with its
-   assignment, and what becomes of brokers and replicas is told here.
-2. A replica tells `Start` before anything else of it, and nothing once it is deleted or its directory failed. To one
-   replica a directory that fails under a broker is a crash that loses the disk.
+1. Steps of brokers and clients become the same events as in any run of the model (traces.model.behaviour); this file has the
+   registration with its assignment, and the lifecycle of brokers and replicas.
+2. The first event of a replica is `Start`; after it is deleted or its directory failed it has none. To one replica a
+   directory that fails under a broker is a crash that loses the disk.
 3. A topic that is created again has another topic id: its events are another trace.
 """
 
@@ -28,7 +28,7 @@ from tidegauge.traces.schema import REASSIGNED, Config, Event, Trace
 def traces_of_controlled(
     states: Sequence[ControlledCluster], labels: Sequence[Label], name: str, source: str
 ) -> list[Trace]:
-    """The traces of a path, a life of the topic each; `labels[i]` leads from `states[i]` to `states[i + 1]`."""
+    """Return the traces of a path, one for each topic id; `labels[i]` leads from `states[i]` to `states[i + 1]`."""
     lives: list[list[Event]] = [[]]
     reports = _Reports(lives[0])
     reports.begins(states[0])
@@ -37,6 +37,7 @@ def traces_of_controlled(
             lives.append([])
             reports.events = lives[-1]
             reports.registered(after)
+        # A replica of an earlier topic id is deleted late: the event belongs to that topic's trace.
         elif label[0] == "DeleteReplica" and before.held[label[1]] != before.topic_id:
             lives[before.held[label[1]]].append(report(label[1], "DeleteReplica"))
             reports.loaded.discard(label[1])
@@ -57,16 +58,16 @@ def _config_of(state: ControlledCluster, source: str) -> Config:
 
 
 class _Reports:
-    """What has been told of one life: its events, and who has a replica loaded."""
+    """The events of one topic id, and the brokers that have a replica loaded."""
 
     def __init__(self, events: list[Event]) -> None:
         self.events = events
         self.loaded: set[int] = set()
         self.changed = False
-        """Whether min.insync.replicas has changed since the run began: what a broker has read of it is told then."""
+        """Whether min.insync.replicas has changed since the run began: from then on brokers report the value they read."""
 
     def begins(self, state: ControlledCluster) -> None:
-        """Everybody is loaded, registered, and has a role."""
+        """Add the first events: replicas are loaded, registered, and have a role."""
         assigned = state.control.bounds.replicas
         for b in assigned:
             self.loaded.add(b)
@@ -77,12 +78,12 @@ class _Reports:
             self._role(state, b)
 
     def registered(self, state: ControlledCluster) -> None:
-        """The registration as it is now, of a partition that is new."""
+        """Add the registration of a new partition."""
         if state.control.partition is not None:
             self.events.append(_change(state.control.partition, clean=True))
 
     def step(self, before: ControlledCluster, label: Label, after: ControlledCluster) -> None:
-        """The events of one step; a controller tells nothing of a topic that is deleted."""
+        """Add the events of one step; a controller reports nothing about a deleted topic."""
         begin = len(self.events)
         self._step(before, label, after)
         if before.control.partition is None:
@@ -131,7 +132,7 @@ class _Reports:
                 self.events += _changes(before, after)
 
     def _moved(self, before: ControlledCluster, label: Label, after: ControlledCluster) -> None:
-        """A step of the data plane; a role is taken in a partition epoch."""
+        """Add the events of a step of the data plane; a new role has a partition epoch."""
         profile = before.cluster.model.setup.profile.name
         for event in events_of_step(view(before.cluster), label, view(after.cluster), profile):
             fields = dict(event.fields)
@@ -141,10 +142,10 @@ class _Reports:
                 self.events.append(Event(event.node, event.event, fields))
 
     def _start(self, state: ControlledCluster, b: int, *, clean: bool) -> None:
-        found = broker(view(state.cluster), b)
-        cache = epoch_cache(found.log, found.mark)
+        replica = broker(view(state.cluster), b)
+        cache = epoch_cache(replica.log, replica.mark)
         self.loaded.add(b)
-        self.events.append(report(b, "Start", clean=clean, leo=found.leo, hw=found.hw, log_start=0, epochs=cache))
+        self.events.append(report(b, "Start", clean=clean, leo=replica.leo, hw=replica.hw, log_start=0, epochs=cache))
 
     def _role(self, state: ControlledCluster, b: int) -> None:
         partition = state.cluster.brokers[b].partition
@@ -156,14 +157,14 @@ class _Reports:
             self.events.append(report(b, "BecomeFollower", **epochs, leader=node_id(partition.leader_id)))
 
     def _lost(self, b: int, event: str, *, loses_disk: bool) -> None:
-        """The replica is told of no more, until it starts again."""
+        """Add the event that ends a replica's events until it starts again."""
         if b in self.loaded:
             self.loaded.discard(b)
             self.events.append(report(b, event, **({"clean": True} if event == "Stop" else {})))
             self.events += [report(b, "LoseDisk")] if loses_disk else []
 
     def _registers(self, before: ControlledCluster, b: int, directory: int, after: ControlledCluster) -> None:
-        """What it finds on its disk, what the controller makes of its registration, and that one."""
+        """Add the start of the broker, the changes that its registration causes, and the registration."""
         clean = stops_in_order(before.control, b, directory)
         if before.held[b] == before.topic_id:
             self._start(after, b, clean=clean)
@@ -185,7 +186,7 @@ def _concerns(b: int, event: str) -> Event:
 
 
 def _altered(before: ControlledCluster, b: int, error: int, after: ControlledCluster) -> Iterator[Event]:
-    """The proposal as the controller judged it, and what it wrote; who is refused hears of it."""
+    """Yield the proposal with the controller's result, the changes it wrote, and the error at a leader that is refused."""
     known = before.cluster.brokers[b].partition
     proposed = tuple(m + 1 for m in known.state.proposed_isr)
     epochs = {"leader_epoch": known.leader_epoch, "partition_epoch": known.partition_epoch}
@@ -197,10 +198,11 @@ def _altered(before: ControlledCluster, b: int, error: int, after: ControlledClu
 
 
 def _changes(before: ControlledCluster, after: ControlledCluster) -> Iterator[Event]:
-    """The registration, each time it changed. Of one that another record followed in the same batch, what both agree on."""
+    """Yield the registration each time it changed."""
     was, now = before.control.partition, after.control.partition
     if was is None or now is None or was == now:
         return
+    # Records of one batch leave only the last registration: an earlier one has the fields on which first and last agree.
     for epoch in range(was.partition_epoch + 1, now.partition_epoch):
         same = {name: value for name, value in _fields(now).items() if _fields(was)[name] == value}
         yield Event(node=CONTROLLER, event="ChangePartition", fields={**same, "partition_epoch": epoch, "clean": True})

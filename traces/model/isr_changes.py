@@ -2,10 +2,10 @@
 
 Rules of this file
 
-1. TLC tells states and the names of actions. Who acted, and on what, is read from what changed between two states.
-2. The model has one leader in one leader epoch, and no high watermark of a follower; what it lacks is left out.
-3. It has no election either. The trace goes on to one when a member of the ISR lacks what was committed: that is what the
-   model's property warns of, and no node has told anything wrong before.
+1. TLC gives states and the names of actions. The actor and its arguments follow from the difference of two states.
+2. The model has one leader in one leader epoch, and no high watermarks of followers; such fields are left out.
+3. The model has no election. If a member of the ISR lacks committed records at the end, the trace goes on to its election:
+   the model's property warns of that, and before it no node has reported anything wrong.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,11 +22,11 @@ from tidegauge.traces.schema import Event, Trace
 
 EPOCH = 0
 
-State = Mapping[str, Any]
+TlcState = Mapping[str, Any]
 
 
 def trace_of_isr_changes(steps: Sequence[TlcStep], name: str, source: str) -> Trace:
-    """The events of a run; the first of `steps` is the initial state."""
+    """Return the trace of a run; the first of `steps` is the initial state."""
     states = [_plain(step.state) for step in steps]
     brokers = sorted(states[0]["end"])
     leader = next(b for b in brokers if b not in states[0]["known"])
@@ -41,17 +41,17 @@ def trace_of_isr_changes(steps: Sequence[TlcStep], name: str, source: str) -> Tr
 
 
 def _plain(value: Any) -> Any:
-    """Model values b1, b2, .. as node ids."""
+    """Return a value with node ids for the model values b1, b2, .."""
     if isinstance(value, ModelValue):
         return int(value.name.removeprefix("b"))
     if isinstance(value, Mapping):
-        return {_plain(key): _plain(held) for key, held in value.items()}
+        return {_plain(key): _plain(member) for key, member in value.items()}
     if isinstance(value, frozenset):
         return frozenset(map(_plain, value))
     return tuple(map(_plain, value)) if isinstance(value, tuple) else value
 
 
-def _initial(state: State, brokers: Sequence[int], leader: int) -> Iterator[Event]:
+def _initial(state: TlcState, brokers: Sequence[int], leader: int) -> Iterator[Event]:
     for b in brokers:
         yield Event(b, "Start", {"clean": True, "leo": state["end"][b], "hw": 0, "log_start": 0, "epochs": ()})
     yield _registered(state, leader, EPOCH)
@@ -66,16 +66,16 @@ def _isr(partition: Mapping[str, Any]) -> dict[str, Any]:
     return {"isr": tuple(sorted(partition["isr"])), "partition_epoch": partition["partitionEpoch"]}
 
 
-def _registered(state: State, leader: int, epoch: int) -> Event:
+def _registered(state: TlcState, leader: int, epoch: int) -> Event:
     reported = {"leader": leader, "leader_epoch": epoch, **_isr(state["controller"]), "clean": True}
     return Event(CONTROLLER, "ChangePartition", reported)
 
 
-def _hw(src: State, dst: State) -> dict[str, int]:
+def _hw(src: TlcState, dst: TlcState) -> dict[str, int]:
     return {"hw_before": src["hw"], "hw": dst["hw"]}
 
 
-def _append(src: State, dst: State, leader: int) -> Iterator[Event]:
+def _append(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     before, after = src["end"][leader], dst["end"][leader]
     records = {"rec_base": before, "rec_end": after, "rec_epoch": EPOCH}
     yield Event(
@@ -83,7 +83,7 @@ def _append(src: State, dst: State, leader: int) -> Iterator[Event]:
     )
 
 
-def _fetch(src: State, dst: State, leader: int) -> Iterator[Event]:
+def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     expands = dst["pending"] != src["pending"]
     f = next(
         f
@@ -107,12 +107,12 @@ def _fetch(src: State, dst: State, leader: int) -> Iterator[Event]:
         yield Event(f, "HandleFetchResponse", {"peer": leader, **point, **response, **taken})
 
 
-def _shrink(src: State, dst: State, leader: int) -> Iterator[Event]:
+def _shrink(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     proposed = {"isr": dst["pending"], "partitionEpoch": src["view"]["partitionEpoch"]}
     yield Event(leader, "ShrinkIsr", {**_isr(proposed), "leo": src["end"][leader], "hw": src["hw"]})
 
 
-def _alter(src: State, dst: State, leader: int) -> Iterator[Event]:
+def _alter(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     asked = {"peer": leader, "leader_epoch": EPOCH, "isr": tuple(sorted(src["channel"]["isr"]))}
     if src["controller"] != dst["controller"]:
         yield Event(CONTROLLER, "AlterPartition", {**asked, "error": NONE})
@@ -124,7 +124,7 @@ def _alter(src: State, dst: State, leader: int) -> Iterator[Event]:
         )
 
 
-def _answered(src: State, dst: State, leader: int) -> Iterator[Event]:
+def _answered(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     response = src["channel"]
     reported = {**_isr(response), "error": NONE} if response["type"] == "response" else _refused(response)
     yield Event(leader, "HandleAlterPartitionResponse", {**reported, **_hw(src, dst)})
@@ -134,7 +134,7 @@ def _refused(response: Mapping[str, Any]) -> dict[str, Any]:
     return {"isr": tuple(sorted(response["asked"])), "error": INELIGIBLE_REPLICA}
 
 
-def _metadata(src: State, dst: State, leader: int) -> Iterator[Event]:
+def _metadata(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     """An image that is skipped is told by nobody."""
     image = src["images"][len(src["images"]) - len(dst["images"]) - 1]
     if (src["view"], src["pending"], src["hw"]) != (dst["view"], dst["pending"], dst["hw"]):
@@ -143,11 +143,11 @@ def _metadata(src: State, dst: State, leader: int) -> Iterator[Event]:
         )
 
 
-def _fence(_src: State, dst: State, leader: int) -> Iterator[Event]:
+def _fence(_src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     yield _registered(dst, leader, EPOCH)
 
 
-def _restart(src: State, dst: State, leader: int) -> Iterator[Event]:
+def _restart(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     f = next(f for f in src["incarnation"] if src["incarnation"][f] != dst["incarnation"][f])
     yield Event(f, "Crash", {})
     if src["controller"] != dst["controller"]:
@@ -155,12 +155,12 @@ def _restart(src: State, dst: State, leader: int) -> Iterator[Event]:
     yield Event(f, "Start", {"clean": False, "leo": 0, "hw": 0, "log_start": 0, "epochs": ()})
 
 
-def _silent(_src: State, _dst: State, _leader: int) -> Iterator[Event]:
+def _silent(_src: TlcState, _dst: TlcState, _leader: int) -> Iterator[Event]:
     """Time passes; nobody tells that."""
     return iter(())
 
 
-def _election(last: State) -> Iterator[Event]:
+def _election(last: TlcState) -> Iterator[Event]:
     controller = last["controller"]
     lacking = next((b for b in sorted(controller["isr"]) if last["end"][b] < last["committed"]), None)
     if lacking is not None:
@@ -170,7 +170,7 @@ def _election(last: State) -> Iterator[Event]:
         yield Event(lacking, "BecomeLeader", {"leader_epoch": EPOCH + 1, **_isr(registered), "epoch_start": end, "leo": end})
 
 
-_STEPS: Mapping[str, Callable[[State, State, int], Iterator[Event]]] = {
+_STEPS: Mapping[str, Callable[[TlcState, TlcState, int], Iterator[Event]]] = {
     "LeaderAppend": _append,
     "HandleFetch": _fetch,
     "ShrinkIsr": _shrink,

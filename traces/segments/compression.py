@@ -3,8 +3,8 @@
 Rules of this file
 
 1. gzip comes from the standard library, the others from pyarrow, which is a dependency anyway.
-2. Kafka's snappy is not one raw block: snappy-java writes a header and then blocks, each with its length. What has no
-   such header is taken as one raw block, as snappy-java itself does.
+2. Kafka's snappy is not one raw block: snappy-java writes a header and then blocks, each with its length. Data without such
+   a header is read as one raw block, as snappy-java itself does.
 3. Data that does not decompress is a CompressionError, whatever the library raised.
 """
 
@@ -31,16 +31,16 @@ MOST_VARINT = 5
 
 
 class CompressionError(TidegaugeError):
-    """Data that is not what its codec says, or a codec that does not exist."""
+    """Data that its codec cannot decompress, or a codec that does not exist."""
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """`data` in the framing of `codec`; the same bytes for the same data."""
+    """Compress `data` in the framing of `codec`; the same data gives the same bytes."""
     match codec:
         case 0:
             return data
         case 1:
-            return gzip.compress(data, mtime=0)
+            return gzip.compress(data, mtime=0)  # no time, so that the same data gives the same bytes
         case 2:
             return XERIAL.pack(XERIAL_MAGIC, 1, 1) + b"".join(_snappy_blocks(data))
         case 3 | 4:
@@ -53,7 +53,7 @@ def compress(codec: int, data: bytes) -> bytes:
 
 
 def decompress(codec: int, data: bytes) -> bytes:
-    """What was compressed."""
+    """Decompress `data`."""
     if not 0 <= codec < len(NAMES):
         raise _unknown(codec)
     try:
@@ -78,8 +78,8 @@ def _unknown(codec: int) -> CompressionError:
 
 
 def _snappy_blocks(data: bytes) -> Iterator[bytes]:
-    """At least one block: readers look for the header in more bytes than it has."""
     raw = pa.Codec("snappy")
+    # At least one block, even of no data: readers look for the header only in more bytes than it has.
     for start in range(0, max(1, len(data)), XERIAL_BLOCK):
         block = raw.compress(data[start : start + XERIAL_BLOCK], asbytes=True)
         yield struct.pack(">i", len(block)) + block
@@ -100,7 +100,7 @@ def _from_snappy(data: bytes) -> bytes:
 
 
 def _from_raw_snappy(block: bytes) -> bytes:
-    """A raw block begins with the length of what it holds, seven bits a byte."""
+    # A raw block begins with the length of its content, seven bits a byte.
     size = shift = 0
     for byte in block[:MOST_VARINT]:
         size |= (byte & 0x7F) << shift

@@ -1,4 +1,4 @@
-"""Kafka's record batch v2 as bytes: what a segment file, a Produce request and a Fetch response are made of.
+"""Kafka's record batch v2 as bytes: the format of segment files, Produce requests and Fetch responses.
 
     0  base offset int64       17  crc uint32 (of all that follows)     43  producer id int64
     8  batch length int32      21  attributes int16                     51  producer epoch int16
@@ -10,8 +10,8 @@ Rules of this file
 
 1. The layout is ours; the checksum (CRC-32C) and the codecs come from libraries.
 2. Decoding and encoding are inverse to each other on values, and on bytes where nothing is compressed.
-3. What is no batch is a CorruptBatchError with the place, what was expected and what was seen; never another exception.
-4. The leader epoch stands before the checksum: a leader stamps it without computing the checksum again.
+3. Bytes that are no batch raise CorruptBatchError with the place, the expected and the seen value, and no other exception.
+4. The leader epoch comes before the checksum: a leader sets it without computing the checksum again.
 5. The checksum needs google-crc32c, the extra `segments`. Without it batches are read unchecked and cannot be written.
 6. Source: org.apache.kafka.common.record.DefaultRecordBatch, DefaultRecord.
 """
@@ -28,11 +28,11 @@ from tidegauge.traces.segments.compression import CompressionError, compress, de
 
 MAGIC = 2
 HEADER = struct.Struct(">qiibIhiqqqhii")
-"""Everything in front of the records."""
+"""All fields before the records."""
 
 LENGTH_AT = 8
 OVERHEAD = 12
-"""Base offset and length: what the length does not count."""
+"""The bytes that the length does not count: base offset and length."""
 
 MAGIC_AT = 16
 CHECKED_FROM = 21
@@ -45,7 +45,7 @@ CONTROL = 0x20
 
 Header = tuple[str, bytes | None]
 Bytes = bytes | mmap
-"""What batches are read from; a slice of either is bytes."""
+"""A source of batches; a slice of either is bytes."""
 
 
 def _checksum() -> Callable[[bytes], int] | None:
@@ -62,7 +62,7 @@ CHECKSUM = _checksum()
 
 
 class CorruptBatchError(TidegaugeError):
-    """Bytes that are no batch, at `position` of what was read."""
+    """Bytes that are no batch, at `position` of the source."""
 
     def __init__(self, position: int, expected: str, seen: str) -> None:
         super().__init__(f"byte {position}: expected {expected}, saw {seen}")
@@ -72,7 +72,7 @@ class CorruptBatchError(TidegaugeError):
 
 
 class TornBatchError(CorruptBatchError):
-    """A batch that goes on behind the end of the bytes."""
+    """A batch that is longer than the bytes that are left."""
 
 
 class Record(NamedTuple):
@@ -102,17 +102,17 @@ class RecordBatch(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """Compression type."""
+        """The compression type."""
         return self.attributes & CODEC
 
     @property
     def is_control(self) -> bool:
-        """Holds a transaction marker or the like, no data."""
+        """Whether the batch has a transaction marker or another control record, and no data."""
         return bool(self.attributes & CONTROL)
 
     @property
     def is_transactional(self) -> bool:
-        """Part of a transaction."""
+        """Whether the batch is part of a transaction."""
         return bool(self.attributes & TRANSACTIONAL)
 
     @property
@@ -122,7 +122,7 @@ class RecordBatch(NamedTuple):
 
 
 def batch_of(base: int, epoch: int, values: Iterable[bytes], timestamp: int = 0, codec: int = 0) -> RecordBatch:
-    """A plain batch: one record per value, offsets from `base`, no keys."""
+    """Return a plain batch: one record per value, offsets from `base`, no keys."""
     records = tuple(Record(base + n, timestamp, None, value) for n, value in enumerate(values))
     return RecordBatch(base, base + len(records) - 1, epoch, records, codec, timestamp, timestamp)
 
@@ -132,7 +132,7 @@ def batch_of(base: int, epoch: int, values: Iterable[bytes], timestamp: int = 0,
 
 
 def encode(batch: RecordBatch) -> bytes:
-    """The bytes of a batch. DefaultRecordBatch#writeHeader, DefaultRecord#writeTo."""
+    """Return the bytes of a batch. DefaultRecordBatch#writeHeader, DefaultRecord#writeTo."""
     if CHECKSUM is None:
         raise ModuleNotFoundError("a batch is not written without its checksum", name="google_crc32c")
     _refuse_outside(batch)
@@ -184,12 +184,12 @@ def _record(batch: RecordBatch, record: Record) -> bytes:
 
 
 def _sized(data: bytes | None) -> bytes:
-    """Length and bytes; null is length -1."""
+    """Return length and bytes; null is length -1."""
     return varint(-1) if data is None else varint(len(data)) + data
 
 
 def varint(number: int) -> bytes:
-    """Zigzag, seven bits a byte, the lowest first. ByteUtils#writeVarint, #writeVarlong."""
+    """Return a number in zigzag encoding, seven bits a byte, the lowest first. ByteUtils#writeVarint, #writeVarlong."""
     left = number << 1 if number >= 0 else ((-number) << 1) - 1
     out = bytearray()
     while left >= 0x80:
@@ -204,7 +204,7 @@ def varint(number: int) -> bytes:
 
 
 def decode(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
-    """The batch at `at`, and where the next one begins."""
+    """Return the batch at `at`, and the place where the next one begins."""
     batch, end = header(data, at)
     (count,) = struct.unpack_from(">i", data, at + COUNT_AT)
     try:
@@ -215,7 +215,8 @@ def decode(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
 
 
 def header(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
-    """The same without its records: nothing is unpacked, offsets and epoch stand in front of what is compressed."""
+    """Return the batch at `at` without its records, and the place where the next one begins."""
+    # Only records are compressed: the header has offsets and epoch in plain bytes.
     end = end_of(data, at)
     fields = HEADER.unpack_from(data, at)
     base, _, epoch, _, _, attributes, delta, base_timestamp, max_timestamp, *producer, _ = fields
@@ -225,7 +226,7 @@ def header(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
 
 
 def end_of(data: Bytes, at: int) -> int:
-    """Where the batch at `at` ends, once its length, magic and checksum are right. FileLogInputStream, #ensureValid."""
+    """Check length, magic and checksum of the batch at `at`; return its end. FileLogInputStream, #ensureValid."""
     left = len(data) - at
     if left < HEADER.size:
         raise TornBatchError(at, f"a batch of at least {HEADER.size} bytes", f"the last {left} bytes")
@@ -238,6 +239,7 @@ def end_of(data: Bytes, at: int) -> int:
     end = at + OVERHEAD + int(length)
     if end > len(data):
         raise TornBatchError(at, f"a batch of {OVERHEAD + length} bytes", f"the last {left} bytes")
+    # Without the package for CRC-32C batches are read unchecked (rule 5).
     (reported,) = struct.unpack_from(">I", data, at + MAGIC_AT + 1)
     computed = reported if CHECKSUM is None else CHECKSUM(data[at + CHECKED_FROM : end])
     if reported != computed:
@@ -254,7 +256,7 @@ class _Records:
         self.batch_at = batch_at
 
     def all(self, batch: RecordBatch, count: int) -> tuple[Record, ...]:
-        """Exactly `count` records, and nothing behind them."""
+        """Read exactly `count` records; nothing may follow them."""
         records = [self._record(batch) for _ in range(count)]
         if count < 0 or self.at != len(self.data):
             raise self._corrupt(f"{count} records and nothing else", f"{len(self.data) - self.at} bytes behind them")

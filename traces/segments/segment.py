@@ -1,9 +1,9 @@
-"""Segment files: record batches one after the other, as a broker keeps them.
+"""Segment files: sequences of record batches, as a broker stores them.
 
 Rules of this file
 
 1. Reading stops where a recovering broker would truncate: at the first batch that is incomplete, corrupt or out of order.
-   What stands before is returned, and the fault with its place. LogSegment#recover.
+   The batches before it are returned, and the fault with its place. LogSegment#recover.
 2. A file's name is its base offset in twenty digits.
 """
 
@@ -30,13 +30,13 @@ from tidegauge.traces.segments.record_batch import (
 
 @dataclass(frozen=True)
 class SegmentProblem:
-    """Where reading stopped, what should have been there, what is."""
+    """The place where reading stopped, and what should be there and is."""
 
     position: int
     expected: str
     seen: str
     torn: bool = False
-    """The last batch is not all there: what a broker that was killed, or still writes, leaves."""
+    """The last batch is incomplete: the broker was killed, or is still writing."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Segment:
     valid_bytes: int
     fault: SegmentProblem | None = None
     positions: tuple[int, ...] = ()
-    """Where each batch begins."""
+    """the place where each batch begins"""
 
     @property
     def log_batches(self) -> tuple[Batch, ...]:
@@ -56,7 +56,7 @@ class Segment:
 
     @property
     def epochs(self) -> tuple[tuple[int, int], ...]:
-        """The epoch cache these batches imply: an entry (epoch, start) where a higher epoch begins."""
+        """The epoch cache that follows from these batches: an entry (epoch, start) where a higher epoch begins."""
         entries: list[tuple[int, int]] = []
         for batch in self.batches:
             if not entries or batch.epoch > entries[-1][0]:
@@ -65,27 +65,27 @@ class Segment:
 
 
 def file_name(base: int) -> str:
-    """The name of the segment whose first offset is `base`. LogFileUtils#logFile."""
+    """Return the name of the segment whose first offset is `base`. LogFileUtils#logFile."""
     return f"{base:020}.log"
 
 
 def segment_bytes(batches: Iterable[RecordBatch]) -> bytes:
-    """The content of a segment file."""
+    """Return the content of a segment file."""
     return b"".join(map(encode, batches))
 
 
 def parse(data: Bytes, records: bool = True, after: int | None = None) -> Segment:
-    """The batches in `data`, all above offset `after`, up to the first that a recovery would cut off.
+    """Return the batches in `data`, all above offset `after`, up to the first that a recovery would truncate.
 
-    Without `records` nothing is unpacked: offsets, epochs and checksums are read, the batches stay empty.
+    Without `records` nothing is decompressed: offsets, epochs and checksums are read, the batches stay empty.
     """
-    one = decode if records else header
+    read_batch = decode if records else header
     batches: list[RecordBatch] = []
     positions: list[int] = []
     at, fault = 0, None
     while at < len(data):
         try:
-            batch, end = one(data, at)
+            batch, end = read_batch(data, at)
         except CorruptBatchError as error:
             fault = SegmentProblem(at, error.expected, error.seen, isinstance(error, TornBatchError))
             break
@@ -102,20 +102,20 @@ def parse(data: Bytes, records: bool = True, after: int | None = None) -> Segmen
 
 
 def read(path: Path, records: bool = True, after: int | None = None) -> Segment:
-    """The segment in a file, which may be gzipped. Raises OSError; a gzip file that is none is a Fault."""
+    """Read the segment in a file, which may be gzipped. Raises OSError; a broken gzip file is a fault of the segment."""
     if path.suffix == ".gz":
         try:
             return parse(gzip.decompress(path.read_bytes()), records, after)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             return Segment((), 0, SegmentProblem(0, "a whole gzip file", str(error)))
-    if path.stat().st_size == 0:
+    if path.stat().st_size == 0:  # an empty file cannot be mapped
         return Segment((), 0)
     with path.open("rb") as file, closing(mmap(file.fileno(), 0, access=ACCESS_READ)) as data:
         return parse(data, records, after)
 
 
 def write(directory: Path, batches: Sequence[RecordBatch], base: int | None = None) -> Path:
-    """Write a segment file, named after `base` or the first batch; the path of it."""
+    """Write a segment file, named after `base` or the first batch; return its path."""
     first = base if base is not None else batches[0].base if batches else 0
     path = directory / file_name(first)
     path.write_bytes(segment_bytes(batches))

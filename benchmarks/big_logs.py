@@ -193,7 +193,7 @@ def passed_over(folder: Path, size: int, seed: int) -> float:
     seconds = []
     for _ in range(3):
         started = time.process_time()
-        read_lines(path, "server.log", None, Selection(share=(0, 2)).line)
+        read_lines(path, "server.log", None, Selection(shard=(0, 2)).line)
         seconds.append(time.process_time() - started)
     return written / min(seconds)
 

@@ -33,8 +33,8 @@ from tidegauge.conformance.judging.explain import Explanation
 from tidegauge.conformance.judging.inputs import capture_batches
 from tidegauge.conformance.judging.judge import Failure
 from tidegauge.traces.kafka import Capture
-from tidegauge.traces.kafka.growth import LINES, Growth
-from tidegauge.traces.kafka.lines.tails import Log, Tails
+from tidegauge.traces.kafka.growth import LINES, GrowingCapture
+from tidegauge.traces.kafka.lines.tails import Log, LogTails
 from tidegauge.traces.problems import Problem
 
 SMALL, ENOUGH = 1 << 14, 100
@@ -52,8 +52,8 @@ class BrokerLogs(Source):
         self.path = path
         self.how = how
         self.past = PastWindows(str(path), how.profile)
-        self._tails = Tails(path)
-        self._growth = Growth(path, how.layout, lines)
+        self._tails = LogTails(path)
+        self._growth = GrowingCapture(path, how.layout, lines)
         self._unread: list[Log] = []
         self._small_pieces = 0
         self._unjudged = False
@@ -121,7 +121,7 @@ class BrokerLogs(Source):
         """Report as `check` does on the lines read so far, or less."""
         captures = self._growth.whole()
         window = self._judged(captures)
-        logs = self.past.input(captures, window, self._growth.counted, self._growth.lines)
+        logs = self.past.input(captures, window, self._growth.judged_until, self._growth.lines)
         standing = {(key.rule, key.trace) for key, _, _ in failures_of(window)} | {*self.past.standing}
         undecided = [
             f"{key.rule} at {key.at} of {key.trace} was reported, and is undecided in the report: the logs end while "
@@ -147,7 +147,7 @@ class BrokerLogs(Source):
         window = self._judged(captures)
         self._publish_changes(window)
         standing = {key: None for key in self._reported if key not in self._missed}
-        self.past.add(captures, window, standing, self._growth.counted)
+        self.past.add(captures, window, standing, self._growth.judged_until)
         # Its lines stay for one more window: a failure that the last judgement missed may come back, or be withdrawn.
         self._reported_before, self._reported = standing, {key: None for key in self._reported if key in self._missed}
         self._growth.forget(captures)

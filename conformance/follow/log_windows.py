@@ -23,7 +23,7 @@ from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally
 from tidegauge.conformance.judging.verdicts import add_tallies, total_tallies
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.kafka import Capture
-from tidegauge.traces.kafka.between.coverage import Life
+from tidegauge.traces.kafka.between.coverage import NodeCoverage
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
 
@@ -52,7 +52,7 @@ class PastWindows:
         self._missing: dict[str, None] = {}
         self._notes: dict[str, None] = {}
         self._lost_disks: dict[LostDisk, None] = {}
-        self._lives: dict[int, Life] = {}
+        self._lives: dict[int, NodeCoverage] = {}
 
     def add(
         self,
@@ -81,7 +81,7 @@ class PastWindows:
         """Make the input of a report in which `window` is the last one. Without windows before it, it is that of `check`."""
         found = InputFindings(list(self._problems | _problems(captures)))
         if not self.count:
-            found.covered = [str(life) for capture in captures for life in capture.lives]
+            found.covered = [str(life) for capture in captures for life in capture.coverage]
             doubts = (doubt.missing for result in window for doubt in result.batch.doubts)
             found.missing = [*dict.fromkeys([*(gap for capture in captures for gap in capture.missing), *doubts])]
             return checked_input(self.path, LOGS, found, [result.judgement for result in window])
@@ -145,10 +145,10 @@ class PastWindows:
             for rule, tally in tallies.items()
         }
 
-    def _lives_with(self, captures: Iterable[Capture]) -> dict[int, Life]:
+    def _lives_with(self, captures: Iterable[Capture]) -> dict[int, NodeCoverage]:
         """Return from when to when each node logged, with the smallest share that a window has."""
         lives = dict(self._lives)
-        for life in (life for capture in captures for life in capture.lives):
+        for life in (life for capture in captures for life in capture.coverage):
             before = lives.get(life.node, life)
             lives[life.node] = replace(life, first=before.first, share=min(before.share, life.share))
         return lives

@@ -191,12 +191,12 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
 
 def _logs(source: InputSource, layout: str | None, selection: Selection | None) -> Iterator[InputPart]:
     """Yield a part for each cluster."""
-    for capture in kafka.read_all(source.path, layout, None if selection is None else selection.anew()):
+    for capture in kafka.read_all(source.path, layout, None if selection is None else selection.fresh_copy()):
         name = f"{source.name} ({capture.cluster})" if capture.cluster else source.name
         found = InputFindings(
             list(capture.problems),
             [f"{name}: {note}" for note in capture.summary.notes()],
-            [str(life) for life in capture.lives],
+            [str(life) for life in capture.coverage],
             list(capture.missing),
         )
         yield InputPart(name, LOGS, capture_batches(capture, name), found)
@@ -204,9 +204,9 @@ def _logs(source: InputSource, layout: str | None, selection: Selection | None) 
 
 def capture_batches(capture: kafka.Capture, name: str) -> Iterator[InputBatch]:
     """Yield the traces of a capture; a trace with gaps is a batch of its own."""
-    yield from _batches([trace for trace in capture.traces if not capture.doubts.get(trace.name)], name, counted=True)
+    yield from _batches([trace for trace in capture.traces if not capture.uncertain.get(trace.name)], name, counted=True)
     for trace in capture.traces:
-        doubts = tuple(LogGap(*rows, str(gap)) for rows, gap in capture.doubts.get(trace.name, ()))
+        doubts = tuple(LogGap(*rows, str(gap)) for rows, gap in capture.uncertain.get(trace.name, ()))
         if doubts and trace.events:
             columns = to_columns([trace], trace.config)
             yield InputBatch(name, columns, trace.config, (trace,), doubts=doubts, counted=True)

@@ -24,7 +24,7 @@ from tidegauge.conformance.judging.workers import workers
 from tidegauge.traces.files.ndjson_columns import Span, spans
 from tidegauge.traces.kafka.lines.files import log_size, logs_in
 from tidegauge.traces.kafka.lines.selection import Selection
-from tidegauge.traces.kafka.lines.shares import take_apart
+from tidegauge.traces.kafka.lines.shares import split_logs
 
 LARGE = 96_000_000
 """Bytes of logs, or of NDJSON, from which they are judged in shares."""
@@ -70,11 +70,11 @@ def check_in_shares(
 ) -> Report:
     """Return the report on broker logs, judged in so many shares of their partitions."""
     begin, parts = time.perf_counter(), list[Report]()
-    selection = replace(how.selection or Selection(), share=(0, shares))
+    selection = replace(how.selection or Selection(), shard=(0, shares))
     processes = processes or os.cpu_count() or 1
     with tempfile.TemporaryDirectory(prefix="tidegauge-shares-") as folder, workers(processes) as pool:
-        selection.apart = folder
-        take_apart(logs_in(Path(path)), selection, how.layout, pool)
+        selection.shard_dir = folder
+        split_logs(logs_in(Path(path)), selection, how.layout, pool)
         echo(f"{path}: read")
         for part in pool(partial(_share, path, replace(how, selection=selection)), range(shares)):
             parts.append(part)
@@ -84,7 +84,7 @@ def check_in_shares(
 
 def _share(path: str | Path, how: CheckOptions, number: int) -> Report:
     selection = how.selection or Selection()
-    selection = replace(selection, share=(number, selection.share[1]))
+    selection = replace(selection, shard=(number, selection.shard[1]))
     return replace(check([path], replace(how, selection=selection)), judged=())
 
 

@@ -91,7 +91,7 @@ def appended(offset: int) -> tuple[str, str, str]:
     )
 
 
-def risen(to: int) -> tuple[str, str, str]:
+def raised(to: int) -> tuple[str, str, str]:
     return (
         REQUEST_HANDLER,
         "Partition",

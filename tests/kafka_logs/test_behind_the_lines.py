@@ -18,9 +18,9 @@ from tests.kafka_logs.hand import (
     appended,
     broker,
     events,
+    raised,
     recorded,
     request,
-    risen,
     sends,
 )
 from tidegauge.conformance.judging.check import check
@@ -185,7 +185,7 @@ def test_a_high_watermark_that_only_its_log_tells_of(said: bool, tmp_path: Path)
     """The leader's own line of it is lost: what rests on the high watermark is not judged."""
     led = (*LEADS[:2], LEADS[2].format("1,2"))
     sets = (REQUEST_HANDLER, "UnifiedLog", f"{LOG}Setting high watermark (offset=41, segment=[0:0])")
-    lines = (appended(40), sets, *((risen(41),) if said else ()), recorded(2, 41))
+    lines = (appended(40), sets, *((raised(41),) if said else ()), recorded(2, 41))
     capture = broker(tmp_path, STARTED, *LOADED, led, *lines, STOPPING)
     assert any("no line of its leader says so" in str(gap) for gap in capture.gaps) is not said
     assert failing(tmp_path) == set()
@@ -242,7 +242,7 @@ def test_without_threads_a_fetch_that_raised_nothing_takes_no_raise(tmp_path: Pa
         (*LEADS[:2], LEADS[2].format("1,2,3")),
         appended(40),
         kept,
-        risen(41),
+        raised(41),
         kept,
         recorded(2, 41),
         recorded(3, 41),

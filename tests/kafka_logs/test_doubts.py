@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegauge.traces.kafka.between.clocks import SLACK, WINDOW, ahead
-from tidegauge.traces.kafka.between.doubts import doubtful
+from tidegauge.traces.kafka.between.doubts import uncertain_intervals
 from tidegauge.traces.kafka.nodes.gaps import END, EVERYTHING, LOG, REQUESTS, Gap
 from tidegauge.traces.kafka.nodes.steps import LoggedStep
 
@@ -26,18 +26,18 @@ def gap(logger: str) -> Gap:
 def test_a_response_that_nobody_gives_lies_in_a_gap_of_its_leader(logger: str, given: bool, rows: list[int]) -> None:
     """Whatever the follower's clock says, which here puts it in front of everything: nothing else orders the two."""
     taken = step(1, "HandleDivergingResponse", 0, peer=2)
-    taken.awaits.append(SEND)
+    taken.depends_on.append(SEND)
     steps = [taken, *(step(2, "HandleFetch", index) for index in (1, 2, 3, 6))]
     if given:
-        steps[-1].offers.append(SEND)
-    assert [first for (first, _), _ in doubtful([gap(logger)], steps)] == rows
+        steps[-1].provides.append(SEND)
+    assert [first for (first, _), _ in uncertain_intervals([gap(logger)], steps)] == rows
 
 
 def tied(node: int, other: int, sent: int, handled: int) -> list[LoggedStep]:
     """A fetch of one node that another handles."""
     pair = [step(node, "SendFetch", sent), step(other, "HandleFetch", handled)]
-    pair[0].offers.append(("sent", sent))
-    pair[1].awaits.append(("sent", sent))
+    pair[0].provides.append(("sent", sent))
+    pair[1].depends_on.append(("sent", sent))
     return pair
 
 
@@ -49,7 +49,7 @@ def test_no_clock_is_further_ahead_than_it_is_said_to_be(offsets: tuple[int, int
     for at, place in enumerate(places):
         node, other, sent = place % 3, (place + 1 + place % 2) % 3, SECOND * at
         steps += tied(node, other, sent + wrong[node], sent + place + wrong[other])
-        steps[-2].offers[:] = steps[-1].awaits[:] = [("sent", at)]
+        steps[-2].provides[:] = steps[-1].depends_on[:] = [("sent", at)]
     for (node, other), bound in ahead(steps).items():
         assert bound >= wrong[other] - wrong[node] + SLACK
 
@@ -76,4 +76,4 @@ def test_a_log_that_goes_on_lacks_nothing_of_what_came_before(
     """Node 2 says nothing of the partition behind its first line, and its log ends at time 8."""
     steps = [step(2, "ChangePartition", 0), *(step(1, "LeaderAppend", index) for index in range(1, 9))]
     ends = Gap(2, EVERYTHING, (0, 100), END, (8, None), "its log ends while the process runs")
-    assert doubtful([ends], steps, bounds, over) == [((first, 8), ends)]
+    assert uncertain_intervals([ends], steps, bounds, over) == [((first, 8), ends)]

@@ -49,7 +49,7 @@ def test_whole_logs_have_no_gap(name: str) -> None:
     capture = read(shipped()[name])
     assert capture.gaps == ()
     assert capture.missing == ()
-    assert all(life.share == 1 for life in capture.lives)
+    assert all(life.share == 1 for life in capture.coverage)
 
 
 @pytest.mark.parametrize(

@@ -213,8 +213,8 @@ def test_a_process_spread_over_several_files_is_woven_by_its_clock(
     (folder / "n2" / "state-change.log").write_text(
         "\n".join(line for line in lines if line.endswith("(state.change.logger)")) + "\n"
     )
-    for woven, whole in zip(read(folder).traces, capture("4.2.0/b-kill-leader").traces, strict=True):
-        assert [(e.event, e.fields) for e in woven.events] == [(e.event, e.fields) for e in whole.events]
+    for merged, whole in zip(read(folder).traces, capture("4.2.0/b-kill-leader").traces, strict=True):
+        assert [(e.event, e.fields) for e in merged.events] == [(e.event, e.fields) for e in whole.events]
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -8,8 +8,8 @@ import pytest
 
 from tidegauge.traces.kafka.lines.lines import Line
 from tidegauge.traces.kafka.lines.patterns import TABLE
-from tidegauge.traces.kafka.lines.phrases import Asked, changes, fetch_line, leos, proposal
-from tidegauge.traces.kafka.lines.said import parse
+from tidegauge.traces.kafka.lines.phrases import PartitionRequest, changes, fetch_line, leos, proposal
+from tidegauge.traces.kafka.lines.said import parse_line
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "lines.json").read_text())
 NOT_SEEN_IN = {
@@ -37,10 +37,10 @@ def line(message: str, logger: str) -> Line:
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['release']}-{row['what']}-{i}" for i, row in enumerate(ROWS)])
 def test_a_line_says_what_it_says(row: dict[str, Any]) -> None:
     """The row of the table and all of its groups."""
-    said = parse(line(row["line"], row["logger"]))
-    assert said is not None
-    assert said.what == row["what"]
-    assert {name: list(v) if isinstance(v, tuple) else v for name, v in said.values.items()} == row["values"]
+    parsed = parse_line(line(row["line"], row["logger"]))
+    assert parsed is not None
+    assert parsed.kind == row["what"]
+    assert {name: list(v) if isinstance(v, tuple) else v for name, v in parsed.values.items()} == row["values"]
 
 
 def test_every_row_of_the_table_has_a_line() -> None:
@@ -59,7 +59,7 @@ def test_a_release_has_every_line_but_those_listed(release: str) -> None:
 def test_another_logger_is_another_line() -> None:
     """The text alone does not make a line: LocalLog and UnifiedLog both say `Truncate and start at`."""
     row = next(row for row in ROWS if row["what"] == "cut-all")
-    assert parse(line(row["line"], "LocalLog")) is None
+    assert parse_line(line(row["line"], "LocalLog")) is None
 
 
 def test_a_fetch_line_tells_what_is_asked_and_what_left_the_session() -> None:
@@ -71,7 +71,7 @@ def test_a_fetch_line_tells_what_is_asked_and_what_left_the_session() -> None:
         "isolationLevel=read_uncommitted, removed=W-T8BA0cSVmm0n3_tu1iwg:alpha-0, z9LxnEOsQPmytLVNMTP8tw:beta-0, replaced=, "
         "metadata=(sessionId=594434144, epoch=23), rackId=)"
     )
-    assert request.asked == {"my-topic-1-10": Asked(20, 4, -1, 3)}
+    assert request.asked == {"my-topic-1-10": PartitionRequest(20, 4, -1, 3)}
     assert request.removed == ("alpha-0", "beta-0")
     assert (request.session, request.session_epoch) == (594434144, 23)
     assert request.topic_ids == {"my-topic-1": "z9LxnEOsQPmytLVNMTP8tw"}

@@ -14,7 +14,7 @@ from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.judge import ReplicaState
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka import read
-from tidegauge.traces.kafka.disks.segment_files import Run, contradiction
+from tidegauge.traces.kafka.disks.segment_files import EpochRun, contradiction
 from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.segments import record_batch
 
@@ -299,5 +299,5 @@ def test_records_contradict_a_cache_where_it_gives_them_another_epoch(
     runs: list[tuple[int, int, int]], cache: list[tuple[int, int]], differs: int | None
 ) -> None:
     """Entries without records, compacted gaps and a first entry raised to the log start are no contradiction."""
-    reported = [Run(*run, "") for run in runs]
+    reported = [EpochRun(*run, "") for run in runs]
     assert contradiction(reported, cache) is (None if differs is None else reported[differs])

@@ -35,7 +35,7 @@ def events(trace: Trace) -> Counter[tuple[int, str, str]]:
 @pytest.mark.parametrize("share", [0, 1])
 def test_a_share_has_the_events_of_the_whole(name: str, share: int, capture: Callable[[str], Capture]) -> None:
     """Of its partitions, every one; nothing more is missing, no logger seems to be off."""
-    selection = Selection(share=(share, 2))
+    selection = Selection(shard=(share, 2))
     part, whole = read(shipped()[name], None, selection), capture(name)
     wanted = [trace for trace in whole.traces if selection.wants(trace.tp)]
     assert [(trace.tp, events(trace)) for trace in part.traces] == [(trace.tp, events(trace)) for trace in wanted]
@@ -46,7 +46,7 @@ def test_a_share_has_the_events_of_the_whole(name: str, share: int, capture: Cal
 def test_every_partition_is_of_one_share() -> None:
     """Whatever its name."""
     for name in ("alpha-0", "a.b_c-d-17", "x-0", "ü-3"):
-        assert sum(Selection(share=(share, 5)).wants(name) for share in range(5)) == 1
+        assert sum(Selection(shard=(share, 5)).wants(name) for share in range(5)) == 1
 
 
 def said(report: Report) -> object:
@@ -96,7 +96,7 @@ def test_small_logs_and_other_inputs_are_no_shares(tmp_path: Path) -> None:
         (["--topic", "gamma"], 2, "no event was judged"),
         (["--to", "2020-01-01T00:00:00"], 2, "no event was judged"),
         (["--from", "yesterday"], 2, "expected a day and a time"),
-        (["--from", "2026-11-21T08:00:00", "--to", "2026-11-20T08:00:00"], 2, "expected a time behind --from"),
+        (["--from", "2026-11-21T08:00:00", "--to", "2026-11-20T08:00:00"], 2, "expected a time after --from"),
         (["--partition", "beta"], 2, "expected a topic and a number"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from tidegauge.traces.kafka import Capture
 from tidegauge.traces.kafka.between.match import match
 from tidegauge.traces.kafka.lines.lines import Line
-from tidegauge.traces.kafka.lines.phrases import Asked
+from tidegauge.traces.kafka.lines.phrases import PartitionRequest
 from tidegauge.traces.kafka.lines.requests import Fetch, LoggedRequest, LoggedResponse, Sessions, read_request
 from tidegauge.traces.kafka.nodes.steps import Send
 from tidegauge.traces.kafka.shipped import shipped
@@ -111,7 +111,7 @@ def test_what_an_incremental_request_leaves_out_is_what_was_asked_before() -> No
         document(99, 2, [asks(6)], [reports(6)], 99),
     )
     assert full.responses["alpha-0"] == LoggedResponse(0, 4, 0, size=10)
-    assert nothing.asked == {"alpha-0": Asked(5, 0, 0, 0), "alpha-1": Asked(7, 0, 0, 0)}
+    assert nothing.asked == {"alpha-0": PartitionRequest(5, 0, 0, 0), "alpha-1": PartitionRequest(7, 0, 0, 0)}
     assert nothing.responses == {"alpha-0": LoggedResponse(0, 4, 0), "alpha-1": LoggedResponse(0, 7, 0)}
     assert one.asked["alpha-0"].offset == 6
     assert one.responses == {"alpha-0": LoggedResponse(0, 6, 0), "alpha-1": LoggedResponse(0, 7, 0)}
@@ -135,9 +135,9 @@ def test_a_session_error_handles_no_partition() -> None:
 def test_behind_a_gap_records_of_a_partition_nobody_names_any_more_are_not_nothing() -> None:
     """The session asked for it before the gap; what it asked, its sender says."""
     (late,) = fetches(document(99, 40, [asks(5)], [reports(5), reports(7, partition=1, size=108)], 99))
-    asked = {"alpha-0": Asked(5, 0, 0, 0), "alpha-1": Asked(7, 0, 0, 0)}
+    asked = {"alpha-0": PartitionRequest(5, 0, 0, 0), "alpha-1": PartitionRequest(7, 0, 0, 0)}
     match([Send(2, 1, 99, 40, asked, time=0, run=0)], {1: [late]})
-    assert late.asked["alpha-1"] == Asked(7, 0, 0, 0)
+    assert late.asked["alpha-1"] == PartitionRequest(7, 0, 0, 0)
     assert late.responses["alpha-1"].size == 108
 
 
@@ -168,7 +168,7 @@ def test_a_line_that_is_no_json_is_a_problem_with_its_place() -> None:
 
 
 def send(offset: int, lost: bool = False) -> Send:
-    return Send(2, 1, 0, 0, {"alpha-0": Asked(offset, 0, 0, 0)}, 0, 0, lost)
+    return Send(2, 1, 0, 0, {"alpha-0": PartitionRequest(offset, 0, 0, 0)}, 0, 0, lost)
 
 
 def test_full_fetches_match_by_order_and_what_the_sender_knows_to_be_lost_comes_last() -> None:

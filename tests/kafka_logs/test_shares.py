@@ -11,11 +11,11 @@ import pytest
 
 from tests.kafka_logs.test_selection import events
 from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.lines.counted import LATEST, Chains
+from tidegauge.traces.kafka.lines.counted import LATEST, SessionSummaries
 from tidegauge.traces.kafka.lines.files import logs_in
 from tidegauge.traces.kafka.lines.lines import Line
-from tidegauge.traces.kafka.lines.selection import Request, Selection
-from tidegauge.traces.kafka.lines.shares import read_log, take_apart
+from tidegauge.traces.kafka.lines.selection import Selection, SessionRequest
+from tidegauge.traces.kafka.lines.shares import read_log, split_logs
 from tidegauge.traces.kafka.shipped import shipped
 from validation.metamorphic.cases import logs
 from validation.metamorphic.losses import LOSSES
@@ -23,16 +23,16 @@ from validation.metamorphic.losses import LOSSES
 SHARES = 64
 MINE = "mine-0"
 RAFT = "AAAAAAAAAAAAAAAAAAAAAQ"
-SHARE = Selection(share=(0, SHARES)).share_of(MINE) or 0
+SHARE = Selection(shard=(0, SHARES)).shard_of(MINE) or 0
 """Some share of so many, and a partition of it."""
 
 
 def apart(folder: Path, kept: Path, share: int, shares: int) -> Selection:
     """The logs in a folder taken apart; what to read of them."""
     kept.mkdir()
-    selection = Selection(share=(share, shares), apart=str(kept))
-    take_apart(logs_in(folder), selection, None, map)
-    return selection.anew()
+    selection = Selection(shard=(share, shares), shard_dir=str(kept))
+    split_logs(logs_in(folder), selection, None, map)
+    return selection.fresh_copy()
 
 
 @pytest.mark.parametrize("name", ["3.4.0/b-kill-leader", "4.2.0/d-unclean", "4.2.0/k-epoch-jump"])
@@ -42,8 +42,8 @@ def test_each_share_has_the_events_of_the_whole(name: str, capture: Callable[[st
     found: list[tuple[str, object]] = []
     selection = apart(shipped()[name], tmp_path / "apart", 0, 3)
     for share in range(3):
-        selection.share = (share, 3)
-        part = read(shipped()[name], None, selection.anew())
+        selection.shard = (share, 3)
+        part = read(shipped()[name], None, selection.fresh_copy())
         found += [(trace.tp, events(trace)) for trace in part.traces]
         assert part.missing == whole.missing or not part.traces
         assert [str(problem) for problem in part.problems] == [str(problem) for problem in whole.problems]
@@ -63,12 +63,12 @@ def test_a_share_knows_of_lines_that_only_others_lost(loss: str, tmp_path: Path)
         (tmp_path / "logs" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "logs" / path).write_text("".join(f"{line}\n" for line in lines))
     selection = apart(tmp_path / "logs", tmp_path / "apart", 0, 5)
-    assert sum(1 for share in map(selection.share_of, ("alpha-0", "alpha-1", "beta-0")) if share) == 2
+    assert sum(1 for share in map(selection.shard_of, ("alpha-0", "alpha-1", "beta-0")) if share) == 2
     counted = read(tmp_path / "logs", None, selection)
-    every = read(tmp_path / "logs", None, Selection(share=(0, 5)))
+    every = read(tmp_path / "logs", None, Selection(shard=(0, 5)))
     assert gaps(counted) == gaps(every)
     assert [(trace.tp, events(trace)) for trace in counted.traces] == [(trace.tp, events(trace)) for trace in every.traces]
-    assert Counter(bool(line.counted) for line in counted_lines(tmp_path / "logs", selection))[True] > 20
+    assert Counter(bool(line.summarizes) for line in counted_lines(tmp_path / "logs", selection))[True] > 20
 
 
 def counted_lines(folder: Path, selection: Selection) -> list[Line]:
@@ -140,8 +140,8 @@ def held(folder: Path, fetchers: Sequence[Sequence[str]], requests: int) -> tupl
 
 def others(count: int) -> list[str]:
     """Partitions of other shares."""
-    share_of = Selection(share=(0, SHARES)).share_of
-    return [tp for tp in (f"other{'x' * at}-0" for at in range(2 * count + 20)) if share_of(tp) != SHARE][:count]
+    shard_of = Selection(shard=(0, SHARES)).shard_of
+    return [tp for tp in (f"other{'x' * at}-0" for at in range(2 * count + 20)) if shard_of(tp) != SHARE][:count]
 
 
 def test_a_share_does_not_grow_with_the_fetches_of_others(tmp_path: Path) -> None:
@@ -222,9 +222,9 @@ def test_a_session_that_began_in_another_file_is_known(tmp_path: Path) -> None:
 )
 def test_requests_are_counted(epochs: list[int], kept: list[tuple[int, int]]) -> None:
     """(epoch, how many it stands for): every break is there, nothing is counted twice."""
-    chains, found = Chains(), list[Line]()
+    chains, found = SessionSummaries(), list[Line]()
     for number, epoch in enumerate(epochs):
-        found += chains.add(Line("f", number, number, "t", str(epoch), ""), Request(("t", "2"), 77, epoch))
+        found += chains.add(Line("f", number, number, "t", str(epoch), ""), SessionRequest(("t", "2"), 77, epoch))
     found += chains.end_all()
-    assert [(int(row.message), row.counted) for row in found] == kept
-    assert sum(row.counted for row in found) == len(set(epochs))
+    assert [(int(row.message), row.summarizes) for row in found] == kept
+    assert sum(row.summarizes for row in found) == len(set(epochs))

@@ -20,9 +20,9 @@ from tests.kafka_logs.hand import (
     appended,
     broker,
     events,
+    raised,
     recorded,
     request,
-    risen,
     sends,
     truncates,
 )
@@ -129,7 +129,7 @@ def test_a_shrink_is_proposed_answered_and_raises_the_high_watermark(tmp_path: P
 def test_a_leader_alone_in_the_isr_raises_the_high_watermark_as_it_appends(tmp_path: Path) -> None:
     """Between the append and a fetch of the same thread the line is the append's."""
     capture = broker(
-        tmp_path, *LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), risen(41), recorded(2, 41), requests=(FETCHED,)
+        tmp_path, *LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), raised(41), recorded(2, 41), requests=(FETCHED,)
     )
     (append,) = events(capture, "LeaderAppend")
     (fetch,) = events(capture, "HandleFetch")
@@ -141,7 +141,7 @@ def test_who_was_alone_as_it_appended_raised_it_itself(tmp_path: Path) -> None:
     """The thread counts its next fetch when another replica has joined, and others have appended meanwhile."""
     joined = "[Broker id=1] Skipped the become-leader state change for alpha-0 with topic id Some(T) and partition state LeaderAndIsrPartitionState(topicName='alpha', partitionIndex=0, controllerEpoch=-1, leader=1, leaderEpoch=3, isr=[1, 2], partitionEpoch=7, replicas=[1, 2], addingReplicas=[], removingReplicas=[], isNew=false, leaderRecoveryState=0) since it is already the leader with leader epoch 3. Current high watermark 41, ISR [1,2], adding replicas [] and removing replicas []."
     capture = broker(
-        tmp_path, *LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), risen(41), ("meta", "logger", joined), recorded(2, 41),
+        tmp_path, *LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), raised(41), ("meta", "logger", joined), recorded(2, 41),
         requests=(FETCHED,),
     )  # fmt: skip
     (append,) = events(capture, "LeaderAppend")
@@ -159,7 +159,7 @@ def test_the_metadata_log_is_passed_over(tmp_path: Path) -> None:
         {"errorCode": 0, "sessionId": 0, "responses": []},
     )  # fmt: skip
     metadata = ("raft", "UnifiedLog", f"{LOG}Appended message set with last offset: 7, first offset: 7, next offset: 8, x")
-    lines = (*LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), risen(41))
+    lines = (*LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), raised(41))
     without = broker(tmp_path / "a", *lines)
     capture = broker(
         tmp_path / "b", *lines, (*metadata[:2], metadata[2].replace("alpha-0", "__cluster_metadata-0")), requests=(raft,)
@@ -176,7 +176,7 @@ def test_with_others_in_the_isr_a_fetch_raises_it(tmp_path: Path) -> None:
         *LOADED,
         (*LEADS[:2], LEADS[2].format("1,2")),
         appended(40),
-        risen(41),
+        raised(41),
         recorded(2, 41),
         requests=(FETCHED,),
     )
@@ -218,7 +218,7 @@ def test_a_log_start_that_only_a_response_names(tmp_path: Path) -> None:
     }
     response = {"errorCode": 0, "sessionId": 5, "responses": [{"topicId": "T", "partitions": [deleted]}]}
     moved = ("cleaner", "UnifiedLog", f"{LOG}Incremented log start offset to 10 due to segment deletion")
-    lines = (*LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), risen(41))
+    lines = (*LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), raised(41))
     for missing, names in (((), True), ((moved,), False)):
         capture = broker(
             tmp_path / str(names), *lines, *missing, recorded(2, 41), requests=({**FETCHED, "response": response},)

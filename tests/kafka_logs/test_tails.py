@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.follow.growing_logs import ROTATIONS, copied, packed, renamed
-from tidegauge.traces.kafka.lines.growing import Growing
+from tidegauge.traces.kafka.lines.growing import GrowingLog
 from tidegauge.traces.kafka.lines.lines import read_lines
-from tidegauge.traces.kafka.lines.tails import Tails
+from tidegauge.traces.kafka.lines.tails import LogTails
 from tidegauge.traces.kafka.shipped import FOLDER
 from validation.metamorphic.cases import logs
 
@@ -28,7 +28,7 @@ def line(number: int) -> bytes:
     return f"[{at}] INFO [thread-{number}] message (kafka.server.X)\n".encode()
 
 
-def read(tails: Tails, into: dict[str, bytes], random: Random) -> None:
+def read(tails: LogTails, into: dict[str, bytes], random: Random) -> None:
     while grown := tails.look():
         piece = tails.take(random.choice(grown))
         if piece is not None:
@@ -50,7 +50,7 @@ steps = st.lists(
 def test_every_line_once_and_in_order(steps: Sequence[str | tuple[str, Rotation]], seed: int) -> None:
     with TemporaryDirectory() as made:
         folder, random, numbers = Path(made), Random(seed), count(1)
-        tails, got, written = Tails(folder), defaultdict[str, bytes](bytes), defaultdict[str, bytes](bytes)
+        tails, got, written = LogTails(folder), defaultdict[str, bytes](bytes), defaultdict[str, bytes](bytes)
         for step in steps:
             if step == "read":
                 read(tails, got, random)
@@ -78,7 +78,7 @@ def test_what_was_there_before_is_read_in_its_order(rotation: Rotation, tmp_path
         if begin < 6:
             rotation(path, next(numbers))
     got = defaultdict[str, bytes](bytes)
-    with closing(Tails(tmp_path)) as tails:
+    with closing(LogTails(tmp_path)) as tails:
         read(tails, got, Random(0))
     assert list(got.values()) == [b"".join(map(line, range(9)))]
 
@@ -87,7 +87,7 @@ def test_a_truncation_without_a_copy_is_said(tmp_path: Path) -> None:
     path = tmp_path / "server.log"
     path.write_bytes(line(1) + line(2))
     got = defaultdict[str, bytes](bytes)
-    with closing(Tails(tmp_path)) as tails:
+    with closing(LogTails(tmp_path)) as tails:
         read(tails, got, Random(0))
         path.write_bytes(line(3))
         read(tails, got, Random(0))
@@ -108,7 +108,7 @@ TEXT = (
 def test_lines_in_any_pieces_are_those_of_the_file(places: list[int], tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("growing") / "server.log"
     path.write_bytes(TEXT)
-    whole, one, lines = read_lines(path, "server.log"), Growing("server.log"), []
+    whole, one, lines = read_lines(path, "server.log"), GrowingLog("server.log"), []
     ends = [0, *sorted(places), len(TEXT)]
     for begin, end in pairwise(ends):
         lines += one.feed(TEXT[begin:end])
@@ -121,11 +121,11 @@ def test_lines_in_any_pieces_are_those_of_the_file(places: list[int], tmp_path_f
     "data", [b"\xff\xfe[\0", b"\0\1\2\3\4" * 9 + b"\n", b'{"log":"[2026-11-21 10:30:01,001] INFO x (a.B)\\n"}\n']
 )
 def test_what_is_not_followed_is_said_once(data: bytes) -> None:
-    one = Growing("server.log")
+    one = GrowingLog("server.log")
     one.feed(data + b"\n")
     assert one.end() == [] == one.feed(data)
     assert len(one.problems) <= 1
-    assert one.aside or one.layout is None
+    assert one.refused or one.layout is None
 
 
 @settings(max_examples=20, deadline=None)
@@ -138,7 +138,7 @@ def test_how_a_log_is_written_is_not_found_by_too_few_lines(
     texts = logs(FOLDER / "4.2.0/k-epoch-jump")["n2/server.log"][:200]
     data = "".join(f"{text}\n" for text in texts).encode()
     path.write_bytes(data)
-    one, lines = Growing("server.log"), []
+    one, lines = GrowingLog("server.log"), []
     for begin, end in pairwise([0, *sorted(place % len(data) for place in places), len(data)]):
         lines += one.feed(data[begin:end])
     assert [*lines, *one.end()] == read_lines(path, "server.log").lines

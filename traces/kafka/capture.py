@@ -9,43 +9,42 @@ from pathlib import Path
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_of_release
-from tidegauge.traces.kafka.before import NOTHING, Before
 from tidegauge.traces.kafka.between.clocks import ahead
-from tidegauge.traces.kafka.between.coverage import Life, lives, missing
-from tidegauge.traces.kafka.between.doubts import doubtful
+from tidegauge.traces.kafka.between.coverage import NodeCoverage, missing, node_coverage
+from tidegauge.traces.kafka.between.doubts import uncertain_intervals
 from tidegauge.traces.kafka.between.generations import Generation, by_generation, topic_of
 from tidegauge.traces.kafka.between.merge import Merged, merge
 from tidegauge.traces.kafka.disks.disks import read_disks
 from tidegauge.traces.kafka.lines.clusters import find_clusters
-from tidegauge.traces.kafka.lines.files import Found
+from tidegauge.traces.kafka.lines.files import FoundLogs
 from tidegauge.traces.kafka.lines.layout.found import DOCUMENTED, KAFKAS
 from tidegauge.traces.kafka.lines.lines import clock
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.kafka.nodes.gaps import Gap
 from tidegauge.traces.kafka.nodes.node import Node, node_of
-from tidegauge.traces.kafka.passes import PASSES, Reading
+from tidegauge.traces.kafka.passes import NO_CARRY_OVER, PASSES, CarryOver, Reading
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import EVENTS, FIELDS, REASSIGNED, Config, Event, FieldKind, Trace
 
 UNREPORTED = frozenset({"SendEpochRequest", "HandleEpochResponse", "HwCheckpoint", "UnfenceBroker"})
 REPORTED = [name for name in EVENTS if name not in UNREPORTED]
-"""What lines and requests tell. A follower logs no OffsetsForLeaderEpoch request; the request log of its leader has it.
+"""Events that logs report. A follower logs no OffsetsForLeaderEpoch request: the request log of its leader has it.
 
-That a broker is fenced no more, a line says; if that is lost, no other one shows it.
+One line reports that a broker is unfenced; if it is lost, no other line shows it.
 """
 
 
 NAMED = 5
-"""Files named in a note; the others are counted."""
+"""Files that a note names; the others are counted."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What was read, and how sure the order is.
+    """What was read, and how certain the order is.
 
-    `unexplained` are answers whose high watermark no place in their time window explains. `concurrent` are pairs of a
-    commit and a possible loss on two nodes that nothing but clocks orders. `layouts` counts the files written in each way,
-    `passed_over` names the files that were not read.
+    `unexplained` are responses whose high watermark no place in their time window explains. `concurrent` are pairs of a
+    commit and a possible loss on two nodes that only clocks order. `layouts` counts the files by layout, `passed_over` names
+    the files that were not read.
     """
 
     nodes: tuple[int, ...]
@@ -66,7 +65,7 @@ class Summary:
     passed_over: tuple[str, ...] = ()
 
     def notes(self) -> Iterator[str]:
-        """How files were read, where a reader may wonder: the documented layouts go without saying."""
+        """Yield notes on how files were read, except for the documented layouts."""
         for layout, files in sorted(self.layouts.items()):
             if layout not in (DOCUMENTED, KAFKAS):
                 yield f"{files} files written as {layout}"
@@ -80,29 +79,29 @@ class Summary:
 
 @dataclass(frozen=True)
 class Capture:
-    """Traces, what could not be read, and how the reading went.
+    """The traces of one cluster, with problems, gaps and coverage.
 
-    `gaps` are where lines are missing; `doubts`, by the name of a trace, between which of its events each of them lies.
-    `lives` and `missing` say how much of what happened the logs tell.
+    `gaps` are where lines are missing; `uncertain`, by the name of a trace, between which of its events each gap lies.
+    `coverage` and `missing` show how much of what happened the logs have.
     """
 
     traces: list[Trace]
     problems: list[Problem]
     summary: Summary
     gaps: tuple[Gap, ...] = ()
-    lives: tuple[Life, ...] = ()
+    coverage: tuple[NodeCoverage, ...] = ()
     missing: tuple[str, ...] = ()
-    doubts: Mapping[str, Sequence[tuple[tuple[int, int], Gap]]] = field(default_factory=dict)
+    uncertain: Mapping[str, Sequence[tuple[tuple[int, int], Gap]]] = field(default_factory=dict)
     cluster: str = ""
-    """Where its logs lie, if there are several clusters."""
-    known: Before = NOTHING
-    """What is known behind it."""
+    """The folder of its logs, if there are several clusters."""
+    known: CarryOver = NO_CARRY_OVER
+    """What the next window may use."""
 
 
 def read_all(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> list[Capture]:
-    """A capture for each cluster whose logs are under `directory` (or in one file); `layout` is a pattern of log4j2.
+    """Read a capture for each cluster whose logs are under `directory` (or in one file).
 
-    With a `selection` that part of them is read.
+    `layout` is a pattern of log4j2, `selection` the part of the logs that is read.
     """
     folder = Path(directory)
     clusters = find_clusters(folder, layout, selection)
@@ -114,12 +113,12 @@ def read_all(directory: str | Path, layout: str | None = None, selection: Select
 
 
 def read(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> Capture:
-    """Every topic-partition the logs under `directory` tell about, where they are of one cluster: the first."""
+    """Read the logs of the first cluster under `directory`."""
     return read_all(directory, layout, selection)[0]
 
 
-def capture_of(name: str, found: Found, before: Before = NOTHING) -> Capture:
-    """The logs of one cluster; `before` is what was known in front of them."""
+def capture_of(name: str, found: FoundLogs, before: CarryOver = NO_CARRY_OVER) -> Capture:
+    """Make the capture of one cluster; `before` is what was known before these lines."""
     selection = found.selection
     reading = Reading([node_of(files) for files in found.nodes], found.problems, selection=selection, before=before)
     for one_pass in PASSES:
@@ -135,8 +134,8 @@ def capture_of(name: str, found: Found, before: Before = NOTHING) -> Capture:
     ]
     brokers = {broker for trace in traces for broker in trace.config.nodes}
     clocks = ahead(step for node in nodes for step in node.broker.steps)
-    doubts = {
-        trace.name: doubtful(reading.gaps, one.steps, clocks, before.over)
+    uncertain = {
+        trace.name: uncertain_intervals(reading.gaps, one.steps, clocks, before.seen_until)
         for trace, one in zip(traces, merged.values(), strict=True)
     }
     followers = sum(1 for of_leader in reading.fetches.values() for fetch in of_leader if fetch.replica >= 0)
@@ -148,7 +147,7 @@ def capture_of(name: str, found: Found, before: Before = NOTHING) -> Capture:
             controller=None if controller is None else controller.id,
             release=_release(nodes),
             lines=sum(len(node.lines) for node in nodes),
-            understood=sum(node.heard.total() for node in nodes),
+            understood=sum(node.kinds.total() for node in nodes),
             requests=sum(len(node.requests) for node in nodes),
             fetches_matched=len(reading.matched),
             fetches_unmatched=followers - len(reading.matched),
@@ -162,16 +161,16 @@ def capture_of(name: str, found: Found, before: Before = NOTHING) -> Capture:
             passed_over=tuple(found.passed_over),
         ),
         tuple(reading.gaps),
-        lives(nodes, reading.gaps),
+        node_coverage(nodes, reading.gaps),
         (*missing(nodes, controller, reading.gaps, brokers), *found.not_judged),
-        doubts,
+        uncertain,
         found.name,
         before.and_(nodes, reading.names),
     )
 
 
 def _of_disks(replicas: Sequence[Trace]) -> Summary:
-    """No line was read: only what the disks hold."""
+    """Summarize replicas that were read from disks only."""
     nodes = sorted({node for trace in replicas for node in trace.config.nodes})
     events = sum(len(trace.events) for trace in replicas)
     return Summary(tuple(nodes), None, "", 0, 0, 0, 0, 0, events, 0, 0, 0, 0, 0)
@@ -182,10 +181,8 @@ def _release(nodes: Sequence[Node]) -> str:
 
 
 def _profile(nodes: Sequence[Node]) -> str:
-    """Since 4.1 clusters keep eligible leader replicas (KIP-966) unless they were upgraded: there an ISR may be empty.
-
-    The line that names the release may be lost; a change that names the ELR shows the same.
-    """
+    """Choose the profile: since 4.1 new clusters keep eligible leader replicas (KIP-966), and an ISR may be empty."""
+    # The line that names the release may be lost; a change that names the ELR shows the same.
     if any(node.controller.keeps_elr for node in nodes):
         return ELR.name
     for node in nodes:
@@ -231,7 +228,7 @@ def _trace(
         extra={
             "release": _release(nodes),
             "reports": REPORTED,
-            **({} if stays else {REASSIGNED: True}),  # who was a replica when, no line may say
+            **({} if stays else {REASSIGNED: True}),  # the lines may not show who was a replica when
             **({} if topic_id is None else {"topic_id": topic_id}),
         },
     )

@@ -2,22 +2,21 @@
 
 Rules of this file
 
-1. A pass is a function on `Reading`: it reads what the passes before it left there, and adds its own. `PASSES` is the
-   order, and the reason for it is beside each.
-2. No pass raises for what the files hold. What could not be read is a Problem; what was read is there.
+1. A pass is a function on `Reading`: it reads what the passes before it left there, and adds its own results. `PASSES` is
+   the order, with the reason beside each.
+2. No pass raises for the content of files. What cannot be read is a Problem; the rest is used.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from tidegauge.traces.kafka.before import NOTHING, Before
 from tidegauge.traces.kafka.between.exchanges import EARLIEST, LATEST, Exchanges
 from tidegauge.traces.kafka.between.levels import silent_controller, silent_loggers
-from tidegauge.traces.kafka.between.match import match, match_counted
+from tidegauge.traces.kafka.between.match import match, match_summaries
 from tidegauge.traces.kafka.between.observed import beyond_the_lines, observe
-from tidegauge.traces.kafka.between.processes import unheard_processes
+from tidegauge.traces.kafka.between.processes import unlogged_processes
 from tidegauge.traces.kafka.between.unlogged import tie_unlogged
 from tidegauge.traces.kafka.between.unmatched import torn_lines, unmatched, without_send
 from tidegauge.traces.kafka.lines.requests import NOT_KAFKAS, Fetch, LoggedRequest, Sessions
@@ -30,11 +29,42 @@ from tidegauge.traces.kafka.nodes.timeline import fetches_before_what_they_raise
 from tidegauge.traces.problems import Problem
 
 
+@dataclass(frozen=True)
+class CarryOver:
+    """What lines that are no longer in memory showed, if growing logs are read in windows (growth.py).
+
+    It is what a reader may know without the lines: topics by id (`names`), the kinds of lines that a node logged, its
+    release. What they showed of replicas is not kept: a window begins as a log does whose beginning is lost. It grows with
+    topics and nodes, not with the logs. `seen_until`, by two nodes, is until when on the clock of the first the second was
+    seen to go on logging: the log of the second does not end before that.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    versions: Mapping[int, str] = field(default_factory=dict)
+    seen_until: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+    def and_(self, nodes: Iterable[Node], names: Mapping[str, str]) -> "CarryOver":
+        """Add what the lines of these nodes showed."""
+        nodes = list(nodes)
+        return replace(
+            self,
+            names={**self.names, **names},
+            kinds={**self.kinds, **{node.id: frozenset(node.kinds) for node in nodes}},
+            versions={**self.versions, **{node.id: node.broker.version for node in nodes}},
+        )
+
+
+NO_CARRY_OVER = CarryOver()
+"""For logs that are read from their beginning."""
+
+
 @dataclass
 class Reading:
-    """What is known so far; `fetches` are by leader, `sends` and `matched` (by id of the fetch) by follower.
+    """What is known so far: `fetches` by leader, `sends` of followers, and which of them were `matched`, by id of the fetch.
 
-    `gaps` are where lines are missing. `counted` are fetches, by leader, that only count for their session (Line.counted).
+    `gaps` are where lines are missing. `summaries` are fetches, by leader, that only count for their session
+    (Line.summarizes).
     """
 
     nodes: list[Node]
@@ -42,64 +72,64 @@ class Reading:
     controller: Node | None = None
     names: dict[str, str] = field(default_factory=dict)
     fetches: dict[int, list[Fetch]] = field(default_factory=dict)
-    counted: dict[int, list[Fetch]] = field(default_factory=dict)
+    summaries: dict[int, list[Fetch]] = field(default_factory=dict)
     sends: list[Send] = field(default_factory=list)
     matched: dict[int, Send] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
     moved: int = 0
     unexplained: int = 0
     selection: Selection | None = None
-    before: Before = NOTHING
+    before: CarryOver = NO_CARRY_OVER
 
 
-def know_what_was_before(reading: Reading) -> None:
-    """Lines that were read before, and are held no longer, showed the same things."""
+def carry_over(reading: Reading) -> None:
+    """Use what lines showed that are no longer in memory."""
     for node in reading.nodes:
         node.broker.topic_ids.update(reading.before.names)
-        node.heard.update(reading.before.heard.get(node.id, ()))
+        node.kinds.update(reading.before.kinds.get(node.id, ()))
         node.broker.version = reading.before.versions.get(node.id, "")
 
 
-def hear_what_is_left_out(reading: Reading) -> None:
-    """Lines about partitions that are not read show how topics are called, which loggers were on, who the controller is."""
+def learn_from_skipped_lines(reading: Reading) -> None:
+    """Use what skipped lines show: topic names, which loggers were on, which node is the controller."""
     if reading.selection is None:
         return
     for node in reading.nodes:
         node.broker.topic_ids.update(reading.selection.names)
-        for file in reading.selection.heard:
+        for file in reading.selection.kinds:
             if file.startswith(node.label) if node.label else len(reading.nodes) == 1:
-                node.heard.update(reading.selection.overheard(file))
+                node.kinds.update(reading.selection.kinds_left_out(file))
 
 
 def choose_controller(reading: Reading) -> None:
-    """One controller is read: the node whose lines tell most partition changes (each of a quorum prints them all)."""
+    """Choose the controller: the node whose lines have most partition changes. Each node of a quorum prints them all."""
     best = max(reading.nodes, key=lambda node: (changes_reported(node), -node.id), default=None)
     reading.controller = best if best is not None and changes_reported(best) else None
 
 
 def lines_into_steps(reading: Reading) -> None:
-    """Each node's lines, process by process."""
+    """Turn each node's lines into steps, process by process."""
     for node in reading.nodes:
         node.read(node is reading.controller)
 
 
 def name_topics(reading: Reading) -> None:
-    """Requests name topics by id; any node may have the name."""
+    """Collect topic names by id from all nodes, because requests name topics by id only."""
     reading.names = dict(topic_ids(reading.nodes))
     for node in reading.nodes:
         node.broker.topic_ids = dict(reading.names)
 
 
 def requests_into_fetches(reading: Reading) -> None:
-    """What each fetch stands for, with what its session left out."""
+    """Rebuild each fetch with the partitions that its session left out."""
     for node in reading.nodes:
         fetches = _fetches(node, reading.names)
-        reading.fetches[node.id] = [fetch for fetch in fetches if not fetch.request.line.counted]
-        reading.counted[node.id] = [fetch for fetch in fetches if fetch.request.line.counted]
+        reading.fetches[node.id] = [fetch for fetch in fetches if not fetch.request.line.summarizes]
+        reading.summaries[node.id] = [fetch for fetch in fetches if fetch.request.line.summarizes]
 
 
 def silence_controller(reading: Reading) -> None:
-    """A controller that does not tell every change is not read."""
+    """Do not read a controller that did not log every change."""
     if reading.controller is None:
         return
     incomplete = silent_controller(reading.controller, reading.nodes)
@@ -109,8 +139,9 @@ def silence_controller(reading: Reading) -> None:
 
 
 def silence_nodes(reading: Reading) -> None:
-    """A node of which a logger was off is not read."""
-    silent = {  # of all before any: a node that is silenced no longer shows what another one did
+    """Do not read nodes of which a logger was off."""
+    # Find all before silencing any: the lines of a silenced node no longer show what another one did.
+    silent = {
         node.id: list(
             silent_loggers(
                 node, _was_fetched(node, reading.nodes, reading.fetches[node.id]), _responded(node, reading.nodes)
@@ -122,50 +153,50 @@ def silence_nodes(reading: Reading) -> None:
         if silent[node.id]:
             node.problems += silent[node.id]
             node.silence()
-            reading.fetches[node.id] = reading.counted[node.id] = []
+            reading.fetches[node.id] = reading.summaries[node.id] = []
 
 
 def match_sends(reading: Reading) -> None:
-    """Which request at a leader is which line of its sender."""
+    """Match requests at leaders with lines of their senders."""
     reading.sends = [send for node in reading.nodes for send in node.broker.sends]
     reading.matched = match(reading.sends, reading.fetches)
 
 
 def requests_into_steps(reading: Reading) -> None:
-    """Requests beside the lines of the node that logged them."""
+    """Put requests beside the lines of the node that logged them."""
     moved, unexplained = _exchange(reading.nodes, reading.fetches, reading.matched)
     reading.moved += moved
     reading.unexplained += unexplained
 
 
 def find_gaps(reading: Reading) -> None:
-    """Where lines are missing: what each node's own lines show, what the logs show of each other, what is torn."""
+    """Find missing lines: by each node's own lines, between two logs, and where lines are torn."""
     reading.gaps += [gap for node in reading.nodes for gap in node.gaps]
-    every = {node.id: _as_handled([*reading.fetches[node.id], *reading.counted[node.id]]) for node in reading.nodes}
-    counted = match_counted(reading.sends, reading.counted)
-    sent = {**reading.matched, **counted.sent}
-    reading.gaps += unmatched(reading.nodes, every, sent, counted.broken)
-    reading.gaps += unheard_processes(reading.nodes, every, sent)
+    every = {node.id: _as_handled([*reading.fetches[node.id], *reading.summaries[node.id]]) for node in reading.nodes}
+    summaries = match_summaries(reading.sends, reading.summaries)
+    sent = {**reading.matched, **summaries.sent}
+    reading.gaps += unmatched(reading.nodes, every, sent, summaries.broken)
+    reading.gaps += unlogged_processes(reading.nodes, every, sent)
     problems = [*reading.problems, *(problem for node in reading.nodes for problem in node.problems)]
     reading.gaps += torn_lines(reading.nodes, problems)
 
 
 def tie_what_one_side_logged(reading: Reading) -> None:
-    """Requests of processes that ended before they could log them; what has no sender shows a gap."""
+    """Tie requests of processes that ended before they logged them; a fetch without a sender shows a gap."""
     gapped = {gap.node for gap in reading.gaps}
     without = tie_unlogged(reading.nodes, reading.fetches, reading.sends, reading.matched, gapped)
     reading.gaps += [without_send(node, step) for node, step in without]
 
 
 def order_fetches(reading: Reading) -> None:
-    """A fetch stands before the line of another thread that must have used it."""
+    """Put a fetch before the line of another thread that must have used it."""
     reading.moved += sum(fetches_before_what_they_raised(node.broker.steps) for node in reading.nodes)
 
 
 def observe_disks(reading: Reading) -> None:
-    """Checkpoint files of nodes that stopped in order, after all their steps.
+    """Observe the disks of nodes that stopped in order, after all their steps.
 
-    The disk is older than logs that go on, and younger than logs that end early.
+    A disk is older than a log that goes on, and younger than one that ends early.
     """
     ends_early = any(gap.end == END_OF_LOG for gap in reading.gaps)
     for node in reading.nodes:
@@ -174,25 +205,25 @@ def observe_disks(reading: Reading) -> None:
 
 
 PASSES: tuple[Callable[[Reading], None], ...] = (
-    know_what_was_before,  # first, with the next one
-    hear_what_is_left_out,  # first: what was heard of a node is asked from here on
-    choose_controller,  # before its lines are read: those of the others only repeat them
+    carry_over,  # first, like the next one
+    learn_from_skipped_lines,  # first: the passes below ask which kinds of lines a node logged
+    choose_controller,  # before its lines are read: those of other controllers repeat them
     lines_into_steps,
     name_topics,  # from the steps of all nodes
     requests_into_fetches,  # by topic name
-    silence_controller,  # while the steps of every node are there to compare with
-    silence_nodes,  # needs the fetches: who was fetched from should have said so
-    match_sends,  # what was silenced is matched with nothing
-    requests_into_steps,  # a request takes from its match what its records were
-    find_gaps,  # when requests stand beside the lines: one that only one side logged shows
-    tie_what_one_side_logged,  # what is left over when every request has had its match, and where no line is missing
-    order_fetches,  # last of those that move steps: it compares what all of them tell
+    silence_controller,  # while the steps of every node are there for comparison
+    silence_nodes,  # needs the fetches: a node that was fetched from should have logged it
+    match_sends,  # after silencing: silenced fetches are not matched
+    requests_into_steps,  # after matching: the follower knows the records of a response
+    find_gaps,  # when requests are beside the lines: one that only one side logged shows
+    tie_what_one_side_logged,  # for requests that are left over, where no line is missing
+    order_fetches,  # last of those that move steps: it compares all of them
     observe_disks,
 )
 
 
 def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[Fetch]) -> bool:
-    """Whether a follower was answered: by the request log, or by followers that went on fetching."""
+    """Return whether a follower got a response: by the request log, or because followers went on fetching."""
     answered = any(
         fetch.replica >= 0 and any(one.error == 0 and not one.diverging for one in fetch.responses.values())
         for fetch in fetches
@@ -202,7 +233,7 @@ def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[Fetch]) ->
 
 
 def _responded(node: Node, nodes: Sequence[Node]) -> bool:
-    """Whether a follower logged that it took a response of this node."""
+    """Return whether a follower logged that it handled a response of this node."""
     return any(
         step.name in TAKES_RESPONSES and step.fields.get("peer") == node.id
         for other in nodes
@@ -227,7 +258,7 @@ def _as_handled(fetches: Sequence[Fetch]) -> list[Fetch]:
 
 @contextmanager
 def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[None]:
-    """A document that is JSON but not of Kafka's shape is left out."""
+    """Turn what a JSON document raises that is not of Kafka's shape into a problem; the line is left out."""
     try:
         yield
     except NOT_KAFKAS as error:
@@ -244,7 +275,7 @@ def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[Non
 
 
 def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched: Mapping[int, Send]) -> tuple[int, int]:
-    """Requests into steps; returns how many places were moved, and how many responses stay unexplained."""
+    """Turn requests into steps; return how many places were moved, and how many responses stay unexplained."""
     moved = unexplained = 0
     asked: dict[tuple[int, int, str], list[tuple[int, int]]] = defaultdict(list)
     taken = {
@@ -252,7 +283,7 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched
         for node in nodes
         for step in node.broker.steps
         if step.name == "HandleFetchResponse"
-        for key in step.awaits
+        for key in step.depends_on
     }
     for node in nodes:
         if not node.runs:
@@ -281,7 +312,7 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched
 
 
 def _leader_range(step: LoggedStep, asked: list[tuple[int, int]]) -> None:
-    """A fetcher that is out of range asks for the leader's end, and for its start if that did not settle it."""
+    """Add the leader's end, and its start if the fetcher asked for that, too, to the step of a fetcher out of range."""
     if asked and asked[0][0] == LATEST:
         step.fields.setdefault("leader_end", asked.pop(0)[1])
         if asked and asked[0][0] == EARLIEST:

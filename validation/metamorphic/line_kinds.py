@@ -12,7 +12,7 @@ from functools import cache
 from random import Random
 
 from tidegauge.traces.kafka.lines.lines import Line
-from tidegauge.traces.kafka.lines.said import parse
+from tidegauge.traces.kafka.lines.said import parse_line
 from validation.metamorphic.log_files import Files
 from validation.metamorphic.tree import parts
 
@@ -33,8 +33,8 @@ def kind(text: str) -> str | None:
     api = _API.search(line.message)
     if api is not None:
         return f"request {api[1]}"
-    said = parse(Line("", 0, 0, line.thread, line.message, line.logger.rpartition(".")[2]))
-    return None if said is None else said.what
+    parsed = parse_line(Line("", 0, 0, line.thread, line.message, line.logger.rpartition(".")[2]))
+    return None if parsed is None else parsed.kind
 
 
 def kinds(files: Files) -> list[str]:

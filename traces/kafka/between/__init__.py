@@ -1,1 +1,1 @@
-"""What the nodes say of each other: requests and responses matched, their steps merged, gaps that show between two logs."""
+"""Correlation of the logs of several nodes: requests matched with sends, steps merged, gaps that show between two logs."""

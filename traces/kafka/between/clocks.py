@@ -1,12 +1,12 @@
-"""How far the clock of one node may be ahead of another's, as far as their own lines show it.
+"""Bound how far the clock of one node may be ahead of another's, by their own lines.
 
 Rules of this file
 
 1. No clock is trusted. A step of one node that is known to come before one of another (a fetch is sent before it is
    handled) bounds how far the second clock may be ahead of the first: by the difference of their times.
-2. Clocks drift: while one is being set right, by 500 ppm (adjtime). So lines of the last WINDOW of each log alone are
-   asked, and SLACK is more than what that comes to. A clock that is set by a jump in that time is not noticed.
-3. Of two bounds that contradict each other (a request matched with the wrong line) the one that says less counts.
+2. Clocks drift: by 500 ppm while one is being adjusted (adjtime). So only the last WINDOW of each log is used, and SLACK is
+   larger than the drift in that time. A clock that is set by a jump in that time is not noticed.
+3. Of two bounds that contradict each other (a request matched with the wrong line) the weaker one counts.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -14,27 +14,27 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from tidegauge.traces.kafka.nodes.steps import LoggedStep
 
 TIES = frozenset({"sent", "answered", "metadata", "proposal"})
-"""The known orders whose two steps stand where their lines were written. The end of a process stands behind all it did."""
+"""The ties whose two steps have the times of their lines. The end of a process has not: it comes after all its steps."""
 SLACK = 100_000
-"""Microseconds: the line of a request is written when its response is on its way, or taken already."""
+"""Microseconds: the line of a request is written while its response is on its way, or was handled already."""
 WINDOW = 100_000_000
 """Microseconds before the last step of a node."""
 
 
 def ahead(steps: Iterable[LoggedStep]) -> Mapping[tuple[int, int], int]:
-    """By two nodes, how many microseconds the clock of the second is ahead of the first's at most; only what is known."""
-    offers: dict[Hashable, list[LoggedStep]] = {}
-    awaiting: list[tuple[LoggedStep, Hashable]] = []
+    """Return, by two nodes, how many microseconds the clock of the second is ahead of the first's at most, where known."""
+    provides: dict[Hashable, list[LoggedStep]] = {}
+    depending: list[tuple[LoggedStep, Hashable]] = []
     for step in _latest(steps):
-        for key in filter(_ties, step.offers):
-            offers.setdefault(key, []).append(step)
-        awaiting += [(step, key) for key in filter(_ties, step.awaits)]
+        for key in filter(_ties, step.provides):
+            provides.setdefault(key, []).append(step)
+        depending += [(step, key) for key in filter(_ties, step.depends_on)]
     bounds: dict[tuple[int, int], int] = {}
-    for later, key in awaiting:
-        for earlier in offers.get(key, ()):
+    for later, key in depending:
+        for earlier in provides.get(key, ()):
             _add(bounds, (earlier.node, later.node), later.time - earlier.time)
     nodes = sorted({node for pair in bounds for node in pair})
-    for between in nodes:  # what is known of two by way of a third
+    for between in nodes:  # bounds by way of a third node
         for first in nodes:
             for second in nodes:
                 if (first, between) in bounds and (between, second) in bounds:
@@ -47,7 +47,7 @@ def ahead(steps: Iterable[LoggedStep]) -> Mapping[tuple[int, int], int]:
 
 
 def _latest(steps: Iterable[LoggedStep]) -> Iterator[LoggedStep]:
-    """Those of the last WINDOW of their node."""
+    """Return the steps in the last WINDOW of their node."""
     steps = list(steps)
     ends: dict[int, int] = {}
     for step in steps:

@@ -1,10 +1,10 @@
-"""Which steps of a partition lie in a gap: what is judged there is unknown (conformance.judging.partial).
+"""Uncertain intervals: which steps of a partition lie in a gap. What is judged there is undecided (judging/partial.py).
 
 Rules of this file
 
-1. A gap lies between two steps of its own node. Where a log ends while its process runs, that is no good measure: of a
-   partition that nothing happens to a node tells nothing for days, as a controller does of one whose leader stays. There
-   the steps of others that its last line is known to be later than do not lie in the gap either.
+1. A gap lies between two steps of its own node. For a log that ends while its process runs that is too wide: a node logs
+   nothing for days about a partition to which nothing happens, as a controller does while a leader stays. There the steps of
+   other nodes that came before its last line, as far as that is known, do not lie in the gap either.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,34 +14,37 @@ from tidegauge.traces.kafka.nodes.gaps import END, EVERYTHING, REQUESTS, Gap, Sp
 from tidegauge.traces.kafka.nodes.steps import TAKES_RESPONSES, LoggedStep
 
 BEHIND = END[1] - 2
-"""From this index on a step stands behind the last line of its process."""
+"""From this index on a step comes after the last line of its process."""
 
 
-def doubtful(
+def uncertain_intervals(
     gaps: Sequence[Gap],
     steps: Sequence[LoggedStep],
     ahead: Mapping[tuple[int, int], int] = {},
-    over: Mapping[tuple[int, int], int] = {},
+    seen_until: Mapping[tuple[int, int], int] = {},
 ) -> list[tuple[tuple[int, int], Gap]]:
-    """Each gap with the first and the last of `steps`, in their order, that it lies between; without those of nodes that
-    tell nothing. A response that nobody gives lies in one of its leader's too: of the two only a clock tells the order."""
+    """Return each gap with the first and the last of `steps` between which it lies; nodes without steps have none.
+
+    `ahead` bounds the difference of clocks (clocks.py); `seen_until` is until when a log was seen to go on (CarryOver).
+    """
     rows: dict[int, list[tuple[int, Spot]]] = {}
-    given = {key for step in steps for key in step.offers}
+    given = {key for step in steps for key in step.provides}
     unanswered: dict[object, list[int]] = {}
     for row, step in enumerate(steps):
         rows.setdefault(step.node, []).append((row, step.place[:2]))
-        if step.name in TAKES_RESPONSES and not any(key in given for key in step.awaits if _is_response(key)):
+        if step.name in TAKES_RESPONSES and not any(key in given for key in step.depends_on if _is_response(key)):
             unanswered.setdefault(step.fields.get("peer"), []).append(row)
     found = []
     for gap in gaps:
         own = rows.get(gap.node)
         if own:
-            # what was put behind every line of a process (its end, sends nobody logged) does not say how far its log goes
+            # Steps that were added after every line of a process (its end, unlogged sends) do not show how far its log goes.
             first = max((row for row, place in own if place < gap.begin and place[1] < BEHIND), default=0)
             if gap.end == END:
-                first = max(first, _heard_over(gap, steps, ahead, over) - 1)
+                first = max(first, _steps_before_gap(gap, steps, ahead, seen_until) - 1)
             last = min((row for row, place in own if place >= gap.end), default=len(steps) - 1)
             found.append(((min(first, last), max(first, last)), gap))
+        # A response that no step gives lies in the gap of its leader: only clocks order it against the leader's steps.
         if gap.logger in (REQUESTS, EVERYTHING):
             found += [((row, row), gap) for row in unanswered.pop(gap.node, ())]
     return found
@@ -51,11 +54,10 @@ def _is_response(key: object) -> bool:
     return isinstance(key, tuple) and key[0] == "answered"
 
 
-def _heard_over(
-    gap: Gap, steps: Sequence[LoggedStep], ahead: Mapping[tuple[int, int], int], over: Mapping[tuple[int, int], int]
+def _steps_before_gap(
+    gap: Gap, steps: Sequence[LoggedStep], ahead: Mapping[tuple[int, int], int], seen_until: Mapping[tuple[int, int], int]
 ) -> int:
-    """How many of the first steps were taken before the line that a gap begins with: clocks are known (clocks.py), or the
-    log was seen to go on (before.py)."""
+    """Count how many of the first steps came before the line after which a gap begins."""
     begin = gap.times[0]
     if begin is None:
         return 0
@@ -63,7 +65,7 @@ def _heard_over(
     def before(step: LoggedStep) -> bool:
         if step.node == gap.node:
             return step.place[:2] <= gap.begin
-        if step.time <= over.get((step.node, gap.node), step.time - 1):
+        if step.time <= seen_until.get((step.node, gap.node), step.time - 1):
             return True
         bound = ahead.get((step.node, gap.node))
         return bound is not None and step.time + bound <= begin

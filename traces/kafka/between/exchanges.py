@@ -1,13 +1,13 @@
-"""Requests become steps: fetches handled and answered, produce acknowledgements, reads, proposals at the controller.
+"""Turn requests of the request log into steps: fetches handled and answered, acknowledgements, reads, ISR proposals.
 
 Rules of this file
 
-1. A fetch the leader counted has a `Recorded replica` line already; the request adds what it asked and, if the response left
-   at once, what was answered. Which line that is, recorded.py says.
-2. A response that left later is a step of its own, AnswerFetch, when it was completed. So is one that left in the handler
-   thread but was read after the fetch was counted: it has another high watermark, or records that came after it.
-3. A fetch that was refused or found to diverge is not recorded: the request is the only source.
-4. Record counts are not in the JSON, only bytes. What the records of a response were, the follower that appended them tells.
+1. A fetch that the leader counted has a `Recorded replica` line already; the request adds what it asked for and, if the
+   response was sent at once, the response. recorded.py finds the line.
+2. A response that was sent later is a step of its own, AnswerFetch, at the time when it was completed. So is one that was
+   sent by the handler thread but read after the fetch was counted: it has another high watermark, or later records.
+3. A fetch that was refused or that diverges is not recorded: the request is the only source.
+4. The JSON has the bytes of the records, not their offsets: those are taken from the follower that appended them.
 """
 
 from collections import defaultdict
@@ -15,25 +15,25 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.traces.kafka.between.recorded import RecordedLines
-from tidegauge.traces.kafka.lines.phrases import Asked
+from tidegauge.traces.kafka.lines.phrases import PartitionRequest
 from tidegauge.traces.kafka.lines.requests import Fetch, LoggedRequest, LoggedResponse
 from tidegauge.traces.kafka.nodes.steps import Fields, LoggedBroker, LoggedStep, Send, or_null, reported
-from tidegauge.traces.kafka.nodes.timeline import Mark, Run, explains
+from tidegauge.traces.kafka.nodes.timeline import Mark, ProcessRun, explains
 
 LATEST, EARLIEST = -1, -2
 TAKEN = 200_000
-"""How long after its line a new leader epoch may be taken (seen: 109 ms, cold); at TRACE a later line tells when."""
+"""Microseconds from the line of a new leader epoch until it is in force (observed: 109 ms, cold start)."""
 LATE = 20_000
-"""How much later than its request was finished a line of the request log may be written (a busy network thread)."""
+"""Microseconds from the end of a request to its line in the request log, at most (a busy network thread)."""
 
 
 class Exchanges:
-    """The requests one node logged, put beside its steps."""
+    """Puts the requests of one node beside its steps; `taken` are the steps of followers that handled a response, by key."""
 
     def __init__(
         self,
         broker: LoggedBroker,
-        runs: Sequence[Run],
+        runs: Sequence[ProcessRun],
         sends: Mapping[int, Send],
         taken: Mapping[tuple[Hashable, str], LoggedStep],
         fetches: Sequence[Fetch],
@@ -53,12 +53,12 @@ class Exchanges:
             elif step.name == "LeaderAppend":
                 self._appends[step.tp, step.fields["rec_base"]].append(step)
 
-    def run_of(self, time: int) -> Run:
-        """The process that was running at `time`."""
+    def run_of(self, time: int) -> ProcessRun:
+        """Return the process that was running at `time`."""
         return next((run for run in reversed(self.runs) if run.first <= time), self.runs[0])
 
     def add(self, time: int, name: str, tp: str, fields: Fields, request: LoggedRequest) -> LoggedStep:
-        """A step told by the request log alone."""
+        """Add a step that only the request log shows."""
         run = self.run_of(request.line.time)
         step = LoggedStep(self.broker.node, tp, name, fields, request.line.at, time, run.place(time))
         self.broker.steps.append(step)
@@ -67,7 +67,7 @@ class Exchanges:
     # fetches
 
     def fetch(self, fetch: Fetch) -> None:
-        """Every partition of one fetch."""
+        """Add the steps of each partition of a fetch."""
         for tp, response in fetch.responses.items():
             asked = fetch.asked[tp]
             if fetch.replica < 0:
@@ -75,47 +75,51 @@ class Exchanges:
             else:
                 self._handle(fetch, tp, asked, response)
 
-    def _read(self, fetch: Fetch, tp: str, asked: Asked, response: LoggedResponse) -> None:
+    def _read(self, fetch: Fetch, tp: str, asked: PartitionRequest, response: LoggedResponse) -> None:
         committed = fetch.request.body.get("isolationLevel", 0) == 1
         bound = response.stable if committed else response.hw
         if response.error == 0 and bound is not None:
             self.add(fetch.request.completed, "Read", tp, {"bound": bound, "rec_base": asked.offset}, fetch.request)
 
-    def _handle(self, fetch: Fetch, tp: str, asked: Asked, response: LoggedResponse) -> None:
+    def _handle(self, fetch: Fetch, tp: str, asked: PartitionRequest, response: LoggedResponse) -> None:
         request = fetch.request
         run = self.run_of(request.line.time)
         refused = request.at_once and (response.error != 0 or response.diverging)
         step = None if refused else self._recorded.find(run, fetch, tp, asked)
-        # of a topic that the broker has not heard of yet KafkaApis#handleFetchRequest says so, whatever the others wait for
-        unheard_of = step is None and response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
-        together = request.at_once or unheard_of
+        # An unknown topic is refused as the request is handled (KafkaApis#handleFetchRequest), even while the response as a
+        # whole waits for other partitions.
+        unknown_topic = step is None and response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
+        together = request.at_once or unknown_topic
         if step is None:
             step = self.add(request.handled, "HandleFetch", tp, {"peer": fetch.replica}, request)
-            if refused and not unheard_of:
+            if refused and not unknown_topic:
                 self._place_refused(run, step, asked, response, request)
         elif request.at_once and response.hw is not None:
             together = self._read_before_counted(run, step, response.hw, request)
+        # The fetch counts no earlier than its request was taken up: timeline.py may put it before the line, up to here.
         step.since = max(step.since, run.index(request.dequeued - LATE))
         asks = _asks(fetch, asked)
         step.fields.update(asks)
         send = self.sends.get(id(fetch))
         origin = id(send if send is not None else fetch)
-        step.awaits.append(("sent", origin))
+        step.depends_on.append(("sent", origin))
         answering = step
         responses = _responses(asked, response) | self._records(origin, tp, response)
         if together and run.had(tp, step.place, responses.get("rec_end")):
             step.fields.update(responses)
         else:
+            # Sent from purgatory, or with records that were appended after this place: the log was read again, later.
             fields = {"peer": fetch.replica} | asks | responses
             answering = self.add(request.completed, "AnswerFetch", tp, fields, request)
             self._place_response(run, answering, step, response, request)
-        answering.offers.append(("answered", origin))
+        answering.provides.append(("answered", origin))
         if send is not None:
-            step.offers.append(("handled", send.node, send.run))
-            answering.offers.append(("handled", send.node, send.run))
+            # The sender's process ends after its requests were handled and answered (process.py).
+            step.provides.append(("handled", send.node, send.run))
+            answering.provides.append(("handled", send.node, send.run))
 
     def _records(self, origin: int, tp: str, response: LoggedResponse) -> Fields:
-        """The records of a response, as the follower appended them."""
+        """Return the records of a response, as the follower appended them."""
         handled = self.taken.get((("answered", origin), tp))
         if handled is None or response.error != 0 or response.diverging or response.size == 0:
             return {}
@@ -123,16 +127,18 @@ class Exchanges:
             name: handled.fields[name] for name in ("rec_base", "rec_end", "rec_epoch", "epochs") if name in handled.fields
         }
 
-    def _read_before_counted(self, run: Run, step: LoggedStep, res_hw: int, request: LoggedRequest) -> bool:
-        """Whether the response tells the high watermark that held before the fetch counted, as an immediate one does.
+    def _read_before_counted(self, run: ProcessRun, step: LoggedStep, res_hw: int, request: LoggedRequest) -> bool:
+        """Return whether the log was read before the fetch was counted; place the step accordingly.
 
-        Otherwise the fetch had to wait and what it waited for was there already: DelayedFetch#tryComplete read again in
-        the same thread, after the fetch was counted.
+        Immediate response:  read -> count the fetch -> respond, with the high watermark from before.
+        DelayedFetch:        read -> count the fetch -> tryComplete reads again, in the same thread -> respond.
         """
         if step.fields.get("hw_before") == res_hw:
             return True
+        # The fetch raised the high watermark, and the response has another one than before: it was read again.
         if step.fields.get("hw") != step.fields.get("hw_before"):
             return False
+        # The fetch raised nothing: another thread may have raised it between the read and the line of the fetch.
         place = run.choose(step.tp, (request.dequeued, step.time), step.time, lambda mark: mark.hw == res_hw, latest=True)
         if place is None:
             return False
@@ -142,25 +148,24 @@ class Exchanges:
         return True
 
     def _place_refused(
-        self, run: Run, step: LoggedStep, asked: Asked, response: LoggedResponse, request: LoggedRequest
+        self, run: ProcessRun, step: LoggedStep, asked: PartitionRequest, response: LoggedResponse, request: LoggedRequest
     ) -> None:
-        """The response tells what the leader epoch was: an error compares it with the request's, data means equality.
-
-        A partition responses before its log is loaded (as if in epoch -1); its Start comes first all the same.
-        """
+        """Place a refused fetch where the leader epoch explains the response: errors compare it with the request's epoch."""
 
         def fits(mark: Mark) -> bool:
             return explains(mark, asked.epoch, response.error)
 
         place = run.choose(step.tp, (request.dequeued, request.handled), request.handled, fits, latest=True)
         if place is None:
+            # The line of a new leader epoch is printed before the epoch is in force: the old one may have refused it.
             place = run.choose(step.tp, (request.dequeued - TAKEN, request.handled), request.handled, fits, latest=True)
+        # A partition answers before its log is loaded, as if in epoch -1; its Start comes first all the same.
         step.place = max(place or step.place, run.start(step.tp))
 
     def _place_response(
-        self, run: Run, answering: LoggedStep, step: LoggedStep, response: LoggedResponse, request: LoggedRequest
+        self, run: ProcessRun, answering: LoggedStep, step: LoggedStep, response: LoggedResponse, request: LoggedRequest
     ) -> None:
-        """A late response tells the high watermark when it was read again, and that its records were there."""
+        """Place a late response where its high watermark held and its records were there."""
         end = answering.fields.get("rec_end")
 
         def fits(mark: Mark) -> bool:
@@ -169,15 +174,17 @@ class Exchanges:
 
         place = run.choose(answering.tp, (request.completed, request.line.time), request.completed, fits, latest=False)
         if place is None:
+            # No place after its completion explains it: the log may have been read any time after the fetch was handled.
             place = run.choose(answering.tp, (step.time, request.line.time), request.completed, fits, latest=True)
         if place is None:
+            # Kept where it is: a place that explained it by force would hide a wrong high watermark from the judge.
             self.unexplained += 1
         answering.place = max(place or answering.place, step.place)
 
     # everything else
 
     def produce(self, request: LoggedRequest) -> None:
-        """One ProduceAck per partition; the records are those of the append that began at the answered offset."""
+        """Add a ProduceAck per partition; its records are those of the append that began at the response's base offset."""
         acks = int(request.body["acks"])
         for topic in request.response.get("responses", ()):
             for part in topic["partitionResponses"]:
@@ -190,7 +197,7 @@ class Exchanges:
                 self.add(request.line.time, "ProduceAck", tp, fields, request)
 
     def offsets_request(self, request: LoggedRequest) -> None:
-        """OffsetsForLeaderEpoch of a replica (KIP-101, KIP-279, KIP-320)."""
+        """Add the OffsetsForLeaderEpoch requests of replicas (KIP-101, KIP-279, KIP-320); consumers send them, too."""
         peer = int(request.body.get("replicaId", -1))
         asked = {
             f"{topic['topic']}-{part['partition']}": part for topic in request.body["topics"] for part in topic["partitions"]
@@ -211,8 +218,9 @@ class Exchanges:
                 self.add(request.handled, "HandleEpochRequest", tp, fields, request)
 
     def alter_partition(self, request: LoggedRequest) -> None:
-        """A proposal at the controller: accepted ones have a line already."""
+        """Add an ISR proposal that the controller judged; one that it accepted has a line already."""
         peer = int(request.body["brokerId"])
+        # Versions 0 and 1 name topics (`topicName`), since 2 by id (KIP-841).
         responses = {
             (str(topic.get("topicId") or topic.get("topicName")), int(part["partitionIndex"])): int(part["errorCode"])
             for topic in request.response.get("topics", ())
@@ -223,6 +231,7 @@ class Exchanges:
             for part in topic["partitions"]:
                 tp = f"{self.broker.topic_ids.get(topic_id, topic_id)}-{part['partitionIndex']}"
                 error = responses.get((topic_id, int(part["partitionIndex"])), int(request.response.get("errorCode", 0)))
+                # Up to version 2 `newIsr` lists broker ids; since 3 `newIsrWithEpochs` has a broker epoch each (KIP-903).
                 isr = tuple(part.get("newIsr") or [int(state["brokerId"]) for state in part.get("newIsrWithEpochs", ())])
                 epochs = {"leader_epoch": int(part["leaderEpoch"]), "partition_epoch": int(part["partitionEpoch"])}
                 step = self._altered(tp, peer, isr, request) if error == 0 else None
@@ -231,10 +240,10 @@ class Exchanges:
                         request.handled, "AlterPartition", tp, {"peer": peer, "isr": isr, "error": error}, request
                     )
                 step.fields.update(epochs)
-                step.awaits.append(("proposal", tp, epochs["leader_epoch"], epochs["partition_epoch"], frozenset(isr)))
+                step.depends_on.append(("proposal", tp, epochs["leader_epoch"], epochs["partition_epoch"], frozenset(isr)))
 
     def _altered(self, tp: str, peer: int, isr: Iterable[int], request: LoggedRequest) -> LoggedStep | None:
-        """The first line of this proposal that no request has been put beside."""
+        """Return the first line about this proposal that no request was put beside yet."""
         members = frozenset(isr)
         for step in self._proposals[tp]:
             reported_isr = step.fields.get("isr")
@@ -249,7 +258,7 @@ class Exchanges:
         return None
 
     def list_offsets(self, request: LoggedRequest) -> list[tuple[int, str, int, int]]:
-        """(replica, topic-partition, LATEST or EARLIEST, offset) asked by a fetcher that was out of range."""
+        """Return (replica, topic-partition, LATEST or EARLIEST, offset) for what a fetcher out of range asked."""
         asked = {
             (topic["name"], int(part["partitionIndex"])): int(part["timestamp"])
             for topic in request.body["topics"]
@@ -269,8 +278,8 @@ class Exchanges:
         ]
 
 
-def asked_fields(asked: Asked) -> Fields:
-    """The req_ fields of one partition of a fetch."""
+def request_fields(asked: PartitionRequest) -> Fields:
+    """Return the req_ fields of one partition of a fetch."""
     return {
         "req_epoch": or_null(asked.epoch),
         "req_offset": asked.offset,
@@ -279,11 +288,11 @@ def asked_fields(asked: Asked) -> Fields:
     }
 
 
-def _asks(fetch: Fetch, asked: Asked) -> Fields:
-    return asked_fields(asked) | reported(req_broker_epoch=fetch.broker_epoch)
+def _asks(fetch: Fetch, asked: PartitionRequest) -> Fields:
+    return request_fields(asked) | reported(req_broker_epoch=fetch.broker_epoch)
 
 
-def _responses(asked: Asked, response: LoggedResponse) -> Fields:
+def _responses(asked: PartitionRequest, response: LoggedResponse) -> Fields:
     fields: Fields = {"error": response.error}
     if response.error != 0:
         return fields

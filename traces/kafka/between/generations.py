@@ -1,10 +1,10 @@
-"""A topic that is deleted and created again under its name is another topic: its partitions are traces of their own.
+"""A topic that is deleted and created again under the same name is another topic: its partitions are separate traces.
 
 Rules of this file
 
-1. Topics are told apart by their ids (KIP-516), which brokers name as they create a partition and the controller as it
-   registers one. What a node tells of a partition belongs to the topic that it named last.
-2. Topics of one name come one after the other, in the order in which the node that names most of them does.
+1. Topics are distinguished by their ids (KIP-516), which brokers log as they create a partition and the controller as it
+   registers one. A line about a partition belongs to the topic id that its node named last.
+2. Topics of one name are ordered as in the log of the node that names most of them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from tidegauge.traces.kafka.nodes.steps import LoggedStep
 
 
 class Generation(NamedTuple):
-    """A partition of one of the topics that have had its name: `number` counts them, of `of`."""
+    """A partition of the `number`-th of `of` topics with the same name."""
 
     tp: str
     number: int
@@ -27,7 +27,7 @@ class Generation(NamedTuple):
 
 
 def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generation, list[LoggedStep]]:
-    """The steps of all nodes by partition and topic, in order; those of other partitions are passed over."""
+    """Group the steps of all nodes by partition and topic id, in order; other partitions are skipped."""
     tps = frozenset(tps)
     names = {node.id: node.broker.named for node in nodes}
     ids = {topic: max((_ids(named, topic) for named in names.values()), key=len) for topic in map(topic_of, tps)}

@@ -1,8 +1,8 @@
-"""Which loggers were on.
+"""Which loggers were off.
 
-A log without the lines of a logger looks like a broker that never does what those lines tell: that would be judged as
-broken. So a node whose log shows that a logger was off is not judged, and one Problem says what to switch on. The absence
-of lines counts only where something else in the logs shows that there should have been some.
+A log without the lines of a logger looks like a broker that never does what those lines report: it would be judged as
+broken. So a node whose log shows that a logger was off is not judged, and one Problem says what to switch on. Missing lines
+count only if something else in the logs shows that there should have been some.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -17,32 +17,32 @@ _SEE = "switch it on and see docs/kafka-logs.md section 1; the replicas of this 
 
 
 def silent_loggers(node: Node, fetched: bool, responded: bool) -> Iterator[Problem]:
-    """One problem per logger that was off; `fetched` is whether followers went on fetching from this node.
+    """Yield a problem per logger that was off.
 
-    `responded` is whether a follower took a response of it, of whatever kind: a leader for a moment may have given one, and
-    only its request log says what it was.
+    `fetched`: followers went on fetching from this node. `responded`: a follower handled a response of it, of any kind; a
+    leader for a moment may have sent one, and only its request log has the details.
     """
-    heard = node.heard
-    if not heard["log-loaded"] and not fetched and not responded:
+    kinds = node.kinds
+    if not kinds["log-loaded"] and not fetched and not responded:
         return
-    if heard["log-loaded"] and not heard["high-watermark"]:
+    if kinds["log-loaded"] and not kinds["high-watermark"]:
         yield _off(node, "UnifiedLog at TRACE", "logs that are loaded, and no `Setting high watermark`")
-    if heard["fetcher-added"] and not heard["sending"]:
+    if kinds["fetcher-added"] and not kinds["sending"]:
         yield _off(node, "ReplicaFetcherThread at TRACE", "`Added fetcher`, and no `Sending fetch request`")
-    if heard["log-created"] and heard["appended"] and not heard["epoch-entry"]:
+    if kinds["log-created"] and kinds["appended"] and not kinds["epoch-entry"]:
         yield _off(node, "LeaderEpochFileCache at DEBUG", "appends to a new log, and no `Appended new epoch entry`")
     if (fetched or responded) and not node.requests:
-        # refused and diverging fetches, and those fenced while they waited, stand nowhere else
+        # Refused and diverging fetches, and those fenced while they waited, are logged nowhere else.
         yield _off(node, "kafka.request.logger at DEBUG", "fetches of followers, and no request")
-    if fetched and not heard["recorded"] and not heard["leader-high-watermark"]:
+    if fetched and not kinds["recorded"] and not kinds["leader-high-watermark"]:
         yield _off(node, "kafka.cluster.Partition at DEBUG", "fetches of followers, and no `Recorded replica`")
 
 
 def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None:
-    """A controller that does not tell every change of what it registered; call before any node is silenced."""
+    """Return a problem if a controller did not log every change of its registrations; call before a node is silenced."""
     registered = controller.controller.epochs
-    reported = {key for step in controller.broker.steps for key in step.offers}
-    acted = {key for node in nodes for step in node.broker.steps for key in step.awaits if key not in reported}
+    reported = {key for step in controller.broker.steps for key in step.provides}
+    acted = {key for node in nodes for step in node.broker.steps for key in step.depends_on if key not in reported}
     accepted = set(_accepted(controller)) - reported
     unknown = [key for key in acted | accepted if isinstance(key, tuple) and key[0] == "metadata" and key[1] in registered]
     if not unknown and not controller.controller.gaps:
@@ -57,7 +57,7 @@ def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None
 
 
 def _accepted(controller: Node) -> Iterator[Hashable]:
-    """The changes that its responses to proposals name. A response that is none is reported where requests become steps."""
+    """Yield the changes that its responses to proposals name; malformed responses are reported by passes.py."""
     for request in controller.requests:
         if request.name == "ALTER_PARTITION":
             with suppress(*NOT_KAFKAS):

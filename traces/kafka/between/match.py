@@ -1,15 +1,15 @@
-"""Which request at a leader is which `Sending` line at a follower.
+"""Match requests at a leader with `Sending` lines at a follower.
 
 Rules of this file
 
 1. A request of a session matches by (replica, session id, session epoch): those are unique for the life of a leader process.
-2. Full fetches have no such name. They match by order and by what they ask for, among the requests one replica sent to one
-   leader; requests the sender knows to be lost are taken last.
-3. Clocks are not looked at.
-4. Where the leader's log lacks a request of a session, what the session asks for from there on is what its sender says.
-   What the response leaves out is unchanged (CachedPartition#maybeUpdateResponseData).
-5. Requests that only count for their session stand for several (Line.counted), and the two sides may break off at different
-   ones. There it is asked whether the sender tells of the last of them, and of all those in front.
+2. Full fetches have no such key. They match by order and by what they ask for, among the requests that one replica sent to
+   one leader; requests that the sender reports as lost match last.
+3. Clocks are not used.
+4. If the leader's log lacks a request of a session, the sender's lines show what the session asks for from there on. What a
+   response leaves out is unchanged (CachedPartition#maybeUpdateResponseData).
+5. A summary stands for several requests of its session (Line.summarizes), and those of the two sides may end at different
+   requests. It matches if the sender has the last of its requests, and all before it.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ from tidegauge.traces.kafka.nodes.steps import Send
 
 
 def match(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> dict[int, Send]:
-    """The send of each fetch, by id of the fetch; `fetches` are by leader, in the order they were handled."""
+    """Return the send of each fetch, by id of the fetch; `fetches` are by leader, in the order they were handled."""
     named: dict[tuple[int, int, int, int], Send] = {}
     full: dict[tuple[int, int, int], list[Send]] = defaultdict(list)
     for send in sends:
@@ -48,22 +48,22 @@ def match(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> dict[int
     return matched
 
 
-class Counted(NamedTuple):
-    """Which send has the last of the requests that a fetch stands for, and which fetches stand for one that none has, in
-    front of one that a send has; by id of the fetch.
+class SummaryMatches(NamedTuple):
+    """By id of the fetch: `sent` is the send that has the last request of a summary; `broken` are summaries with a request
+    that no send has, before one that a send has.
     """
 
     sent: dict[int, Send]
     broken: set[int]
 
 
-def match_counted(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> Counted:
-    """The same for fetches that only count for their session."""
+def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> SummaryMatches:
+    """Match summaries with sends."""
     of_session: dict[tuple[int, int, int], list[Send]] = defaultdict(list)
     for send in sends:
         if send.session_epoch > 0:
             of_session[send.node, send.leader, send.session].append(send)
-    found = Counted({}, set())
+    found = SummaryMatches({}, set())
     for leader, of_leader in fetches.items():
         for fetch in of_leader:
             first, last = fetch.session_epoch - fetch.request.line.requests + 1, fetch.session_epoch

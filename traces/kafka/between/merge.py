@@ -2,10 +2,11 @@
 
 Rules of this file
 
-1. Known order: the steps of one node as they stand in its logs; a fetch is sent before it is handled and answered before
-   the response is; a registration is changed before a broker acts on it; a proposal is made before the controller judges it.
-2. Clocks of different nodes order nothing that this order leaves open, except that the earlier time goes first: the same
-   logs always give the same trace.
+1. Known order (happened before): the steps of one node in the order of its logs; a fetch is sent before it is handled, and
+   answered before its response is handled; a registration is changed before a broker acts on it; a proposal is made before
+   the controller judges it.
+2. What this order leaves open is ordered by time and then by node, only so that the same logs always give the same trace:
+   clocks of different nodes prove nothing.
 3. If the known order contradicts itself (a request put at a wrong place by its node's clock), the tie that cannot be kept
    is dropped and counted.
 """
@@ -27,7 +28,10 @@ LOSSES = frozenset(
 
 @dataclass(frozen=True)
 class Merged:
-    """`concurrent` counts pairs that no known order ties, of which one commits and the other may lose records."""
+    """The steps in one order. `ties` connect two nodes, `dropped` of them contradict the others.
+
+    `concurrent` counts pairs of steps of two nodes in no known order, of which one commits and the other may lose records.
+    """
 
     steps: tuple[LoggedStep, ...]
     ties: int
@@ -36,22 +40,22 @@ class Merged:
 
 
 def merge(steps: Sequence[LoggedStep]) -> Merged:
-    """The steps of one topic-partition in one order."""
+    """Put the steps of one topic-partition in one order."""
     chains: dict[int, list[LoggedStep]] = defaultdict(list)
     for step in sorted(steps, key=lambda one: one.place):
         chains[step.node].append(step)
-    offers: dict[Hashable, list[LoggedStep]] = defaultdict(list)
+    provides: dict[Hashable, list[LoggedStep]] = defaultdict(list)
     for chain in chains.values():
         for step in chain:
-            for key in step.offers:
-                offers[key].append(step)
+            for key in step.provides:
+                provides[key].append(step)
     before: dict[int, list[LoggedStep]] = {}
     after: dict[int, list[LoggedStep]] = defaultdict(list)
     missing: dict[int, int] = {}
     ties = 0
     for chain in chains.values():
         for position, step in enumerate(chain):
-            causes = [cause for key in step.awaits for cause in offers[key] if cause is not step]
+            causes = [cause for key in step.depends_on for cause in provides[key] if cause is not step]
             ties += len(causes)
             if position:
                 causes.append(chain[position - 1])
@@ -78,6 +82,8 @@ def _order(
     heads = dict.fromkeys(chains, 0)
     while len(order) < len(rank):
         if not heap:
+            # A cycle: every step that is left waits for another. Release the earliest head of a node's chain, and forget
+            # which causes it still waits for; the chains themselves stay in order.
             dropped += 1
             stuck = min(
                 (chain[heads[node]] for node, chain in chains.items() if heads[node] < len(chain)), key=lambda s: rank[id(s)]
@@ -85,6 +91,7 @@ def _order(
             before[id(stuck)] = [cause for cause in before[id(stuck)] if id(cause) in done]
             heapq.heappush(heap, (rank[id(stuck)], stuck))
         _, step = heapq.heappop(heap)
+        # A step that was released from a cycle is pushed once more when its last cause is done.
         if id(step) in done:
             continue
         done.add(id(step))
@@ -98,7 +105,7 @@ def _order(
 
 
 def _concurrent(order: Sequence[LoggedStep], before: dict[int, list[LoggedStep]], nodes: Sequence[int]) -> int:
-    """Vector clocks: a happened before b iff b's clock has seen as much of a's node as a itself."""
+    """Count concurrent pairs by vector clocks: a happened before b iff b's clock has as much of a's node as a itself."""
     column = {node: index for index, node in enumerate(nodes)}
     seen: dict[int, list[int]] = {}
     counts = [0] * len(nodes)
@@ -120,7 +127,8 @@ def _concurrent(order: Sequence[LoggedStep], before: dict[int, list[LoggedStep]]
             clock, own = seen[id(step)], column[step.node]
             for node, clocks in commits.items():
                 if node != step.node:
-                    # along a node its own count and what it has seen of others only grow
+                    # Along a node its own count and what it has seen of others only grow, so both ends are found by
+                    # bisection: commits that this step has seen, and commits that have seen this step.
                     before_it = bisect_right(clocks, clock[column[node]], key=itemgetter(column[node]))
                     after_it = bisect_left(clocks, clock[own], key=itemgetter(own))
                     concurrent += max(0, after_it - before_it)

@@ -1,4 +1,4 @@
-"""What the disk of a node holds at the end, behind its last line."""
+"""What the disk of a node has at the end, after its last line."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ from tidegauge.traces.problems import Problem
 
 
 def observe(node: Node, ends_early: bool) -> list[Problem]:
-    """What the disk of a node that stopped in order says at the end."""
+    """Add what the disk of a node that stopped in order has, as Observe steps; return the problems."""
     if not node.runs or not node.stopped:
         return left_unread(node.folder, node.label)
     if ends_early:
@@ -29,9 +29,9 @@ def observe(node: Node, ends_early: bool) -> list[Problem]:
 
 
 def beyond_the_lines(node: Node, controller: Node | None) -> Iterator[Gap]:
-    """The disk of a node that stopped in order has more than its lines say: the last of them are missing.
+    """Yield a gap if the disk of a node that stopped in order has more than its lines show: the last of them are missing.
 
-    Of 4.x they always are: a process that was told to stop serves on, and logs no more.
+    In 4.x they always are: a process that was told to stop goes on serving without logging.
     """
     place = (node.broker.run, node.broker.index)
     for step in node.broker.steps:
@@ -51,23 +51,24 @@ def beyond_the_lines(node: Node, controller: Node | None) -> Iterator[Gap]:
 
 
 def _acted_on(node: Node, tp: str) -> int | None:
-    """The latest leader epoch in which a replica had a role: its cache has no later one (LeaderEpochFileCache#assign)."""
+    """Return the latest leader epoch in which a replica had a role: its cache has no later one."""
     return max((epoch for step, epoch in _epochs(node, tp) if step.name in ("BecomeLeader", "BecomeFollower")), default=None)
 
 
 def _registered(node: Node, controller: Node | None, tp: str, epoch: int | None) -> int | None:
-    """The epoch, if a process may have acted on it that came behind the last line of the node: one that the controller
-    registered by then was heard, and of one that it never registered no cache knows.
+    """Return the epoch if the process may have learned of it after its last line, else None.
+
+    One that the controller registered before that line was logged; one that it never registered is in no cache.
     """
     if controller is None:
         return epoch
     changes = (one for one in _epochs(controller, tp) if one[0].name == "ChangePartition")
-    # the clocks of two nodes: there is nothing else that puts the one's lines behind the other's
+    # Clocks of two nodes are compared here: nothing else orders these lines.
     return epoch if any(known == epoch and step.time > node.runs[-1].last for step, known in changes) else None
 
 
 def _epochs(node: Node, tp: str) -> Iterator[tuple[LoggedStep, int]]:
-    """Every step of a node about a partition that names a leader epoch."""
+    """Yield every step of a node about a partition that has a leader epoch."""
     for step in node.broker.steps:
         epoch = step.fields.get("leader_epoch")
         if step.tp == tp and isinstance(epoch, int):
@@ -75,6 +76,6 @@ def _epochs(node: Node, tp: str) -> Iterator[tuple[LoggedStep, int]]:
 
 
 def _longer(known: Sequence[tuple[int, int]] | None, found: object) -> object:
-    """The entries of a cache that goes on where the known one ends; None for any other."""
+    """Return the cache if it continues the known one; None if not."""
     begins = isinstance(found, list) and [tuple(entry) for entry in found[: len(known or ())]] == list(known or ())
     return found if begins else None

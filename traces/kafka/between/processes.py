@@ -1,11 +1,11 @@
-"""Processes of a node that only the others tell of: its own lines about them are missing.
+"""Processes of a node that only other nodes logged: its own lines about them are missing.
 
 Rules of this file
 
-1. A broker registers anew when it starts (KIP-631), so every broker epoch is a process of its own. Leaders name it in the
-   fetches they log (KIP-903), the controller when it registers the broker. Epochs grow: a later one is a later process.
+1. A broker registers each time it starts (KIP-631), so every broker epoch is a process of its own. Leaders log it with
+   fetches (KIP-903), the controller when it registers the broker. A higher epoch is a later process.
 2. A process is known by the fetches that its own lines send. Two epochs in the lines of one process, or more epochs than
-   there are processes between two that are known, show that the beginning of a process is missing there.
+   processes between two known ones, show that the beginning of a process is missing there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from tidegauge.traces.kafka.nodes.steps import Send
 
 
 class _Known(NamedTuple):
-    """A process by its broker epoch: which one it is in the lines of its node, and when they first and last send in it."""
+    """A process with its broker epoch: its number in the lines of its node, and when it first and last sent a fetch."""
 
     epoch: int
     run: int
@@ -27,10 +27,10 @@ class _Known(NamedTuple):
     last: int
 
 
-def unheard_processes(
+def unlogged_processes(
     nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], matched: Mapping[int, Send]
 ) -> Iterator[Gap]:
-    """A gap wherever a process of a node that tells something tells nothing itself."""
+    """Yield a gap for each process of a node that other nodes name and that no line of its own begins."""
     every = [fetch for of in fetches.values() for fetch in of if fetch.broker_epoch is not None and fetch.broker_epoch >= 0]
     for node in nodes:
         if not node.runs or node.silenced:
@@ -42,7 +42,7 @@ def unheard_processes(
 
 
 def _known(fetches: Sequence[Fetch], matched: Mapping[int, Send]) -> list[_Known]:
-    """The processes that are known, in their order."""
+    """Return the known processes in order."""
     sends: dict[tuple[int, int], list[int]] = {}
     for fetch in fetches:
         send = matched.get(id(fetch))
@@ -52,7 +52,7 @@ def _known(fetches: Sequence[Fetch], matched: Mapping[int, Send]) -> list[_Known
 
 
 def _between(node: Node, epochs: Sequence[int], known: Sequence[_Known]) -> Iterator[Gap]:
-    """`epochs` are all that are named; None stands for what is in front of the first, or behind the last, that is known."""
+    """Yield the gaps before, between and after the known processes; `epochs` are all that are named."""
     for before, after in zip((None, *known), (*known, None), strict=True):
         first = -1 if before is None else before.run
         last = len(node.runs) if after is None else after.run

@@ -1,22 +1,21 @@
-"""Which line records which fetch: `Recorded replica` names the replica and its log end, not the request.
+"""Find the line that records a fetch: `Recorded replica` names the replica and its log end, not the request.
 
 Rules of this file
 
-1. The n-th request of a replica at an offset is the n-th line that records it, near the request's own times if there is one.
-   Where the request before it is missing from the log, its line is still waiting, and may be of the same offset: there it is
-   the closest one.
-2. A line that is not near is taken only if no other request of that offset is nearer to it: of a request whose line is lost
-   the next one's is not taken, and so on to the end of the log.
+1. The n-th request of a replica at an offset belongs to the n-th line that records it, near the request's own times if there
+   is one. If the request before it is missing, its line is still waiting, perhaps at the same offset: then the closest line.
+2. A line that is not near is used only if no other request at that offset is nearer to it. Otherwise a request whose line is
+   lost would get the line of the next request, and so on to the end of the log.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from tidegauge.traces.kafka.lines.phrases import Asked
+from tidegauge.traces.kafka.lines.phrases import PartitionRequest
 from tidegauge.traces.kafka.lines.requests import Fetch
 from tidegauge.traces.kafka.nodes.steps import LoggedStep
-from tidegauge.traces.kafka.nodes.timeline import Run
+from tidegauge.traces.kafka.nodes.timeline import ProcessRun
 
 SECOND = 1_000_000
 NEAR = SECOND // 4
@@ -24,7 +23,7 @@ NEAR = SECOND // 4
 
 
 class RecordedLines:
-    """The lines of one node that no request has taken yet, as steps; `fetches` are all of its requests, by their times."""
+    """The lines of one node that belong to no request yet, as steps; `fetches` are all of its requests, in order of time."""
 
     def __init__(self, steps: Iterable[LoggedStep], fetches: Sequence[Fetch]) -> None:
         self._waiting: dict[tuple[int, str, object], list[LoggedStep]] = defaultdict(list)
@@ -37,8 +36,8 @@ class RecordedLines:
                 window = fetch.request.dequeued, fetch.request.handled
                 self._windows[tp, fetch.replica, fetch.asked[tp].offset].append(window)
 
-    def find(self, run: Run, fetch: Fetch, tp: str, asked: Asked) -> LoggedStep | None:
-        """The line of a fetch; it and those in front of it wait no more."""
+    def find(self, run: ProcessRun, fetch: Fetch, tp: str, asked: PartitionRequest) -> LoggedStep | None:
+        """Return the line of a fetch; it and those before it wait no more."""
         waiting = self._waiting[run.number, tp, fetch.replica]
         window = fetch.request.dequeued, fetch.request.handled
         windows = self._windows[tp, fetch.replica, asked.offset]
@@ -64,6 +63,6 @@ def _away(window: tuple[int, int], time: int) -> int:
 
 
 def _nearest(windows: Sequence[tuple[int, int]], time: int) -> int:
-    """How far the nearest of some windows is, which begin one after the other."""
+    """Return the distance to the nearest of some windows, which are ordered by their beginnings."""
     at = bisect_right(windows, (time, time))
     return min((_away(window, time) for window in windows[max(0, at - 1) : at + 1]), default=SECOND)

@@ -2,20 +2,22 @@
 
 Rules of this file
 
-1. A leader that died logged no request for its last fetches, only that it recorded them: they are tied to sends by order.
-2. A fetch whose `Recorded` line is missing too is that of the only replica with a request left over, if there is just one.
-3. A broker that is told to stop stops logging before it stops fetching (4.x): what was received was sent. Such a send
-   stands behind the last line of its sender, after the response to the one before, and names the leader's line. A fetch in
-   front of one whose send is known was sent in time: its line is missing, and is not made up. Nor is one in an older leader
-   epoch than the last that its sender tells of, one where no send of that replica to that leader is known, or where lines of
-   one of the two are missing.
-4. A process ends after its requests were handled and answered (`process.py`), except a response that left after the leader
-   had a request of the next process already.
+1. A leader that died logged no request for its last fetches, only that it recorded them: they are tied to sends in order.
+2. A fetch without a `Recorded` line is that of the only replica with a send left over, if there is just one.
+3. A broker that was told to stop stops logging before it stops fetching (4.x):
+
+       follower   send 1 -> response 1 -> last line ...... send 2 (no line) ......
+       leader          handles 1                                handles 2
+
+   What was received was sent, so send 2 is added after the last line of its sender and after response 1; it names the
+   leader's line. It is not added where a line of the sender must be missing instead (the branches say when).
+4. A process ends after its requests were handled and answered (`process.py`), except for a response that was sent after the
+   leader had handled a request of the next process.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 
-from tidegauge.traces.kafka.between.exchanges import asked_fields
+from tidegauge.traces.kafka.between.exchanges import request_fields
 from tidegauge.traces.kafka.lines.requests import Fetch
 from tidegauge.traces.kafka.nodes.node import Node
 from tidegauge.traces.kafka.nodes.process import END
@@ -29,16 +31,16 @@ def tie_unlogged(
     matched: Mapping[int, Send],
     gapped: Collection[int] = (),
 ) -> list[tuple[Node, LoggedStep]]:
-    """Give every recorded fetch of every leader the send it came from, or one that must have been.
+    """Tie every recorded fetch of every leader to its send, or to one that must have been.
 
-    Returns those that have none: `gapped` are the nodes that lines are missing from.
+    Returns the fetches that have none. `gapped` are the nodes of which lines are missing.
     """
     without: list[tuple[Node, LoggedStep]] = []
     used = {id(send) for send in matched.values()}
     senders = {node.id: node for node in nodes if node.runs and not node.silenced}
     for node in nodes:
         if not node.runs:
-            continue  # of its requests no step was made
+            continue  # a node without lines: its requests became no steps
         _responses_of_the_dead(node)
         latest = _add_received(node, fetches[node.id], senders, matched, gapped, without)
         left = [send for send in sends if send.leader == node.id and id(send) not in used]
@@ -50,9 +52,11 @@ def tie_unlogged(
             if step.name != "HandleFetch":
                 continue
             if not isinstance(peer, int):
-                if "hw" in step.fields:  # not behind the last line of a process (process.py): it tells nothing else
+                # Rule 2. Without "hw" it is the step that process.py adds after the last line of a process.
+                if "hw" in step.fields:
                     nameless.append(step)
             elif "req_epoch" in step.fields:
+                # It has a request, so what was recorded before it was sent before it: there a line is missing, and stays so.
                 unsent.pop((step.tp, peer), None)
             else:
                 send = _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"])
@@ -62,6 +66,8 @@ def tie_unlogged(
                 elif peer in senders:
                     unsent.setdefault((step.tp, peer), []).append(step)
         for (_, peer), steps in unsent.items():
+            # A send is added only if the sender had stopped logging and neither log has other gaps; and not in an older
+            # leader epoch than that of the sender's last line: that fetch was sent before the line.
             whole = _logs_no_more(senders, peer, latest) and peer not in gapped and node.id not in gapped
             if not whole or any(_is_older(step, _epoch(node, step), senders[peer], latest[peer][0]) for step in steps):
                 without += [(node, step) for step in steps]
@@ -79,11 +85,11 @@ def tie_unlogged(
 
 
 def _tie(step: LoggedStep, waiting: list[Send], peer: int, offset: object) -> Send | None:
-    """The first request left over of this replica at this offset."""
+    """Tie a recorded fetch to the first send left over of this replica at this offset."""
     for send in waiting:
         if send.node == peer and send.asked[step.tp].offset == offset:
-            step.awaits.append(("sent", id(send)))
-            step.offers += [("handled", send.node, send.run), ("answered", id(send))]
+            step.depends_on.append(("sent", id(send)))
+            step.provides += [("handled", send.node, send.run), ("answered", id(send))]
             waiting.remove(send)
             return send
     return None
@@ -97,10 +103,10 @@ def _add_received(
     gapped: Collection[int],
     without: list[tuple[Node, LoggedStep]],
 ) -> dict[int, tuple[int, int]]:
-    """Sends of requests the leader logged and the sender did not; returns each sender's last (process, request)."""
+    """Add sends of requests that only the leader logged; return each sender's last (process, request)."""
     latest: dict[int, tuple[int, int]] = {}
-    handled = {(key, step.tp): step for step in node.broker.steps if step.name == "HandleFetch" for key in step.awaits}
-    # the broker epoch tells a process from the next one of its broker, which logs again
+    handled = {(key, step.tp): step for step in node.broker.steps if step.name == "HandleFetch" for key in step.depends_on}
+    # By broker epoch: the next process of a broker has another one, and logs again.
     last = {(fetch.replica, fetch.broker_epoch): at for at, fetch in enumerate(fetches) if id(fetch) in matched}
     reported: set[tuple[int, int]] = set()
     for at, fetch in enumerate(fetches):
@@ -108,60 +114,62 @@ def _add_received(
         if send is not None:
             latest[fetch.replica] = (send.run, id(send))
             reported.add((fetch.replica, int(fetch.request.response.get("sessionId", 0)) or fetch.session))
-        elif (fetch.replica, fetch.session) not in reported:  # a replica has one for each of its fetchers
-            continue  # a session that its sender never tells of: not what came behind its last line
+        elif (fetch.replica, fetch.session) not in reported:
+            # A session without any line of its sender: all lines of a fetcher are missing, not only the last ones.
+            continue
         elif not _logs_no_more(senders, fetch.replica, latest):
             continue
         elif at > last.get((fetch.replica, fetch.broker_epoch), at):
             received = [(handled[("sent", id(fetch)), tp], fetch.asked[tp]) for tp in fetch.responses]
             run = latest[fetch.replica][0]
             older = any(_is_older(step, asked.epoch, senders[fetch.replica], run) for step, asked in received)
-            if older or fetch.replica in gapped:  # its last line may be missing, or that of its process
+            # A line of the sender may be missing instead: before its last line, or at the end of its log.
+            if older or fetch.replica in gapped:
                 without += [(node, step) for step, _ in received]
                 continue
             for step, asked in received:
-                _send_before(step, senders[fetch.replica], latest[fetch.replica], asked_fields(asked))
+                _send_before(step, senders[fetch.replica], latest[fetch.replica], request_fields(asked))
             latest[fetch.replica] = (latest[fetch.replica][0], id(fetch))
     return latest
 
 
 def _logs_no_more(senders: Mapping[int, Node], replica: int, latest: Mapping[int, tuple[int, int]]) -> bool:
-    """Whether a replica may have fetched on, behind the last send it tells of, without a line."""
+    """Return whether a replica may have gone on fetching without lines after its last logged send."""
     return replica in senders and replica in latest and not senders[replica].runs[latest[replica][0]].closed
 
 
 def _is_older(step: LoggedStep, epoch: int | None, sender: Node, run: int) -> bool:
-    """Whether the sender tells of a later leader epoch than a fetch has, which it sent in front of that line then."""
+    """Return whether the sender logged a later leader epoch than that of a fetch: it was sent before that line."""
     (last,) = sender.runs[run].marks(step.tp, END, END)[:1]
     return epoch is not None and last.leader_epoch is not None and 0 <= epoch < last.leader_epoch
 
 
 def _epoch(leader: Node, step: LoggedStep) -> int | None:
-    """The leader epoch in which a fetch was recorded."""
+    """Return the leader epoch in which a fetch was recorded."""
     run, index = step.place[:2]
     return leader.runs[run].marks(step.tp, index, index)[0].leader_epoch
 
 
 def _send_before(step: LoggedStep, sender: Node, latest: tuple[int, int], fields: Fields) -> None:
-    """The send of the request that `step` handles; `latest` is (process, request) of the one before."""
+    """Add the send of the request that `step` handles; `latest` is (process, request) of the one before."""
     run, request = latest
     made = LoggedStep(
         sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, (run, END - 1, 1, step.time)
     )
-    made.offers.append(("sent", id(step)))
-    made.awaits.append(("answered", request))
-    step.awaits.append(("sent", id(step)))
-    step.offers.append(("handled", sender.id, run))
+    made.provides.append(("sent", id(step)))
+    made.depends_on.append(("answered", request))
+    step.depends_on.append(("sent", id(step)))
+    step.provides.append(("handled", sender.id, run))
     sender.broker.steps.append(made)
 
 
 def _responses_of_the_dead(node: Node) -> None:
-    """A response that left after a request of the asker's next process was handled does not precede that process's end."""
+    """Untie late responses from the end of the process that asked: a request of its next process was handled before."""
     seen: dict[tuple[str, object], int] = {}
     for step in sorted(node.broker.steps, key=lambda one: one.place):
-        runs = [key[2] for key in step.offers if isinstance(key, tuple) and key[0] == "handled"]
+        runs = [key[2] for key in step.provides if isinstance(key, tuple) and key[0] == "handled"]
         asker = (step.tp, step.fields.get("peer"))
         if step.name == "HandleFetch" and runs:
             seen[asker] = max(seen.get(asker, 0), *runs)
         elif step.name == "AnswerFetch" and runs and runs[0] < seen.get(asker, 0):
-            step.offers = [key for key in step.offers if not (isinstance(key, tuple) and key[0] == "handled")]
+            step.provides = [key for key in step.provides if not (isinstance(key, tuple) and key[0] == "handled")]

@@ -1,9 +1,9 @@
-"""What the logs of the nodes say of each other: requests, proposals and changes that only one side tells of.
+"""Gaps that show between the logs of two nodes: requests, proposals and changes that only one side logged.
 
 Rules of this file
 
-1. A session counts its requests, so one that is missing between two others is missing from the log, whoever sent it.
-2. What a process did last may stand nowhere: it was killed before it wrote, or had closed its log while it still served
+1. A session counts its requests, so a request that is missing between two others is missing from the log.
+2. What a process did last may be logged nowhere: it was killed before it wrote, or had closed its log while it still served
    (4.x). So a line without its request, or a request without its line, counts only before the end of a process.
 3. Clocks of different nodes are not compared.
 """
@@ -15,22 +15,22 @@ from tidegauge.traces.kafka.lines.requests import Fetch
 from tidegauge.traces.kafka.nodes.gaps import BEGIN, END, EVERYTHING, FETCHER, LOG, PARTITION, REQUESTS, Gap, Spot
 from tidegauge.traces.kafka.nodes.node import Node
 from tidegauge.traces.kafka.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
-from tidegauge.traces.kafka.nodes.timeline import Run
+from tidegauge.traces.kafka.nodes.timeline import ProcessRun
 from tidegauge.traces.problems import Problem
 
 SHUTDOWN = 5_000_000
-"""Microseconds for which a process fetches on at most when it has been told to stop and logs no more."""
-LAST = 2_000_000
-"""Microseconds before the end of a process in which what was served need not be logged any more."""
+"""Microseconds for which a process that was told to stop, and logs no more, goes on fetching at most."""
+UNLOGGED_AT_END = 2_000_000
+"""Microseconds before the end of a process in which what it served need not be logged."""
 _RECORDED = "HandleFetchResponse"
 
 
 def unmatched(
     nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], matched: Mapping[int, Send], broken: Collection[int] = ()
 ) -> list[Gap]:
-    """Every gap that shows between two logs; call it when requests have been put beside the steps.
+    """Return every gap that shows between two logs; requests must have been put beside the steps before.
 
-    Fetches that only count for their session are among them; `broken` are those that stand for one without a send.
+    `fetches` include summaries (Line.summarizes); `broken` are the ids of those that stand for a request without a send.
     """
     found: list[Gap] = []
     reported = [node for node in nodes if node.runs and not node.silenced]
@@ -55,14 +55,14 @@ def unmatched(
 
 
 def spot(node: Node, time: int) -> Spot:
-    """Behind the last line a node had written by `time`; a node of which only requests are there has no lines."""
+    """Return the place of the last line that a node had written by `time`; a node with requests only has no lines."""
     if not node.runs:
         return BEGIN
     run = _run_of(node, time)
     return (run.number, run.index(time))
 
 
-def _run_of(node: Node, time: int) -> Run:
+def _run_of(node: Node, time: int) -> ProcessRun:
     return next((run for run in reversed(node.runs) if run.first <= time), node.runs[0])
 
 
@@ -81,7 +81,7 @@ def _by_leader(sends: Sequence[Send]) -> dict[int, list[Send]]:
 
 
 def _sessions(node: Node, fetches: Sequence[Fetch]) -> Iterator[Gap]:
-    """A request whose predecessor in its session is not in the log."""
+    """Yield a gap before each request whose predecessor in its session is not in the log."""
     last: dict[int, tuple[int, int]] = {}
     for fetch in sorted(fetches, key=lambda one: one.request.line.time):
         time = fetch.request.line.time
@@ -95,8 +95,7 @@ def _sessions(node: Node, fetches: Sequence[Fetch]) -> Iterator[Gap]:
 
 
 def _recorded(node: Node) -> Iterator[Gap]:
-    """A fetch that the leader recorded, and no request. The last of a replica may have lost its connection, or its leader
-    was killed before it could respond; a process told to stop may have closed its log before those of its last seconds."""
+    """Yield a gap for each fetch that the leader recorded without a request."""
     stopped = {step.place[0] for step in node.broker.steps if step.name == "Stop"}
     times = [request.line.time for request in node.requests]
     by: dict[tuple[int, str, int], list[LoggedStep]] = {}
@@ -104,9 +103,11 @@ def _recorded(node: Node) -> Iterator[Gap]:
         peer = step.fields.get("peer")
         if step.name == "HandleFetch" and isinstance(peer, int):
             by.setdefault((step.place[0], step.tp, peer), []).append(step)
+    # [:-1]: the last fetch of a replica may have lost its connection, or its leader was killed before it could respond.
     for step in (step for of in by.values() for step in of[:-1] if "req_epoch" not in step.fields):
         run = node.runs[step.place[0]]
-        if run.closed or run.number not in stopped or run.last - step.time > LAST:
+        # A process that was told to stop may have closed its log before the requests of its last seconds were logged.
+        if run.closed or run.number not in stopped or run.last - step.time > UNLOGGED_AT_END:
             before = max((time for time in times if time < step.time), default=None)
             after = min((time for time in times if time > step.time), default=None)
             begin = BEGIN if before is None else spot(node, before)
@@ -115,7 +116,7 @@ def _recorded(node: Node) -> Iterator[Gap]:
 
 
 def _before_the_first_line(node: Node) -> Iterator[Gap]:
-    """A broker serves behind the first lines of its process: one that served before them has lost those of another one."""
+    """Yield a gap if a broker served before its first line: it serves only after those, so they are another process's."""
     first, served = node.lines[0].time, min(request.line.time for request in node.requests)
     if served < first:
         why = "it served requests before its first line"
@@ -123,7 +124,7 @@ def _before_the_first_line(node: Node) -> Iterator[Gap]:
 
 
 def _log_starts(node: Node) -> Iterator[Gap]:
-    """A response names the log start of its leader: above what the leader's own lines say, some of them are missing."""
+    """Yield a gap where a response has a log start above that of the leader's own lines."""
     said: dict[str, list[tuple[int, int]]] = {}
     for step in sorted(node.broker.steps, key=lambda one: one.time):
         start = step.fields.get("log_start")
@@ -131,8 +132,8 @@ def _log_starts(node: Node) -> Iterator[Gap]:
             said.setdefault(step.tp, []).append((step.time, start))
     for step in sorted(node.broker.steps, key=lambda one: one.time):
         start = step.fields.get("res_log_start")
-        # another thread may write the line a little later than the response it shows in
-        known = [one for one in said.get(step.tp, ()) if one[0] <= step.time + LAST]
+        # Another thread may write the line of the log start a little later than the response that has it.
+        known = [one for one in said.get(step.tp, ()) if one[0] <= step.time + UNLOGGED_AT_END]
         if isinstance(start, int) and known and start > max(one for _, one in known):
             before = max(time for time, _ in known)
             begin, end = min(spot(node, before), spot(node, step.time)), _after(node, step.time)
@@ -142,16 +143,17 @@ def _log_starts(node: Node) -> Iterator[Gap]:
 
 
 def _requests_without_line(node: Node) -> Iterator[Gap]:
-    """A fetch that was answered with records or none, and no line that records it, in a process not told to stop."""
+    """Yield a gap for each fetch that was answered without an error and that no line records (rule 2 at the end)."""
     stopped = {step.place[0] for step in node.broker.steps if step.name == "Stop"}
     for step in node.broker.steps:
         if step.name != "HandleFetch" or step.fields.get("error", 0) != 0 or "remote_leo" in step.fields:
             continue
+        # A diverging fetch is not recorded (Partition#fetchRecords).
         if "div_epoch" in step.fields or not isinstance(step.fields.get("peer"), int):
             continue
         run = _run_of(node, step.time)
         if run.closed or run.last > step.time or run.number not in stopped:
-            begin, end = spot(node, step.time - LAST // 2), _after(node, step.time + LAST // 2)
+            begin, end = spot(node, step.time - UNLOGGED_AT_END // 2), _after(node, step.time + UNLOGGED_AT_END // 2)
             why = f"a fetch was answered ({step.at}), and no line records it"
             yield Gap(node.id, PARTITION, begin, end, (step.time, step.time), why)
 
@@ -165,7 +167,7 @@ def _full_fetches(
     taken: set[int],
     broken: Collection[int],
 ) -> Iterator[Gap]:
-    """Fetches of no session have no numbers: one that the other side does not tell of, in front of one that it does."""
+    """Yield gaps for full fetches, which have no number: one that one side lacks, before one that both have."""
     of_process: dict[int | None, list[Fetch]] = {}
     for fetch in fetches:
         if fetch.replica == follower.id:
@@ -177,14 +179,14 @@ def _full_fetches(
             if id(fetch) in broken or (id(fetch) not in matched and (silent or (known and at < known[-1]))):
                 why = f"a fetch was handled ({fetch.request.line.at}), and no line sends it"
                 yield Gap(follower.id, FETCHER, BEGIN, END, (None, None), why)
-        # of several that one stands for nobody knows when the last was handled that was sent
+        # Of a summary it is unknown when the last request that the sender logged was handled.
         behind = [fetch for fetch in of_follower[known[-1] + 1 :] if fetch.request.line.requests == 1] if known else []
         send = matched[id(of_follower[known[-1]])] if behind else None
         if send is not None and (
             follower.runs[send.run].closed or behind[-1].request.handled - of_follower[known[-1]].request.handled > SHUTDOWN
         ):
             last = send.time
-            why = f"it fetched on for seconds ({behind[-1].request.line.at}) behind the last line that says so"
+            why = f"it fetched on for seconds ({behind[-1].request.line.at}) after the last line that says so"
             yield Gap(follower.id, FETCHER, spot(follower, last), END, (last, None), why)
     handled = [at for at, send in enumerate(sends) if id(send) in taken]
     for at, send in enumerate(sends):
@@ -196,22 +198,18 @@ def _full_fetches(
 def _last_requests(
     leader: Node, follower: Node, fetches: Sequence[Fetch], matched: Mapping[int, Send], sends: Sequence[Send]
 ) -> Iterator[Gap]:
-    """Responses that a follower took in front of its first request in the log of a leader, or behind the last of a process.
-
-    One may be, if a line records its request: the leader was killed before it had logged what it had sent; of one told to
-    stop, all (rule 2).
-    """
+    """Yield gaps where a follower handled responses to unlogged requests before the first, or after the last one."""
     if not leader.runs:
         return
     taken: dict[object, list[LoggedStep]] = {}
     for step in follower.broker.steps:
-        for key in step.awaits if step.name in TAKES_RESPONSES else ():
+        for key in step.depends_on if step.name in TAKES_RESPONSES else ():
             taken.setdefault(key, []).append(step)
     places = {id(send): at for at, send in enumerate(sends)}
     of_runs: dict[int, list[tuple[int, Fetch]]] = {}
     for fetch in fetches:
-        # what is counted takes no response that is read
-        if id(fetch) in matched and matched[id(fetch)].node == follower.id and not fetch.request.line.counted:
+        # A summary asks for nothing that is read, so no step handles its response.
+        if id(fetch) in matched and matched[id(fetch)].node == follower.id and not fetch.request.line.summarizes:
             of_run = _run_of(leader, fetch.request.handled).number
             of_runs.setdefault(of_run, []).append((places[id(matched[id(fetch)])], fetch))
     stopped = {step.place[0] for step in leader.broker.steps if step.name == "Stop"}
@@ -219,12 +217,14 @@ def _last_requests(
     ends = [*(its[0][0] for its in of_runs.values()), len(sends)]
     bounds: list[tuple[int | None, int, int | None]] = [(None, -1, None), *asked]
     for (run, at, time), end in zip(bounds, ends, strict=True):
+        # Rule 2: a leader that was told to stop may have served its last requests without logging them.
         if run is not None and run in stopped and not leader.runs[run].closed:
             continue
         behind = [send for send in sends[at + 1 : end] if ("answered", id(send)) in taken]
         steps = [step for send in behind for step in taken["answered", id(send)]]
-        # what diverges, is out of range or is refused is not recorded (Partition#fetchRecords)
+        # Fetches that diverge, are out of range or are refused are not recorded (Partition#fetchRecords).
         unrecorded = [step for step in steps if step.name != _RECORDED or not _records(leader, run, step)]
+        # One response alone, to a fetch that a line records, proves nothing: the leader was killed before it logged it.
         if len(behind) > 1 or unrecorded:
             every = any(step.name == _RECORDED for step in unrecorded)
             why = f"node {follower.id} took {len(behind)} responses to requests that are not there"
@@ -234,12 +234,12 @@ def _last_requests(
 
 
 def _records(leader: Node, run: int | None, response: LoggedStep) -> bool:
-    """Whether a line of the leader may be of the request that this is a response to (Partition#updateFollowerFetchState)."""
+    """Return whether a line of the leader may record the request of a response (Partition#updateFollowerFetchState)."""
     asked = response.fields.get("req_offset")
     return any(
         step.name == "HandleFetch"
         and run in (None, step.place[0])
-        and "req_epoch" not in step.fields  # that of a request that is there
+        and "req_epoch" not in step.fields  # else it has a request already
         and step.tp == response.tp
         and step.fields.get("peer", response.node) == response.node
         and step.fields.get("req_offset", asked) == asked
@@ -248,25 +248,25 @@ def _records(leader: Node, run: int | None, response: LoggedStep) -> bool:
 
 
 def _keys(nodes: Sequence[Node]) -> Iterator[Gap]:
-    """A proposal that the controller judged, and no line that makes it."""
-    offered = {key for node in nodes for step in node.broker.steps for key in step.offers}
-    heard = {node.id for node in nodes if node.broker.replicas}
+    """Yield a gap for each proposal that the controller judged and that no line of its leader makes."""
+    offered = {key for node in nodes for step in node.broker.steps for key in step.provides}
+    logged = {node.id for node in nodes if node.broker.replicas}
     for step in (step for node in nodes for step in node.broker.steps if step.name == "AlterPartition"):
         peer = step.fields.get("peer")
-        if isinstance(peer, int) and peer in heard and any(key not in offered for key in step.awaits):
+        if isinstance(peer, int) and peer in logged and any(key not in offered for key in step.depends_on):
             why = f"the controller judged a proposal ({step.at}) that no line makes"
             yield Gap(peer, PARTITION, BEGIN, END, (None, None), why)
 
 
 def without_send(node: Node, step: LoggedStep) -> Gap:
-    """A fetch that was recorded, and neither a request nor the line of its sender."""
+    """Return the gap for a fetch that was recorded, without a request and without a line of its sender."""
     run, index = step.place[:2]
     why = f"a fetch was recorded ({step.at}), and no line sends it"
     return Gap(node.id, REQUESTS, (run, index), (run, index + 1), (step.time, step.time), why)
 
 
 def torn_lines(nodes: Sequence[Node], problems: Sequence[Problem]) -> Iterator[Gap]:
-    """Lines that could not be read; one in a file of several nodes may be of each of them."""
+    """Yield a gap for each line that could not be read; in a file of several nodes it may be of any of them."""
     torn = [problem for problem in problems if problem.line and problem.lost]
     paths = {problem.path for problem in torn}
     for node in nodes if torn else ():

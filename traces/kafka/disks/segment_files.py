@@ -30,7 +30,7 @@ Epochs = Sequence[Sequence[int]]
 """Pairs of an epoch and the offset it starts at."""
 
 
-class Run(NamedTuple):
+class EpochRun(NamedTuple):
     """Records of one leader epoch, one behind the other: offsets [base, end). `at` is where the first of them stands."""
 
     epoch: int
@@ -45,7 +45,7 @@ class ReplicaLog:
 
     start: int
     end: int
-    runs: tuple[Run, ...]
+    runs: tuple[EpochRun, ...]
     file: str
     fault: Problem | None
 
@@ -65,7 +65,7 @@ def replica_files(folder: Path) -> dict[Path, dict[str, list[Path]]]:
 
 def read_replica(files: Sequence[Path], folder: Path, label: str) -> ReplicaLog:
     """The records of one replica; `label` stands for `folder` in front of file names."""
-    runs: list[Run] = []
+    runs: list[EpochRun] = []
     end = _base(files[0])
     for path in files:
         name = f"{label}{path.relative_to(folder).as_posix()}"
@@ -92,13 +92,13 @@ def unchecked(label: str) -> list[Problem]:
     return [Problem(label or ".", None, "the package google_crc32c, for the checksums of record batches", "none", do)]
 
 
-def epochs_of(runs: Sequence[Run], start: int) -> list[list[int]]:
+def epochs_of(runs: Sequence[EpochRun], start: int) -> list[list[int]]:
     """The epoch cache that these records, from offset `start` on, imply."""
     kept = [run for run in runs if run.epoch != UNDEFINED and run.end > start]
     return [[run.epoch, max(run.base, start)] for run in kept]
 
 
-def contradiction(runs: Sequence[Run], cache: Epochs) -> Run | None:
+def contradiction(runs: Sequence[EpochRun], cache: Epochs) -> EpochRun | None:
     """The first records that do not have the epoch `cache` gives them.
 
     It may say more than they do: an epoch in which nothing was appended, or whose records compaction took. Of offsets
@@ -119,11 +119,11 @@ def _base(path: Path) -> int:
     return int(path.name.removesuffix(".gz").removesuffix(".log")[-20:])
 
 
-def _add(runs: list[Run], batch: RecordBatch, at: str) -> None:
+def _add(runs: list[EpochRun], batch: RecordBatch, at: str) -> None:
     if runs and runs[-1].epoch == batch.epoch:
         runs[-1] = runs[-1]._replace(end=batch.last + 1)
     else:
-        runs.append(Run(batch.epoch, batch.base, batch.last + 1, at))
+        runs.append(EpochRun(batch.epoch, batch.base, batch.last + 1, at))
 
 
 def _problem(name: str, fault: segment.SegmentProblem, end: int, torn: bool) -> Problem:

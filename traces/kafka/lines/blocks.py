@@ -1,11 +1,11 @@
-"""Log files in blocks of whole lines, compressed or not: however long a file is, one block of it is in memory.
+"""Read log files in blocks of whole lines, compressed or not: of a file of any size, one block is in memory.
 
 Rules of this file
 
-1. A block ends with a line break, but for the last one. What cannot be read, or unpacked, becomes a Problem; what came
-   before is there.
-2. Of a large file most lines say nothing that is read (no pattern knows their logger). They are passed over as bytes, a
-   block at a time. A line that is not whole, and the one behind it, are never passed over: they show that lines are missing.
+1. A block ends with a line break, except for the last one. What cannot be read, or unpacked, becomes a Problem; what came
+   before it is read.
+2. Most lines of a large file have no pattern for their logger. They are skipped as bytes, a block at a time. An incomplete
+   line, and the one after it, are never skipped: they show that lines are missing.
 """
 
 import re
@@ -26,7 +26,7 @@ _KNOWN = "|".join(sorted({re.escape(logger) for _, logger, _ in TABLE}))
 
 
 def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
-    """The content of a log file."""
+    """Yield the content of a log file in blocks."""
     left = b""
     for piece in pieces(path, label, problems):
         content = left + piece
@@ -39,7 +39,7 @@ def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
 
 
 def pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
-    """The content as it comes."""
+    """Yield the content, uncompressed, in pieces of any length."""
     try:
         with path.open("rb") as file:
             first = file.read(BLOCK)
@@ -53,7 +53,7 @@ def pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
             while raw:
                 yield from _unpacked(unpack, raw)
                 while unpack.eof and (rest := unpack.unused_data.lstrip(b"\0")):
-                    unpack = zlib.decompressobj(wbits=31)  # gzip files may stand one behind the other
+                    unpack = zlib.decompressobj(wbits=31)  # a file may consist of several gzip members
                     yield from _unpacked(unpack, rest)
                 raw = file.read(BLOCK)
                 if unpack.eof and raw:

@@ -1,12 +1,11 @@
-"""Which nodes are of one cluster: two clusters in one tree are two captures.
+"""Group nodes by cluster: two clusters in one tree are two captures.
 
 Rules of this file
 
-1. A folder that holds the folders of several nodes is a cluster by itself.
-2. Where two folders hold logs of a node with the same id, the ids of topics tell the clusters apart: Kafka draws them at
-   random, so nodes that name one in common are of one cluster. A node that names none is of the only cluster that lacks it,
-   or else of the first.
-3. What that leaves open is one cluster, and a second folder of the same node is left out, and said to be.
+1. A folder with the folders of several nodes is a cluster of its own.
+2. If two folders have logs of a node with the same id, topic ids distinguish the clusters: Kafka draws them at random, so
+   nodes with one in common are of one cluster. A node without any is of the only cluster that lacks it, or of the first.
+3. Everything else is one cluster; a second folder of the same node is left out, with a problem.
 """
 
 import re
@@ -14,15 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tidegauge.traces.kafka.lines.files import Found, NodeFiles, find_nodes, leave
+from tidegauge.traces.kafka.lines.files import FoundLogs, NodeFiles, find_nodes, leave_out
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.problems import Problem
 
 _TOPIC_ID = re.compile(r"with topic (?:id Some\(|ID )([A-Za-z0-9_\-]{22})\b")
 
 
-def find_clusters(path: Path, layout: str | None = None, selection: Selection | None = None) -> list[Found]:
-    """The nodes whose logs `path` holds, cluster by cluster; one without nodes where there are none."""
+def find_clusters(path: Path, layout: str | None = None, selection: Selection | None = None) -> list[FoundLogs]:
+    """Find the nodes whose logs are in `path`, by cluster; one cluster without nodes if there are none."""
     found = find_nodes(path, layout, selection)
     own = separate(found)
     nested = [
@@ -33,13 +32,13 @@ def find_clusters(path: Path, layout: str | None = None, selection: Selection | 
     return [one for one in own if one.nodes or one.problems or not nested] + nested
 
 
-def separate(found: Found) -> list[Found]:
-    """The clusters that the nodes in one folder are of; what was found besides goes with the first."""
+def separate(found: FoundLogs) -> list[FoundLogs]:
+    """Divide the nodes in one folder into clusters; whatever else was found belongs to the first."""
     twins = len({node.id for node in found.nodes}) < len(found.nodes)
     groups, silent = _groups(found.nodes) if twins else ([found.nodes], [])
     clusters = [
         replace(found, nodes=[]),
-        *(Found(name=group[0].folder.name, selection=found.selection) for group in groups[1:]),
+        *(FoundLogs(name=group[0].folder.name, selection=found.selection) for group in groups[1:]),
     ]
     for cluster, group in zip(clusters, groups, strict=True):
         for node in group:
@@ -51,7 +50,7 @@ def separate(found: Found) -> list[Found]:
 
 
 def _groups(nodes: Sequence[NodeFiles]) -> tuple[list[list[NodeFiles]], list[NodeFiles]]:
-    """Those that name a topic id in common, and those that name none."""
+    """Group the nodes that name a topic id in common; return also those that name none."""
     groups: list[tuple[set[str], list[NodeFiles]]] = []
     silent: list[NodeFiles] = []
     for node in nodes:
@@ -72,11 +71,11 @@ def _topic_ids(node: NodeFiles) -> Iterator[str]:
             yield from _TOPIC_ID.findall(line.message)
 
 
-def _add(node: NodeFiles, found: Found) -> None:
+def _add(node: NodeFiles, found: FoundLogs) -> None:
     twin = next((other for other in found.nodes if other.id == node.id), None)
     if twin is None:
         found.nodes.append(node)
         return
     seen, do = f"node {node.id} again, as in {twin.label}", "put the logs of one node into one folder"
     found.problems += node.problems
-    leave(Problem(node.label, None, "one folder per node", seen, do), found)
+    leave_out(Problem(node.label, None, "one folder per node", seen, do), found)

@@ -1,11 +1,11 @@
-"""Lines that are there twice: a file copied beside itself, a log shipper that tried again.
+"""Remove duplicate lines: a file copied beside itself, a log shipper that tried again.
 
 Rules of this file
 
-1. A line is the same when its time, thread and message are. In one file it is a copy when it comes behind later lines, or
-   says what cannot happen twice within one tick of the clock.
-2. A file is a copy when every line of it is a line of another. A second copy of the very same lines is passed over while
-   files are found, before it can be taken for a rotated part of a log (`WholeFiles`).
+1. Lines are equal if their times, threads and messages are. In one file an equal line is a copy if it comes after later
+   lines, or reports what cannot happen twice within one tick of the clock.
+2. A file is a copy if every line of it is in another file. A second copy of the very same lines is skipped while files are
+   found, before it can be mistaken for a rotated part of a log (`FileCopies`).
 """
 
 from collections.abc import Sequence
@@ -22,32 +22,32 @@ _ONCE = (
     "Log loaded for",
     "Completed request",
 )
-"""What nothing says twice: it names an offset, an epoch or a request that is its own."""
+"""Messages that cannot be printed twice: each has an offset, an epoch or a request of its own."""
 
-Key = tuple[int, str, str]
+_LineKey = tuple[int, str, str]
 
 
-class WholeFiles:
-    """The files found so far, by what their lines say."""
+class FileCopies:
+    """The files found so far, by their lines."""
 
     def __init__(self) -> None:
         self._labels: dict[tuple[int, int], str] = {}
 
     def copy_of(self, label: str, lines: Sequence[Line]) -> str | None:
-        """The file that this one is a second copy of, if it is one."""
+        """Return the file of which this one is a copy, if it is one."""
         if not lines:
             return None
         first = self._labels.setdefault((len(lines), hash(tuple(map(_key, lines)))), label)
         return None if first == label else first
 
 
-def reported_once(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], list[Problem]]:
-    """The files of one node without copies, and what was left out."""
-    kept: list[tuple[set[Key], list[Line]]] = []
+def without_copies(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], list[Problem]]:
+    """Return the files of one node without copies, and what was left out."""
+    kept: list[tuple[set[_LineKey], list[Line]]] = []
     problems: list[Problem] = []
     for lines in sorted(files, key=len, reverse=True):
         once = _forwards(lines)
-        keys = {_key(line) for line in once if line.message and not line.counted}  # the others stand for lines between
+        keys = {_key(line) for line in once if line.message and not line.summarizes}  # a summary stands for lines between
         if keys and any(keys <= others for others, _ in kept):
             problems.append(_problem(lines[0].file, None, "a copy of another file"))
             continue
@@ -59,7 +59,7 @@ def reported_once(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], li
 
 
 def _forwards(lines: Sequence[Line]) -> list[Line]:
-    seen: set[Key] = set()
+    seen: set[_LineKey] = set()
     kept: list[Line] = []
     latest, again = 0, False
     for line in lines:
@@ -72,7 +72,7 @@ def _forwards(lines: Sequence[Line]) -> list[Line]:
     return kept
 
 
-def _key(line: Line) -> Key:
+def _key(line: Line) -> _LineKey:
     return (line.time, line.thread, line.message)
 
 

@@ -1,14 +1,14 @@
-"""Which files are a node's logs, and in which order.
+"""Find the log files of each node, and their order.
 
 Rules of this file
 
-1. Files are found as they lie: the logs of one broker in the folder itself, a folder per node (`n1/`, or deeper:
-   `n1/logs/`), all nodes in one folder, or one file alone. Whose a file is, its lines say; else its name does.
-2. A log and its rotated parts are one stream. Parts go by the time of their first line; only if that is equal by name
-   (log4j `server.log.2025-01-01-10`, log4j2 `server-2025-01-01-1.log.gz`, logrotate `server.log.1.gz`,
-   `server.log-20250101.gz`); the file that is still written to comes last.
-3. Logs of other programs (garbage collector, log cleaner, authorizer, console copies) are passed over by name, a second
-   copy of a file by its content; both are counted. Record segments (twenty digits) are no logs.
+1. Any layout of folders works: the logs of one broker in the folder itself, a folder per node (`n1/`, or deeper:
+   `n1/logs/`), all nodes in one folder, or one file alone. The lines of a file show its node, else its name does.
+2. A log and its rotated parts are one stream. Parts are ordered by the time of their first line, and only if that is equal
+   by name (log4j `server.log.2025-01-01-10`, log4j2 `server-2025-01-01-1.log.gz`, logrotate `server.log.1.gz`,
+   `server.log-20250101.gz`); the file that is still written to is last.
+3. Logs of other programs (garbage collector, log cleaner, authorizer, console copies) are skipped by name, a second copy
+   of a file by its content; both are counted. Record segments (twenty digits) are no logs.
 """
 
 import re
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidegauge.traces.kafka.lines.copies import WholeFiles
+from tidegauge.traces.kafka.lines.copies import FileCopies
 from tidegauge.traces.kafka.lines.layout.found import find
 from tidegauge.traces.kafka.lines.lines import EMPTY, Line, LogFile
 from tidegauge.traces.kafka.lines.selection import Selection
@@ -25,7 +25,7 @@ from tidegauge.traces.kafka.lines.shares import read_log
 from tidegauge.traces.problems import Problem
 
 PACKED = 12
-"""How much longer a log is than gzip leaves it."""
+"""The ratio by which gzip compresses a log."""
 
 DEEPEST = 3
 """Folders between the directory and a log."""
@@ -42,19 +42,19 @@ _PASSED_OVER = re.compile(
     re.IGNORECASE,
 )
 _FOLDER = re.compile(r"(?:n|node-?|broker-?|kafka-?|controller-?)?(\d+)")
-_SAYS_ID = re.compile(
+_LOGGED_NODE_ID = re.compile(
     r"\[(?:Broker id=|BrokerServer id=|ReplicaFetcherManager on broker |QuorumController id=|ControllerServer id="
     r"|Controller |BrokerLifecycleManager id=|ReplicaFetcher replicaId=|Partition [^ \]]+ broker=)(\d+)"
 )
 
 
-Part = tuple[Path, list[Line], int | None]
-"""A file, lines of it, and the node that they say they are of."""
+FileLines = tuple[Path, list[Line], int | None]
+"""A file, lines of it, and the node that these lines name."""
 
 
 @dataclass
 class NodeFiles:
-    """The logs of one node: streams of lines, each in its own order. `folder` is where its checkpoint files stand."""
+    """The logs of one node: streams of lines, each in its own order. `folder` has its checkpoint files."""
 
     id: int
     folder: Path
@@ -64,11 +64,11 @@ class NodeFiles:
 
 
 @dataclass
-class Found:
-    """What a directory (or one file) holds; `not_judged` are logs that are there, and why they are of no use.
+class FoundLogs:
+    """The logs in a directory (or one file); `not_judged` lists logs that are not used, with the reason.
 
-    `nested` are folders that hold the folders of several nodes. One node may be there twice: see clusters.py, which gives
-    each of several clusters a `name`.
+    `nested` are folders with the folders of several nodes. One node may be there twice: see clusters.py, which gives each of
+    several clusters a `name`.
     """
 
     nodes: list[NodeFiles] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Found:
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file is a broker's log, by its name or by how its first lines are written."""
+    """Return whether a file is a broker's log, by its name or by the layout of its first lines."""
     if _LOG_FILE.fullmatch(path.name):
         return True
     try:
@@ -94,7 +94,7 @@ def is_log(path: Path) -> bool:
 
 
 def log_files(folder: Path) -> list[Path]:
-    """Text logs directly in `folder`, those that are passed over among them."""
+    """List the text logs directly in `folder`, including those that are skipped later."""
     return sorted(
         path
         for path in folder.iterdir()
@@ -105,28 +105,28 @@ def log_files(folder: Path) -> list[Path]:
 
 
 def logs_in(path: Path) -> list[Path]:
-    """The logs at a path: itself, or those in it and in the folders of it."""
+    """List the logs at a path: itself, or those in it and in its folders."""
     if path.is_dir():
-        return [file for _, of_one in groups(path) for file in by_name(of_one)]
+        return [file for _, of_one in log_groups(path) for file in broker_logs_among(of_one)]
     return [path] if path.is_file() and is_log(path) else []
 
 
 def log_size(path: Path) -> int:
-    """About how many bytes the logs below a path are, unpacked."""
+    """Estimate the uncompressed bytes of the logs below a path."""
     files = logs_in(path)
     return sum(file.stat().st_size * (PACKED if file.suffix == ".gz" else 1) for file in files)
 
 
-def groups(path: Path) -> list[tuple[Path, list[Path]]]:
-    """The logs in a directory itself, and those in each folder of it: of one node as a rule."""
+def log_groups(path: Path) -> list[tuple[Path, list[Path]]]:
+    """List the logs in a directory itself, and those in each of its folders, which usually are of one node."""
     inside = (sub for sub in sorted(path.iterdir()) if sub.is_dir())
     below = [(sub, [file for folder in _folders(sub) for file in log_files(folder)]) for sub in inside]
     return [(folder, files) for folder, files in ((path, log_files(path)), *below) if files]
 
 
-def find_nodes(path: Path, layout: str | None = None, selection: Selection | None = None) -> Found:
-    """The nodes whose logs `path` holds; `layout` is their pattern if it is known, `selection` what of them is read."""
-    found = Found(selection=selection)
+def find_nodes(path: Path, layout: str | None = None, selection: Selection | None = None) -> FoundLogs:
+    """Find the nodes whose logs are in `path`; `layout` is their pattern if it is known, `selection` what is read."""
+    found = FoundLogs(selection=selection)
     if path.is_file():
         _read_group(path.parent, "", [path], -1, layout, found)
         for node in found.nodes:
@@ -136,7 +136,7 @@ def find_nodes(path: Path, layout: str | None = None, selection: Selection | Non
         do = "name the directory the logs are in"
         found.problems.append(Problem(str(path), None, "a directory with broker logs", "nothing", do))
         return found
-    in_folders = groups(path)
+    in_folders = log_groups(path)
     if not in_folders:
         entries = sum(1 for _ in path.iterdir())
         do = "copy each broker's server.log and request.log into n<id>/; see docs/kafka-logs.md"
@@ -149,17 +149,19 @@ def find_nodes(path: Path, layout: str | None = None, selection: Selection | Non
 
 
 def _folders(folder: Path, deep: int = 1) -> Iterator[Path]:
-    """`folder` and those in it, but no partition's."""
+    """Yield `folder` and the folders in it, except those of partitions."""
     yield folder
     for sub in sorted(folder.iterdir()) if deep < DEEPEST else ():
         if sub.is_dir() and not sub.name.startswith(".") and not any(_SEGMENT.fullmatch(one.name) for one in sub.iterdir()):
             yield from _folders(sub, deep + 1)
 
 
-def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, layout: str | None, found: Found) -> None:
-    """The files of one node; or of several, if their lines say so."""
+def _read_group(
+    folder: Path, label: str, paths: Sequence[Path], fallback: int, layout: str | None, found: FoundLogs
+) -> None:
+    """Read the files of one node, or of several if their lines name several."""
     read: list[tuple[Path, LogFile]] = []
-    whole = WholeFiles()
+    whole = FileCopies()
     for path in _named_first(paths, found, label, folder):
         name = f"{label}{path.relative_to(folder).as_posix().removesuffix('.gz')}"
         file = read_log(path, name, layout, found.selection)
@@ -174,11 +176,13 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, 
         if file.lines:
             found.layouts[file.layout] = found.layouts.get(file.layout, 0) + 1
     parts = [part for path, file in read for part in _by_source(path, file)]
-    place(folder, label, parts, [problem for _, file in read for problem in file.problems], fallback, found)
+    assign_to_nodes(folder, label, parts, [problem for _, file in read for problem in file.problems], fallback, found)
 
 
-def place(folder: Path, label: str, parts: Sequence[Part], problems: Sequence[Problem], fallback: int, found: Found) -> None:
-    """The lines in one folder go to the node, or to the nodes, that wrote them."""
+def assign_to_nodes(
+    folder: Path, label: str, parts: Sequence[FileLines], problems: Sequence[Problem], fallback: int, found: FoundLogs
+) -> None:
+    """Assign the lines in one folder to the node, or the nodes, that wrote them."""
     ids = sorted({said for _, _, said in parts if said is not None})
     if len(ids) > 1:
         if len({path.parent for path, _, _ in parts}) > 1 and label:
@@ -191,44 +195,44 @@ def place(folder: Path, label: str, parts: Sequence[Part], problems: Sequence[Pr
     found.nodes.append(NodeFiles(said, folder, label, _streams((path, lines) for path, lines, _ in parts), [*problems]))
 
 
-def _named_first(paths: Sequence[Path], found: Found, label: str, folder: Path) -> list[Path]:
-    """Without those that are passed over by name, unless there are no others."""
-    taken = by_name(paths)
+def _named_first(paths: Sequence[Path], found: FoundLogs, label: str, folder: Path) -> list[Path]:
+    """Order the paths, without those that are skipped by name unless there are no others."""
+    taken = broker_logs_among(paths)
     found.passed_over += [f"{label}{path.relative_to(folder).as_posix()}" for path in paths if path not in taken]
-    # topics are named in other lines than requests, which name them by id
+    # Other logs first: they have topic names and ids, requests have ids only.
     return sorted(taken, key=lambda path: "request" in path.name)
 
 
-def by_name(paths: Sequence[Path]) -> list[Path]:
-    """Those that are logs of a broker by their names."""
+def broker_logs_among(paths: Sequence[Path]) -> list[Path]:
+    """Return the paths that are logs of a broker by their names."""
     taken = [path for path in paths if not _PASSED_OVER.fullmatch(path.name)]
     return taken or [path for path in paths if path.suffix == ".out"]
 
 
-def _by_source(path: Path, file: LogFile) -> list[Part]:
-    """(file, lines, who they say they are of), apart where one file has the lines of several nodes."""
-    split = [(path, lines, says_id(lines)) for lines in file.sources.values()]
+def _by_source(path: Path, file: LogFile) -> list[FileLines]:
+    """Split a file that has the lines of several nodes."""
+    split = [(path, lines, logged_node_id(lines)) for lines in file.sources.values()]
     if len({said for _, _, said in split if said is not None}) > 1:
         return split
-    return [(path, file.lines, says_id(file.lines))]
+    return [(path, file.lines, logged_node_id(file.lines))]
 
 
 def node_id(folder: Path, fallback: int) -> int:
-    """The node a folder is named after (`n1`, `broker-1`, `1`)."""
+    """Return the node after which a folder is named (`n1`, `broker-1`, `1`), or else `fallback`."""
     named = _FOLDER.fullmatch(folder.name)
     return int(named[1]) if named else fallback
 
 
-def says_id(lines: Iterable[Line]) -> int | None:
-    """The node whose lines these are, if they say."""
+def logged_node_id(lines: Iterable[Line]) -> int | None:
+    """Return the node that these lines name as their own, if they do."""
     for line in lines:
-        if line.message[:1] == "[" and (found := _SAYS_ID.match(line.message)) is not None:
+        if line.message[:1] == "[" and (found := _LOGGED_NODE_ID.match(line.message)) is not None:
             return int(found[1])
     return None
 
 
-def _split(folder: Path, parts: Sequence[Part], ids: list[int], found: Found) -> None:
-    """All nodes in one folder: a file that does not say whose it is goes by the number in its name."""
+def _split(folder: Path, parts: Sequence[FileLines], ids: list[int], found: FoundLogs) -> None:
+    """Split the files of several nodes in one folder: by the node that the lines name, else by the number in the name."""
     of_node: dict[int, list[tuple[Path, list[Line]]]] = defaultdict(list)
     for path, lines, said in parts:
         numbers = {int(digits) for digits in re.findall(r"\d+", stem(path, ()))} & set(ids)
@@ -238,20 +242,20 @@ def _split(folder: Path, parts: Sequence[Part], ids: list[int], found: Found) ->
         elif lines:
             expected = f"lines or a name that say which of the nodes {', '.join(map(str, ids))} wrote it"
             do = f"name it after its node (n{ids[0]}-{path.name}), or put each node's files into a folder n<id>/"
-            leave(Problem(path.name, None, expected, "neither", do, lost=1), found)
+            leave_out(Problem(path.name, None, expected, "neither", do, lost=1), found)
     for node, of_one in sorted(of_node.items()):
-        # checkpoint files of several nodes would have the same names: there are none to be read
+        # Checkpoint files of several nodes have the same names: none can be in this folder, so another one is named.
         found.nodes.append(NodeFiles(node, folder / f"n{node}", f"n{node}: ", _streams(of_one), []))
 
 
-def leave(problem: Problem, found: Found) -> None:
-    """Logs that nothing is made of: a verdict on the others is none on everything."""
+def leave_out(problem: Problem, found: FoundLogs) -> None:
+    """Note logs that are not used: a verdict on the others does not cover everything."""
     found.problems.append(problem)
     found.not_judged.append(f"{problem.path}: expected {problem.expected}, seen {problem.seen}; it is not judged")
 
 
 def _streams(files: Iterable[tuple[Path, list[Line]]]) -> list[list[Line]]:
-    """Each log with its rotated parts, in order."""
+    """Join each log with its rotated parts, in order."""
     with_lines = [(path, lines) for path, lines in files if lines]
     names = [path for path, _ in with_lines]
     streams: dict[tuple[Path, str], list[tuple[Path, list[Line]]]] = defaultdict(list)
@@ -264,7 +268,7 @@ def _streams(files: Iterable[tuple[Path, list[Line]]]) -> list[list[Line]]:
 
 
 def stem(path: Path, names: Sequence[Path]) -> str:
-    """The name without what a rotation adds; `server-1.log` is a part only if there is a `server.log`."""
+    """Return the name without the suffix of a rotation; `server-1.log` is a part only if there is a `server.log`."""
     found = _LOG_FILE.fullmatch(path.name)
     if found is None:
         return path.name
@@ -275,7 +279,7 @@ def stem(path: Path, names: Sequence[Path]) -> str:
 
 
 def _age(path: Path, lines: Sequence[Line], names: Sequence[Path]) -> tuple[bool, int, int, str, int]:
-    """Parts in order: the current file last, then by time, then by date and number of the name (`.2` is older than `.1`)."""
+    """Return the sort key of a part: the current file last, then time, then date and number (`.2` is older than `.1`)."""
     found = _LOG_FILE.fullmatch(path.name)
     if found is None:
         return True, 0, 0, "", 0

@@ -20,7 +20,7 @@ LOOKED_AT = 1000
 """Lines in which a layout must show."""
 
 
-class Growing:
+class GrowingLog:
     """What has been read of one log called `label`."""
 
     def __init__(self, label: str, given: str | None = None) -> None:
@@ -28,7 +28,7 @@ class Growing:
         self.layout: Layout | None = None
         self.problems: list[Problem] = []
         """New ones; whoever takes them clears it."""
-        self.aside = False
+        self.refused = False
         """Whether nothing of it can be read."""
         self._given = given
         self._left = b""
@@ -54,7 +54,7 @@ class Growing:
         return self._read(content, ended=True)
 
     def _read(self, content: bytes, *, ended: bool) -> list[Line]:
-        if not content or self.aside or not self._known(content, ended=ended) or self.layout is None:
+        if not content or self.refused or not self._known(content, ended=ended) or self.layout is None:
             return []
         if self._reader is None:
             self._reader = Reader(self.label, self.layout, self.problems, everything)
@@ -94,6 +94,6 @@ class Growing:
         return True
 
     def _refuse(self, expected: str, seen: str) -> None:
-        self.aside = True
+        self.refused = True
         do = "it is not followed; judge it without --follow, or name its layout with --layout"
         self.problems.append(Problem(self.label, 1, expected, seen, do, lost=1))

@@ -1,13 +1,13 @@
-"""Log files as lines: compressed or not, half-written or not, in whatever layout (`layout/`).
+"""Read log files as lines: compressed or not, half-written or not, in any layout (`layout/`).
 
 Rules of this file
 
-1. How a file is written is found by looking at its first thousand lines. `[time] LEVEL [thread] message (logger)` is the
-   layout to have; Kafka's default layout leaves out the thread; then it is empty, and the whole file counts as one thread.
-2. What does not begin as a line does continues the line before it (stack traces, configuration dumps); it is not read.
-   Only the end of such a message has the logger, so a line without one that nothing continues was cut off.
+1. The layout of a file is found from its first thousand lines. `[time] LEVEL [thread] message (logger)` is the best; Kafka's
+   default layout lacks the thread: then it is empty, and the whole file counts as one thread.
+2. Text that does not begin like a line continues the line before it (stack traces, configuration dumps); it is not read.
+   Only the end of such a message has the logger, so a line without one, and without a continuation, was cut off.
 3. A line number is the number in the uncompressed file.
-4. A file never raises: what is empty, binary, half-written or unreadable becomes a Problem.
+4. No file raises: an empty, binary, half-written or unreadable one becomes a Problem.
 """
 
 import re
@@ -33,10 +33,10 @@ _TEXT = re.compile(rb"[^\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`time` is in microseconds since 1970; brokers log in local time without a zone, so it is only good for one node.
+    """A log line. `time` is in microseconds since 1970, of one node only: brokers log local time without a zone.
 
-    One that is `counted` is a request of a session that asks for nothing that is read. It stands for so many of them, one
-    behind the other: itself and those in front of it (counted.py).
+    A summary (counted.py) is a request of a session that asks for nothing that is read; it `summarizes` so many requests in
+    a row, itself and those before it. For any other line that is 0.
     """
 
     file: str
@@ -45,12 +45,12 @@ class Line:
     thread: str
     message: str
     logger: str
-    counted: int = 0
+    summarizes: int = 0
 
     @property
     def requests(self) -> int:
-        """How many requests of its session it stands for."""
-        return max(1, self.counted)
+        """How many requests of its session the line stands for."""
+        return max(1, self.summarizes)
 
     @property
     def at(self) -> str:
@@ -59,16 +59,16 @@ class Line:
 
 
 Take = Callable[[Line], Line | None]
-"""What becomes of a line: it is read, in part or not at all."""
+"""Selects a line: all of it, a part, or nothing."""
 
 
 def everything(line: Line) -> Line | None:
-    """Every line is read."""
+    """Select every line."""
     return line
 
 
 class LogFile(NamedTuple):
-    """One file read; `sources` has the lines by who wrote them where the layout says so (docker compose, journald)."""
+    """A file that was read; `sources` has the lines by writer if the layout names it (docker compose, journald)."""
 
     label: str
     lines: list[Line]
@@ -78,7 +78,7 @@ class LogFile(NamedTuple):
 
 
 def clock(time: int) -> str:
-    """Microseconds since 1970 in ISO form."""
+    """Format microseconds since 1970 as ISO 8601."""
     return (EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%S.%f")
 
 
@@ -86,7 +86,7 @@ EMPTY = "an empty file"
 
 
 def read_lines(path: Path, label: str, given: str | None = None, take: Take = everything) -> LogFile:
-    """The lines of one log file that `take` takes; `label` is its name in `at` and in problems, `given` its layout."""
+    """Read the lines that `take` selects; `label` is the name of the file in `at` and in problems, `given` its layout."""
     problems: list[Problem] = []
     content = blocks(path, label, problems)
     first = next(content, b"")
@@ -119,12 +119,12 @@ def read_lines(path: Path, label: str, given: str | None = None, take: Take = ev
 
 
 def layout_of(texts: Sequence[str], given: str | None = None) -> Layout | None:
-    """How a file is written that begins with these lines."""
+    """Find the layout of a file that begins with these lines."""
     return find([text.rpartition("\0")[2] for text in texts[:2000]], given)
 
 
 class Reader:
-    """The lines of a file as far as they are read."""
+    """Reads the lines of a file."""
 
     def __init__(self, label: str, layout: Layout, problems: list[Problem], take: Take) -> None:
         self.label, self.layout, self.problems, self.take = label, layout, problems, take
@@ -133,7 +133,7 @@ class Reader:
         self._shape = ""
 
     def read_blocks(self, content: Iterable[bytes], *, fast: bool) -> None:
-        """A block at a time; `fast`: without the lines that say nothing."""
+        """Read blocks; `fast` skips lines without a pattern."""
         before = 0
         held: bytes | None = None
         for block in chain(content, [None]):
@@ -143,7 +143,7 @@ class Reader:
             held = block
 
     def block(self, block: bytes, before: int, behind: str | None = None, *, fast: bool = False) -> int:
-        """Lines that stand behind so many others; returns how many they are."""
+        """Read a block after `before` lines; return its number of lines."""
         if fast and not block.startswith(UTF_16):
             at, begins, ends = positions_read(block)
             texts = [block[begin:end].decode("utf-8", "replace") for begin, end in zip(begins, ends, strict=True)]
@@ -158,7 +158,7 @@ class Reader:
     def read(
         self, numbers: Sequence[int], texts: Sequence[str], names: Sequence[str] = (), behind: str | None = None
     ) -> None:
-        """Texts that stand at these line numbers; `names` say who wrote them, `behind` is the text behind the last one."""
+        """Read texts at these line numbers; `names` are their writers, `behind` is the text after the last one."""
         entry, begins_line = self.layout.entry, self.layout.begins
         for position, text in enumerate(texts):
             found = entry(text)
@@ -190,21 +190,22 @@ def _texts(content: bytes, *, begins: bool) -> list[str]:
 
 
 def _shape(text: str) -> str:
-    """How a line begins, `[0000-00-`: one broken off within its date is not the rest of another. "" without a date."""
+    """Return the shape of a line's beginning, `[0000-00-`, or "" without a date: a line cut off in its date has it, too."""
     shape = _DIGIT.sub("0", text[:9])
     return shape if shape.count("0") >= 4 else ""
 
 
 def _decoded(content: bytes, *, begins: bool) -> str:
-    """UTF-8, or UTF-16 with a byte order mark (a Windows shell's `>`)."""
+    """Decode UTF-8, or UTF-16 with a byte order mark (a Windows shell's `>`)."""
     if begins and content.startswith(UTF_16):
         return content.decode("utf-16", errors="replace")
     return content.decode("utf-8-sig" if begins else "utf-8", errors="replace")
 
 
 def is_binary(content: bytes) -> bool:
-    """More than a third of its beginning is no text. NUL alone does not make a file binary: a file that was truncated
-    while it was written (logrotate's copytruncate) begins with a hole, one that a host's crash broke off ends with one."""
+    """Return whether more than a third of the beginning is no text."""
+    # NUL alone makes no file binary: one that was truncated while it was written (logrotate's copytruncate) begins with a
+    # hole, one that a crash of the host cut off ends with one.
     if content.startswith(UTF_16):
         return False
     head = content.replace(b"\0", b"")[:4096] if b"\0" in content[:4096] else content[:4096]
@@ -213,12 +214,12 @@ def is_binary(content: bytes) -> bool:
 
 _FIRST = "Log4jControllerRegistration$"
 NEAR = 5
-"""Lines between the two at most."""
+"""Lines between the two lines at most."""
 
 
 def incarnations(lines: list[Line]) -> list[list[Line]]:
-    """The lines of one node split where a process begins: with `Registered signal handlers`, or with the line of
-    Log4jControllerRegistration that Kafka's own layouts have just in front of it.
+    """Split the lines of one node where a process begins: at `Registered signal handlers`, or at the line of
+    Log4jControllerRegistration that Kafka's own layouts have just before it.
     """
     runs: list[list[Line]] = [[]]
     for line in lines:

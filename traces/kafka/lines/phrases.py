@@ -75,7 +75,7 @@ _REMOVED_TP = re.compile(r"(?:[A-Za-z0-9_\-]+:)?([A-Za-z0-9._\-]+-\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PartitionRequest:
     """What a fetch asks for one partition; -1 is undefined, as on the wire."""
 
     offset: int
@@ -90,17 +90,17 @@ class FetchLine:
 
     session: int
     session_epoch: int
-    asked: Mapping[str, Asked]
+    asked: Mapping[str, PartitionRequest]
     removed: tuple[str, ...]
     topic_ids: Mapping[str, str]
 
 
 def fetch_line(request: str) -> FetchLine:
     """The parts of `(type=FetchRequest, .. fetchData={..}, .. removed=.., metadata=(sessionId=.., epoch=..), ..)`."""
-    asked: dict[str, Asked] = {}
+    asked: dict[str, PartitionRequest] = {}
     topics: dict[str, str] = {}
     for found in _FETCH_DATA.finditer(request):
-        asked[found["tp"]] = Asked(
+        asked[found["tp"]] = PartitionRequest(
             int(found["offset"]), int(found["epoch"] or -1), int(found["last_epoch"] or -1), int(found["log_start"])
         )
         topics[found["tp"].rpartition("-")[0]] = found["topic_id"]

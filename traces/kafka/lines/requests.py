@@ -2,15 +2,15 @@
 
 Rules of this file
 
-1. A line is written when the response has been sent: the request began totalTimeMs before it. All times of a request are
-   of the node that logged it.
-2. remoteTimeMs is 0 exactly when the response left in the handler thread (RequestChannel#updateRequestMetrics); otherwise
-   the request waited in a purgatory and was answered later.
+1. A line is written after the response was sent: the request began totalTimeMs before it. All times of a request are of the
+   clock of the node that logged it.
+2. remoteTimeMs is 0 exactly if the handler thread sent the response (RequestChannel#updateRequestMetrics); otherwise the
+   request waited in a purgatory and was answered later.
 3. Fetch requests of version 13 and later name topics by id only; sessions leave out what did not change, in both
-   directions (KIP-227). `Sessions` puts back what was left out.
-4. Fetches of the metadata log are Raft's (KIP-595): they are passed over.
-5. What Kafka's JSON lacks stays unknown; what is not JSON becomes a Problem.
-6. A session counts its requests. Behind one that is missing nothing is put back: what it changed is unknown.
+   directions (KIP-227). `Sessions` adds what was left out.
+4. Fetches of the metadata log are Raft's (KIP-595): they are skipped.
+5. What Kafka's JSON lacks is unknown; what is not JSON becomes a Problem.
+6. A session counts its requests. After a missing one nothing is added: what it changed is unknown.
 """
 
 import json
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegauge.traces.kafka.lines.lines import Line
-from tidegauge.traces.kafka.lines.phrases import METADATA_LOG, Asked, number
+from tidegauge.traces.kafka.lines.phrases import METADATA_LOG, PartitionRequest, number
 from tidegauge.traces.problems import Problem, shown
 
 NAMES: Mapping[int, str] = {
@@ -32,16 +32,16 @@ NAMES: Mapping[int, str] = {
 
 
 NOT_KAFKAS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
-"""What reading a document raises that is JSON but not of Kafka's shape."""
+"""What is raised for a document that is JSON but not of Kafka's shape."""
 
 _METADATA_TOPIC = (METADATA_LOG.rpartition("-")[0], "AAAAAAAAAAAAAAAAAAAAAQ")
-"""Its name and its id (Uuid#METADATA_TOPIC_ID)."""
+"""Name and id of the topic of the metadata log (Uuid#METADATA_TOPIC_ID)."""
 _DECODER = json.JSONDecoder(parse_int=number)
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One finished request, the `order`-th its node logged; times in microseconds of the node's clock."""
+    """One finished request, the `order`-th that its node logged; times in microseconds of the node's clock."""
 
     line: Line
     name: str
@@ -59,12 +59,12 @@ LOGGED = "Completed request"
 
 
 def is_request(line: Line) -> bool:
-    """Whether a line is of the request log, whatever file it stands in."""
+    """Return whether a line is of the request log, in any file."""
     return line.logger == "logger" and line.message.startswith(LOGGED)
 
 
 def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
-    """The request of a line, None when it is of a kind nobody asks for."""
+    """Parse the request of a line; None if it is of a kind that is not read."""
     begin = line.message.find("{")
     try:
         document, _ = _DECODER.raw_decode(line.message[begin:])
@@ -85,7 +85,7 @@ def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
 
 
 def of_metadata_log(body: Mapping[str, Any]) -> bool:
-    """Whether a fetch is one of Raft."""
+    """Return whether a fetch is one of Raft."""
     topics = body["topics"]
     return bool(topics) and all(topic.get("topic", topic.get("topicId")) in _METADATA_TOPIC for topic in topics)
 
@@ -108,7 +108,7 @@ def _request(line: Line, order: int, name: str, client: str, document: Mapping[s
 
 @dataclass(frozen=True, slots=True)
 class LoggedResponse:
-    """What a fetch response says about one partition; None is left out of the JSON and not to be rebuilt."""
+    """The response to a fetch for one partition; None is unknown: left out of the JSON and of the responses before."""
 
     error: int
     hw: int | None
@@ -120,16 +120,16 @@ class LoggedResponse:
 
     @property
     def diverging(self) -> bool:
-        """Whether the response tells the follower to truncate (KIP-595)."""
+        """Whether the response makes the follower truncate (KIP-595)."""
         return self.div_end >= 0 or self.div_epoch >= 0
 
 
 @dataclass(eq=False, slots=True)
 class Fetch:
-    """A fetch of a replica (or of a consumer: replica -1) with everything its session stands for.
+    """A fetch of a replica (or of a consumer: replica -1) with everything that its session asks for.
 
-    It is not `whole` when the request before it in its session is not in the log. Then its session may stand for partitions
-    that no request names any more; the responses for those are `unasked`.
+    It is not `whole` if the request before it in its session is not in the log. Then its session may ask for partitions that
+    no later request names; the responses for those are `unasked`.
     """
 
     request: LoggedRequest
@@ -137,7 +137,7 @@ class Fetch:
     broker_epoch: int | None
     session: int
     session_epoch: int
-    asked: dict[str, Asked]
+    asked: dict[str, PartitionRequest]
     responses: dict[str, LoggedResponse]
     whole: bool = True
     unasked: Mapping[str, LoggedResponse] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class Fetch:
 @dataclass(eq=False, slots=True)
 class _Session:
     epoch: int = 0
-    asked: dict[str, Asked] = field(default_factory=dict)
+    asked: dict[str, PartitionRequest] = field(default_factory=dict)
     reported: dict[str, LoggedResponse] = field(default_factory=dict)
 
 
@@ -158,7 +158,7 @@ class Sessions:
         self._sessions: dict[int, _Session] = {}
 
     def fetch(self, request: LoggedRequest) -> Fetch:
-        """One FETCH request, in the order of the log."""
+        """Rebuild a FETCH request; call it in the order of the log."""
         body, response = request.body, request.response
         session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
         before = _Session() if session_epoch <= 0 else self._sessions.get(session_id, _Session(epoch=-1))
@@ -180,9 +180,8 @@ class Sessions:
             if tp in reported:
                 responses[tp] = reported[tp]
             elif last is not None and last.error == 0:
-                responses[tp] = LoggedResponse(
-                    0, last.hw, last.log_start
-                )  # CachedPartition#maybeUpdateResponseData: unchanged
+                # CachedPartition#maybeUpdateResponseData leaves out a partition of which nothing changed.
+                responses[tp] = LoggedResponse(0, last.hw, last.log_start)
             elif session_epoch > 0:
                 responses[tp] = LoggedResponse(0, None, None)
         session.reported.update(responses)
@@ -203,7 +202,7 @@ class Sessions:
         )
 
     def _partitions(self, topics: Any) -> list[tuple[str, Any]]:
-        """(topic-partition, part) of every partition; parts are numbers in forgottenTopicsData."""
+        """Return (topic-partition, part) of every partition; in forgottenTopicsData parts are numbers."""
         found = []
         for topic in topics:
             name = topic.get("topic") or self._topic_ids.get(str(topic.get("topicId")))
@@ -213,19 +212,19 @@ class Sessions:
 
 
 def replica_of(body: Mapping[str, Any]) -> int:
-    """The replica that fetches, -1 for a consumer: a field of its own up to version 14, then part of the replica state."""
+    """Return the replica that fetches, -1 for a consumer: up to version 14 a field, then part of the replica state."""
     return int((body.get("replicaState") or {}).get("replicaId", body.get("replicaId", -1)))
 
 
 def partition_of(part: Any) -> Any:
-    """The number of the partition that a part of a topic is about; each kind of request names it in its own way."""
+    """Return the partition number of a part of a topic; each kind of request has another name for it."""
     if not isinstance(part, dict):
         return part
     return next((part[key] for key in ("partition", "partitionIndex", "index") if key in part), None)
 
 
-def _asked(part: Mapping[str, Any]) -> Asked:
-    return Asked(
+def _asked(part: Mapping[str, Any]) -> PartitionRequest:
+    return PartitionRequest(
         int(part["fetchOffset"]),
         int(part.get("currentLeaderEpoch", -1)),
         int(part.get("lastFetchedEpoch", -1)),

@@ -1,9 +1,9 @@
-"""What one log line says: a row of the table, matched.
+"""Parse one log line: a row of the table of patterns, matched.
 
 Rules of this file
 
-1. Numbers become ints, lists of ids tuples; a group that did not take part is left out.
-2. The metadata log is replicated by Raft (KIP-595), not by this protocol: what is said of it says nothing.
+1. Numbers become ints, lists of ids tuples; a group that did not match is left out.
+2. The metadata log is replicated by Raft (KIP-595), not by this protocol: its lines are ignored.
 """
 
 import re
@@ -18,10 +18,10 @@ Value = int | str | tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What one line says: `what` is the first column of the table, `values` the groups."""
+class ParsedLine:
+    """A line with a pattern: `kind` is the first column of the table, `values` are the groups."""
 
-    what: str
+    kind: str
     line: Line
     values: Mapping[str, Value]
 
@@ -31,25 +31,25 @@ class Said:
         return str(self.values.get("tp", ""))
 
     def number(self, name: str) -> int:
-        """A group that is a number."""
+        """Return a group that is a number."""
         value = self.values[name]
         if not isinstance(value, int):
             raise TypeError(f"{name} of {self.line.at} is no number")
         return value
 
     def text(self, name: str) -> str:
-        """A group as text."""
+        """Return a group as text."""
         return str(self.values[name])
 
     def ids(self, name: str = "isr") -> tuple[int, ...]:
-        """A group that lists node ids."""
+        """Return a group that lists node ids."""
         value = self.values[name]
         return value if isinstance(value, tuple) else ()
 
 
 _BY_LOGGER: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
-for _what, _logger, _pattern in TABLE:
-    _BY_LOGGER.setdefault(_logger, []).append((_what, re.compile(_pattern)))
+for _kind, _logger, _pattern in TABLE:
+    _BY_LOGGER.setdefault(_logger, []).append((_kind, re.compile(_pattern)))
 
 _ENDLESS = re.compile(r"\d{19}")
 _IDS = frozenset({"isr", "replicas", "adding", "removing", "elr", "last_known_elr"})
@@ -72,16 +72,16 @@ _TEXTS = frozenset(
 )
 
 
-def parse(line: Line) -> Said | None:
-    """What `line` says, or None when this version has no use for it."""
-    for what, pattern in _BY_LOGGER.get(line.logger, ()):
+def parse_line(line: Line) -> ParsedLine | None:
+    """Parse a line; None if it has no pattern, or is about the metadata log."""
+    for kind, pattern in _BY_LOGGER.get(line.logger, ()):
         found = pattern.search(line.message)
         if found is not None:
             try:
                 values = {name: _value(name, text) for name, text in found.groupdict().items() if text is not None}
             except ValueError:
-                return None  # something in the place of a number: whatever the line was, it is not that any more
-            return None if values.get("tp") == METADATA_LOG else Said(what, line, values)
+                return None  # not a number where the pattern has one: the line is damaged
+            return None if values.get("tp") == METADATA_LOG else ParsedLine(kind, line, values)
     return None
 
 

@@ -1,12 +1,12 @@
-"""Which part of the logs is read: some topics or partitions, some time, a share of all partitions.
+"""Select a part of the logs: some topics or partitions, some time, a shard of all partitions.
 
 Rules of this file
 
-1. A line about another partition is left out. A line about several (a fetch, a request) keeps what it says of those that are
-   read, and what it says of its session: that must not seem to have a gap.
-2. What the other lines show of a node stays known: which loggers were on, how topics are called.
-3. A partition belongs to one share, whichever process asks (CRC-32 of its name). What a line becomes is worked out for all
-   shares at once (`parts`): one share of them is read here (`line`), all are put apart in shares.py.
+1. A line about another partition is left out. A line about several (a fetch, a request) keeps what it has of those that are
+   read, and of its session, which must not seem to have a gap.
+2. What the other lines show of a node is noted: which loggers were on, how topics are named.
+3. A partition belongs to one shard, the same in every process (CRC-32 of its name). What a line becomes is computed for all
+   shards at once (`by_shard`): one shard is read here (`line`), all are written by shares.py.
 """
 
 import json
@@ -27,7 +27,7 @@ from tidegauge.traces.kafka.lines.requests import (
     partition_of,
     replica_of,
 )
-from tidegauge.traces.kafka.lines.said import parse
+from tidegauge.traces.kafka.lines.said import parse_line
 
 _TP = r"[A-Za-z0-9._\-]+-\d+"
 _NAMES_ONE = re.compile(
@@ -40,7 +40,7 @@ _API = re.compile(r'"requestApiKey":(\d+)')
 _KEPT = ("requestHeader", "totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs")
 _UNREAD = frozenset({"clusterId", "nodeEndpoints", "throttleTimeMs", "rackId"})
 FETCH = 1
-_SAID = {
+_KIND_TEXTS = {
     "log-loaded": "Log loaded for",
     "high-watermark": "Setting high watermark",
     "log-created": "Created log for",
@@ -51,13 +51,13 @@ _SAID = {
     "changed": "partition change for",
     "registered": "PartitionRecord for new partition",
 }
-"""What shows that a logger was on (levels.py), and who the controller is, whichever partition the line is about."""
+"""Texts of lines that show that a logger was on (levels.py), and which node is the controller, for any partition."""
 
 
-class Request(NamedTuple):
-    """A follower's fetch as its session counts it. `counter` is who does: a fetcher thread, or the leader for a session.
+class SessionRequest(NamedTuple):
+    """A follower's fetch as its session counts it; `counter` is the fetcher thread, or the session at a leader.
 
-    `opens` is the session that its response names, 0 where the line tells no response.
+    `opens` is the session that its response names, 0 if the line has no response.
     """
 
     counter: tuple[str, ...]
@@ -66,74 +66,74 @@ class Request(NamedTuple):
     opens: int = 0
 
 
-class Parts(NamedTuple):
-    """What a line is to the shares of the partitions it names, by share, and to all others: nothing if that is None.
+class LineByShard(NamedTuple):
+    """A line as each shard reads it: `named` has the shards of its partitions, `rest` is for all others (None: nothing).
 
-    It is `unnamed` if it names a topic by an id that no line has explained so far: it may be of any share.
+    It is `unnamed` if it has a topic id without a name so far: it may be of any shard.
     """
 
     named: Mapping[int, Line] = {}
     rest: Line | None = None
-    request: Request | None = None
+    request: SessionRequest | None = None
     unnamed: bool = False
 
 
-_NOTHING = Parts()
+_NOTHING = LineByShard()
 
 
 @dataclass
 class Selection:
-    """What is read; `names` and `heard` are what lines about partitions showed, also those that are left out.
+    """What is read; `names` and `kinds` are what all lines about partitions showed, also those that are left out.
 
-    `heard` is by file and by the share that the partition belongs to. `apart` is where the logs lie share by share, if they
-    have been put there (shares.py).
+    `kinds` are kinds of lines by file and by shard of the partition. `shard_dir` has the logs by shard, if they were split
+    (shares.py).
     """
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[str] = frozenset()
     begin: int | None = None
     end: int | None = None
-    share: tuple[int, int] = (0, 1)
-    apart: str = ""
+    shard: tuple[int, int] = (0, 1)
+    shard_dir: str = ""
     names: dict[str, str] = field(default_factory=dict)
-    heard: dict[str, dict[int | None, set[str]]] = field(default_factory=dict)
-    _shares: dict[str, int | None] = field(default_factory=dict, repr=False)
+    kinds: dict[str, dict[int | None, set[str]]] = field(default_factory=dict)
+    _shards: dict[str, int | None] = field(default_factory=dict, repr=False)
 
-    def share_of(self, tp: str) -> int | None:
-        """The share that a partition belongs to; None if it is not read at all."""
-        if tp not in self._shares:
+    def shard_of(self, tp: str) -> int | None:
+        """Return the shard of a partition; None if it is not read at all."""
+        if tp not in self._shards:
             named = not (self.topics or self.partitions) or tp in self.partitions or tp.rpartition("-")[0] in self.topics
-            self._shares[tp] = crc32(tp.encode()) % self.share[1] if named else None
-        return self._shares[tp]
+            self._shards[tp] = crc32(tp.encode()) % self.shard[1] if named else None
+        return self._shards[tp]
 
     def wants(self, tp: str) -> bool:
-        """Whether a partition is read."""
-        return self.share_of(tp) == self.share[0]
+        """Return whether a partition is read."""
+        return self.shard_of(tp) == self.shard[0]
 
-    def anew(self) -> "Selection":
-        """The same part of other logs."""
-        return Selection(self.topics, self.partitions, self.begin, self.end, self.share, self.apart)
+    def fresh_copy(self) -> "Selection":
+        """Copy the selection for other logs, without what these showed."""
+        return Selection(self.topics, self.partitions, self.begin, self.end, self.shard, self.shard_dir)
 
     @property
     def everything(self) -> bool:
         """Whether all partitions are read."""
-        return not (self.topics or self.partitions) and self.share[1] == 1
+        return not (self.topics or self.partitions) and self.shard[1] == 1
 
-    def overheard(self, file: str) -> set[str]:
-        """What the lines of a file that are left out showed."""
-        return {what for share, of in self.heard.get(file, {}).items() if share != self.share[0] for what in of}
+    def kinds_left_out(self, file: str) -> set[str]:
+        """Return the kinds of those lines of a file that are left out."""
+        return {what for shard, of in self.kinds.get(file, {}).items() if shard != self.shard[0] for what in of}
 
     def line(self, line: Line) -> Line | None:
-        """The line as far as it is read."""
-        parts = self.parts(line)
-        return parts.named.get(self.share[0], parts.rest)
+        """Return the part of a line that is read."""
+        by_shard = self.by_shard(line)
+        return by_shard.named.get(self.shard[0], by_shard.rest)
 
-    def parts(self, line: Line) -> Parts:
-        """The line as far as each share reads it."""
+    def by_shard(self, line: Line) -> LineByShard:
+        """Return a line as each shard reads it."""
         if (self.begin is not None and line.time < self.begin) or (self.end is not None and line.time > self.end):
             return _NOTHING
         if self.everything:
-            return Parts(rest=line)
+            return LineByShard(rest=line)
         if is_request(line):
             return self._request(line)
         if "Sending fetch request" in line.message:
@@ -141,52 +141,52 @@ class Selection:
         found = _NAMES_ONE.search(line.message)
         if found is not None:
             self._learn(line, found[1])
-        said = parse(line)
-        if said is None:
+        parsed = parse_line(line)
+        if parsed is None:
             return _NOTHING
-        if found is None and not said.tp:
-            return Parts(rest=line)
+        if found is None and not parsed.tp:
+            return LineByShard(rest=line)
         if found is None:
-            self._learn(line, said.tp)
-        share = self.share_of(said.tp or (found[1] if found is not None else ""))
-        if share is None or (found is not None and self.share_of(found[1]) != share):
+            self._learn(line, parsed.tp)
+        shard = self.shard_of(parsed.tp or (found[1] if found is not None else ""))
+        if shard is None or (found is not None and self.shard_of(found[1]) != shard):
             return _NOTHING
-        return Parts({share: line})
+        return LineByShard({shard: line})
 
-    def _sending(self, line: Line) -> Parts:
-        """A fetch as its sender logs it: each share has the partitions of its own, the others only its session."""
+    def _sending(self, line: Line) -> LineByShard:
+        """Split a fetch as its sender logs it: each shard has its partitions, the others only its session."""
         leader = _LEADER.search(line.message)
         try:
-            request = Request((line.thread, leader[1] if leader is not None else ""), *session_of(line.message))
+            request = SessionRequest((line.thread, leader[1] if leader is not None else ""), *session_of(line.message))
         except ValueError:
-            request = None  # no number of Kafka's: whoever reads the line says so
-        shares = set()
+            request = None  # not a number of Kafka's: reported where the line is parsed
+        shards = set()
         for found in _FETCHED.finditer(line.message):
-            shares.add(self.share_of(found[1]))
+            shards.add(self.shard_of(found[1]))
             topic_id = _TOPIC_ID.search(found[0])
             if topic_id is not None:
                 self.names[topic_id[1]] = found[1].rpartition("-")[0]
-        if not shares:
-            return Parts(rest=line, request=request)
+        if not shards:
+            return LineByShard(rest=line, request=request)
 
-        def of(share: int | None) -> Line:
-            kept = _FETCHED.sub(lambda found: found[0] if self.share_of(found[1]) == share else "", line.message)
+        def of(shard: int | None) -> Line:
+            kept = _FETCHED.sub(lambda found: found[0] if self.shard_of(found[1]) == shard else "", line.message)
             return replace(line, message=kept)
 
-        named = {share: of(share) for share in shares if share is not None}
-        return Parts(named, replace(line, message=_FETCHED.sub("", line.message)), request)
+        named = {shard: of(shard) for shard in shards if shard is not None}
+        return LineByShard(named, replace(line, message=_FETCHED.sub("", line.message)), request)
 
     def _learn(self, line: Line, tp: str) -> None:
-        """What a line shows also to those who do not read it."""
-        heard = self.heard.setdefault(line.file, {}).setdefault(self.share_of(tp), set())
-        if len(heard) < len(_SAID):
-            heard.update(what for what, words in _SAID.items() if what not in heard and words in line.message)
+        """Note what a line shows also to shards that do not read it."""
+        kinds = self.kinds.setdefault(line.file, {}).setdefault(self.shard_of(tp), set())
+        if len(kinds) < len(_KIND_TEXTS):
+            kinds.update(what for what, words in _KIND_TEXTS.items() if what not in kinds and words in line.message)
         topic_id = _TOPIC_ID.search(line.message)
         if topic_id is not None:
             self.names[topic_id[1]] = tp.rpartition("-")[0]
 
-    def _request(self, line: Line) -> Parts:
-        """The request as each share reads it; for the others it only counts for its session, if it is a follower's."""
+    def _request(self, line: Line) -> LineByShard:
+        """Split a request by shards; for the others it only counts for its session, if it is a follower's."""
         api = _API.search(line.message, 0, 400)
         if api is not None and int(api[1]) not in NAMES:
             return _NOTHING
@@ -194,9 +194,9 @@ class Selection:
             document = json.loads(line.message[line.message.index("{") :])
             if api is not None and int(api[1]) == FETCH and of_metadata_log(document["request"]):
                 return _NOTHING
-            shares: set[int | None] = set()
-            rest, left = self._slim(line, document, None, shares)
-            named = {share: self._slim(line, document, share)[0] for share in shares if share is not None}
+            shards: set[int | None] = set()
+            rest, left = self._slim(line, document, None, shards)
+            named = {shard: self._slim(line, document, shard)[0] for shard in shards if shard is not None}
             body, response = document["request"], document["response"]
             follows = replica_of(body) >= 0 and api is not None and int(api[1]) == FETCH
             session, epoch, opens = (
@@ -204,28 +204,28 @@ class Selection:
                 int(body.get("sessionEpoch", -1)),
                 int(response.get("sessionId", 0)),
             )
-            request = Request((str(session),), session, epoch, opens) if follows else None
+            request = SessionRequest((str(session),), session, epoch, opens) if follows else None
         except NOT_KAFKAS:
-            return Parts(rest=line)  # whoever reads it says what is wrong with it
-        return Parts(named, rest if left or follows else None, request, left)
+            return LineByShard(rest=line)  # malformed: reported where it is parsed
+        return LineByShard(named, rest if left or follows else None, request, left)
 
-    def _slim(self, line: Line, document: Any, share: int | None, seen: set[int | None] | None = None) -> tuple[Line, bool]:
-        """The request with the partitions of a share, and whether it has any; `seen` takes the shares of all."""
+    def _slim(self, line: Line, document: Any, shard: int | None, seen: set[int | None] | None = None) -> tuple[Line, bool]:
+        """Return the request with the partitions of a shard, and whether it has any; the shards of all go to `seen`."""
         slim = {key: document[key] for key in _KEPT if key in document}
         left = False
         for key in ("request", "response"):
-            parts = document[key].items()
-            slim[key] = {name: self._topics(value, share, seen) for name, value in parts if name not in _UNREAD}
+            values = document[key].items()
+            slim[key] = {name: self._topics(value, shard, seen) for name, value in values if name not in _UNREAD}
             left = left or any(isinstance(value, list) and value for value in slim[key].values())
         return replace(line, message=f"{LOGGED}:{json.dumps(slim)}"), left
 
-    def _topics(self, value: Any, share: int | None, seen: set[int | None] | None) -> Any:
-        """A list of topics without those, and their partitions, that are of other shares; anything else as it is."""
+    def _topics(self, value: Any, shard: int | None, seen: set[int | None] | None) -> Any:
+        """Return a list of topics without those, and their partitions, of other shards; anything else unchanged."""
         if not isinstance(value, list):
             return value
-        return [left for topic in value if (left := self._topic(topic, share, seen)) is not None]
+        return [left for topic in value if (left := self._topic(topic, shard, seen)) is not None]
 
-    def _topic(self, topic: Any, share: int | None, seen: set[int | None] | None) -> Any:
+    def _topic(self, topic: Any, shard: int | None, seen: set[int | None] | None) -> Any:
         if not isinstance(topic, dict):
             return topic
         name = topic.get("topic") or topic.get("name") or topic.get("topicName") or self.names.get(str(topic.get("topicId")))
@@ -234,10 +234,10 @@ class Selection:
         slim = dict(topic)
         for key, parts in topic.items():
             if isinstance(parts, list):
-                of = [self.share_of(f"{name}-{partition_of(part)}") for part in parts]
+                of = [self.shard_of(f"{name}-{partition_of(part)}") for part in parts]
                 if seen is not None:
                     seen.update(of)
-                slim[key] = [part for part, its in zip(parts, of, strict=True) if its == share is not None]
+                slim[key] = [part for part, its in zip(parts, of, strict=True) if its == shard is not None]
                 if not slim[key]:
                     return None
         return slim

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidegauge.traces.kafka.lines.blocks import pieces
-from tidegauge.traces.kafka.lines.files import by_name, groups, stem
+from tidegauge.traces.kafka.lines.files import broker_logs_among, log_groups, stem
 from tidegauge.traces.kafka.lines.lines import layout_of
 from tidegauge.traces.problems import Problem
 
@@ -77,7 +77,7 @@ class _Log:
             del self.heads[next(iter(self.heads))]
 
 
-class Tails:
+class LogTails:
     """What has been read of the logs at `root`: a directory, or one log."""
 
     def __init__(self, root: Path) -> None:
@@ -124,7 +124,7 @@ class Tails:
         every = set(opened)
         current: dict[Log, tuple[int, int]] = {}
         for group, paths in self._groups():
-            taken = by_name(paths)
+            taken = broker_logs_among(paths)
             for path in taken:
                 with suppress(FileNotFoundError):
                     status = path.stat()
@@ -158,7 +158,7 @@ class Tails:
         if self.root.is_file():
             return [(self.root.parent, [self.root])]
         with suppress(FileNotFoundError):  # renamed while they are listed: the next look finds them
-            return groups(self.root)
+            return log_groups(self.root)
         return []
 
     def _opened(self, group: Path, path: Path) -> tuple[_File | None, int]:

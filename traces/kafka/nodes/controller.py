@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegauge.traces.kafka.lines.phrases import changes, ids
-from tidegauge.traces.kafka.lines.said import Said
+from tidegauge.traces.kafka.lines.said import ParsedLine
 from tidegauge.traces.kafka.nodes.steps import Fields, LoggedBroker, LoggedStep, or_null
 
 
@@ -45,7 +45,7 @@ _LISTS = {
 
 
 class LoggedController:
-    """The lines of one controller, read in order."""
+    """The registrations of one controller, as its lines show them, read in order."""
 
     def __init__(self, broker: LoggedBroker) -> None:
         self.broker = broker
@@ -56,8 +56,8 @@ class LoggedController:
         self.broker_epochs: dict[int, set[int]] = {}
         self.gaps = 0
         self.keeps_elr = False
-        """Whether a line shows eligible leader replicas (KIP-966): it holds also where no line names the release."""
-        self.handlers: Mapping[str, Callable[[Said], None]] = {
+        """A line shows eligible leader replicas (KIP-966): known even if no line names the release."""
+        self.handlers: Mapping[str, Callable[[ParsedLine], None]] = {
             "registered": self.registered,
             "changed": self.changed,
             "isr-altered": self.isr_altered,
@@ -66,20 +66,20 @@ class LoggedController:
             "min-isr-written": self.min_isr_written,
         }
 
-    def registered(self, said: Said) -> None:
-        """A new partition."""
-        self.replicas[said.tp] = said.ids("replicas")
-        self.broker.learn_topic(said)
-        assigned: dict[str, Any] = {name: said.ids(name) for name in _LISTS.values() if name in said.values}
-        registration = Registration(leader=said.number("leader"), leader_epoch=said.number("leader_epoch"))
-        self.registrations[said.tp] = replace(registration, **assigned)
-        self._change(said, said.number("partition_epoch"), clean=True)
+    def registered(self, parsed: ParsedLine) -> None:
+        """Register a new partition."""
+        self.replicas[parsed.tp] = parsed.ids("replicas")
+        self.broker.learn_topic(parsed)
+        assigned: dict[str, Any] = {name: parsed.ids(name) for name in _LISTS.values() if name in parsed.values}
+        registration = Registration(leader=parsed.number("leader"), leader_epoch=parsed.number("leader_epoch"))
+        self.registrations[parsed.tp] = replace(registration, **assigned)
+        self._change(parsed, parsed.number("partition_epoch"), clean=True)
 
-    def changed(self, said: Said) -> None:
-        """A change of its registration."""
-        self.broker.learn_topic(said)
-        found = changes(said.text("changes"))
-        before = self.registrations.get(said.tp, Registration())
+    def changed(self, parsed: ParsedLine) -> None:
+        """Change the registration of a partition."""
+        self.broker.learn_topic(parsed)
+        found = changes(parsed.text("changes"))
+        before = self.registrations.get(parsed.tp, Registration())
         isr = ids(found["isr"][0][1:-1]) if "isr" in found else before.isr
         elr = ids(found["elr"][0][1:-1]) if "elr" in found else before.elr or ()
         lists: dict[str, Any] = {name: ids(found[key][1][1:-1]) for key, name in _LISTS.items() if key in found}
@@ -89,50 +89,50 @@ class LoggedController:
             after = replace(after, leader=int(found["leader"][1]))
         if "leaderEpoch" in found:
             after = replace(after, leader_epoch=int(found["leaderEpoch"][1]))
-        self.registrations[said.tp] = after
+        self.registrations[parsed.tp] = after
         elected = "leader" in found and after.leader is not None and after.leader >= 0
         clean = None if elected and isr is None else not elected or after.leader in (*(isr or ()), *elr)
         epoch = int(found["partitionEpoch"][1]) if "partitionEpoch" in found else None
-        if epoch is not None and self.epochs.get(said.tp, epoch - 1) != epoch - 1:
+        if epoch is not None and self.epochs.get(parsed.tp, epoch - 1) != epoch - 1:
             self.gaps += 1
-        step = self._change(said, epoch, clean)
-        altered = self.altered.pop(said.tp, None)
+        step = self._change(parsed, epoch, clean)
+        altered = self.altered.pop(parsed.tp, None)
         if altered is not None and frozenset(after.isr or ()) == frozenset(_ids(altered)):
             step.fields["peer"] = altered.fields["peer"]
 
-    def isr_altered(self, said: Said) -> None:
-        """A leader's proposal, accepted; the request log adds the epochs."""
-        step = self.broker.step(said, "AlterPartition", {"peer": said.number("peer"), "isr": said.ids(), "error": 0})
-        self.altered[said.tp] = step
+    def isr_altered(self, parsed: ParsedLine) -> None:
+        """Add a proposal of a leader that was accepted; the request log adds the epochs."""
+        step = self.broker.step(parsed, "AlterPartition", {"peer": parsed.number("peer"), "isr": parsed.ids(), "error": 0})
+        self.altered[parsed.tp] = step
 
-    def broker_registered(self, said: Said) -> None:
-        """A broker, in a new incarnation."""
-        peer, epoch = said.number("peer"), said.number("broker_epoch")
+    def broker_registered(self, parsed: ParsedLine) -> None:
+        """Register a broker, in a new incarnation."""
+        peer, epoch = parsed.number("peer"), parsed.number("broker_epoch")
         self.broker_epochs.setdefault(peer, set()).add(epoch)
-        self._concerns(said, "RegisterBroker", {"peer": peer, "broker_epoch": epoch})
+        self._concerns(parsed, "RegisterBroker", {"peer": peer, "broker_epoch": epoch})
 
-    def broker_changed(self, said: Said) -> None:
-        """It is fenced (1), or no more (-1). Shutting down in order is neither."""
-        if said.number("fenced"):
-            name = "FenceBroker" if said.number("fenced") > 0 else "UnfenceBroker"
-            self._concerns(said, name, {"peer": said.number("peer")})
+    def broker_changed(self, parsed: ParsedLine) -> None:
+        """Fence a broker (1), or unfence it (-1). A controlled shutdown is neither."""
+        if parsed.number("fenced"):
+            name = "FenceBroker" if parsed.number("fenced") > 0 else "UnfenceBroker"
+            self._concerns(parsed, name, {"peer": parsed.number("peer")})
 
-    def min_isr_written(self, said: Said) -> None:
-        """Of a topic that is there; what it is created with, its first log says. Taken away, it is one that nobody says."""
+    def min_isr_written(self, parsed: ParsedLine) -> None:
+        """Set min.insync.replicas of an existing topic; if it was removed, the value is unknown."""
         for tp in self.registrations:
-            if tp.rpartition("-")[0] == said.text("topic"):
-                fields: Fields = {"min_isr": said.number("min_isr")} if "min_isr" in said.values else {}
-                self.broker.step(said, "SetMinIsr", fields, tp)
+            if tp.rpartition("-")[0] == parsed.text("topic"):
+                fields: Fields = {"min_isr": parsed.number("min_isr")} if "min_isr" in parsed.values else {}
+                self.broker.step(parsed, "SetMinIsr", fields, tp)
 
-    def _concerns(self, said: Said, name: str, fields: Fields) -> None:
-        """What happens to a broker happens to each partition that it holds."""
+    def _concerns(self, parsed: ParsedLine, name: str, fields: Fields) -> None:
+        """Add a step to each partition of which a broker has a replica."""
         for tp, registration in self.registrations.items():
-            if said.number("peer") in (registration.replicas or ()):
-                self.broker.step(said, name, dict(fields), tp)
+            if parsed.number("peer") in (registration.replicas or ()):
+                self.broker.step(parsed, name, dict(fields), tp)
 
-    def _change(self, said: Said, epoch: int | None, clean: bool | None) -> LoggedStep:
-        now = self.registrations[said.tp]
-        step = self.broker.step(said, "ChangePartition", {})
+    def _change(self, parsed: ParsedLine, epoch: int | None, clean: bool | None) -> LoggedStep:
+        now = self.registrations[parsed.tp]
+        step = self.broker.step(parsed, "ChangePartition", {})
         if now.leader is not None:
             step.fields["leader"] = or_null(now.leader)
         for name, value in (
@@ -144,8 +144,8 @@ class LoggedController:
             if value is not None:
                 step.fields[name] = value
         if epoch is not None:
-            self.epochs[said.tp] = epoch
-            step.offers.append(("metadata", said.tp, epoch))
+            self.epochs[parsed.tp] = epoch
+            step.provides.append(("metadata", parsed.tp, epoch))
         return step
 
 

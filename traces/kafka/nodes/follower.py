@@ -1,11 +1,11 @@
-"""Lines of a fetcher thread, and of the log it writes: SendFetch and everything a response does.
+"""Lines of a fetcher thread, and of the log that it writes: SendFetch and everything that a response does.
 
 Rules of this file
 
-1. A fetcher thread has one request out at a time, so what it does with a response belongs to its last `Sending` line, and
-   the next line of that kind comes after the response, unless the request was lost.
-2. A request of an incremental session carries only what changed. The step SendFetch comes for every partition of the
-   session, because the leader reads and counts them all.
+1. A fetcher thread has one request in flight at a time, so what it does with a response belongs to its last `Sending` line,
+   and the next such line comes after the response, unless the request was lost.
+2. A request of an incremental session has only what changed. There is a SendFetch for every partition of the session,
+   because the leader reads and counts them all.
 3. The lines of one response are: received, [epoch entries], [appended], after-append, [high watermark], [log start],
    follower-high-watermark. 3.4.0 prints them for a diverging response too, before it truncates (KAFKA-14704).
 4. A truncation line is printed before the truncation, and also when nothing is truncated; what the log did follows in the
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 
 from tidegauge.impl.rules import high_watermark_after_log_start
 from tidegauge.traces.kafka.lines.phrases import fetch_line
-from tidegauge.traces.kafka.lines.said import Said
+from tidegauge.traces.kafka.lines.said import ParsedLine
 from tidegauge.traces.kafka.nodes import leader
 from tidegauge.traces.kafka.nodes.steps import (
     FETCHER_THREAD,
@@ -32,40 +32,40 @@ from tidegauge.traces.kafka.nodes.steps import (
 )
 
 
-def _sending(broker: LoggedBroker, said: Said) -> None:
-    request = fetch_line(said.text("request"))
+def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    request = fetch_line(parsed.text("request"))
     for topic, topic_id in request.topic_ids.items():
         broker.topic_ids[topic_id] = topic
-    fetcher = broker.fetchers.setdefault(_fetcher(said), LoggedFetcher())
-    # behind a request that no line tells of, the session asks for what nobody knows
-    requests = said.line.requests
+    fetcher = broker.fetchers.setdefault(_fetcher(parsed), LoggedFetcher())
+    # After a request without a line it is unknown what the session asks for.
+    requests = parsed.line.requests
     goes_on = fetcher.send is not None and request.session_epoch == fetcher.send.session_epoch + requests > 0
     asked = fetcher.asked if goes_on and request.session_epoch > 0 else {}
     fetcher.asked = {tp: one for tp, one in asked.items() if tp not in request.removed} | dict(request.asked)
     fetcher.send = Send(
         broker.node,
-        said.number("peer"),
+        parsed.number("peer"),
         request.session,
         request.session_epoch,
         dict(fetcher.asked),
-        said.line.time,
+        parsed.line.time,
         broker.run,
         requests=requests,
     )
     broker.sends.append(fetcher.send)
     for tp in fetcher.asked:
-        broker.open.pop((said.line.thread, tp), None)
-        step = broker.step(said, "SendFetch", {"peer": said.number("peer"), **_request(fetcher.send, tp)}, tp)
-        step.offers.append(("sent", id(fetcher.send)))
+        broker.open.pop((parsed.line.thread, tp), None)
+        step = broker.step(parsed, "SendFetch", {"peer": parsed.number("peer"), **_request(fetcher.send, tp)}, tp)
+        step.provides.append(("sent", id(fetcher.send)))
         before = fetcher.last.get(tp)
         if before is not None and not before.lost:
-            step.awaits.append(("answered", id(before)))
+            step.depends_on.append(("answered", id(before)))
         fetcher.last[tp] = fetcher.send
 
 
-def _fetcher(said: Said) -> tuple[str, int]:
-    """A fetcher is a thread and the leader it fetches from (without thread names, the leader alone)."""
-    return said.line.thread, said.number("peer")
+def _fetcher(parsed: ParsedLine) -> tuple[str, int]:
+    """Return the key of a fetcher: its thread and the leader it fetches from (without thread names the leader alone)."""
+    return parsed.line.thread, parsed.number("peer")
 
 
 def _request(send: Send | None, tp: str) -> Fields:
@@ -80,90 +80,92 @@ def _request(send: Send | None, tp: str) -> Fields:
     }
 
 
-def _response(broker: LoggedBroker, said: Said, name: str, fields: Fields) -> LoggedStep:
-    """A step that handles the response to the last request of this thread."""
-    fetcher = broker.fetchers.get(_fetcher(said))
+def _response(broker: LoggedBroker, parsed: ParsedLine, name: str, fields: Fields) -> LoggedStep:
+    """Begin a step that handles the response to the last request of this thread."""
+    fetcher = broker.fetchers.get(_fetcher(parsed))
     send = fetcher.send if fetcher is not None else None
-    step = broker.begin(said, name, {"peer": said.number("peer")} | _request(send, said.tp) | fields)
+    step = broker.begin(parsed, name, {"peer": parsed.number("peer")} | _request(send, parsed.tp) | fields)
     if send is not None:
-        step.awaits.append(("answered", id(send)))
+        step.depends_on.append(("answered", id(send)))
     return step
 
 
-def _fetch_lost(broker: LoggedBroker, said: Said) -> None:
-    fetcher = broker.fetchers.get(_fetcher(said))
+def _fetch_lost(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    fetcher = broker.fetchers.get(_fetcher(parsed))
     if fetcher is not None and fetcher.send is not None:
         fetcher.send.lost = True
 
 
-def _received(broker: LoggedBroker, said: Said) -> None:
-    replica = broker.replica(said.tp)
-    replica.leo = said.number("leo_before")
-    fields = reported(error=0, res_hw=said.number("res_hw"), leo_before=replica.leo, hw_before=replica.hw)
-    if said.number("size") == 0:
+def _received(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    replica.leo = parsed.number("leo_before")
+    fields = reported(error=0, res_hw=parsed.number("res_hw"), leo_before=replica.leo, hw_before=replica.hw)
+    if parsed.number("size") == 0:
         fields |= {"rec_base": replica.leo, "rec_end": replica.leo, "leo": replica.leo, "epochs": []}
-    _response(broker, said, "HandleFetchResponse", fields)
+    _response(broker, parsed, "HandleFetchResponse", fields)
 
 
-def _appended(broker: LoggedBroker, said: Said) -> None:
-    step = broker.opened(said, "HandleFetchResponse")
-    if step is None and not said.line.thread.startswith(FETCHER_THREAD):
-        leader.append(broker, said)
+def _appended(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    step = broker.opened(parsed, "HandleFetchResponse")
+    if step is None and not parsed.line.thread.startswith(FETCHER_THREAD):
+        leader.append(broker, parsed)
         return
-    replica = broker.replica(said.tp)
-    base, end = said.number("rec_base"), said.number("rec_end")
+    replica = broker.replica(parsed.tp)
+    base, end = parsed.number("rec_base"), parsed.number("rec_end")
     if step is None:
-        peer = int(said.line.thread.rpartition("-")[2])
-        step = broker.begin(said, "HandleFetchResponse", reported(peer=peer, error=0, leo_before=base, hw_before=replica.hw))
+        peer = int(parsed.line.thread.rpartition("-")[2])
+        step = broker.begin(
+            parsed, "HandleFetchResponse", reported(peer=peer, error=0, leo_before=base, hw_before=replica.hw)
+        )
     replica.leo = end
     broker.add(step, leo=end, **record_fields(replica, base, end))
 
 
-def _after_append(broker: LoggedBroker, said: Said) -> None:
-    step = broker.opened(said, "HandleFetchResponse")
+def _after_append(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    step = broker.opened(parsed, "HandleFetchResponse")
     if step is not None:
-        broker.replica(said.tp).leo = said.number("leo")
-        broker.add(step, leo=said.number("leo"))
+        broker.replica(parsed.tp).leo = parsed.number("leo")
+        broker.add(step, leo=parsed.number("leo"))
 
 
-def _high_watermark(broker: LoggedBroker, said: Said) -> None:
-    """Both roles print this; at a leader the line of Partition that follows says more."""
-    step = broker.opened(said, "HandleFetchResponse", *TRUNCATES)
+def _high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Note the high watermark of a follower; at a leader, which prints this too, the line of Partition follows."""
+    step = broker.opened(parsed, "HandleFetchResponse", *TRUNCATES)
     if step is not None:
-        broker.replica(said.tp).hw = said.number("hw")
-        broker.add(step, hw=said.number("hw"))
+        broker.replica(parsed.tp).hw = parsed.number("hw")
+        broker.add(step, hw=parsed.number("hw"))
 
 
-def _high_watermark_lowered(broker: LoggedBroker, said: Said) -> None:
-    step = broker.opened(said, "HandleFetchResponse", *TRUNCATES)
+def _high_watermark_lowered(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    step = broker.opened(parsed, "HandleFetchResponse", *TRUNCATES)
     if step is not None:
-        broker.replica(said.tp).hw = said.number("hw")
-        broker.add(step, hw_before=said.number("hw_before"), hw=said.number("hw"))
+        broker.replica(parsed.tp).hw = parsed.number("hw")
+        broker.add(step, hw_before=parsed.number("hw_before"), hw=parsed.number("hw"))
 
 
-def _follower_high_watermark(broker: LoggedBroker, said: Said) -> None:
-    replica = broker.replica(said.tp)
-    step = broker.opened(said, "HandleFetchResponse")
+def _follower_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    step = broker.opened(parsed, "HandleFetchResponse")
     if step is None:
         return
-    if "hw" in said.values:
-        replica.hw = said.number("hw")
+    if "hw" in parsed.values:
+        replica.hw = parsed.number("hw")
     broker.add(step, hw=replica.hw)
-    broker.close(said)
+    broker.close(parsed)
 
 
-def _truncating(broker: LoggedBroker, said: Said) -> None:
-    replica = broker.replica(said.tp)
+def _truncating(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
     _response(
         broker,
-        said,
+        parsed,
         "HandleDivergingResponse",
         reported(
-            error=said.number("error"),
-            div_epoch=said.number("div_epoch"),
-            div_end=said.number("div_end"),
-            target=said.number("target"),
-            completed=said.text("completed") == "true",
+            error=parsed.number("error"),
+            div_epoch=parsed.number("div_epoch"),
+            div_end=parsed.number("div_end"),
+            target=parsed.number("target"),
+            completed=parsed.text("completed") == "true",
             leo_before=replica.leo,
             hw_before=replica.hw,
             hw=replica.hw,
@@ -171,100 +173,100 @@ def _truncating(broker: LoggedBroker, said: Said) -> None:
     )
 
 
-def _truncating_to_high_watermark(broker: LoggedBroker, said: Said) -> None:
-    replica = broker.replica(said.tp)
-    replica.hw = said.number("hw_before")
-    fields = reported(target=said.number("target"), leo_before=replica.leo, hw_before=replica.hw, hw=replica.hw)
-    broker.begin(said, "TruncateToHighWatermark", fields)
+def _truncating_to_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    replica.hw = parsed.number("hw_before")
+    fields = reported(target=parsed.number("target"), leo_before=replica.leo, hw_before=replica.hw, hw=replica.hw)
+    broker.begin(parsed, "TruncateToHighWatermark", fields)
 
 
-def _out_of_range(broker: LoggedBroker, said: Said) -> None:
-    replica = broker.replica(said.tp)
+def _out_of_range(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
     values = {
-        name: said.number(name) for name in ("req_offset", "leader_start", "leader_end", "target") if name in said.values
+        name: parsed.number(name) for name in ("req_offset", "leader_start", "leader_end", "target") if name in parsed.values
     }
     _response(
         broker,
-        said,
+        parsed,
         "HandleOutOfRange",
         values | reported(leo_before=replica.leo, leo=replica.leo, hw_before=replica.hw, hw=replica.hw),
     )
 
 
-def _reset_done(broker: LoggedBroker, said: Said) -> None:
-    step = broker.opened(said, "HandleOutOfRange")
+def _reset_done(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    step = broker.opened(parsed, "HandleOutOfRange")
     if step is not None:
-        broker.add(step, target=said.number("target"))
-        broker.close(said)
+        broker.add(step, target=parsed.number("target"))
+        broker.close(parsed)
 
 
-def _truncate(broker: LoggedBroker, said: Said) -> None:
-    replica = broker.replica(said.tp)
-    replica.leo = said.number("leo")
+def _truncate(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    replica.leo = parsed.number("leo")
     replica.truncate_epochs_at_end(replica.leo)
-    step = broker.opened(said, *TRUNCATES)
+    step = broker.opened(parsed, *TRUNCATES)
     if step is not None:
         broker.add(step, leo=replica.leo)
 
 
-def _truncate_nothing(broker: LoggedBroker, said: Said) -> None:
-    replica = broker.replica(said.tp)
-    replica.leo = said.number("last") + 1
-    step = broker.opened(said, *TRUNCATES)
+def _truncate_nothing(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    replica.leo = parsed.number("last") + 1
+    step = broker.opened(parsed, *TRUNCATES)
     if step is not None:
         broker.add(step, leo=replica.leo)
 
 
-def _truncate_all(broker: LoggedBroker, said: Said) -> None:
-    """UnifiedLog#truncateFullyAndStartAt also empties the epoch cache, without a line."""
-    replica = broker.replica(said.tp)
-    replica.leo, replica.log_start, replica.epochs = said.number("leo"), said.number("log_start"), []
-    step = broker.opened(said, *TRUNCATES)
+def _truncate_all(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Truncate the whole log; UnifiedLog#truncateFullyAndStartAt also empties the epoch cache, without a line."""
+    replica = broker.replica(parsed.tp)
+    replica.leo, replica.log_start, replica.epochs = parsed.number("leo"), parsed.number("log_start"), []
+    step = broker.opened(parsed, *TRUNCATES)
     if step is not None:
         broker.add(step, leo=replica.leo, log_start=replica.log_start)
 
 
-def _log_start(broker: LoggedBroker, said: Said) -> None:
-    replica = broker.replica(said.tp)
-    replica.log_start = said.number("log_start")
-    step = broker.opened(said, "HandleFetchResponse")
+def _log_start(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    replica.log_start = parsed.number("log_start")
+    step = broker.opened(parsed, "HandleFetchResponse")
     if step is not None:
         broker.add(step, log_start=replica.log_start)
         return
     if replica.hw is not None:
         replica.hw = high_watermark_after_log_start(replica.hw, replica.log_start)
-    broker.step(said, "LogStartMoved", reported(log_start=replica.log_start, hw=replica.hw))
+    broker.step(parsed, "LogStartMoved", reported(log_start=replica.log_start, hw=replica.hw))
 
 
-def _epoch_entry(broker: LoggedBroker, said: Said) -> None:
-    epoch, start = said.number("epoch"), said.number("start")
-    broker.replica(said.tp).add_epoch(epoch, start)
-    step = broker.opened(said, "BecomeLeader", "HandleFetchResponse")
-    if step is None or (step.name == "HandleFetchResponse" and broker.replica(said.tp).epochs is None):
-        broker.step(said, "EpochCacheEntry", {"leader_epoch": epoch, "epoch_start": start})
+def _epoch_entry(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    epoch, start = parsed.number("epoch"), parsed.number("start")
+    broker.replica(parsed.tp).add_epoch(epoch, start)
+    step = broker.opened(parsed, "BecomeLeader", "HandleFetchResponse")
+    if step is None or (step.name == "HandleFetchResponse" and broker.replica(parsed.tp).epochs is None):
+        broker.step(parsed, "EpochCacheEntry", {"leader_epoch": epoch, "epoch_start": start})
     elif step.name == "BecomeLeader":
         broker.add(step, epoch_start=start)
 
 
-def _epochs_truncated_at_end(broker: LoggedBroker, said: Said) -> None:
-    broker.replica(said.tp).truncate_epochs_at_end(said.number("end"))
+def _epochs_truncated_at_end(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    broker.replica(parsed.tp).truncate_epochs_at_end(parsed.number("end"))
 
 
-def _epochs_truncated_at_start(broker: LoggedBroker, said: Said) -> None:
-    broker.replica(said.tp).truncate_epochs_at_start(said.number("start"))
+def _epochs_truncated_at_start(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    broker.replica(parsed.tp).truncate_epochs_at_start(parsed.number("start"))
 
 
-def _fetch_error(code: int) -> Callable[[LoggedBroker, Said], None]:
-    """The handler for the lines of one error code."""
+def _fetch_error(code: int) -> Callable[[LoggedBroker, ParsedLine], None]:
+    """Return the handler for the lines of one error code."""
 
-    def handle(broker: LoggedBroker, said: Said) -> None:
-        _response(broker, said, "HandleFetchError", {"error": code})
-        broker.close(said)
+    def handle(broker: LoggedBroker, parsed: ParsedLine) -> None:
+        _response(broker, parsed, "HandleFetchError", {"error": code})
+        broker.close(parsed)
 
     return handle
 
 
-HANDLERS: Mapping[str, Callable[[LoggedBroker, Said], None]] = {
+HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {
     "sending": _sending,
     "fetch-lost": _fetch_lost,
     "received": _received,

@@ -1,4 +1,4 @@
-"""Where lines are missing from the logs of a node, of which logger, and how it is known."""
+"""Gaps: where lines are missing from the logs of a node, of which logger, and how that is known."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tidegauge.traces.kafka.lines.lines import clock
 
 BEGIN, END = (-1, -1), (1 << 60, 1 << 60)
-"""In front of the first line of a node, and behind its last one."""
+"""Before the first line of a node, and after its last one."""
 
 Spot = tuple[int, int]
 """(process run, index of the line)."""
@@ -25,7 +25,7 @@ WORDS: Mapping[str, str] = {"leo": "log end", "hw": "high watermark", "entry": "
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Lines of `logger` are missing at `node`, somewhere behind `begin` and in front of `end`."""
+    """Lines of `logger` are missing at `node`, somewhere after `begin` and before `end`."""
 
     node: int
     logger: str
@@ -44,7 +44,7 @@ class Gap:
 
 
 def latest_epoch(epochs: object) -> int | None:
-    """That of the last entry of a cache, -1 where it is empty; None where nobody knows the cache."""
+    """Return the epoch of the last entry of a cache, -1 if it is empty, None if the cache is unknown."""
     if not isinstance(epochs, list):
         return None
     return int(epochs[-1][0]) if epochs else -1

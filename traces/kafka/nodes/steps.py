@@ -1,35 +1,38 @@
-"""What a node did, before the nodes are put in one order.
+"""The state of one broker while its lines are read, and the steps that they become, before nodes are merged.
 
 Rules of this file
 
-1. A Step is an event in the making: `fields` grows while more lines of the same thread tell more about it.
+1. A LoggedStep is an event in the making: `fields` grows while more lines of the same thread add to it.
 2. `place` orders the steps of one node: (process run, index of the line, 0 for a line of the log and 1 for a request put
-   behind it, time). Places of different nodes mean nothing to each other. `since` is the line from which on the step may
-   have happened: a fetch counts some time before the line that says so.
-3. Steps of different nodes are tied by keys: a step that awaits a key comes after every step that offers it.
+   after it, time). Places of different nodes cannot be compared. `since` is the line from which on the step may have
+   happened: a fetch counts some time before its line is printed.
+3. Steps of different nodes are tied by keys: a step that depends on a key comes after every step that provides it.
+   ("sent", request) from SendFetch to HandleFetch, ("answered", request) from there to the step that handles the response,
+   ("metadata", partition, partition epoch) from ChangePartition to who acts on it, ("proposal", ..) from ExpandIsr or
+   ShrinkIsr to AlterPartition, ("handled", node, run) from the requests of a process to its end.
 """
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from tidegauge.impl import rules
-from tidegauge.traces.kafka.lines.phrases import Asked
-from tidegauge.traces.kafka.lines.said import Said
+from tidegauge.traces.kafka.lines.phrases import PartitionRequest
+from tidegauge.traces.kafka.lines.said import ParsedLine
 
 Place = tuple[int, int, int, int]
 Fields = dict[str, object]
 
 
 REQUEST_HANDLER, FETCHER_THREAD = "kafka-request-handler-", "ReplicaFetcherThread-"
-"""How Kafka calls the threads that handle fetches (KafkaRequestHandlerPool), and those that send them."""
+"""Names of the threads that handle fetches (KafkaRequestHandlerPool), and of those that send them."""
 TAKES_RESPONSES = frozenset({"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError"})
 TRUNCATES = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange", "HandleEpochResponse")
-"""What a follower says before it truncates its log."""
+"""Steps whose line a follower prints before it truncates its log."""
 
 
 @dataclass(eq=False, slots=True)
 class LoggedStep:
-    """Something one node did to one of its replicas."""
+    """A step of one node on one of its replicas."""
 
     node: int
     tp: str
@@ -39,13 +42,13 @@ class LoggedStep:
     time: int
     place: Place
     since: int = -1
-    offers: list[Hashable] = field(default_factory=list)
-    awaits: list[Hashable] = field(default_factory=list)
+    provides: list[Hashable] = field(default_factory=list)
+    depends_on: list[Hashable] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
 class LoggedReplica:
-    """What the lines of one broker have told about one of its replicas so far; None is unknown."""
+    """What the lines of one broker have shown of one of its replicas so far; None is unknown."""
 
     leo: int | None = None
     hw: int | None = None
@@ -54,20 +57,20 @@ class LoggedReplica:
     leader_epoch: int | None = None
     leader: int | None = None
     last_hw: int | None = None
-    """The high watermark as the last line of the process before left it."""
+    """The high watermark at the end of the process before."""
     loaded: bool = False
     created: bool = False
     recorded: dict[int, int] = field(default_factory=dict)
     isr: frozenset[int] = frozenset()
 
     def forget(self) -> None:
-        """Lines are missing: what was known may have changed."""
+        """Forget what was known: lines are missing, so it may have changed."""
         self.leo = self.hw = self.log_start = self.epochs = self.leader_epoch = self.leader = None
         self.recorded.clear()
         self.isr = frozenset()
 
     def add_epoch(self, epoch: int, start: int) -> None:
-        """LeaderEpochFileCache#assign."""
+        """Add an epoch to the cache (LeaderEpochFileCache#assign)."""
         if self.epochs is None:
             return
         epochs, starts = [known for known, _ in self.epochs], [known for _, known in self.epochs]
@@ -76,18 +79,18 @@ class LoggedReplica:
             self.epochs = [*self.epochs[:keeps], (epoch, start)]
 
     def lacks_leader_epoch(self) -> bool:
-        """Whether the cache is known, and lacks the epoch of its leader, which Partition#makeLeader assigns to it."""
+        """Return whether the cache is known to lack the epoch of its leader, which Partition#makeLeader assigns to it."""
         if self.epochs is None or self.leader_epoch is None:
             return False
         return all(epoch < self.leader_epoch for epoch, _ in self.epochs)
 
     def truncate_epochs_at_end(self, end: int) -> None:
-        """LeaderEpochFileCache#truncateFromEnd."""
+        """Truncate the cache at its end (LeaderEpochFileCache#truncateFromEnd)."""
         if self.epochs is not None:
             self.epochs = self.epochs[: rules.truncate_from_end_keeps([start for _, start in self.epochs], end)]
 
     def truncate_epochs_at_start(self, start: int) -> None:
-        """LeaderEpochFileCache#truncateFromStart: the last entry at or below `start` stays, raised to it."""
+        """Truncate the cache at its start: the last entry at or below `start` stays, raised to it (#truncateFromStart)."""
         if self.epochs is None:
             return
         covered = rules.truncate_from_start_covers([entry[1] for entry in self.epochs], start)
@@ -95,7 +98,7 @@ class LoggedReplica:
             self.epochs = [(self.epochs[covered - 1][0], start), *self.epochs[covered:]]
 
     def epochs_of(self, base: int, end: int) -> list[list[int]] | None:
-        """The epochs of the records in [base, end) as runs [epoch, first offset]; None when the cache is not known."""
+        """Return the epochs of the records in [base, end) as runs [epoch, first offset]; None if the cache is unknown."""
         if self.epochs is None:
             return None
         if base >= end:
@@ -107,13 +110,13 @@ class LoggedReplica:
         return [[self.epochs[known - 1][0], base], *(list(entry) for entry in self.epochs[known:inside])]
 
 
-def may_fetch(said: Said) -> bool:
-    """Whether the thread of a line handles fetches; one without a name may be any."""
-    return not said.line.thread or REQUEST_HANDLER in said.line.thread
+def may_fetch(parsed: ParsedLine) -> bool:
+    """Return whether the thread of a line may handle fetches; a line without a thread may be of any."""
+    return not parsed.line.thread or REQUEST_HANDLER in parsed.line.thread
 
 
 def record_fields(replica: LoggedReplica, base: int, end: int) -> Fields:
-    """rec_base, rec_end and, where the cache is known, the epochs of the records."""
+    """Return rec_base, rec_end and, where the cache is known, the epochs of the records."""
     fields: Fields = {"rec_base": base, "rec_end": end}
     epochs = replica.epochs_of(base, end)
     if epochs is not None:
@@ -124,27 +127,27 @@ def record_fields(replica: LoggedReplica, base: int, end: int) -> Fields:
 
 
 def reported(**values: object) -> Fields:
-    """Fields without those nobody told."""
+    """Return the fields that are known."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def or_null(value: int) -> int | None:
-    """-1 in a log or request is known to be undefined."""
+    """Turn -1, which is undefined in logs and requests, into None."""
     return None if value < 0 else value
 
 
 @dataclass(eq=False, slots=True)
 class Send:
-    """One fetch as its sender logged it: what the whole session asks for, not only what travelled.
+    """A fetch as its sender logged it, with everything that its session asks for.
 
-    One that asks for nothing that is read may stand for several `requests` of its session (Line.counted).
+    A summary stands for several `requests` of its session (Line.summarizes).
     """
 
     node: int
     leader: int
     session: int
     session_epoch: int
-    asked: dict[str, Asked]
+    asked: dict[str, PartitionRequest]
     time: int
     run: int
     lost: bool = False
@@ -153,21 +156,21 @@ class Send:
 
 @dataclass(eq=False, slots=True)
 class LoggedFetcher:
-    """The fetch session of one fetcher thread, as its sender sees it."""
+    """The fetch session of one fetcher thread."""
 
-    asked: dict[str, Asked] = field(default_factory=dict)
+    asked: dict[str, PartitionRequest] = field(default_factory=dict)
     send: Send | None = None
     last: dict[str, Send] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
-class Risen:
-    """A `High watermark updated` line whose cause is not known yet; it may belong to `append`, of the same thread.
+class RaisedHighWatermark:
+    """A `High watermark updated` line whose cause is not known yet; it may be `append`, of the same thread.
 
-    `was` is what the append told before.
+    `was` are the fields of the append before that line.
     """
 
-    said: Said
+    parsed: ParsedLine
     place: Place
     append: LoggedStep | None
     was: Fields
@@ -175,21 +178,22 @@ class Risen:
 
 @dataclass(eq=False, slots=True)
 class KeptHighWatermark:
-    """A `Skipping update high watermark` line whose cause is not known yet; `recorded` is what the leader had of whom."""
+    """A `Skipping update high watermark` line whose cause is not known yet; `recorded` are the LEOs by replica."""
 
-    said: Said
+    parsed: ParsedLine
     place: Place
     recorded: Mapping[int, int]
 
 
 @dataclass(eq=False)
 class LoggedBroker:
-    """The lines of one node, read in order: the replicas, the fetcher threads, and the steps so far.
+    """The state of one broker as its lines show it, read in order: replicas, fetcher threads, and the steps so far.
 
-    `open` holds, per thread and topic-partition, the step that more lines of the thread may belong to. `risen` and `kept`
-    hold high watermark lines whose cause is yet to come. `unheard_from` is the time of the last line of a process that was
-    told to stop and logged no end. `busy` is, per thread, its last line that belonged to something other than the fetch it
-    is handling.
+    `open` has, by thread and partition, the step that later lines of the thread may add to. A broker prints several lines
+    for one step, without an id, and lines of other threads between them; but a thread works on one request at a time, and
+    on a partition once in it. So thread and partition find the step that a line belongs to. `raised` and `kept` are high
+    watermark lines whose cause is not known yet. `silent_since` is the time of the last line of a process that was told to
+    stop and did not log its end. `busy` is, by thread, its last line that did not belong to the fetch it is handling.
     """
 
     node: int
@@ -199,57 +203,60 @@ class LoggedBroker:
     replicas: dict[str, LoggedReplica] = field(default_factory=dict)
     open: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
     fetchers: dict[tuple[str, int], LoggedFetcher] = field(default_factory=dict)
-    risen: dict[tuple[str, str], Risen] = field(default_factory=dict)
+    raised: dict[tuple[str, str], RaisedHighWatermark] = field(default_factory=dict)
     kept: dict[tuple[str, str], KeptHighWatermark] = field(default_factory=dict)
     expanding: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
     busy: dict[str, int] = field(default_factory=dict)
     sends: list[Send] = field(default_factory=list)
     topic_ids: dict[str, str] = field(default_factory=dict)
     named: dict[str, list[tuple[tuple[int, int], str]]] = field(default_factory=dict)
-    """By topic, from which line on it is the one with which id."""
+    """By topic, from which line on it has which id."""
     min_isr: dict[str, int] = field(default_factory=dict)
     min_isr_read: dict[str, int | None] = field(default_factory=dict)
     version: str = ""
     clean_start: bool | None = None
     stopping: bool = False
     logs_closed: bool = False
-    unheard_from: int | None = None
+    silent_since: int | None = None
 
     def replica(self, tp: str) -> LoggedReplica:
-        """What is known of a replica of this broker."""
+        """Return what is known of a replica of this broker."""
         return self.replicas.setdefault(tp, LoggedReplica())
 
-    def learn_topic(self, said: Said) -> None:
-        """Which topic a line is about."""
-        if "topic_id" in said.values:
-            topic_id, topic = said.text("topic_id"), said.tp.rpartition("-")[0]
+    def learn_topic(self, parsed: ParsedLine) -> None:
+        """Note the topic id that a line names."""
+        if "topic_id" in parsed.values:
+            topic_id, topic = parsed.text("topic_id"), parsed.tp.rpartition("-")[0]
             self.topic_ids[topic_id] = topic
             named = self.named.setdefault(topic, [])
             if not named or named[-1][1] != topic_id:
                 named.append(((self.run, self.index), topic_id))
 
-    def step(self, said: Said, name: str, fields: Fields, tp: str = "") -> LoggedStep:
-        """A new step at this line."""
-        made = LoggedStep(self.node, tp or said.tp, name, fields, said.line.at, said.line.time, (self.run, self.index, 0, 0))
+    def step(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
+        """Add a step at this line."""
+        made = LoggedStep(
+            self.node, tp or parsed.tp, name, fields, parsed.line.at, parsed.line.time, (self.run, self.index, 0, 0)
+        )
         self.steps.append(made)
         return made
 
-    def begin(self, said: Said, name: str, fields: Fields, tp: str = "") -> LoggedStep:
-        """A new step that later lines of this thread may add to."""
-        made = self.step(said, name, fields, tp)
-        self.open[said.line.thread, made.tp] = made
+    def begin(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
+        """Add a step that later lines of this thread may add to."""
+        made = self.step(parsed, name, fields, tp)
+        self.open[parsed.line.thread, made.tp] = made
         return made
 
-    def opened(self, said: Said, *names: str) -> LoggedStep | None:
-        """The open step of this thread and topic-partition, if it is one of `names`."""
-        found = self.open.get((said.line.thread, said.tp))
+    def opened(self, parsed: ParsedLine, *names: str) -> LoggedStep | None:
+        """Return the open step of this thread and partition, if there is one and it is one of `names`."""
+        found = self.open.get((parsed.line.thread, parsed.tp))
         return found if found is not None and (not names or found.name in names) else None
 
     def add(self, step: LoggedStep, **values: object) -> None:
-        """This line belongs to `step`: the step has happened only now."""
+        """Add fields of this line to a step."""
         step.fields.update(reported(**values))
+        # A step happens with its last line: what other threads printed between its lines came before it.
         step.place = (self.run, self.index, 0, 0)
 
-    def close(self, said: Said) -> None:
-        """No later line of this thread adds to the open step."""
-        self.open.pop((said.line.thread, said.tp), None)
+    def close(self, parsed: ParsedLine) -> None:
+        """Close the open step: no later line of this thread adds to it."""
+        self.open.pop((parsed.line.thread, parsed.tp), None)

@@ -1,9 +1,9 @@
-"""Where a request of the request log stands among the lines of its own node.
+"""Place requests of the request log among the lines of their own node.
 
-A request log says when a request was taken up, handled and answered, on the clock of the node that wrote the other lines
-too. Within that window the place is free: where the request tells the high watermark or leader epoch it saw, a place is
-chosen that explains it, if there is one. That cannot hide a rule that is broken: a value no place in the window explains
-stays unexplained.
+A request log has the times at which a request was taken up, handled and answered, on the clock of the node that wrote the
+other lines, too. Within that window the place is free: if the response has a high watermark or leader epoch, a place is
+chosen where it held, if there is one. That cannot hide a broken rule: a value that no place in the window explains stays
+unexplained.
 """
 
 from bisect import bisect_right
@@ -29,10 +29,8 @@ class Mark:
 
 
 def explains(mark: Mark, asked_epoch: int, error: int) -> bool:
-    """Whether a fetch in `asked_epoch` gets this response at `mark`: errors compare epochs, anything else means equality.
-
-    Before it has a role a partition is in epoch -1 (Partition#leaderEpoch).
-    """
+    """Return whether a fetch in `asked_epoch` gets this response at `mark`: errors compare epochs, others mean equality."""
+    # A partition without a role is in epoch -1 (Partition#leaderEpoch).
     if mark.leader_epoch is None:
         return error not in (0, FENCED)
     if error == FENCED:
@@ -42,8 +40,8 @@ def explains(mark: Mark, asked_epoch: int, error: int) -> bool:
     return error != 0 or asked_epoch in (-1, mark.leader_epoch)
 
 
-class Run:
-    """The lines of one process of one node as a clock. One that is `closed` logged until it had shut its logs."""
+class ProcessRun:
+    """The lines of one process as a clock. `closed`: it logged until it had closed its logs."""
 
     def __init__(self, number: int, lines: Sequence[Line], closed: bool) -> None:
         self.number = number
@@ -60,11 +58,11 @@ class Run:
         self._starts: dict[str, Place] = {}
 
     def index(self, time: int) -> int:
-        """The last line written by `time`; -1 before the first."""
+        """Return the last line written by `time`; -1 before the first."""
         return bisect_right(self._times, time) - 1
 
     def place(self, time: int) -> Place:
-        """Behind the last line written by `time`."""
+        """Return the place after the last line written by `time`."""
         return (self.number, self.index(time), 1, time)
 
     def mark(self, steps: Sequence[LoggedStep]) -> None:
@@ -74,18 +72,18 @@ class Run:
                 self._starts[step.tp] = (step.place[0], step.place[1], 1, step.place[3])
             before = self._marks.setdefault(step.tp, [Mark(-1, None, None)])[-1]
             hw = step.fields.get("hw", before.hw)
-            # a replica that starts has read no metadata, also where another one of that name was there before
+            # A replica that starts has read no metadata, even if one of that name was there before.
             epoch = None if step.name == "Start" else step.fields.get("leader_epoch", before.leader_epoch)
             leo = step.fields.get("leo", before.leo)
             if (hw, epoch, leo) != (before.hw, before.leader_epoch, before.leo):
                 self._marks[step.tp].append(Mark(step.place[1], _int(hw), _int(epoch), _int(leo)))
 
     def start(self, tp: str) -> Place:
-        """Behind the line that says the replica is loaded; in front of everything if there is none."""
+        """Return the place after the line that loads the replica; before everything if there is none."""
         return self._starts.get(tp, (self.number, -1, 0, 0))
 
     def marks(self, tp: str, first: int, last: int) -> list[Mark]:
-        """What held at line `first` and every change up to line `last`."""
+        """Return what held at line `first`, and every change up to line `last`."""
         marks = self._marks.get(tp, [Mark(-1, None, None)])
         at = bisect_right([mark.index for mark in marks], first) - 1
         return [replace(marks[at], index=max(first, marks[at].index))] + [
@@ -93,14 +91,14 @@ class Run:
         ]
 
     def had(self, tp: str, place: Place, end: object) -> bool:
-        """Whether the log reached `end` at `place`, as far as lines tell: another thread may have appended just after."""
+        """Return whether the log reached `end` at `place`; another thread may have appended just after it."""
         (mark, *_) = self.marks(tp, place[1], place[1])
         return not isinstance(end, int) or mark.leo is None or mark.leo >= end
 
     def choose(
         self, tp: str, window: tuple[int, int], time: int, fits: Callable[[Mark], bool], *, latest: bool
     ) -> Place | None:
-        """A place in a window of times where `fits` holds, the one nearest to its end or to its begin."""
+        """Return the place in a window of times where `fits` holds, nearest to its end (`latest`) or to its beginning."""
         begin, end = window
         marks = self.marks(tp, self.index(begin - self.slack), self.index(end + self.slack))
         fitting = [mark for mark in marks if fits(mark)]
@@ -115,11 +113,13 @@ def _int(value: object) -> int | None:
 
 
 def fetches_before_what_they_raised(steps: Sequence[LoggedStep]) -> int:
-    """Put a fetch in front of the high watermark line of another thread that must have used it; how many were moved.
+    """Put a fetch before the high watermark line of another thread that must have used it; return how many were moved.
 
-    Thread A counts a fetch, thread B counts another and raises the high watermark over both, B's lines are written before
-    A's. Only the next fetch of a replica is moved, only if its window (`since`) reaches back that far, and only if it tells
-    no later high watermark. Raises by a change of role stay as they are: a new leader must not have counted anybody.
+        thread A   counts a fetch                                          prints its line
+        thread B                   counts a fetch, raises over both   prints its line
+
+    Only the next fetch of a replica is moved, only if its window (`since`) reaches back that far, and only if it has no
+    later high watermark. Raises by a change of role stay as they are: a new leader must not have counted anybody.
     """
     moved = 0
     of_runs: dict[tuple[str, int], list[LoggedStep]] = defaultdict(list)
@@ -141,7 +141,7 @@ def fetches_before_what_they_raised(steps: Sequence[LoggedStep]) -> int:
 
 
 def _next_of_others(fetches: Sequence[LoggedStep], position: int) -> list[LoggedStep]:
-    """The next fetch of each other replica after the one at `position`."""
+    """Return the next fetch of each other replica after the one at `position`."""
     first: dict[object, LoggedStep] = {}
     for step in fetches[position + 1 :]:
         first.setdefault(step.fields.get("peer"), step)

@@ -18,7 +18,7 @@ from tidegauge.traces.files import ndjson
 from validation import golden
 from validation.controller_scenarios import UNSEEN, shown, switches_of
 
-HEAD = """| finding | model as it is | repaired model | switch of the reference | scenario, golden trace | the judge |
+HEAD = """| finding | model as it is | repaired model | switch of the reference | scenario | the judge |
 |---|---|---|---|---|---|
 """
 
@@ -42,8 +42,8 @@ class Row(NamedTuple):
             f"`{self.fails.name}`: {self.fails.property} fails, {self.fails.length} states",
             f"`{self.holds.name}`: holds, {self.holds.distinct or 0:,} states",
             ", ".join(f"`{switch}`" for switch in self.switches),
-            f"`{stem}`, `{stem}-repaired`",
-            f"{verdict}; repaired: {', '.join(self.broken_repaired) or 'no rule'}",
+            f"`{stem}`",
+            verdict + (f"; repaired: {', '.join(self.broken_repaired)}" if self.broken_repaired else ""),
         )
         return f"| {' | '.join(cells)} |"
 

@@ -134,6 +134,6 @@ def releases_of(config: Config) -> tuple[str, ...]:
 
 def rules_table() -> str:
     """Return the rules as the table of docs/judge.md."""
-    head = ("| rule | level | what it says | Kafka | looks like |", "|---|---|---|---|---|")
-    rows = (f"| {r.id} | {r.level} | {r.sentence} | `{r.kafka}` | {', '.join(r.bugs)} |" for r in rulebook().values())
+    head = ("| rule | what it says | Kafka |", "|---|---|---|")
+    rows = (f"| {r.id} | {r.sentence} | `{r.kafka}` |" for r in rulebook().values())
     return "\n".join((*head, *rows))

@@ -8,11 +8,9 @@ Rules of this file
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-
-from tidegauge.traces import made
 
 MATRIX_FILE = Path(__file__).parent / "matrix.json"
 
@@ -113,14 +111,3 @@ def _caught(found: Mapping[str, str | int] | None) -> Caught | None:
 def expected() -> Matrix:
     """Return the one that comes with the suite."""
     return of_json(MATRIX_FILE.read_text(encoding="utf-8"))
-
-
-def table(rows: Sequence[BugRow], says: Mapping[str, str]) -> str:
-    """The matrix as a Markdown table; `says` by name."""
-
-    def caught(found: Caught | None) -> str:
-        return "" if found is None else f"{found.where}: {found.steps}"
-
-    head = ("bug", "what it does", "judge", "cover", "walks")
-    cells = ((f"`{r.name}`", says[r.name], ", ".join(r.judge[:3]), caught(r.cover), caught(r.walks)) for r in rows)
-    return made.table(head, cells)

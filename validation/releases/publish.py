@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from tidegauge.drive.broker.contract import ARGUMENT_TYPES, EXTRAS, REPORTED, VERSION
-from tidegauge.drive.broker.known_bugs import BUGS
 from tidegauge.drive.broker.steps import STEPS
 from tidegauge.drive.bugs import matrix
 from tidegauge.drive.contract import LARGEST
@@ -108,10 +107,20 @@ def extra_table() -> str:
     return table(("word", "what it promises"), ((f"`{name}`", says) for name, says in EXTRAS.items()))
 
 
+def bug_table() -> str:
+    """Return the kill matrix that comes with the suite. catalog.toml has the sentence of each bug."""
+
+    def place(caught: matrix.Caught | None) -> str:
+        return "" if caught is None else f"{caught.where}: {caught.steps}"
+
+    rows = matrix.expected().rows
+    cells = ((f"`{row.name}`", ", ".join(row.judge[:3]), place(row.cover), place(row.walks)) for row in rows)
+    return table(("bug", "judge", "cover", "walks"), cells)
+
+
 def tables() -> dict[str, str]:
     """Return the tables of the page by name."""
-    bugs = matrix.table(matrix.expected().rows, {bug.name: bug.says for bug in BUGS.values()})
-    return {"steps": step_table(), "reports": report_table(), "extras": extra_table(), "bugs": bugs}
+    return {"steps": step_table(), "reports": report_table(), "extras": extra_table(), "bugs": bug_table()}
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Everything impl raises.
+"""Exceptions, in two groups: those of the whole package, and those that Kafka's own classes raise.
 
     TidegaugeError
-    ├── UsageError                      the caller asked for something that does not exist
-    ├── FatalExitError                  the broker process ends
-    └── KafkaError                      what Kafka's own classes raise in the same place
+    ├── UsageError                      general: the caller asked for something that does not exist
+    ├── FatalExitError                  protocol: the broker process ends
+    └── KafkaError                      protocol: what Kafka's own class raises in the same place
         ├── IllegalArgumentError        IllegalArgumentException
         ├── IllegalStateError           IllegalStateException
         ├── OffsetOutOfRangeError       OffsetOutOfRangeException
@@ -14,11 +14,13 @@
         ├── InvalidOffsetError          InvalidOffsetException
         └── CheckpointError             IOException: Malformed line in checkpoint file
 
-An error a request is answered with is no exception here: it is a code in the response (impl.messages).
-Where Kafka changes something before it throws, the error carries what is left behind.
+The error of a response is no exception: it is a code (impl.error_codes).
 """
 
 from typing import Any
+
+# ---------------------------------------------------------------------------------------------------------------------
+# General errors
 
 
 class TidegaugeError(Exception):
@@ -29,12 +31,19 @@ class UsageError(TidegaugeError):
     """The caller named something that does not exist: a profile, a label that is not enabled."""
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Protocol errors
+
+
 class FatalExitError(TidegaugeError):
-    """FatalExitError: the process exits, no caller goes on."""
+    """FatalExitError: the process exits, and no caller continues."""
 
 
 class KafkaError(TidegaugeError):
-    """An exception Kafka's own class raises in the same place; `left_behind` is the state after it, if it changed."""
+    """An exception that Kafka's own class raises in the same place.
+
+    `left_behind`: the state after it, where Kafka changes something before it throws.
+    """
 
     def __init__(self, message: str, left_behind: Any = None) -> None:
         super().__init__(message)

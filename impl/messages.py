@@ -55,7 +55,7 @@ class ListOffsets(NamedTuple):
     latest_error: int = 0
 
     def error(self, log_end: int) -> int:
-        """The first error that a follower meets: one that is ahead of its leader does not ask for the earliest offset.
+        """Return the first error that a follower meets: one ahead of its leader does not ask for the earliest offset.
 
         AbstractFetcherThread#fetchOffsetAndTruncate: latest first.
         """

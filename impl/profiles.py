@@ -28,7 +28,7 @@ class Profile(NamedTuple):
     response_epoch_checked: bool  # a fetch response of another epoch is dropped (KAFKA-18991, 3.9.1 and 4.0.1)
     batch_epoch_filter: bool  # batches of a later epoch are not appended (KAFKA-18723, 3.9.1 and 4.0.1)
     join_needs_epoch_start: bool  # an ISR member has reached this leader's epoch start (KAFKA-7128, 2.0.1)
-    blocks_under_min_isr: bool  # the HW stands still while the ISR is too small (KAFKA-15583, 3.7)
+    blocks_under_min_isr: bool  # the HW does not advance while the ISR is too small (KAFKA-15583, 3.7)
     cache_truncation_queued: bool  # the epoch cache writes a truncation later (KAFKA-16541, 3.8)
     hw_rounded_to_batches: bool  # a position look-up moves the HW to a batch base (KAFKA-17803, 4.0)
     keeps_remote_leo: bool  # a leader that is elected again keeps what it recorded (Partition#makeLeader, all releases)
@@ -37,11 +37,11 @@ class Profile(NamedTuple):
     fetcher_restart: str  # what restarts a fetcher: "leader" 0.8, "leader-or-jump" 2.0.1, "leader-or-epoch" 2.1, "epoch" 3.3
     epoch_bump_on_shrink: bool  # an ISR that shrinks gets a new leader epoch (KRaft below MV 3.6)
     registration_leaves_isr: bool  # another incarnation leaves every ISR when it registers (KAFKA-18106, 4.0)
-    strict_cache: bool  # own epoch marked at election, conflicts evicted, answers below its first entry (KAFKA-7415, 2.0.1)
-    epoch_in_response: bool  # OffsetsForLeaderEpoch responses with the epoch it found (KIP-279, 2.0)
+    strict_cache: bool  # an election marks its epoch, conflicts are evicted, lower epochs answered (KAFKA-7415, 2.0.1)
+    epoch_in_response: bool  # the OffsetsForLeaderEpoch response names the epoch that was found (KIP-279, 2.0)
     initial_offset: str  # a follower starts at: its "hw"; its "log-end" 0.11 and 1.0; "log-end-or-hw" 2.8
     epoch_responses_checked: bool  # an epoch response of another epoch is dropped (KAFKA-7786, 2.1.1)
-    fences_by_epoch: bool  # a fenced answer fails the entry only in the epoch it was sent in (2.5)
+    fences_by_epoch: bool  # a fenced response fails the entry only in the epoch of the request (2.5)
     fails_partitions: bool  # an unexpected error stops one partition, not the thread (KIP-461, 2.3)
     exits_out_of_range: bool  # a follower ahead of its leader ends the broker if unclean election is off (up to 2.0.0)
     applies_diverging: bool  # a diverging response's high watermark is taken over first (up to 3.4.0, KAFKA-14704)
@@ -70,15 +70,15 @@ class Profile(NamedTuple):
     fewer_wait_for_all: bool  # one that leaves fewer replicas than there were waits for all of them (KAFKA-15665, 3.8)
     reassignment_keeps_adding: bool  # one that adds nobody keeps the list of the one before (F7, harmless from 3.8 to 4.2)
     completes_before_election: bool  # an election that brings in the last replica completes nothing (F12, all releases)
-    heartbeat_in_one_pass: bool  # an unfencing does not see the directories its heartbeat says failed (F8, all releases)
+    heartbeat_in_one_pass: bool  # unfencing ignores the failed directories of the same heartbeat (F8, all releases)
     neglects_elr_when_off: bool  # an ELR from before the feature was switched off is not kept up (F9, all releases with ELR)
     recreated_stays_eligible: (
-        bool  # who is created again beside a directory that is gone stays eligible (F10, harmful since 4.3)
+        bool  # a replica created anew because its directory failed stays eligible (F10, harmful in 4.3)
     )
-    raised_min_isr_keeps_epoch: bool  # a leader that has not read of it proposes its ISR all the same (F11, all with ELR)
-    forgets_last_member: bool  # ELR switched on or off, nobody is waited for where nobody leads (F13, all with ELR)
+    raised_min_isr_keeps_epoch: bool  # a leader that has not read a raised min ISR may still propose (F11, all with ELR)
+    forgets_last_member: bool  # without a leader, switching ELR can leave no replica to wait for (F13, all with ELR)
     assigns_dirs_without_elr: bool  # AssignReplicasToDirs forgets the ELR (up to 4.2)
-    amends_registration: bool  # who registers again as the same incarnation keeps its broker epoch (KAFKA-16952, 3.9)
+    amends_registration: bool  # registering the same incarnation again keeps its broker epoch (KAFKA-16952, 3.9)
     unclean_by_config: bool  # unclean.leader.election.enable is heeded by the KRaft controller (KAFKA-12670, 3.9)
     fenced_has_session: bool  # a fenced broker has one, and is not replaced while it lasts (KAFKA-17793, 4.0)
     failover_renews_fenced: bool  # a new active controller gives one to those that are fenced, too (KAFKA-19130, 4.0 alone)
@@ -88,7 +88,7 @@ class Profile(NamedTuple):
     )
 
     def switched(self, switches: Mapping[str, bool | str]) -> "Profile":
-        """The same generation with other values of these switches."""
+        """Return the same generation with other values of these switches."""
         values: dict[str, Any] = {**switches}
         return self._replace(**values)
 
@@ -161,10 +161,10 @@ FETCH_TRUNCATION = Profile(
 )
 
 REPAIRED = FETCH_TRUNCATION._replace(name="repaired", keeps_remote_leo=False)
-"""Today's Kafka with one rule mended: a leader elected again forgets what it recorded before another broker may have led."""
+"""Today's Kafka with one rule repaired: a leader elected again forgets log ends from before another may have led (F2)."""
 
 SKIPS_EQUAL = FETCH_TRUNCATION._replace(name="skips-equal", reads_equal_partition_epoch=False)
-"""Today's Kafka with another rule mended: metadata that a leader has read keeps what it proposed since (finding F3)."""
+"""Today's Kafka with another rule repaired: metadata that a leader has read keeps its later proposal (finding F3)."""
 
 ELR = FETCH_TRUNCATION._replace(name="elr", elr=True)
 """Today's Kafka with eligible leader replicas (KIP-966)."""
@@ -183,7 +183,7 @@ ELR_REPAIRED = ELR._replace(
     raised_min_isr_keeps_epoch=False,
     forgets_last_member=False,
 )
-"""The same with the controller mended: what the findings F4 to F13 take to be right."""
+"""The same with the controller repaired: the behaviour that findings F4 to F13 take to be right."""
 
 KIP320 = FETCH_TRUNCATION._replace(
     name="kip320",
@@ -201,10 +201,10 @@ KIP320 = FETCH_TRUNCATION._replace(
 """OffsetsForLeaderEpoch with fencing."""
 
 KIP279 = KIP320._replace(name="kip279", fencing=False, epoch_responses_checked=False)
-"""OffsetsForLeaderEpoch responses epoch and end, and is asked until an epoch is shared; nobody is fenced."""
+"""OffsetsForLeaderEpoch answers with epoch and end, and is asked until an epoch is shared; nobody is fenced."""
 
 KIP101 = KIP279._replace(name="kip101", epoch_in_response=False)
-"""OffsetsForLeaderEpoch responses an end alone, asked once."""
+"""OffsetsForLeaderEpoch answers with an end offset only, and is asked once."""
 
 HW_ONLY = KIP101._replace(
     name="hw-only",
@@ -213,7 +213,7 @@ HW_ONLY = KIP101._replace(
     guards_partition_epoch=False,
     fetcher_restart="leader",
 )
-"""A follower truncates at its own high watermark. Nobody reads the epoch cache, so how it is kept does not matter."""
+"""A follower truncates at its own high watermark. Nothing reads the epoch cache, so its content does not matter."""
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {p.name: p for p in (FETCH_TRUNCATION, REPAIRED, SKIPS_EQUAL, HW_ONLY, KIP101, KIP279, KIP320, ELR, ELR_REPAIRED)}
@@ -253,10 +253,10 @@ class Rules(NamedTuple):
 
     @classmethod
     def with_rule(cls, name: str, rule: Callable[..., Any]) -> "Rules":
-        """The decisions with one replaced, also where others call it.
+        """Return the decisions with one replaced, also where other rules call it.
 
-        A rule that calls it, directly or through another, is made again from its own code in a namespace in which the
-        replacement stands under that name. Rules stand behind those they call.
+        A rule that calls it, directly or through another, is rebuilt from its own code object in a namespace that has the
+        replacement under that name. Rules come after those they call, so one pass over the fields suffices.
         """
         namespace = {**vars(rules), name: rule}
         changed = {name: rule}

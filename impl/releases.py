@@ -103,7 +103,7 @@ SINCE: Mapping[str, tuple[tuple[Release, bool | str], ...]] = MappingProxyType(
 
 
 def parse_release(text: str) -> Release:
-    """A release as numbers: 0.10.2, 3.6.1, 4.0."""
+    """Parse a release such as 0.10.2, 3.6.1 or 4.0. Raises UsageError."""
     parts = text.split(".")
     if not all(part.isdecimal() and part.isascii() for part in parts) or not 2 <= len(parts) <= 4:
         raise UsageError(f"release: expected numbers such as 3.6.1; seen {text!r}; write it so")
@@ -116,7 +116,7 @@ def parse_release(text: str) -> Release:
 
 
 def profile_of_release(text: str) -> Profile:
-    """The profile of a release, named `release-<release>`."""
+    """Return the profile of a release, named `release-<release>`."""
     version = parse_release(text)
     switches: dict[str, Any] = {
         name: [value for since, value in rows if since <= version][-1] for name, rows in SINCE.items()
@@ -125,7 +125,7 @@ def profile_of_release(text: str) -> Profile:
 
 
 def profile_named(name: str) -> Profile:
-    """The profile called `name`: a generation, or a release."""
+    """Return the profile called `name`: a generation, or a release. Raises UsageError."""
     if name.startswith(RELEASE):
         return profile_of_release(name.removeprefix(RELEASE))
     if name not in PROFILES:

@@ -116,7 +116,7 @@ class ReplicaSettings:
         return hash(tuple(self._values.items()))
 
     def number(self, name: str) -> int:
-        """A setting that counts something."""
+        """Return a setting that is an int. Raises UsageError for any other."""
         value = self[name]
         if type(value) is not int:
             raise UsageError(f"{name}: expected a setting that is a number; seen {value!r}; read it with settings[name]")
@@ -124,14 +124,14 @@ class ReplicaSettings:
 
 
 def setting_named(name: str) -> Setting:
-    """The row called `name`."""
+    """Return the row of a setting. Raises UsageError."""
     if name not in SETTINGS:
         raise UsageError(f"setting: expected one of {', '.join(SETTINGS)}; seen {name!r}; correct the name")
     return SETTINGS[name]
 
 
 def default_of(setting: Setting, release: tuple[int, ...] | None = None) -> SettingValue:
-    """Its default in a release; None is today's."""
+    """Return the default of a setting in a release; None is today's."""
     if release is not None:
         for changed_in, value in OLDER_DEFAULTS.get(setting.name, ()):
             if release < changed_in:
@@ -139,10 +139,10 @@ def default_of(setting: Setting, release: tuple[int, ...] | None = None) -> Sett
     return setting.default
 
 
-def settings(given: Mapping[str, object] | None = None, release: tuple[int, ...] | None = None) -> ReplicaSettings:
-    """Defaults with `given` over them, checked one by one and then against each other. Texts are read as Kafka does."""
+def settings(overrides: Mapping[str, object] | None = None, release: tuple[int, ...] | None = None) -> ReplicaSettings:
+    """Return the defaults with `overrides`, checked one by one and then against each other; texts are read as Kafka does."""
     values = {name: default_of(setting, release) for name, setting in SETTINGS.items()}
-    for name, value in (given or {}).items():
+    for name, value in (overrides or {}).items():
         values[name] = _checked(setting_named(name), value)
     checked = ReplicaSettings(values)
     _validate_values(checked)
@@ -157,7 +157,7 @@ def _checked(setting: Setting, given: object) -> SettingValue:
 
 
 def _parsed(setting: Setting, given: object) -> SettingValue:
-    """ConfigDef#parseType: a number, true or false in any case, or a text."""
+    """Parse a value: a number, true or false in any case, or a text. ConfigDef#parseType."""
     if type(given) is setting.kind:
         return given  # type: ignore[return-value]
     text = given.strip() if isinstance(given, str) else ""
@@ -169,15 +169,16 @@ def _parsed(setting: Setting, given: object) -> SettingValue:
 
 
 def _validate_values(checked: ReplicaSettings) -> None:
-    """KafkaConfig#validateValues: a fetch that waits must neither time out nor look like lag."""
+    """Compare settings with each other. KafkaConfig#validateValues."""
     wait = checked.number("replica.fetch.wait.max.ms")
+    # A fetch that waits at the leader must neither time out nor count as lag.
     for name in ("replica.socket.timeout.ms", "replica.lag.time.max.ms"):
         if wait > checked.number(name):
             raise UsageError(f"{name}: expected at least replica.fetch.wait.max.ms = {wait}; seen {checked[name]}; raise it")
 
 
 def setup_of(checked: ReplicaSettings, profile: Profile, rules: Rules | None = None) -> Setup:
-    """What a broker of this generation runs with."""
+    """Return the setup of a broker of this generation with these settings."""
     return Setup(
         rules if rules is not None else Rules(),
         profile,

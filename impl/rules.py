@@ -59,7 +59,7 @@ Ints = Sequence[int]
 
 
 def count_at_most(values: Ints, bound: int) -> int:
-    """Length of the longest prefix of `values` whose members are all <= bound."""
+    """Return the length of the longest prefix of `values` whose members are all <= bound."""
     n = 0
     while n < len(values) and values[n] <= bound:
         n += 1
@@ -67,7 +67,7 @@ def count_at_most(values: Ints, bound: int) -> int:
 
 
 def count_below(values: Ints, bound: int) -> int:
-    """Length of the longest prefix of `values` whose members are all < bound."""
+    """Return the length of the longest prefix of `values` whose members are all < bound."""
     n = 0
     while n < len(values) and values[n] < bound:
         n += 1
@@ -75,7 +75,7 @@ def count_below(values: Ints, bound: int) -> int:
 
 
 def lowest_counted(bound: int, values: Ints, counted: Sequence[bool]) -> int:
-    """The smallest of `bound` and those `values[i]` with `counted[i]`."""
+    """Return the smallest of `bound` and those `values[i]` with `counted[i]`."""
     lowest = bound
     for i in range(len(values)):
         if counted[i] and values[i] < lowest:
@@ -88,17 +88,17 @@ def lowest_counted(bound: int, values: Ints, counted: Sequence[bool]) -> int:
 
 
 def latest_epoch(epochs: Ints) -> int:
-    """Last epoch in the cache. LeaderEpochFileCache#latestEpoch."""
+    """Return the last epoch in the cache. LeaderEpochFileCache#latestEpoch."""
     if len(epochs) == 0:
         return UNDEFINED
     return epochs[len(epochs) - 1]
 
 
 def end_offset_for(epochs: Ints, starts: Ints, log_end: int, requested: int) -> tuple[int, int]:
-    """The response table of OffsetsForLeaderEpoch, rows L1 to L5. LeaderEpochFileCache#endOffsetFor.
+    """Answer OffsetsForLeaderEpoch, rows L1 to L5 of the response table. LeaderEpochFileCache#endOffsetFor.
 
-    Returns (epoch, end offset), both UNDEFINED when there is no response. Row L4 is KAFKA-7415; the epoch in row L5 is
-    KIP-279 (KIP-101 answered the end offset alone).
+    Returns (epoch, end offset), both UNDEFINED when there is no answer. Row L4 is KAFKA-7415; the epoch in row L5 is
+    KIP-279 (KIP-101 answered with the end offset only).
     """
     n = len(epochs)
     if requested == UNDEFINED:
@@ -114,7 +114,7 @@ def end_offset_for(epochs: Ints, starts: Ints, log_end: int, requested: int) -> 
 
 
 def epoch_for_offset(epochs: Ints, starts: Ints, offset: int) -> int:
-    """Epoch of the record at `offset`, UNDEFINED below the first entry. LeaderEpochFileCache#epochForOffset."""
+    """Return the epoch of the record at `offset`, UNDEFINED below the first entry. #epochForOffset."""
     entries = count_at_most(starts, offset)
     if entries == 0:
         return UNDEFINED
@@ -122,10 +122,10 @@ def epoch_for_offset(epochs: Ints, starts: Ints, offset: int) -> int:
 
 
 def assign_keeps(epochs: Ints, starts: Ints, epoch: int, start: int) -> int:
-    """How many entries stay before (epoch, start) is appended; UNDEFINED when the cache already says so.
+    """Return how many entries stay before (epoch, start) is appended; UNDEFINED when the cache has it already.
 
-    LeaderEpochFileCache#assign, #maybeTruncateNonMonotonicEntries. An entry goes when its epoch or its start is not
-    below the new one: a lower epoch at a higher offset evicts the higher epochs.
+    LeaderEpochFileCache#assign, #maybeTruncateNonMonotonicEntries. An entry goes when its epoch or its start is not below
+    the new one: a lower epoch at a higher offset evicts the higher epochs.
     """
     n = len(epochs)
     if n > 0 and epoch == epochs[n - 1] and start >= starts[n - 1]:
@@ -134,14 +134,14 @@ def assign_keeps(epochs: Ints, starts: Ints, epoch: int, start: int) -> int:
 
 
 def truncate_from_end_keeps(starts: Ints, end: int) -> int:
-    """How many entries stay when the log is truncated at `end`. LeaderEpochFileCache#truncateFromEnd (KAFKA-10706)."""
+    """Return how many entries stay when the log is truncated at `end`. #truncateFromEnd (KAFKA-10706)."""
     if end < 0:
         return len(starts)
     return count_below(starts, end)
 
 
 def truncate_from_start_covers(starts: Ints, start: int) -> int:
-    """How many entries begin at or below a new log start; the last of them is kept with its start raised.
+    """Return how many entries begin at or below a new log start; the last of them stays, with its start raised.
 
     LeaderEpochFileCache#truncateFromStart.
     """
@@ -155,32 +155,37 @@ def truncate_from_start_covers(starts: Ints, start: int) -> int:
 def truncation_target(
     epochs: Ints, starts: Ints, log_end: int, fetch_offset: int, leader_epoch: int, leader_end: int
 ) -> tuple[int, int, bool]:
-    """Where a follower truncates, given the leader's (epoch, end): (row of the T-table, offset, completed).
+    """Return where a follower truncates, given the leader's (epoch, end): (row of the T-table, offset, completed).
 
-    AbstractFetcherThread#getOffsetTruncationState. Neither the log start nor the high watermark is an input: nothing
-    here stops a truncation below the high watermark.
+    AbstractFetcherThread#getOffsetTruncationState. Neither the log start nor the high watermark is an input: nothing here
+    stops a truncation below the high watermark.
     """
     if leader_end == UNDEFINED:
+        # The leader has no answer: fall back to the offset that the entry had, the high watermark or the log end.
         return 1, fetch_offset, True
     if leader_epoch == UNDEFINED:
+        # A leader before KIP-279 sends an end offset only.
         return 2, min(leader_end, log_end), True
     own_epoch, own_end = end_offset_for(epochs, starts, log_end, leader_epoch)
     if own_end == UNDEFINED:
+        # The own cache has no such epoch and none below it: nothing of the leader's epoch can be shared.
         return 3, min(leader_end, log_end), True
     if own_epoch != leader_epoch:
+        # The own log skips the leader's epoch: truncate to the end of the epoch before it, and ask again about that one.
         return 4, min(own_end, log_end), False
+    # Both logs have the epoch: they agree up to the nearer of its two ends.
     return 5, min(own_end, min(leader_end, log_end)), True
 
 
 def high_watermark_after_truncation(hw: int, target: int) -> int:
-    """A truncation takes the high watermark with it. UnifiedLog#truncateTo (since 2.4)."""
+    """Lower the high watermark to a truncation below it. UnifiedLog#truncateTo (since 2.4)."""
     return min(hw, target)
 
 
 def out_of_range_reset(leader_start: int, leader_end: int, log_end: int) -> tuple[int, int]:
-    """The three cases of an out-of-range reset: (RESET_TO_..., new fetch offset).
+    """Return (RESET_TO_..., new fetch offset) for an out-of-range fetch. AbstractFetcherThread#fetchOffsetAndTruncate.
 
-    AbstractFetcherThread#fetchOffsetAndTruncate. Only RESET_TO_LEADER_START drops the whole log.
+    Only RESET_TO_LEADER_START drops the whole log.
     """
     if leader_end < log_end:
         return RESET_TO_LEADER_END, leader_end
@@ -194,7 +199,7 @@ def out_of_range_reset(leader_start: int, leader_end: int, log_end: int) -> tupl
 
 
 def check_leader_epoch(requested: int, local: int) -> int:
-    """Fencing: the error for a request made in epoch `requested`. Partition#checkCurrentLeaderEpoch (KIP-320)."""
+    """Return the error of a request made in epoch `requested`. Partition#checkCurrentLeaderEpoch (KIP-320)."""
     if requested == UNDEFINED or requested == local:
         return NONE
     if requested < local:
@@ -203,11 +208,12 @@ def check_leader_epoch(requested: int, local: int) -> int:
 
 
 def request_error(requested: int, local: int, serves: bool, fences: bool) -> int:
-    """The error for a request made in epoch `requested`: the epoch is tested before leadership. Partition#getLocalLog.
+    """Return the error of a request made in epoch `requested`. Partition#getLocalLog.
 
-    A follower that is asked in an epoch it has not heard of says so, and the sender asks again instead of looking for
-    another leader. `serves`: it leads, or the request is content with any replica (KIP-392). `fences` is KIP-320 (2.1).
+    `serves`: it leads, or the request accepts any replica (KIP-392). `fences` is KIP-320 (2.1).
     """
+    # The epoch before leadership: a follower that has not read the requested epoch answers UNKNOWN_LEADER_EPOCH, and the
+    # sender retries instead of looking for another leader.
     error = check_leader_epoch(requested, local) if fences else NONE
     if error == NONE and not serves:
         return NOT_LEADER_OR_FOLLOWER
@@ -215,12 +221,13 @@ def request_error(requested: int, local: int, serves: bool, fences: bool) -> int
 
 
 def fetch_error(requested: int, local: int, serves: bool, assigned: bool, fences: bool) -> int:
-    """The error for a fetch: `request_error`, then the assignment. Partition#fetchRecords, #followerReplicaOrThrow.
+    """Return the error of a fetch: `request_error`, then the assignment. Partition#fetchRecords, #followerReplicaOrThrow.
 
-    A replica the leader does not know is from metadata the leader has not read yet: with an epoch in the request that is
-    UNKNOWN_LEADER_EPOCH, although the epochs are equal. A consumer counts as assigned.
+    A consumer counts as assigned.
     """
     error = request_error(requested, local, serves, fences)
+    # A replica that the leader does not know comes from metadata that the leader has not read yet: with an epoch in the
+    # request that is UNKNOWN_LEADER_EPOCH, although the epochs are equal.
     if error != NONE or assigned:
         return error
     if requested == UNDEFINED:
@@ -231,12 +238,11 @@ def fetch_error(requested: int, local: int, serves: bool, assigned: bool, fences
 def fetch_decision(
     epochs: Ints, starts: Ints, log_start: int, log_end: int, fetch_offset: int, last_fetched_epoch: int
 ) -> tuple[int, int, int]:
-    """READ, DIVERGING or OUT_OF_RANGE, with the diverging (epoch, end offset). Partition#readRecords.
-
-    Out of range is tested before divergence (KAFKA-12996).
-    """
+    """Return READ, DIVERGING or OUT_OF_RANGE, with the diverging (epoch, end offset). Partition#readRecords."""
     if last_fetched_epoch != UNDEFINED:
         epoch, end = end_offset_for(epochs, starts, log_end, last_fetched_epoch)
+        # Out of range before divergence (KAFKA-12996): below the log start the cache says nothing about the leader's
+        # records.
         if epoch == UNDEFINED or end == UNDEFINED or fetch_offset < log_start:
             return OUT_OF_RANGE, UNDEFINED, UNDEFINED
         if epoch < last_fetched_epoch or end < fetch_offset:
@@ -249,7 +255,7 @@ def fetch_decision(
 def accepts_fetch_response(
     entry_offset: int, entry_epoch: int, ready: bool, request_offset: int, request_epoch: int, epoch_checked: bool
 ) -> bool:
-    """Whether a follower's entry takes a response. AbstractFetcherThread#processFetchRequest.
+    """Return whether a follower's entry takes a response. AbstractFetcherThread#processFetchRequest.
 
     `epoch_checked` is KAFKA-18991 (3.9.1, 4.0.1): before it only offset and readiness were compared.
     """
@@ -259,21 +265,21 @@ def accepts_fetch_response(
 
 
 def accepts_epoch_response(entry_epoch: int, truncating: bool, request_epoch: int, epoch_checked: bool) -> bool:
-    """Whether a follower's entry takes an OffsetsForLeaderEpoch response. AbstractFetcherThread#truncateToEpochEndOffsets.
+    """Return whether a follower's entry takes an OffsetsForLeaderEpoch response. #truncateToEpochEndOffsets.
 
-    `truncating`: the entry still waits for one. `epoch_checked` is KAFKA-7786 (2.1.1): without it a response from before
-    an election truncates by the log of a leader that is no more.
+    `truncating`: the entry still waits for one. `epoch_checked` is KAFKA-7786 (2.1.1): without it a response from before an
+    election truncates by the log of a leader that is no longer leader.
     """
     return truncating and (not epoch_checked or request_epoch == entry_epoch)
 
 
 def batches_accepted(batch_epochs: Ints, leader_epoch: int) -> int:
-    """How many leading batches a follower in `leader_epoch` appends. UnifiedLog#appendAsFollower (KAFKA-18723)."""
+    """Return how many leading batches a follower in `leader_epoch` appends. UnifiedLog#appendAsFollower (KAFKA-18723)."""
     return count_at_most(batch_epochs, leader_epoch)
 
 
 def initial_fetch_offset(epochs: Ints, log_end: int, hw: int) -> int:
-    """Where fetching starts after a role change. ReplicaManager#initialFetchOffset (2.8 and later)."""
+    """Return where fetching starts after a role change. ReplicaManager#initialFetchOffset (2.8 and later)."""
     if len(epochs) == 0:
         return hw
     return log_end
@@ -284,38 +290,38 @@ def initial_fetch_offset(epochs: Ints, log_end: int, hw: int) -> int:
 
 
 def follower_high_watermark(leader_hw: int, log_start: int, log_end: int) -> int:
-    """The leader's value clamped into the follower's log. UnifiedLog#updateHighWatermark. Not monotonic."""
+    """Clamp the leader's value into the follower's log; not monotonic. UnifiedLog#updateHighWatermark."""
     if leader_hw < log_start:
         return log_start
     return min(leader_hw, log_end)
 
 
 def high_watermark_after_log_start(hw: int, log_start: int) -> int:
-    """A log start that moves above the high watermark lifts it. UnifiedLog#updateLogStartOffset."""
+    """Raise the high watermark to a log start above it. UnifiedLog#updateLogStartOffset."""
     return max(hw, log_start)
 
 
 def forgets_log_ends(known_epoch: int, leader_epoch: int, was_leader: bool, keeps: bool) -> bool:
-    """Whether a leader of `leader_epoch` forgets the log ends it recorded of its followers. Replica#resetReplicaState.
+    """Return whether a leader of `leader_epoch` forgets its followers' recorded log ends. Replica#resetReplicaState.
 
     Partition#makeLeader resets them in a new leader epoch only. `keeps`: one that led in the last epoch it knows keeps
-    them, whatever other leader there was in between and whatever was truncated under it: finding F2, Kafka up to 4.3.1.
+    them, whatever other leader there was in between and whatever was truncated since: finding F2, Kafka up to 4.3.1.
     """
     return leader_epoch > known_epoch and not (keeps and was_leader)
 
 
 def counts_for_high_watermark(in_maximal_isr: bool, caught_up: bool, eligible: bool) -> bool:
-    """Whether a replica holds the high watermark back. Partition#maybeIncrementLeaderHW (KAFKA-15021)."""
+    """Return whether a replica holds the high watermark back. Partition#maybeIncrementLeaderHW (KAFKA-15021)."""
     return in_maximal_isr or (caught_up and eligible)
 
 
 def under_min_isr(isr_size: int, min_isr: int, replicas: int) -> bool:
-    """Whether the committed ISR is too small. Partition#isUnderMinIsr, #effectiveMinIsr."""
+    """Return whether the committed ISR is too small. Partition#isUnderMinIsr, #effectiveMinIsr."""
     return isr_size < min(min_isr, replicas)
 
 
 def leader_high_watermark(hw: int, log_end: int, leos: Ints, counted: Sequence[bool], too_few: bool) -> int:
-    """The leader's rule: up to the lowest counted LEO, never down. Partition#maybeIncrementLeaderHW.
+    """Raise the leader's high watermark to the lowest counted LEO, never lower it. Partition#maybeIncrementLeaderHW.
 
     `leos` are the recorded LEOs of the other replicas (UNDEFINED before their first fetch); `too_few` is under_min_isr
     where the release blocks on it (KAFKA-15583).
@@ -326,16 +332,17 @@ def leader_high_watermark(hw: int, log_end: int, leos: Ints, counted: Sequence[b
 
 
 def is_caught_up(leo: int, leader_end: int, now: int, last_caught_up: int, lag_max: int) -> bool:
-    """Replica#isCaughtUp; times in ms."""
+    """Return whether a replica has caught up in time. Replica#isCaughtUp; times in ms."""
     return leo == leader_end or now - last_caught_up <= lag_max
 
 
 def last_caught_up_time(
     old: int, fetch_offset: int, fetch_time: int, leader_end: int, previous_leader_end: int, previous_fetch_time: int
 ) -> int:
-    """Replica#updateFetchStateOrThrow; times in ms."""
+    """Return when a replica was last caught up. Replica#updateFetchStateOrThrow; times in ms."""
     if fetch_offset >= leader_end:
         return max(old, fetch_time)
+    # It has now what the leader had at its previous fetch, so it was caught up then.
     if fetch_offset >= previous_leader_end:
         return max(old, previous_fetch_time)
     return old
@@ -346,20 +353,18 @@ def last_caught_up_time(
 
 
 def may_join_isr(leo: int, hw: int, epoch_start: int) -> bool:
-    """A follower has reached the high watermark and this leader's epoch start. Partition#isFollowerInSync (KAFKA-7128)."""
+    """Return whether a follower has reached high watermark and epoch start. Partition#isFollowerInSync (KAFKA-7128)."""
     return leo >= hw and leo >= epoch_start
 
 
 def proposal_after(error: int) -> int:
-    """What becomes of an ISR proposal that is responded to with `error`. Partition#handleAlterPartitionError.
-
-    GIVEN_UP where the controller cannot have taken it: back to the committed ISR. Where it may have, or knows better, the
-    proposal goes on counting (WAITS_FOR_METADATA): to give it up could commit past a member that the controller has added.
-    """
+    """Return what becomes of an ISR proposal after a response with `error`. Partition#handleAlterPartitionError."""
     if error == NONE:
         return COMMITTED
+    # The controller cannot have taken it: back to the committed ISR.
     if error == OPERATION_NOT_ATTEMPTED or error == INELIGIBLE_REPLICA:
         return GIVEN_UP
+    # The controller may have taken it, or knows better: giving up could commit past a member that it has added.
     if error == UNKNOWN_TOPIC_OR_PARTITION or error == UNKNOWN_TOPIC_ID or error == INVALID_REQUEST:
         return WAITS_FOR_METADATA
     if error == FENCED_LEADER_EPOCH or error == INVALID_UPDATE_VERSION or error == NEW_LEADER_ELECTED:

@@ -23,7 +23,7 @@ class Table(Generic[K, V]):
         self._items: dict[K, V] = dict(items)
 
     def get(self, key: K) -> V | None:
-        """The value of `key`, None when it is absent."""
+        """Return the value of `key`, None when it is absent."""
         return self._items.get(key)
 
     def put(self, key: K, value: V) -> "Table[K, V]":
@@ -35,15 +35,15 @@ class Table(Generic[K, V]):
         return Table((*((k, v) for k, v in self._items.items() if k != key), (key, value)))
 
     def without(self, *keys: K) -> "Table[K, V]":
-        """The table without these keys; absent ones do not matter."""
+        """Return the table without these keys; absent ones do not matter."""
         return Table((k, v) for k, v in self._items.items() if k not in keys)
 
     def items(self) -> tuple[tuple[K, V], ...]:
-        """Keys with their values, in order."""
+        """Return keys with their values, in order."""
         return tuple(self._items.items())
 
     def values(self) -> tuple[V, ...]:
-        """The values, in order."""
+        """Return the values, in order."""
         return tuple(self._items.values())
 
     def __iter__(self) -> Iterator[K]:

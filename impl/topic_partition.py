@@ -23,13 +23,13 @@ class TopicPartition(NamedTuple):
 
 
 def to_int32(value: int) -> int:
-    """The value a Java int holds after overflow."""
+    """Return the value that a Java int holds after overflow."""
     value &= MASK
     return value - (MASK + 1) if value & SIGN else value
 
 
 def java_hash(text: str) -> int:
-    """String#hashCode."""
+    """Return String#hashCode."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -38,10 +38,10 @@ def java_hash(text: str) -> int:
 
 
 def java_abs(value: int) -> int:
-    """Utils#abs: 0 for the smallest int, whose negation does not fit."""
+    """Return Utils#abs: 0 for the smallest int, whose negation does not fit."""
     return 0 if value == -SIGN else abs(value)
 
 
 def fetcher_id(partition: TopicPartition, fetchers: int) -> int:
-    """Which of a broker's fetcher threads takes the partition. AbstractFetcherManager#getFetcherId."""
+    """Return which of a broker's fetcher threads gets the partition. AbstractFetcherManager#getFetcherId."""
     return java_abs(to_int32(31 * java_hash(partition.topic) + partition.partition)) % fetchers

@@ -23,12 +23,13 @@ from tidegauge.conformance.play.arguments import controller_action_text
 from tidegauge.conformance.play.clusters import ControllerPlay
 from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.transcript import Block, Transcript, render
+from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.explored.control_cluster import ControlCluster, control_view, control_violation, initial_control_cluster
 from tidegauge.impl.explored.control_steps import search_control
 from tidegauge.impl.explored.describe import broker_name
 from tidegauge.impl.explored.describe_control import control_label_text, control_view_text
-from tidegauge.impl.explored.search import Counterexample, Label
+from tidegauge.impl.explored.search import Counterexample
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.spec.checker.models import Model, load_models
 from tidegauge.traces.model.bounds import CONTROLLER_SWITCHES, control_bounds_of, control_profile_of, switch_name

@@ -12,6 +12,7 @@ import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
+from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.errors import KafkaError
 from tidegauge.impl.explored.control_cluster import (
     CONTROL_INVARIANTS,
@@ -23,7 +24,6 @@ from tidegauge.impl.explored.control_cluster import (
 )
 from tidegauge.impl.explored.control_steps import control_successors
 from tidegauge.impl.explored.describe_control import control_label_text, control_view_text
-from tidegauge.impl.explored.search import Label
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 
 RUNS = 200

@@ -19,6 +19,7 @@ from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
 from tidegauge.drive.controller.reference import ReferenceController, opened, take_step
 from tidegauge.drive.controller.report import Incarnations
 from tidegauge.drive.controller.scenarios import beats, is_left_unnoticed, registers, up
+from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.control.records import TOPIC
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl, is_active
 from tidegauge.impl.errors import UsageError
@@ -31,7 +32,7 @@ from tidegauge.impl.explored.control_cluster import (
     initial_control_cluster,
 )
 from tidegauge.impl.explored.control_steps import directories_of, proposal_of, search_control, stops_in_order
-from tidegauge.impl.explored.search import Label, View
+from tidegauge.impl.explored.view import View
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.topic_partition import TopicPartition

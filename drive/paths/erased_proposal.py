@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
 from tidegauge.drive.contract import Step
 from tidegauge.drive.paths.inputs import isr_beginning, isr_step, renaming
+from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.explored import isr_cluster
 from tidegauge.impl.explored.isr_cluster import IsrBounds, IsrCluster
-from tidegauge.impl.explored.search import Counterexample, Label
+from tidegauge.impl.explored.search import Counterexample
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.rules import NONE
 from tidegauge.traces.model.isr_changes import trace_of_isr_changes

@@ -22,9 +22,9 @@ from tidegauge.drive.broker.steps import NEXT
 from tidegauge.drive.contract import Step
 from tidegauge.impl.cluster.broker import Broker, truncate_alone
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, initial
+from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.explored import isr_cluster
 from tidegauge.impl.explored.explore import transitions_from
-from tidegauge.impl.explored.search import Label
 from tidegauge.impl.messages import FetchResponseInFlight, Message
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.replica.partition_state import Partition

@@ -36,7 +36,7 @@ from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage import log_loader
 
 NOW = 0
-"""The only time there is."""
+"""The model has no clock: every step happens at this time."""
 
 REGISTERED, EARLIER = 1, 0
 """Broker epochs, where they count. They are compared and nothing else, so there are two: the one a broker is registered
@@ -64,7 +64,7 @@ class Broker(NamedTuple):
 
 
 def settle(broker: Broker) -> Broker:
-    """The broker without what only a clock, the disk or a waiting client would read: rule 2 of this file."""
+    """Drop what only a clock, the disk or a waiting client would read: rule 2 of this file."""
     partition = broker.partition
     remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=_of_a_fetch(r)) for r in partition.remotes)
     log = log_loader.flush_cache(partition.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
@@ -76,20 +76,18 @@ def settle(broker: Broker) -> Broker:
 
 
 def _fetched(setup: Setup, broker: Broker, fetcher: Fetcher) -> Broker:
-    """The broker with what its fetcher thread made of log and entry.
-
-    How far it lags is for a clock. That it is known at all is read by the releases alone that forget the last epoch after an
-    empty response: they do while it is not (KAFKA-15510, AbstractFetcherThread#processFetchRequest).
-    """
+    """Store what the fetcher thread made of log and entry."""
     entry = fetcher.entry
     if entry is not None:
+        # The lag itself is for a clock. Whether it is known matters only to releases that forget the last epoch after an
+        # empty response: they do so while it is not (KAFKA-15510, AbstractFetcherThread#processFetchRequest).
         known = entry.lag is not None and not setup.profile.keeps_last_epoch
         entry = entry._replace(lag=0 if known else None)
     return settle(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=entry))
 
 
 def _of_a_fetch(replica: Replica) -> int | None:
-    """Once a fetch has been handled its broker epoch is told again in proposals alone, and those know who is outdated."""
+    """Drop a fetch's broker epoch: only proposals send it again, and `PartitionState.outdated` covers those."""
     return None if replica.broker_epoch is None else UNDEFINED
 
 
@@ -98,7 +96,7 @@ def _of_a_fetch(replica: Replica) -> int | None:
 
 
 def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: Metadata) -> Broker:
-    """ReplicaManager#applyLocalLeadersDelta: fetchers stop first, then Partition#makeLeader."""
+    """Become leader: fetchers stop first, then Partition#makeLeader. ReplicaManager#applyLocalLeadersDelta."""
     partition, _ = partition_.make_leader(
         setup,
         broker.partition,
@@ -113,11 +111,10 @@ def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: Met
 
 
 def become_follower(setup: Setup, broker: Broker, image: Controller, *, truncates: bool = True) -> Broker:
-    """ReplicaManager#applyLocalFollowersDelta: Partition#makeFollower, then the fetcher if the leader epoch grew.
+    """Become follower, and restart the fetcher if the leader epoch grew. ReplicaManager#applyLocalFollowersDelta.
 
     `truncates`: a truncation that needs no response (an empty cache, or hw-only) is done in the same step. Otherwise the
-    entry is Truncating until the fetcher thread's next loop (`truncated_alone`), and takes no response until then. Where
-    there is no leader to fetch from no thread gets the partition: only makeFollowers truncates then.
+    entry is Truncating until the fetcher thread's next loop (`truncate_alone`), and takes no response until then.
     """
     partition, restart = partition_.make_follower(broker.partition, image.leader, image.leader_epoch, image.partition_epoch)
     if not restart:
@@ -125,6 +122,7 @@ def become_follower(setup: Setup, broker: Broker, image: Controller, *, truncate
     fetcher = fetcher_.add_partition(
         setup, Fetcher(partition.log), image.leader_epoch, fetcher_.initial_fetch_offset(setup, partition.log)
     )
+    # Without a leader no thread gets the partition, so only makeFollowers (hw-only) truncates then.
     if truncates and (image.leader != UNDEFINED or not setup.profile.truncates_in_thread):
         fetcher = fetcher_.maybe_truncate_alone(setup, fetcher)
     entry = fetcher.entry if image.leader != UNDEFINED else None
@@ -138,7 +136,7 @@ def become_follower(setup: Setup, broker: Broker, image: Controller, *, truncate
 
 
 def append_record(setup: Setup, broker: Broker, metadata: Metadata, acks: int = 1) -> Broker:
-    """A producer's batch of one record; with acks=all (-1) it may be refused, and nothing is appended."""
+    """Append a producer's batch of one record; with acks=all (-1) it may be refused."""
     partition, _, _ = partition_.append_records_to_leader(setup, broker.partition, 1, acks, metadata, NOW)
     return settle(broker._replace(partition=partition))
 
@@ -146,18 +144,17 @@ def append_record(setup: Setup, broker: Broker, metadata: Metadata, acks: int = 
 def serve_fetch(
     setup: Setup, broker: Broker, request: FetchRequest, metadata: Metadata, max_records: int
 ) -> tuple[Broker, FetchResponseInFlight | None]:
-    """Handle a fetch. None: refused, the follower will ask again.
-
-    A response keeps only what its reader looks at. ListOffsets of an out-of-range reset is answered in the same step.
-    """
+    """Handle a fetch. None: refused, the follower will ask again."""
     if not broker.up:
         return broker, None
     partition, response = partition_.fetch_records(setup, broker.partition, request, metadata, NOW, max_records)
     offsets = None
     if response.error == OFFSET_OUT_OF_RANGE:
+        # The ListOffsets requests of an out-of-range reset are answered in the same step.
         offsets = ListOffsets(partition.log.start, partition.log.end)
     elif response.error != NONE:
         return broker, None
+    # A response keeps only what its reader uses, so that equal behaviour is one state.
     elif response.is_diverging:
         response = FetchResponse(NONE, diverging_epoch=response.diverging_epoch, diverging_end=response.diverging_end)
     in_flight = FetchResponseInFlight(request.current_leader_epoch, request.fetch_offset, response, offsets)
@@ -175,7 +172,7 @@ def serve_epoch(setup: Setup, broker: Broker, request: OffsetsForLeaderEpochRequ
 
 
 def lagging_members(setup: Setup, broker: Broker) -> tuple[int, ...]:
-    """ISR members whose lag time may have run out."""
+    """Return the ISR members whose lag time may have run out."""
     return isr.out_of_sync_replicas(setup, broker.partition, NOW) if broker.up else ()
 
 
@@ -187,7 +184,7 @@ def shrink_isr(broker: Broker, out_of_sync: tuple[int, ...]) -> Broker:
 def handle_alter_partition_response(
     setup: Setup, broker: Broker, response: AlterPartitionResponse, metadata: Metadata
 ) -> Broker:
-    """The controller's response to the pending proposal."""
+    """Handle the controller's response to the pending proposal."""
     partition, _ = isr.handle_alter_partition_response(
         setup, broker.partition, broker.partition.state, response, metadata, NOW
     )
@@ -199,7 +196,7 @@ def handle_alter_partition_response(
 
 
 def next_request(setup: Setup, broker: Broker) -> FollowerRequest | None:
-    """What the fetcher thread would send now: a truncating entry asks where its last epoch ends."""
+    """Return what the fetcher thread would send now: a truncating entry asks where its last epoch ends."""
     if not broker.up or broker.entry is None:
         return None
     fetcher = Fetcher(broker.partition.log, broker.entry)
@@ -211,7 +208,7 @@ def next_request(setup: Setup, broker: Broker) -> FollowerRequest | None:
 
 
 def is_truncating(setup: Setup, broker: Broker, *, alone: bool) -> bool:
-    """Whether a follower has to truncate before it fetches; without a leader, whether it will have to.
+    """Return whether a follower has to truncate before it fetches; without a leader, whether it will have to.
 
     `alone`: also where it asks nobody.
     """
@@ -224,13 +221,13 @@ def is_truncating(setup: Setup, broker: Broker, *, alone: bool) -> bool:
 
 
 def truncate_alone(setup: Setup, broker: Broker) -> Broker:
-    """The next loop of a fetcher thread that waits for no response. AbstractFetcherThread#doWork truncates, then fetches."""
+    """Run a fetcher thread's next loop that waits for no response. AbstractFetcherThread#doWork: truncate, then fetch."""
     fetcher = fetcher_.maybe_truncate_alone(setup, Fetcher(broker.partition.log, broker.entry))
     return _fetched(setup, broker, fetcher)
 
 
 def handle_fetch_response(setup: Setup, broker: Broker, leader: int, in_flight: FetchResponseInFlight) -> Broker:
-    """A response from `leader`; it is dropped unless that leader's fetcher thread still holds the entry."""
+    """Handle a response of `leader`; it is dropped unless that leader's fetcher thread still holds the entry."""
     if not broker.up or broker.source != leader:
         return broker
     fetcher = fetcher_.process_fetch_response(setup, Fetcher(broker.partition.log, broker.entry), in_flight)
@@ -240,7 +237,7 @@ def handle_fetch_response(setup: Setup, broker: Broker, leader: int, in_flight: 
 def handle_offsets_for_leader_epoch_response(
     setup: Setup, broker: Broker, leader: int, in_flight: OffsetsForLeaderEpochResponse, error: int = NONE
 ) -> Broker:
-    """An OffsetForLeaderEpoch response from `leader`, dropped likewise, and when the entry does not wait for one."""
+    """Handle an epoch response of `leader`; it is dropped likewise, and when the entry does not wait for one."""
     entry = broker.entry
     if not broker.up or broker.source != leader or entry is None or not entry.truncating:
         return broker
@@ -260,7 +257,7 @@ def handle_offsets_for_leader_epoch_response(
 
 
 def delete_records(setup: Setup, broker: Broker, start: int) -> Broker:
-    """DeleteRecords at a leader, retention elsewhere; raises OffsetOutOfRangeError above the high watermark."""
+    """Delete records at a leader, by retention elsewhere. Raises OffsetOutOfRangeError above the high watermark."""
     if broker.leads:
         partition, _, _ = partition_.delete_records(setup, broker.partition, start)
         return settle(broker._replace(partition=partition))
@@ -273,24 +270,24 @@ def delete_records(setup: Setup, broker: Broker, start: int) -> Broker:
 
 
 def crash(setup: Setup, broker: Broker, checkpointed_hw: int, kept: int) -> Broker:
-    """The process dies, and nothing from `kept` on was flushed; the value already is what a restart will load from disk."""
+    """Kill the process; nothing from `kept` on was flushed. The value already is what a restart loads from disk."""
     return with_checkpoint(setup, kill(setup, broker, kept), checkpointed_hw)
 
 
 def kill(setup: Setup, broker: Broker, kept: int) -> Broker:
-    """The same before a checkpoint is looked at: a log is loaded once, however many high watermarks it may come with."""
+    """Kill the process without a checkpoint: the log is loaded once, whatever high watermark it is combined with."""
     log = log_loader.load(setup, log_loader.lose_tail(broker.partition.log, kept), log_start=broker.partition.log.start)
     return Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation)
 
 
 def with_checkpoint(setup: Setup, dead: Broker, checkpointed_hw: int) -> Broker:
-    """A broker that died, and the high watermark that was checkpointed last."""
+    """Combine a broker that died with the high watermark that was checkpointed last."""
     log = log_loader.apply_checkpoint(setup, dead.partition.log, checkpointed_hw)
     return settle(dead._replace(partition=dead.partition._replace(log=log)))
 
 
 def stop(setup: Setup, broker: Broker) -> Broker:
-    """The process ends in order. BrokerServer#shutdown: all is flushed, the high watermark is checkpointed."""
+    """Stop the process in order: all is flushed, the high watermark is checkpointed. BrokerServer#shutdown."""
     start = broker.partition.log.start
     log = log_loader.load(setup, broker.partition.log, log_start=start, clean=True)
     log = log_loader.apply_checkpoint(setup, log, broker.partition.log.hw)
@@ -299,17 +296,17 @@ def stop(setup: Setup, broker: Broker) -> Broker:
 
 
 def lose_disk(broker: Broker) -> Broker:
-    """A broker that is down gets an empty disk."""
+    """Give a broker that is down an empty disk."""
     return Broker(Partition(broker.partition.broker_id), up=False, incarnation=broker.incarnation)
 
 
 def restart(broker: Broker) -> Broker:
-    """The process is up again and knows no metadata yet."""
+    """Start the process again; it knows no metadata yet."""
     return broker._replace(up=True, stopped_cleanly=False)
 
 
 def outdate_proposal(broker: Broker, other: int) -> Broker:
-    """`other` has registered again: the broker epoch of it in a pending proposal is an earlier one."""
+    """Mark `other` in a pending proposal: it has registered again, so the broker epoch there is an earlier one."""
     state = broker.partition.state
     if not state.is_inflight or other not in state.proposed_isr or other in state.outdated:
         return broker

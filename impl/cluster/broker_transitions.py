@@ -30,7 +30,7 @@ from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, UNDEFINED
 
 @collect_transitions
 def own_transitions(model: BoundedModel, b: int, broker: Broker, may_crash: bool) -> Iterator[Transition]:
-    """LeaderAppend, ShrinkIsr, Crash (with ELR Stop, CrashAndLose), DeleteRecords: read the broker alone."""
+    """Find LeaderAppend, ShrinkIsr, Crash (with ELR Stop, CrashAndLose), DeleteRecords: they read the broker alone."""
     setup, log = model.setup, broker.partition.log
     if broker.leads and log.end < model.bounds.max_log:
         after = broker_.append_record(
@@ -68,7 +68,7 @@ def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 def image_transitions(
     model: BoundedModel, b: int, broker: Broker, row: NetworkRow, image: Controller
 ) -> Iterator[Transition]:
-    """BecomeLeader, BecomeFollower, Restart or Register, AlterPartition: read the broker and the controller."""
+    """Find BecomeLeader, BecomeFollower, Restart or Register, AlterPartition: they read broker and controller."""
     partition = broker.partition
     if not broker.up:
         if model.setup.profile.elr:
@@ -77,6 +77,7 @@ def image_transitions(
             yield Transition(("Restart", b), b, broker_.restart(broker))
         return
     known = partition.leader_epoch
+    # Partition epochs are not in the model, so "a newer registration" of the same leader epoch is "another ISR".
     other_isr = partition.is_leader and partition.state.isr != image.isr
     if image.leader_epoch > known or (image.leader_epoch == known and other_isr):
         yield from role_change(model, b, broker, row, image)
@@ -85,12 +86,14 @@ def image_transitions(
 
 
 def role_change(model: BoundedModel, b: int, broker: Broker, row: NetworkRow, image: Controller) -> Iterator[Transition]:
-    """BecomeLeader, BecomeFollower: what a registration that is news makes of a broker that is up."""
+    """Find BecomeLeader, BecomeFollower: a newer registration read by a broker that is up."""
     if image.leader == b and b in image.live:
         after = broker_.become_leader(model.setup, broker, image, metadata_cache(model, False))
         yield Transition(("BecomeLeader", b), b, after, exposed=exposed_epochs(after))
     elif image.leader != b and (b in image.live or broker.partition.leader_epoch != UNDEFINED):
         after = broker_.become_follower(model.setup, broker, image, truncates=not model.bounds.thread_truncates)
+        # The new thread sends at once. A request or response that is still in flight with this leader stays: it may arrive
+        # late.
         if after.source != UNDEFINED and row[after.source] is None:
             row = with_only(row, after.source, broker_.next_request(model.setup, after))
         yield Transition(("BecomeFollower", b), b, after, row)
@@ -111,6 +114,6 @@ def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Control
 
 
 def sent_epochs(broker: Broker, request: AlterPartitionRequest) -> tuple[int, ...]:
-    """The broker epochs as they were when the proposal was sent, which is earlier than this step."""
+    """Return the broker epochs as they were when the proposal was sent, which is earlier than this step."""
     outdated = broker.partition.state.outdated
     return tuple(broker_.EARLIER if b in outdated else e for b, e in zip(request.isr, request.isr_epochs, strict=True))

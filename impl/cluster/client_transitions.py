@@ -28,7 +28,7 @@ AwaitedRecords = tuple[AwaitedRecord, ...]
 
 @collect_transitions
 def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: AwaitedRecords) -> Iterator[Transition]:
-    """AnswerProduce, Read: read the broker and who waits at it."""
+    """Find AnswerProduce, Read: they read the broker and the produces that wait at it."""
     setup, now = model.setup, broker.partition
     for at, (end, epoch) in enumerate(waiting):
         reached, error = isr.check_enough_replicas_reach_offset(setup, now, end)
@@ -45,5 +45,5 @@ def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: Awa
 
 
 def may_read_metadata(broker: Broker, waiting: AwaitedRecords) -> bool:
-    """Whether nobody waits for this broker to say that it leads no more."""
+    """Return whether no client waits for this broker to report that it leads no more."""
     return broker.leads or not waiting

@@ -72,15 +72,15 @@ class Caller:
     """Calls the local functions. impl.explored.explore has one that remembers."""
 
     def transitions(self, function: Callable[..., tuple[Transition, ...]], *args: Any) -> tuple[Transition, ...]:
-        """The moves `function` finds."""
+        """Return the transitions that `function` finds."""
         return function(*args)
 
     def row(self, function: Callable[..., NetworkRow], *args: Any) -> NetworkRow:
-        """The row `function` builds."""
+        """Return the row that `function` builds."""
         return function(*args)
 
     def value(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What `function` returns."""
+        """Return the result of `function`."""
         return function(*args)
 
 
@@ -88,7 +88,7 @@ DIRECT = Caller()
 
 
 def initial(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Cluster:
-    """Broker 0 leads in epoch 0, every broker is in the ISR, up and informed; logs are empty."""
+    """Return the initial state: broker 0 leads in epoch 0, all are in the ISR, up and informed; logs are empty."""
     model = bounded_model(bounds, profile, rules)
     everybody = tuple(range(bounds.brokers))
     incarnation = broker_.REGISTERED if model.counts_incarnations else UNDEFINED
@@ -113,13 +113,15 @@ def initial(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Clu
 
 
 def transitions_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Transition, ...]]:
-    """Every enabled move, in groups."""
+    """Return every enabled transition, in groups."""
     model, brokers, network, image = cluster.model, cluster.brokers, cluster.network, cluster.controller
     may_crash = cluster.crashes < model.bounds.max_crashes
     for b, broker in enumerate(brokers):
         row = network[b]
         yield call.transitions(own_transitions, model, b, broker, may_crash)
         yield call.transitions(follower_transitions, model, b, broker, row)
+        # replicaStateChangeLock: a deposed leader answers its clients before it reads more metadata (rule 3 of
+        # client_transitions).
         if not cluster.waiting or may_read_metadata(broker, cluster.waiting[b]):
             yield call.transitions(image_transitions, model, b, broker, row, image)
         for leader, message in enumerate(row):
@@ -145,7 +147,7 @@ def _network_faults(cluster: Cluster, call: Caller) -> Iterable[tuple[Transition
 
 
 def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cluster:
-    """The state after a move of this state."""
+    """Return the state after a transition of this state."""
     model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted, acked = cluster
     b = transition.actor
     if transition.broker is not None:
@@ -192,26 +194,26 @@ def _put(values: tuple[Any, ...], at: int, value: Any) -> tuple[Any, ...]:
 
 
 def after_crash(network: tuple[NetworkRow, ...], b: int, call: Caller) -> tuple[NetworkRow, ...]:
-    """What b sent or waited for is gone, and the requests it had not read; answers it had sent are not."""
+    """Drop what b sent or waited for, and the requests it had not read; responses it had sent stay."""
     return tuple(
         call.row(empty_row, row) if f == b else call.row(without_requests_to, row, b) for f, row in enumerate(network)
     )
 
 
 def successors(cluster: Cluster, call: Caller = DIRECT) -> Iterator[tuple[Label, Cluster]]:
-    """Every enabled label with the state it leads to."""
+    """Return every enabled label with the state it leads to."""
     for group in transitions_of(cluster, call):
         for transition in group:
             yield transition.label, apply(cluster, transition, call)
 
 
 def actions(cluster: Cluster) -> tuple[Label, ...]:
-    """Labels of the enabled actions."""
+    """Return the labels of the enabled actions."""
     return tuple(transition.label for group in transitions_of(cluster) for transition in group)
 
 
 def step(cluster: Cluster, label: Label) -> Cluster:
-    """The state after `label`; a label leads to exactly one state."""
+    """Return the state after `label`; a label leads to exactly one state. Raises UsageError."""
     for group in transitions_of(cluster):
         for transition in group:
             if transition.label == label:

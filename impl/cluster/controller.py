@@ -50,7 +50,7 @@ def _registration(controller: Controller, preference: tuple[int, ...]) -> Partit
 def _changed(
     setup: Setup, controller: Controller, request: ChangeRequest, live: tuple[int, ...], preference: tuple[int, ...]
 ) -> Controller:
-    """What PartitionChangeBuilder makes of a request while `live` may lead; the same value when nothing changes."""
+    """Apply PartitionChangeBuilder to a request while `live` may lead; the same value when nothing changes."""
     before = _registration(controller, preference)
     min_isr = min(setup.min_insync_replicas, len(preference))
     changed = build_change(setup.profile, before, request, live.__contains__, min_isr)
@@ -73,7 +73,7 @@ def _but(brokers: tuple[int, ...], broker: int) -> tuple[int, ...]:
 
 
 CLEANLY = ChangeRequest(elects_last_known=False)
-"""An election is asked for, and the last resorts are elections of their own here: the specification has them apart."""
+"""A change without last resorts: in the specification these are elections of their own."""
 
 
 def fence_broker(
@@ -88,6 +88,7 @@ def fence_broker(
     fenced = _changed(setup, controller, gone, _but(controller.live, broker), preference)
     if not comes_back:
         return fenced
+    # Fencing and unfencing are one change here: no broker reads the registration in between.
     back = _changed(setup, fenced, CLEANLY, controller.live, preference)
     return back._replace(
         leader_epoch=min(back.leader_epoch, controller.leader_epoch + 1),
@@ -98,7 +99,7 @@ def fence_broker(
 def register_broker(
     setup: Setup, controller: Controller, broker: int, clean: bool, preference: tuple[int, ...]
 ) -> Controller:
-    """Another incarnation of a broker, fenced at first, is in no ISR; nor in the ELR unless it was stopped cleanly.
+    """Register another incarnation, fenced at first: in no ISR, nor in the ELR unless it was stopped cleanly.
 
     ClusterControlManager#registerBroker, ReplicationControlManager#handleBrokerUncleanShutdown (KAFKA-18106).
     """
@@ -108,7 +109,7 @@ def register_broker(
 
 
 def unfence_broker(setup: Setup, controller: Controller, broker: int, preference: tuple[int, ...]) -> Controller:
-    """A broker is live again; a partition without leader gets one. ReplicationControlManager#handleBrokerUnfenced."""
+    """Make a broker live again; a partition without leader gets one. ReplicationControlManager#handleBrokerUnfenced."""
     live = tuple(sorted((*controller.live, broker)))
     if controller.leader != UNDEFINED:
         return controller._replace(live=live)
@@ -121,12 +122,12 @@ def elect_preferred(setup: Setup, controller: Controller, preference: tuple[int,
 
 
 def elect_last_known(setup: Setup, controller: Controller) -> Controller:
-    """With nobody in the ISR nor eligible, who led last. PartitionChangeBuilder#canElectLastKnownLeader."""
+    """Elect the last leader when the ISR and the ELR are empty. PartitionChangeBuilder#canElectLastKnownLeader."""
     return _changed(setup, controller, ChangeRequest(), controller.live, controller.assignment)
 
 
 def elect_anybody(setup: Setup, controller: Controller, preference: tuple[int, ...]) -> Controller:
-    """unclean.leader.election.enable: whoever is live. ReplicationControlManager#electLeader (UNCLEAN)."""
+    """Elect any live replica: unclean.leader.election.enable. ReplicationControlManager#electLeader (UNCLEAN)."""
     return _changed(setup, controller, CLEANLY._replace(election=Election.UNCLEAN), controller.live, preference)
 
 

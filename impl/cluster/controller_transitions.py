@@ -20,7 +20,7 @@ ControllerChanges = Iterator[tuple[Label, Controller]]
 
 
 def controller_transitions(model: BoundedModel, image: Controller, up: int) -> tuple[Transition, ...]:
-    """FenceBroker, UnfenceBroker (with ELR FenceElr, UnfenceElr), ElectPreferred, ElectLastKnown, ElectAnybody.
+    """Find FenceBroker, UnfenceBroker (with ELR FenceElr, UnfenceElr), ElectPreferred, ElectLastKnown, ElectAnybody.
 
     They read the controller and the mask of brokers that can renew a session.
     """
@@ -29,7 +29,7 @@ def controller_transitions(model: BoundedModel, image: Controller, up: int) -> t
 
 
 def register_transitions(model: BoundedModel, b: int, broker: Broker, image: Controller) -> tuple[Transition, ...]:
-    """Register: a broker that was down starts; until its registration counts the controller changes the partition."""
+    """Find Register: a broker that was down starts; until its registration counts the controller changes the partition."""
     changes = []
     for preference in _preferences(image):
         changed = controller_.register_broker(model.setup, image, b, broker.stopped_cleanly, preference)
@@ -39,7 +39,7 @@ def register_transitions(model: BoundedModel, b: int, broker: Broker, image: Con
 
 
 def _within(model: BoundedModel, changes: Iterable[tuple[Label, Controller]]) -> ControllerChanges:
-    """Each change once, without the partition epoch and as far as leader epochs go."""
+    """Keep each change once, without the partition epoch, up to the highest leader epoch."""
     for label, changed in dict(changes).items():
         if changed.leader_epoch <= model.bounds.max_epoch:
             yield label, without_partition_epoch(changed)
@@ -50,6 +50,7 @@ def _sessions(model: BoundedModel, image: Controller, up: int) -> ControllerChan
     for b in image.assignment:
         runs = bool(up >> b & 1)
         for preference in _preferences(image):
+            # Fencing a running broker outside the ISR changes nothing: it is unfenced again in the same step.
             if b in image.live and (b in image.isr or not runs):
                 changed = controller_.fence_broker(setup, image, b, runs, preference)
                 yield (f"Fence{suffix}", b, _elected(image, changed)), changed
@@ -77,7 +78,7 @@ def _elections(model: BoundedModel, image: Controller) -> ControllerChanges:
 
 
 def _preferences(image: Controller) -> Iterator[tuple[int, ...]]:
-    """The assignment with each of its brokers first."""
+    """Return the assignment with each of its brokers first."""
     for preferred in image.assignment:
         yield (preferred, *(b for b in image.assignment if b != preferred))
 

@@ -32,7 +32,7 @@ from tidegauge.impl.rules import OFFSET_OUT_OF_RANGE, UNDEFINED
 
 @collect_transitions
 def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
-    """What the fetcher thread does by itself, and what a response does: read the follower and what is in flight for it."""
+    """Find what the fetcher thread does by itself and what a response does: they read follower and messages in flight."""
     if broker.source != UNDEFINED and row[broker.source] is None:
         yield from _thread_transitions(model, f, broker, row)
     for leader, response in enumerate(row):
@@ -50,7 +50,7 @@ def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: Netwo
 
 
 def _thread_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
-    """SendFetch, SendEpochRequest, TruncateToHighWatermark: the thread waits for no response."""
+    """Find SendFetch, SendEpochRequest, TruncateToHighWatermark: the thread waits for no response."""
     after = broker_.truncate_alone(model.setup, broker)
     request = broker_.next_request(model.setup, after)
     if after != broker:
@@ -61,14 +61,14 @@ def _thread_transitions(model: BoundedModel, f: int, broker: Broker, row: Networ
 
 
 def receive_response(model: BoundedModel, broker: Broker, leader: int, response: LeaderResponse) -> Broker:
-    """The follower once a response has reached it."""
+    """Return the follower after a response has reached it."""
     if isinstance(response, FetchResponseInFlight):
         return broker_.handle_fetch_response(model.setup, broker, leader, response)
     return broker_.handle_offsets_for_leader_epoch_response(model.setup, broker, leader, response)
 
 
 def consuming_action(response: LeaderResponse) -> str:
-    """Which action consumes it."""
+    """Return the name of the action that consumes a response."""
     if isinstance(response, OffsetsForLeaderEpochResponse):
         return "HandleEpochResponse"
     if response.response.error == OFFSET_OUT_OF_RANGE:
@@ -84,7 +84,7 @@ def serve_transitions(
     request: FollowerRequest,
     incarnations: tuple[int, ...] = (),
 ) -> tuple[Transition, ...]:
-    """HandleFetch, HandleEpochRequest: read the leader, one request, and the broker epochs in the metadata cache."""
+    """Find HandleFetch, HandleEpochRequest: they read the leader, one request, and the broker epochs it knows."""
     if isinstance(request, OffsetsForLeaderEpochRequest):
         response = broker_.serve_epoch(model.setup, broker, request)
         return (Transition(("HandleEpochRequest", leader, f), leader, broker, answered=f, response=response),)
@@ -101,12 +101,13 @@ def _serve_fetch(
     out: Metadata,
     may_join: Metadata,
 ) -> tuple[Transition, ...]:
-    """Whether the follower may join the ISR is the metadata cache's word."""
+    """Find HandleFetch with a metadata cache in which the follower may not, and may, join the ISR."""
     after, response = broker_.serve_fetch(model.setup, broker, request, out, model.bounds.max_fetch)
     kept = Transition(
         ("HandleFetch", leader, f, 0), leader, after, exposed=exposed_epochs(after), answered=f, response=response
     )
     joined, response = broker_.serve_fetch(model.setup, broker, request, may_join, model.bounds.max_fetch)
+    # Eligibility made no difference: one transition, not two labels for the same state.
     if joined.partition.state == after.partition.state:
         return (kept,)
     return kept, Transition(

@@ -23,7 +23,7 @@ from tidegauge.impl.rules import UNDEFINED
 
 
 def duplicate_transitions(f: int, row: NetworkRow, copies: NetworkRow) -> tuple[Transition, ...]:
-    """Duplicate: a request in flight will arrive once more; one copy at a time between a follower and a leader."""
+    """Find Duplicate: a request in flight will arrive once more, one copy at a time between follower and leader."""
     return tuple(
         Transition(("Duplicate", f, leader), f, copies=with_message(copies, leader, message))
         for leader, message in enumerate(row)
@@ -40,7 +40,7 @@ def copy_transitions(
     copies: NetworkRow,
     incarnations: tuple[int, ...],
 ) -> Iterator[Transition]:
-    """HandleDuplicate: the leader does with a copy what it does with any request; the response is lost."""
+    """Find HandleDuplicate: the leader handles a copy like any request; the response is lost."""
     copy = copies[leader]
     if isinstance(copy, FetchRequest | OffsetsForLeaderEpochRequest):
         for served in serve_transitions(model, leader, broker, f, copy, incarnations):
@@ -50,14 +50,14 @@ def copy_transitions(
 
 
 def _asked(request: FollowerRequest) -> Label:
-    """What of the request the label tells: (epoch, offset, last epoch), or (epoch, -1, epoch asked about)."""
+    """Return the request in the label: (epoch, offset, last epoch), or (epoch, -1, epoch asked about)."""
     if isinstance(request, OffsetsForLeaderEpochRequest):
         return request.current_leader_epoch, UNDEFINED, request.leader_epoch
     return request.current_leader_epoch, request.fetch_offset, request.last_fetched_epoch
 
 
 def disk_transitions(b: int, broker: Broker) -> tuple[Transition, ...]:
-    """LoseDisk: only a broker that is down, and has something to lose."""
+    """Find LoseDisk: only a broker that is down and has records."""
     if broker.up or broker.partition.log.end == 0:
         return ()
     return (Transition(("LoseDisk", b), b, broker_.lose_disk(broker)),)

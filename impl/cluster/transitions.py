@@ -31,7 +31,7 @@ NetworkRow = tuple[Message, ...]
 """What is in flight between one follower and each leader."""
 
 AwaitedRecord = tuple[int, int]
-"""A record that a producer waits for: where it ends, which is all that the broker remembers; its epoch, which is a ghost."""
+"""A record that a producer waits for: its end offset, which is all that the broker knows, and its epoch, a ghost."""
 
 
 LAST_KNOWN, ANYBODY = "last-known", "anybody"
@@ -103,18 +103,18 @@ class Transition(NamedTuple):
 Arguments = ParamSpec("Arguments")
 
 
-def collect_transitions(found: Callable[Arguments, Iterator[Transition]]) -> Callable[Arguments, tuple[Transition, ...]]:
-    """Moves that are found one by one as a value: a caller may remember it."""
+def collect_transitions(finder: Callable[Arguments, Iterator[Transition]]) -> Callable[Arguments, tuple[Transition, ...]]:
+    """Return the transitions of a generator as a tuple, which a caller may remember."""
 
-    @wraps(found)
+    @wraps(finder)
     def transitions(*args: Arguments.args, **kwargs: Arguments.kwargs) -> tuple[Transition, ...]:
-        return tuple(found(*args, **kwargs))
+        return tuple(finder(*args, **kwargs))
 
     return transitions
 
 
 def bounded_model(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> BoundedModel:
-    """A model whose lag limit is below any time: every member that is behind may be found lagging.
+    """Build a model whose lag limit is below any time: every member that is behind may be found lagging.
 
     Partition epochs are not counted, so metadata of an equal one has to be read.
     """
@@ -124,18 +124,18 @@ def bounded_model(bounds: Bounds, profile: Profile, rules: Rules | None = None) 
 
 
 def mask(brokers: Iterable[int]) -> int:
-    """A set of brokers as a bit mask."""
+    """Return a set of brokers as a bit mask."""
     return sum(1 << b for b in brokers)
 
 
 def metadata_cache(model: BoundedModel, eligible: bool, incarnations: tuple[int, ...] = ()) -> Metadata:
-    """A metadata cache in which everybody may join the ISR, or nobody; broker epochs where somebody counts them."""
+    """Return a metadata cache in which all may join the ISR, or none; with broker epochs where these count."""
     epochs = incarnations or (UNDEFINED,) * model.bounds.brokers
     return tuple(BrokerState(b, fenced=not eligible, epoch=epoch) for b, epoch in enumerate(epochs))
 
 
 def record_epochs(broker: Broker) -> tuple[int, ...]:
-    """The log as the specification has it: one epoch per record, UNDEFINED where there is none."""
+    """Return the log as the specification has it: one epoch per record, UNDEFINED where there is none."""
     log = broker.partition.log
     epochs = [UNDEFINED] * log.end
     for batch in log.batches:
@@ -144,18 +144,18 @@ def record_epochs(broker: Broker) -> tuple[int, ...]:
 
 
 def exposed_epochs(broker: Broker) -> tuple[int, ...]:
-    """What a leader shows below its high watermark, UNDEFINED for what was deleted."""
+    """Return what a leader exposes below its high watermark, UNDEFINED for what was deleted."""
     return record_epochs(broker)[: broker.partition.log.hw] if broker.leads else ()
 
 
 def extend_committed(committed: tuple[int, ...], shown: tuple[int, ...]) -> tuple[int, ...]:
-    """The longest prefix exposed, which is `shown` now; what was exposed before it was deleted is remembered."""
+    """Return the longest prefix ever exposed; records that were exposed before they were deleted are kept."""
     remembered = zip(committed, shown[: len(committed)], strict=True)
     return (*(was if epoch == UNDEFINED else epoch for was, epoch in remembered), *shown[len(committed) :])
 
 
 def without_partition_epoch(image: Controller) -> Controller:
-    """Without the partition epoch, which the explored system does not have."""
+    """Drop the partition epoch, which the explored system does not have."""
     return image._replace(partition_epoch=0)
 
 
@@ -164,25 +164,25 @@ def without_partition_epoch(image: Controller) -> Controller:
 
 
 def with_message(row: NetworkRow, leader: int, message: Message) -> NetworkRow:
-    """Another message between the follower and `leader`."""
+    """Replace the message between the follower and `leader`."""
     return (*row[:leader], message, *row[leader + 1 :])
 
 
 def with_only(row: NetworkRow, leader: int, message: Message) -> NetworkRow:
-    """A request to a leader drops what is in flight with any other: the old thread's connection is closed."""
+    """Send to one leader and drop what is in flight with any other: the old thread's connection is closed."""
     return tuple(message if other == leader else None for other in range(len(row)))
 
 
 def follow_up_request(model: BoundedModel, broker: Broker, leader: int) -> Message:
-    """The request that follows as soon as a response from `leader` was consumed or lost."""
+    """Return the request that follows as soon as a response from `leader` was consumed or lost."""
     return broker_.next_request(model.setup, broker) if broker.source == leader else None
 
 
 def without_requests_to(row: NetworkRow, leader: int) -> NetworkRow:
-    """`leader` died: what it had not read is gone, what it had answered is not."""
+    """Drop the request that `leader` had not read when it died; a response that it had sent stays."""
     return with_message(row, leader, None) if isinstance(row[leader], FetchRequest | OffsetsForLeaderEpochRequest) else row
 
 
 def empty_row(row: NetworkRow) -> NetworkRow:
-    """The follower died."""
+    """Drop everything in flight: the follower died."""
     return (None,) * len(row)

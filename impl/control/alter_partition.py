@@ -46,11 +46,13 @@ def validate_proposal(
     eligible: Eligible,
     recovery: RecoveryState = RecoveryState.RECOVERED,
 ) -> int:
-    """The error code for a proposal of `sender`, NONE when the ISR may become that."""
+    """Return the error code for a proposal of `sender`, NONE when the ISR may become that."""
     if proposal.leader_epoch > partition.leader_epoch or proposal.partition_epoch > partition.partition_epoch:
-        return NOT_CONTROLLER  # another controller made a change this one does not know
+        # Another controller made a change that this one does not know: the broker shall look for the active one.
+        return NOT_CONTROLLER
     if proposal.leader_epoch < partition.leader_epoch:
         return FENCED_LEADER_EPOCH
+    # Epochs are compared first: a deposed leader learns that it is fenced rather than that its request is wrong.
     if sender != partition.leader:
         return INVALID_REQUEST
     if proposal.partition_epoch < partition.partition_epoch:
@@ -58,6 +60,7 @@ def validate_proposal(
     members = set(proposal.isr)
     if len(members) != len(proposal.isr) or not members <= set(partition.replicas) or partition.leader not in members:
         return INVALID_REQUEST
+    # After an unclean election the leader alone is in the ISR until it reports RECOVERED; it cannot go back.
     if recovery is RecoveryState.RECOVERING and (len(members) > 1 or partition.recovery is RecoveryState.RECOVERED):
         return INVALID_REQUEST
     epochs = proposal.isr_epochs or (UNDEFINED,) * len(proposal.isr)
@@ -88,7 +91,7 @@ class AlterPartitionResult(NamedTuple):
 
 
 def alter_partition(control: ReplicationControl, request: AlterPartition) -> ControllerResult[AlterPartitionResult]:
-    """ReplicationControlManager#alterPartition."""
+    """Handle AlterPartition of a leader. ReplicationControlManager#alterPartition."""
     sender = control.brokers.get(request.broker_id)
     if sender is None or sender.epoch != request.broker_epoch:
         return ControllerResult((), AlterPartitionResult(STALE_BROKER_EPOCH))
@@ -109,7 +112,8 @@ def _alter_one(control: ReplicationControl, sender: int, proposal: Proposal) -> 
     records = change_partition(control, proposal.tp, request)
     after = merge_change(partition, records[0].fields) if records else partition
     if after.leader != sender:
-        return _refused(NEW_LEADER_ELECTED, records)  # the change is made all the same
+        # A completed reassignment may have moved leadership away: the change is made all the same.
+        return _refused(NEW_LEADER_ELECTED, records)
     response = AlterPartitionResponse(NONE, after.leader_epoch, after.partition_epoch, after.isr)
     return ControllerResult(records, response)
 
@@ -119,5 +123,5 @@ def _refused(error: int, records: tuple[PartitionChangeRecord, ...] = ()) -> Con
 
 
 def _is_eligible(control: ReplicationControl, broker: int, epoch: int) -> bool:
-    """Not fenced or shutting down (KIP-841), and the incarnation the leader means (KIP-903)."""
+    """Return whether a broker may join: not fenced or shutting down (KIP-841), the right incarnation (KIP-903)."""
     return is_active(control, broker) and epoch in {UNDEFINED, control.brokers[broker].epoch}

@@ -31,36 +31,38 @@ ControllerRecords = tuple[ControllerRecord, ...]
 
 
 def broker_fenced(control: ReplicationControl, broker: int) -> ControllerRecords:
-    """ReplicationControlManager#handleBrokerFenced."""
+    """Fence a broker after it has left every ISR. ReplicationControlManager#handleBrokerFenced."""
     changes = generate_leader_and_isr_updates(control, with_broker_in_isr(control, broker), remove=broker)
     return (*changes, BrokerRegistrationChangeRecord(broker, control.brokers[broker].epoch, fenced=True))
 
 
 def broker_unfenced(control: ReplicationControl, broker: int) -> ControllerRecords:
-    """Any partition without a leader may get one, whoever it is that came back. #handleBrokerUnfenced."""
+    """Unfence a broker; any partition without a leader may get one. ReplicationControlManager#handleBrokerUnfenced."""
     changes = generate_leader_and_isr_updates(control, with_no_leader(control), add=broker)
     return (BrokerRegistrationChangeRecord(broker, control.brokers[broker].epoch, fenced=False), *changes)
 
 
 def broker_in_controlled_shutdown(control: ReplicationControl, broker: int) -> ControllerRecords:
-    """ReplicationControlManager#handleBrokerInControlledShutdown."""
+    """Move leadership away and mark the shutdown. ReplicationControlManager#handleBrokerInControlledShutdown."""
     changes = generate_leader_and_isr_updates(control, with_broker_in_isr(control, broker), remove=broker)
     registration = control.brokers[broker]
+    # Each heartbeat of a shutdown tries again to move what it still leads, but the mark is written once.
     if registration.in_controlled_shutdown:
         return changes
     return (BrokerRegistrationChangeRecord(broker, registration.epoch, in_controlled_shutdown=True), *changes)
 
 
 def broker_unregistered(control: ReplicationControl, broker: int) -> ControllerRecords:
-    """ReplicationControlManager#handleBrokerUnregistered."""
+    """Remove a broker for good. ReplicationControlManager#handleBrokerUnregistered."""
     in_isr, in_elr = with_broker_in_isr(control, broker), partitions_with_broker_in_elr(control.brokers_to_elrs, broker)
     changes = generate_leader_and_isr_updates(control, (*in_isr, *in_elr), remove=broker)
     return (*changes, UnregisterBrokerRecord(broker, control.brokers[broker].epoch))
 
 
 def broker_shut_down(control: ReplicationControl, broker: int, *, clean: bool) -> tuple[PartitionChangeRecord, ...]:
-    """An incarnation is over. ReplicationControlManager#handleBrokerShutdown."""
+    """End an incarnation. ReplicationControlManager#handleBrokerShutdown."""
     in_isr = with_broker_in_isr(control, broker)
+    # After a clean stop everything was flushed, so the broker stays eligible: it leaves the ISR only.
     if clean or not keeps_elr(control):
         return generate_leader_and_isr_updates(control, in_isr, remove=broker)
     in_elr = partitions_with_broker_in_elr(control.brokers_to_elrs, broker)
@@ -68,8 +70,9 @@ def broker_shut_down(control: ReplicationControl, broker: int, *, clean: bool) -
 
 
 def directories_offline(control: ReplicationControl, broker: int, failed: tuple[str, ...]) -> ControllerRecords:
-    """The replicas in them leave the ISRs. ReplicationControlManager#handleDirectoriesOffline."""
+    """Take the replicas in failed directories out of the ISRs. ReplicationControlManager#handleDirectoriesOffline."""
     registration = control.brokers[broker]
+    # A broker repeats its failed directories in every heartbeat; only those that were online are news.
     newly = tuple(d for d in registration.directories if d in failed)
     if not newly:
         return ()
@@ -88,15 +91,16 @@ def directories_offline(control: ReplicationControl, broker: int, failed: tuple[
 def broker_registered(
     control: ReplicationControl, registration: RegisterBrokerRecord, previous_epoch: int = UNDEFINED
 ) -> ControllerRecords:
-    """An incarnation that is known amends what it registered. ClusterControlManager#registerBroker.
+    """Register an incarnation, or amend the registration of a known one. ClusterControlManager#registerBroker.
 
-    `previous_epoch` is UNDEFINED for a request that cannot say how it stopped.
+    `previous_epoch` is UNDEFINED for a request that cannot name the epoch in which it was stopped.
     """
     known = control.brokers.get(registration.broker_id)
     if known is not None and known.incarnation == registration.incarnation:
         epoch = known.epoch if control.profile.amends_registration else registration.epoch
         kept = registration._replace(epoch=epoch, fenced=known.fenced, in_controlled_shutdown=known.in_controlled_shutdown)
         return (kept,)
+    # KAFKA-18106 (4.0): without the change a proposal of before the restart could keep the new incarnation in the ISR.
     if not control.profile.registration_leaves_isr:
         return (registration,)
     clean = known is not None and previous_epoch == known.epoch

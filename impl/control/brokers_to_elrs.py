@@ -21,7 +21,7 @@ DELETED = ""
 
 
 def update_index(index: BrokersToElrs, tp: TopicPartition, before: tuple[int, ...], after: tuple[int, ...]) -> BrokersToElrs:
-    """After an ELR became another one. BrokersToElrs#update."""
+    """Update the index after an ELR changed. BrokersToElrs#update."""
     for broker in sorted({*before, *after}):
         key = (broker, tp.topic)
         if broker not in before:
@@ -33,15 +33,16 @@ def update_index(index: BrokersToElrs, tp: TopicPartition, before: tuple[int, ..
 
 
 def _removed(partitions: tuple[int, ...], tp: TopicPartition) -> tuple[int, ...]:
-    """BrokersToElrs#remove: copies into an array that is one shorter, so a number held twice leaves a 0 behind."""
+    """Remove a number as Kafka does, leaving a 0 where it was held twice (finding F6). BrokersToElrs#remove."""
     if tp.partition not in partitions:
         raise IllegalStateError(f"brokers to ELRs: expected {tp} in the entry; seen {partitions}; the index is broken")
     left = tuple(p for p in partitions if p != tp.partition)
+    # Kafka copies into an array that is one shorter, whatever it found.
     return left + (0,) * (len(partitions) - 1 - len(left))
 
 
 def remove_topic_from_index(index: BrokersToElrs, topic: str, brokers: Iterable[int]) -> BrokersToElrs:
-    """A topic is deleted: the entries of these brokers go, those of others stay. #removeTopicEntryForBroker."""
+    """Remove a deleted topic's entries of these brokers; those of others stay. #removeTopicEntryForBroker."""
     gone = set(brokers)
     for broker, name in index:
         if name == topic:
@@ -52,5 +53,5 @@ def remove_topic_from_index(index: BrokersToElrs, topic: str, brokers: Iterable[
 
 
 def partitions_with_broker_in_elr(index: BrokersToElrs, broker: int) -> tuple[TopicPartition, ...]:
-    """BrokersToElrs#partitionsWithBrokerInElr."""
+    """Return the partitions that the index lists for a broker. BrokersToElrs#partitionsWithBrokerInElr."""
     return tuple(TopicPartition(topic, p) for (b, topic), partitions in index.items() if b == broker for p in partitions)

@@ -33,7 +33,7 @@ class ConfigChange(NamedTuple):
 
 
 def incremental_alter_configs(control: ReplicationControl, asked: tuple[ConfigChange, ...]) -> ControllerResult[int]:
-    """A topic's value that is that already writes nothing. ConfigurationControlManager#incrementalAlterConfigs."""
+    """Change configurations; an unchanged value of a topic writes nothing. #incrementalAlterConfigs."""
     records = tuple(ConfigRecord(*c) for c in asked if c.resource.type == BROKER or _differs(control, c))
     if any(_is_forbidden(control, record) for record in records):
         return ControllerResult((), INVALID_CONFIG)
@@ -46,22 +46,22 @@ def _differs(control: ReplicationControl, change: ConfigChange) -> bool:
 
 
 def _is_forbidden(control: ReplicationControl, record: ConfigRecord) -> bool:
-    """With ELR on, brokers have no min.insync.replicas of their own, and the cluster always has one."""
+    """Return whether ELR forbids a change: brokers have no min.insync.replicas of their own, the cluster always has one."""
     is_brokers = record.resource.type == BROKER and record.key == MIN_IN_SYNC_REPLICAS
     return control.profile.elr and is_brokers and (record.resource != CLUSTER or record.value is None)
 
 
 def clear_elr_records(control: ReplicationControl, written: tuple[ConfigRecord, ...]) -> tuple[ControllerRecord, ...]:
-    """ConfigurationControlManager#createClearElrRecordsAsNeeded."""
+    """Return the records that forget ELRs with a changed min.insync.replicas. #createClearElrRecordsAsNeeded."""
     changed = (record.resource for record in written if record.key == MIN_IN_SYNC_REPLICAS)
     return tuple(ClearElrRecord(r.name if r.type == TOPIC else "") for r in changed if keeps_elr(control))
 
 
 def renewed_epochs(control: ReplicationControl, written: tuple[ControllerRecord, ...]) -> tuple[ControllerRecord, ...]:
-    """The repair of finding F11: another leader epoch wherever min.insync.replicas is raised for who leads.
+    """Return records that start another leader epoch where min.insync.replicas is raised for the leader: the repair of F11.
 
-    In the epoch from before its proposals are refused; that it has read the configuration once it has read the epoch is for
-    brokers to see to: configurations before partitions. A value in a broker's own file is not seen here.
+    Proposals of the epoch before are refused then. A broker that has read the new epoch has read the configuration before
+    it in the log. A value in a broker's own file is not known here.
     """
     if control.profile.raised_min_isr_keeps_epoch:
         return ()
@@ -72,7 +72,7 @@ def renewed_epochs(control: ReplicationControl, written: tuple[ControllerRecord,
 
 
 def update_features(control: ReplicationControl, update: FeatureUpdate, latest: int) -> ControllerResult[int]:
-    """`latest` is the highest metadata.version that controller and brokers know. #updateFeatures."""
+    """Change a feature level. `latest`: the highest metadata.version that controller and brokers know. #updateFeatures."""
     error = update_error(control.features, update, latest)
     if error != NONE:
         return ControllerResult((), error)
@@ -82,7 +82,7 @@ def update_features(control: ReplicationControl, update: FeatureUpdate, latest: 
 
 
 def _elr_safety_records(control: ReplicationControl) -> tuple[ControllerRecord, ...]:
-    """The cluster gets a min.insync.replicas, brokers lose theirs. #maybeGenerateElrSafetyRecords."""
+    """Give the cluster a min.insync.replicas and remove those of brokers. #maybeGenerateElrSafetyRecords."""
     cluster = control.configs.get(CLUSTER)
     has_one = cluster is not None and MIN_IN_SYNC_REPLICAS in cluster
     own = () if has_one else (ConfigRecord(CLUSTER, MIN_IN_SYNC_REPLICAS, str(control.min_isr)),)

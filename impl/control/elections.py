@@ -12,7 +12,7 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 
 def elect_leader(control: ReplicationControl, tp: TopicPartition, election: Election) -> ControllerResult[int]:
-    """One partition, PREFERRED or UNCLEAN; the response is its error. ReplicationControlManager#electLeader."""
+    """Elect a leader of one partition, PREFERRED or UNCLEAN. ReplicationControlManager#electLeader."""
     partition = control.partitions.get(tp)
     if partition is None:
         return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
@@ -28,7 +28,7 @@ def elect_leader(control: ReplicationControl, tp: TopicPartition, election: Elec
 def elect_leaders(
     control: ReplicationControl, election: Election, tps: tuple[TopicPartition, ...] | None = None
 ) -> ControllerResult[tuple[tuple[TopicPartition, int], ...]]:
-    """None is every partition: those that need no election are left out of the response then."""
+    """Elect leaders; `tps` None is every partition, and those that need no election are left out of the response then."""
     records: list[ControllerRecord] = []
     errors: list[tuple[TopicPartition, int]] = []
     for tp in control.partitions if tps is None else tps:
@@ -40,7 +40,7 @@ def elect_leaders(
 
 
 def balance_leaders(control: ReplicationControl) -> ControllerResult[None]:
-    """Partitions that the first replica does not lead. #maybeTriggerLeaderChangeForPartitionsWithoutPreferredLeader."""
+    """Elect first replicas that do not lead. #maybeTriggerLeaderChangeForPartitionsWithoutPreferredLeader."""
     records: list[ControllerRecord] = []
     for tp, partition in control.partitions.items():
         if partition.leader != partition.replicas[0]:
@@ -49,7 +49,7 @@ def balance_leaders(control: ReplicationControl) -> ControllerResult[None]:
 
 
 def elect_unclean_leaders(control: ReplicationControl) -> ControllerResult[None]:
-    """Partitions without leader where it is enabled. #maybeTriggerUncleanLeaderElectionForLeaderlessPartitions."""
+    """Elect where there is no leader and it is enabled. #maybeTriggerUncleanLeaderElectionForLeaderlessPartitions."""
     records: list[ControllerRecord] = []
     for tp in with_no_leader(control):
         if unclean_enabled(control, tp.topic):

@@ -39,7 +39,7 @@ class Features(NamedTuple):
 
 
 def profile_in_force(profile: Profile, features: Features) -> Profile:
-    """The generation with these levels."""
+    """Return the profile with these levels applied."""
     bumps = features.metadata_version < IBP_3_6_IV0
     return profile._replace(elr=features.elr > 0, epoch_bump_on_shrink=bumps)
 
@@ -58,7 +58,7 @@ class FeatureUpdate(NamedTuple):
 
 
 def update_error(features: Features, update: FeatureUpdate, latest: int) -> int:
-    """Whether an update may be written, by a controller and brokers that know `latest`. #updateFeature."""
+    """Return whether an update may be written, by a controller and brokers that know `latest`. #updateFeature."""
     is_version = update.name == METADATA_VERSION
     now = features.metadata_version if is_version else features.elr
     lowest, highest = (IBP_3_3_IV3, latest) if is_version else (0, 1)
@@ -66,6 +66,7 @@ def update_error(features: Features, update: FeatureUpdate, latest: int) -> int:
         return INVALID_UPDATE_VERSION
     if update.level < now if update.upgrade else update.level > now:
         return INVALID_UPDATE_VERSION
+    # A downgrade must not cross a level that wrote records or fields which an older controller cannot read.
     if is_version and any(level in CHANGED_METADATA for level in range(update.level + 1, now + 1)):
         return INVALID_UPDATE_VERSION
     if not is_version and update.level > 0 and features.metadata_version < IBP_4_0_IV1:

@@ -67,23 +67,24 @@ class BrokerHeartbeat(NamedTuple):
 
 
 def contact(heartbeats: Heartbeats, session: BrokerIdAndEpoch) -> Heartbeats:
-    """Whoever calls is alive, in whatever incarnation. BrokerHeartbeatTracker#updateContactTime."""
+    """Renew the session of an incarnation. BrokerHeartbeatTracker#updateContactTime."""
     return heartbeats._replace(sessions=heartbeats.sessions | {session}, expired=heartbeats.expired - {session})
 
 
 def may_have_session(heartbeats: Heartbeats, broker: int, profile: Profile) -> bool:
-    """Whether it is one that has a session while it calls: up to 3.9 not while it is fenced (KAFKA-17793)."""
+    """Return whether a broker can have a session: up to 3.9 not while it is fenced (KAFKA-17793)."""
     return profile.fenced_has_session or not heartbeats.brokers[broker].fenced
 
 
 def expire_session(heartbeats: Heartbeats, session: BrokerIdAndEpoch) -> Heartbeats:
-    """Time passed. BrokerHeartbeatTracker#isExpired."""
+    """Let a session run out. BrokerHeartbeatTracker#isExpired."""
     gone = heartbeats.sessions & {session}
     return heartbeats._replace(sessions=heartbeats.sessions - gone, expired=heartbeats.expired | gone)
 
 
 def track_registration(heartbeats: Heartbeats, broker: int, *, fenced: bool) -> Heartbeats:
-    """BrokerHeartbeatManager#register: what it reported is kept only where the fencing is news."""
+    """Track a broker whose registration was replayed. BrokerHeartbeatManager#register."""
+    # Kafka keeps the reported offset only where the fencing changed: otherwise a new incarnation would inherit it.
     known = heartbeats.brokers.get(broker)
     news = known is not None and known.fenced != fenced
     return record_heartbeat(
@@ -92,24 +93,24 @@ def track_registration(heartbeats: Heartbeats, broker: int, *, fenced: bool) -> 
 
 
 def forget_broker(heartbeats: Heartbeats, broker: int) -> Heartbeats:
-    """BrokerHeartbeatManager#remove."""
+    """Forget a broker. BrokerHeartbeatManager#remove."""
     return heartbeats._replace(brokers=heartbeats.brokers.without(broker))
 
 
 def mark_fenced(heartbeats: Heartbeats, broker: int) -> Heartbeats:
-    """BrokerHeartbeatManager#fence."""
+    """Mark a broker as fenced. BrokerHeartbeatManager#fence."""
     return heartbeats._replace(brokers=heartbeats.brokers.put(broker, heartbeats.brokers[broker]._replace(fenced=True)))
 
 
 def record_heartbeat(heartbeats: Heartbeats, broker: int, *, fenced: bool, offset: int) -> Heartbeats:
-    """A fenced broker is in no controlled shutdown any more. BrokerHeartbeatManager#touch."""
+    """Record what a broker reported; a fenced broker ends its controlled shutdown. BrokerHeartbeatManager#touch."""
     known = heartbeats.brokers.get(broker) or BrokerHeartbeatState(fenced)
     state = BrokerHeartbeatState(fenced, offset, UNDEFINED if fenced else known.shutdown_offset)
     return heartbeats._replace(brokers=heartbeats.brokers.put(broker, state))
 
 
 def begin_shutdown(heartbeats: Heartbeats, broker: int, offset: int) -> Heartbeats:
-    """The first heartbeat says where it ends. BrokerHeartbeatManager#maybeUpdateControlledShutdownOffset."""
+    """Note where a controlled shutdown ends, once. BrokerHeartbeatManager#maybeUpdateControlledShutdownOffset."""
     known = heartbeats.brokers[broker]
     if known.shutdown_offset >= 0:
         return heartbeats
@@ -117,9 +118,9 @@ def begin_shutdown(heartbeats: Heartbeats, broker: int, offset: int) -> Heartbea
 
 
 def next_state(heartbeats: Heartbeats, request: BrokerHeartbeat, registered_at: int, *, leads: bool) -> BrokerControlState:
-    """What the broker is from now on. BrokerHeartbeatManager#calculateNextBrokerState.
+    """Return the broker's next state. BrokerHeartbeatManager#calculateNextBrokerState.
 
-    A controlled shutdown is over when it leads nothing and every active broker has seen that.
+    A controlled shutdown is over when the broker leads nothing and every active broker has read the metadata that says so.
     """
     known = heartbeats.brokers[request.broker_id]
     match known.current:

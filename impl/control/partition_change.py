@@ -67,17 +67,20 @@ class Elected(NamedTuple):
 
 
 def elect(profile: Profile, target: PartitionRegistration, request: ChangeRequest, acceptable: Acceptable) -> Elected:
-    """PartitionChangeBuilder#electLeader; UNDEFINED for none. `target` has the ISR and ELR that the change aims at.
+    """Elect a leader, UNDEFINED for none. PartitionChangeBuilder#electLeader.
 
-    An ELR left over from when the feature was on elects; a last known leader does not.
+    `target` has the ISR and ELR after the change.
     """
+    # An ELR left over from when the feature was on still elects; a last known leader does not.
     eligible = target.isr or target.elr
     first = target.replicas[:1] if request.election is Election.PREFERRED else ()
+    # The present leader before other replicas: an election that changes nothing costs no leader epoch.
     for broker in (*first, target.leader, *target.replicas):
         if broker in eligible and acceptable(broker):
             return Elected(broker)
     if profile.elr and request.elects_last_known and not eligible and len(target.last_known_elr) == 1:
         last = target.last_known_elr[0]
+        # Its log may lack records that were acknowledged after it went, so the election counts as unclean.
         if acceptable(last) or profile.elects_fenced_last_known:
             return Elected(last, unclean=True)
     if request.election is Election.UNCLEAN:
@@ -94,7 +97,7 @@ def build_change(
     min_isr: int,
     default_directory: DefaultDirectory | None = None,
 ) -> ChangedFields | None:
-    """What changes, as a record says it; None when nothing does. PartitionChangeBuilder#build.
+    """Build the fields of the change record; None when nothing changes. PartitionChangeBuilder#build.
 
     `min_isr` is the effective one. `default_directory` is None while metadata.version knows no directories.
     """
@@ -102,10 +105,12 @@ def build_change(
     elected = elect(profile, target, request, acceptable)
     changes_leader = elected.leader != partition.leader
     unclean = changes_leader and elected.unclean
+    # Nobody else is known to hold what this leader holds, so it starts with an ISR of its own.
     if changes_leader and (elected.unclean or elected.leader in target.elr):
-        target = target._replace(isr=(elected.leader,), elr=_without(target.elr, elected.leader))
+        target = target._replace(isr=(elected.leader,), elr=_without_broker(target.elr, elected.leader))
     if not profile.completes_before_election:
         target = _without_ghosts(profile, partition, complete_reassignment(profile, target))
+    # Without ELR the last member stays in the ISR, as the only replica that is known to hold everything committed.
     if not target.isr and not profile.elr:
         target = target._replace(isr=partition.isr)
     commits = len(target.isr) >= min_isr and not profile.min_isr_change_clears_elr
@@ -113,13 +118,14 @@ def build_change(
     if unclean or commits or not (profile.elr or waits):
         target = target._replace(elr=())
     leader = elected.leader if changes_leader else None
+    # Removing a replica writes the leader again: a new leader epoch fences the removed one.
     if leader is None and not set(partition.replicas) <= set(target.replicas):
         leader = partition.leader
-    isr = (
-        target.isr if unclean else _written(partition.isr, target.isr)
-    )  # an unclean election says it even where it was that
+    # An unclean election writes the ISR even where it is unchanged.
+    isr = target.isr if unclean else _written(partition.isr, target.isr)
     if leader is None and isr is not None and profile.epoch_bump_on_shrink and not set(partition.isr) <= set(isr):
-        leader = partition.leader  # a broker below MV 3.6 needs it (KAFKA-15021)
+        # Below MV 3.6 a leader may count a removed member until it reads a new leader epoch (KAFKA-15021).
+        leader = partition.leader
     fields = ChangedFields(
         isr=isr,
         leader=leader,
@@ -135,7 +141,7 @@ def build_change(
 
 
 def _target(partition: PartitionRegistration, request: ChangeRequest) -> PartitionRegistration:
-    """The registration with what is asked, as the setters of PartitionChangeBuilder leave it."""
+    """Apply the requested values, as the setters of PartitionChangeBuilder do."""
     return partition._replace(
         isr=value_or(request.isr, partition.isr),
         recovery=value_or(request.recovery, partition.recovery),
@@ -148,20 +154,21 @@ def _target(partition: PartitionRegistration, request: ChangeRequest) -> Partiti
 def _with_elr(
     profile: Profile, before: PartitionRegistration, target: PartitionRegistration, request: ChangeRequest, min_isr: int
 ) -> PartitionRegistration:
-    """PartitionChangeBuilder#maybePopulateTargetElr. Its order is that of a Java hash set of small numbers.
+    """Compute the ELR after the change. PartitionChangeBuilder#maybePopulateTargetElr.
 
-    A replica that is removed deletes its log; Kafka keeps it (finding F4). One that is being added may be eligible: it can
-    only have come in by the ISR.
+    A removed replica deletes its log; Kafka keeps it eligible (finding F4). A replica that is being added may be eligible:
+    it can only have come in by the ISR.
     """
     members = set(target.elr)
     if profile.elr:
         members = {*before.elr, *before.isr} - set(target.isr) if len(target.isr) < min_isr else set()
+    # Sorted is the order of a Java hash set of small numbers.
     target = target._replace(elr=tuple(sorted(members - request.unclean_shutdown)))
     return _without_ghosts(profile, before, target)
 
 
 def _without_ghosts(profile: Profile, before: PartitionRegistration, target: PartitionRegistration) -> PartitionRegistration:
-    """Who was removed has no log."""
+    """Drop removed replicas from the ELR: they have no log any more (repair of finding F4)."""
     ghosts = set() if profile.elr_keeps_removed else {*before.elr, *before.isr, *before.last_known_elr}
     ghosts -= set(target.replicas)
     if not ghosts:
@@ -185,20 +192,17 @@ def _last_known_written(
     leader: int | None,
     isr: tuple[int, ...] | None,
 ) -> tuple[int, ...] | None:
-    """Remembered when the leader goes, forgotten when there is a new one. #maybeUpdateLastKnownLeader.
-
-    Up to 4.1.0 it is remembered with the ISR, when that becomes empty: also where nobody leads any more.
-
-    Who goes where nobody leads already is remembered nowhere (finding F13); repaired, as soon as nobody else is waited for.
-    """
+    """Return the last known leader: set when the leader goes, cleared by a new one. #maybeUpdateLastKnownLeader."""
     known = target.last_known_elr
+    # Up to 4.1.0 it is set when the ISR becomes empty, also where there was no leader: that stores -1.
     if profile.elr and profile.notes_no_leader:
         leads = value_or(leader, partition.leader) != UNDEFINED
         known = (partition.leader,) if isr == () and known != (partition.leader,) else () if leads else known
     elif profile.elr and leader is not None:
         known = () if leader != UNDEFINED else known or (partition.leader,)
+    # Finding F13, repaired: without a leader, the last member to go is remembered once no other replica is waited for.
     if not profile.forgets_last_member:
-        known = _without(known, UNDEFINED)
+        known = _without_broker(known, UNDEFINED)
         if not (known or target.isr or target.elr) and value_or(leader, partition.leader) == UNDEFINED:
             known = tuple(b for b in target.replicas if b in partition.isr or b in partition.elr)
     return _written(partition.last_known_elr, known)
@@ -210,7 +214,7 @@ def _directories_written(
     request: ChangeRequest,
     default_directory: DefaultDirectory | None,
 ) -> tuple[str, ...] | None:
-    """Replicas keep their directories, new ones get the default. PartitionChangeBuilder#setAssignmentChanges."""
+    """Keep the replicas' directories, give new ones the default. PartitionChangeBuilder#setAssignmentChanges."""
     if default_directory is None or (target.replicas == partition.replicas and request.directory is None):
         return None
     known = {b: directory_of(partition, b) for b in partition.replicas}
@@ -224,5 +228,5 @@ def _written(before: T, after: T) -> T | None:
     return None if after == before else after
 
 
-def _without(brokers: tuple[int, ...], broker: int) -> tuple[int, ...]:
+def _without_broker(brokers: tuple[int, ...], broker: int) -> tuple[int, ...]:
     return tuple(b for b in brokers if b != broker)

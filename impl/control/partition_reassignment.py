@@ -10,14 +10,14 @@ from tidegauge.impl.profiles import Profile
 
 
 def complete_reassignment(profile: Profile, target: PartitionRegistration) -> PartitionRegistration:
-    """The target without what is removed, once enough of the new replicas are in sync. #maybeCompleteReassignment.
+    """Complete the reassignment once enough new replicas are in sync. #maybeCompleteReassignment.
 
     Enough is those that are added; since KAFKA-15665 (3.8) all of them, since KAFKA-19975 (4.3) all where fewer stay.
-    Somebody has to be in sync, and somebody has to stay.
     """
     if not target.adding and not target.removing:
         return target
     isr, replicas = _without(target.isr, target.removing), _without(target.replicas, target.removing)
+    # A partition must keep a replica, and one in sync.
     if not replicas or not isr:
         return target
     needed = set(target.adding if profile.completes_by_adding else replicas)
@@ -37,7 +37,7 @@ class Revert(NamedTuple):
 
 
 def revert(partition: PartitionRegistration) -> Revert:
-    """The replicas without those that were added; if none of them is in sync, the first of them has to do.
+    """Return the replicas without those that were added; if none of them is in sync, the first one has to do.
 
     It is in the target's ISR then, so the election that follows counts as clean: nothing is marked RECOVERING.
     """

@@ -61,7 +61,7 @@ NO_CHANGE = ChangedFields()
 
 
 def merge_change(partition: PartitionRegistration, fields: ChangedFields) -> PartitionRegistration:
-    """PartitionRegistration#merge."""
+    """Apply a change record. PartitionRegistration#merge."""
     directories = value_or(fields.directories, partition.directories)
     return PartitionRegistration(
         value_or(fields.replicas, partition.replicas),
@@ -79,29 +79,30 @@ def merge_change(partition: PartitionRegistration, fields: ChangedFields) -> Par
 
 
 def value_or(value: T | None, otherwise: T) -> T:
-    """The value, if there is one."""
+    """Return the value, or `otherwise` where it is None."""
     return otherwise if value is None else value
 
 
 def clear_elr(partition: PartitionRegistration) -> PartitionRegistration:
-    """Both are forgotten without a change record; nothing to forget is no change. #removeTopicElrs (4.0)."""
+    """Forget ELR and last known leader without a change record; nothing to forget is no change. #removeTopicElrs (4.0)."""
     if not partition.elr and not partition.last_known_elr:
         return partition
     return partition._replace(elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
 
 
 def is_reassigning(partition: PartitionRegistration) -> bool:
-    """PartitionReassignmentReplicas#isReassignmentInProgress."""
+    """Return whether a reassignment is in progress. PartitionReassignmentReplicas#isReassignmentInProgress."""
     return bool(partition.adding or partition.removing)
 
 
 def directory_of(partition: PartitionRegistration, replica: int) -> str:
-    """Where a replica lies. PartitionRegistration#directory."""
+    """Return the directory of a replica. PartitionRegistration#directory."""
     return partition.directories[partition.replicas.index(replica)] if partition.directories else MIGRATING
 
 
 def is_online(name: str, online: tuple[str, ...]) -> bool:
-    """Whether a replica there can be read; a broker that named no directory lost none. DirectoryId#isOnline."""
+    """Return whether a replica in this directory can be read. DirectoryId#isOnline."""
     if name == LOST:
         return False
+    # A broker that registered no directories has reported none as failed either.
     return name in {UNASSIGNED, MIGRATING} or not online or name in online

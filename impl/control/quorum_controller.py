@@ -54,7 +54,7 @@ class HeartbeatResponse(NamedTuple):
 
 
 def write_records(controller: QuorumController, records: tuple[ControllerRecord, ...]) -> QuorumController:
-    """A batch is written and replayed. QuorumController#appendWriteEvent."""
+    """Write and replay a batch. QuorumController#appendWriteEvent."""
     for record in records:
         control = replay_record(controller.control, record, controller.end + 1)
         heartbeats = _replayed(controller.heartbeats, control, record)
@@ -63,7 +63,7 @@ def write_records(controller: QuorumController, records: tuple[ControllerRecord,
 
 
 def _replayed(heartbeats: Heartbeats, control: ReplicationControl, record: ControllerRecord) -> Heartbeats:
-    """What ClusterControlManager#replay does to the heartbeat manager."""
+    """Apply a record to the heartbeat manager. ClusterControlManager#replay."""
     match record:
         case RegisterBrokerRecord(broker, epoch):
             fenced = control.brokers[broker].fenced
@@ -82,10 +82,11 @@ Handled = tuple[QuorumController, ControllerResult[int]]
 
 
 def register_broker(controller: QuorumController, asked: RegisterBrokerRecord, previous_epoch: int = UNDEFINED) -> Handled:
-    """Its broker epoch is the next offset. A broker whose session is valid is not replaced. #registerBroker."""
+    """Register a broker; its broker epoch is the next offset. QuorumController#registerBroker."""
     control, broker = controller.control, asked.broker_id
     known = control.brokers.get(broker)
     is_new = known is None or known.incarnation != asked.incarnation
+    # Two processes with one broker id: the one whose session is valid stays.
     if known is not None and is_new and _has_valid_session(controller, (broker, known.epoch)):
         return controller, ControllerResult((), DUPLICATE_BROKER_REGISTRATION)
     asked = asked._replace(
@@ -99,13 +100,13 @@ def register_broker(controller: QuorumController, asked: RegisterBrokerRecord, p
 
 
 def _has_valid_session(controller: QuorumController, session: BrokerIdAndEpoch) -> bool:
-    """BrokerHeartbeatTracker#hasValidSession; up to 3.9 BrokerHeartbeatManager#hasValidSession."""
+    """Return whether an incarnation's session is valid. BrokerHeartbeatTracker#hasValidSession."""
     counts = heartbeats_.may_have_session(controller.heartbeats, session[0], controller.control.profile)
     return counts and session in controller.heartbeats.sessions
 
 
 def unregister_broker(controller: QuorumController, broker: int) -> Handled:
-    """QuorumController#unregisterBroker."""
+    """Unregister a broker. QuorumController#unregisterBroker."""
     if broker not in controller.control.brokers:
         return controller, ControllerResult((), BROKER_ID_NOT_REGISTERED)
     try:
@@ -116,7 +117,7 @@ def unregister_broker(controller: QuorumController, broker: int) -> Handled:
 
 
 def incremental_alter_configs(controller: QuorumController, asked: tuple[ConfigChange, ...]) -> Handled:
-    """Nobody configures a topic or a broker that is not there. QuorumController.ConfigResourceExistenceChecker."""
+    """Change configurations of topics and brokers that exist. QuorumController.ConfigResourceExistenceChecker."""
     for resource in (change.resource for change in asked):
         if resource.type == TOPIC and not has_topic(controller.control, resource.name):
             return controller, ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
@@ -129,7 +130,7 @@ def incremental_alter_configs(controller: QuorumController, asked: tuple[ConfigC
 def process_broker_heartbeat(
     controller: QuorumController, request: BrokerHeartbeat
 ) -> tuple[QuorumController, ControllerResult[HeartbeatResponse]]:
-    """It renews the session first, whatever comes of it. QuorumController#processBrokerHeartbeat."""
+    """Handle a heartbeat. QuorumController#processBrokerHeartbeat."""
     control, broker = controller.control, request.broker_id
     session = heartbeats_.contact(controller.heartbeats, (broker, request.broker_epoch))
     controller = controller._replace(heartbeats=session)
@@ -141,6 +142,7 @@ def process_broker_heartbeat(
     after = heartbeats_.next_state(session, request, known.offset, leads=leads)
     touched = heartbeats_.record_heartbeat(session, broker, fenced=after.fenced, offset=request.metadata_offset)
     try:
+        # Finding F8: Kafka decides on the unfencing before it looks at the failed directories of the same heartbeat.
         failed = () if control.profile.heartbeat_in_one_pass else _failed(control, request)
         moved = _moved(replay_records(control, failed), broker, after) if after is not now else ()
         controller = controller._replace(heartbeats=touched)
@@ -177,14 +179,14 @@ def _failed(control: ReplicationControl, request: BrokerHeartbeat) -> tuple[Cont
 def fence_stale_broker(
     controller: QuorumController, session: BrokerIdAndEpoch
 ) -> tuple[QuorumController, ControllerResult[bool]]:
-    """One look at the sessions found this one over: fenced, if it is an incarnation of now. #maybeFenceOneStaleBroker."""
+    """Fence the broker of an expired session, if it is still the current incarnation. #maybeFenceOneStaleBroker."""
     broker, epoch = session
-    found = session in controller.heartbeats.expired
+    is_expired = session in controller.heartbeats.expired
     heartbeats = controller.heartbeats._replace(expired=controller.heartbeats.expired - {session})
     controller = controller._replace(heartbeats=heartbeats)
     known = controller.control.brokers.get(broker)
-    if not found or known is None or known.epoch != epoch:
-        return controller, ControllerResult((), found)
+    if not is_expired or known is None or known.epoch != epoch:
+        return controller, ControllerResult((), is_expired)
     if not heartbeats_.may_have_session(heartbeats, broker, controller.control.profile):
         return controller, ControllerResult((), response=False)
     records = broker_states.broker_fenced(controller.control, broker)

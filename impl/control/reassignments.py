@@ -38,7 +38,7 @@ class Reassignment(NamedTuple):
 
 
 def assignment_error(control: ReplicationControl, replicas: tuple[int, ...]) -> int:
-    """Some, each registered, none twice. #validateManualPartitionAssignment."""
+    """Return the error of an assignment that is empty, unregistered or repeated. #validateManualPartitionAssignment."""
     known = all(b in control.brokers for b in replicas)
     return NONE if replicas and known and len(set(replicas)) == len(replicas) else INVALID_REPLICA_ASSIGNMENT
 
@@ -46,13 +46,14 @@ def assignment_error(control: ReplicationControl, replicas: tuple[int, ...]) -> 
 def alter_partition_reassignments(
     control: ReplicationControl, asked: tuple[Reassignment, ...], *, allow_rf_change: bool = True
 ) -> ControllerResult[tuple[tuple[TopicPartition, int], ...]]:
-    """Each partition on its own; the response is its error."""
+    """Change each partition on its own; the response has its error."""
     records: list[ControllerRecord] = []
     errors: list[tuple[TopicPartition, int]] = []
     for target in asked:
         try:
             result = _alter_one(control, target, allow_rf_change=allow_rf_change)
-        except IllegalArgumentError:  # who is elected is no replica yet: a ghost in the ELR (finding F4)
+        # The election asks for the directory of a broker that is no replica: one removed before is still in the ELR (F4).
+        except IllegalArgumentError:
             result = ControllerResult((), UNKNOWN_SERVER_ERROR)
         records += result.records
         errors.append((target.tp, result.response))
@@ -68,11 +69,10 @@ def _alter_one(control: ReplicationControl, target: Reassignment, *, allow_rf_ch
 
 
 def cancel_partition_reassignment(control: ReplicationControl, tp: TopicPartition) -> ControllerResult[int]:
-    """Back to the replicas from before. #cancelPartitionReassignment.
+    """Go back to the replicas of before the reassignment. #cancelPartitionReassignment.
 
     Where none of them is in sync, one that may lack records joins the ISR, which unclean.leader.election.enable must allow.
-    That is all it is asked for: PartitionChangeBuilder#electAnyLeader finds it in the target's ISR, and neither
-    #tryElection nor this method marks the partition RECOVERING.
+    Nothing marks the partition RECOVERING: PartitionChangeBuilder#electAnyLeader finds that replica in the target's ISR.
     """
     if not is_reassigning(control.partitions[tp]):
         return ControllerResult((), NO_REASSIGNMENT_IN_PROGRESS)
@@ -86,10 +86,7 @@ def cancel_partition_reassignment(control: ReplicationControl, tp: TopicPartitio
 def change_partition_reassignment(
     control: ReplicationControl, tp: TopicPartition, target: tuple[int, ...], *, allow_rf_change: bool
 ) -> ControllerResult[int]:
-    """The target first, then what is to be removed. #changePartitionReassignment.
-
-    Kafka keeps the lists of the reassignment before where this one adds or removes nobody (finding F7).
-    """
+    """Start a reassignment: target replicas first, then those to be removed. #changePartitionReassignment."""
     partition = control.partitions[tp]
     if assignment_error(control, target) != NONE:
         return ControllerResult((), INVALID_REPLICA_ASSIGNMENT)
@@ -98,6 +95,7 @@ def change_partition_reassignment(
         return ControllerResult((), INVALID_REPLICATION_FACTOR)
     removing = tuple(sorted(set(partition.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(partition.replicas)))
+    # Finding F7: where this reassignment adds or removes no replica, Kafka keeps the list of the one before.
     keeps = control.profile.reassignment_keeps_adding
     request = ChangeRequest(
         replicas=(*target, *removing),
@@ -117,11 +115,7 @@ class DirectoryAssignment(NamedTuple):
 
 
 def assign_replicas_to_dirs(control: ReplicationControl, asked: DirectoryAssignment) -> ControllerResult[int]:
-    """A replica lies there now; in a directory that is offline it leaves the ISR. #handleAssignReplicasToDirs.
-
-    One whose directory is gone is created again, empty: a broker moves a log only between directories that it reads. Kafka
-    keeps it eligible (finding F10).
-    """
+    """Assign a replica to a directory; in an offline one it leaves the ISR. #handleAssignReplicasToDirs."""
     broker = asked.broker_id
     registration, partition = control.brokers.get(broker), control.partitions.get(asked.tp)
     if not control.features.has_directories:
@@ -134,6 +128,8 @@ def assign_replicas_to_dirs(control: ReplicationControl, asked: DirectoryAssignm
     if broker not in partition.replicas:
         return ControllerResult((), NOT_LEADER_OR_FOLLOWER)
     profile = control.profile._replace(elr=False) if control.profile.assigns_dirs_without_elr else None
+    # A broker moves a log only between directories that it can read; otherwise it creates it anew, empty. Kafka keeps such
+    # a replica eligible (finding F10).
     keeps_log = control.profile.recreated_stays_eligible or is_online(
         directory_of(partition, broker), registration.directories
     )

@@ -30,14 +30,14 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 
 def replay_records(control: ReplicationControl, records: Iterable[ControllerRecord], offset: int = 0) -> ReplicationControl:
-    """The state after a batch whose first record has this offset."""
-    for at, record in enumerate(records, start=offset):
-        control = replay_record(control, record, at)
+    """Replay a batch whose first record has this offset."""
+    for record_offset, record in enumerate(records, start=offset):
+        control = replay_record(control, record, record_offset)
     return control
 
 
 def replay_record(control: ReplicationControl, record: ControllerRecord, offset: int = 0) -> ReplicationControl:
-    """The state after one record."""
+    """Replay one record."""
     match record:
         case PartitionChangeRecord(tp, fields):
             return _with_partition(control, tp, merge_change(control.partitions[tp], fields))
@@ -65,7 +65,7 @@ def replay_record(control: ReplicationControl, record: ControllerRecord, offset:
 
 
 def _with_partition(control: ReplicationControl, tp: TopicPartition, after: PartitionRegistration) -> ReplicationControl:
-    """ReplicationControlManager#updatePartitionInfo."""
+    """Replace a partition and update the index of ELRs. ReplicationControlManager#updatePartitionInfo."""
     before = control.partitions[tp]
     control = control._replace(partitions=control.partitions.put(tp, after))
     if before.elr == after.elr:
@@ -75,21 +75,23 @@ def _with_partition(control: ReplicationControl, tp: TopicPartition, after: Part
 
 
 def _with_registration_change(control: ReplicationControl, record: BrokerRegistrationChangeRecord) -> ReplicationControl:
-    """Unfencing does not end a controlled shutdown. ClusterControlManager#replayRegistrationChange."""
+    """Change a registration; unfencing does not end a controlled shutdown. #replayRegistrationChange."""
     known = control.brokers[record.broker_id]
     registration = known._replace(
         fenced=known.fenced if record.fenced is None else record.fenced,
         in_controlled_shutdown=known.in_controlled_shutdown or bool(record.in_controlled_shutdown),
+        # An empty list is not written, so the failure of the last directory never is.
         directories=record.directories or known.directories,
     )
     return control._replace(brokers=control.brokers.put(record.broker_id, registration))
 
 
 def _without_topic(control: ReplicationControl, topic: str) -> ReplicationControl:
-    """The index of directories is visited once for each member of the ISR: not at all where that is empty."""
+    """Remove a topic with its configuration. ReplicationControlManager#replay(RemoveTopicRecord)."""
     gone = {tp: partition for tp, partition in control.partitions.items() if tp.topic == topic}
     stale = control.profile.indexes_go_stale
     listed = {b for p in gone.values() for b in p.elr} if stale else {b for b, _ in control.brokers_to_elrs}
+    # Kafka visits the index of directories once per ISR member, so not at all where the ISR is empty (finding F6).
     left_in = {d for p in gone.values() if stale and not p.isr for d in p.directories} - RESERVED
     return control._replace(
         partitions=control.partitions.without(*gone),
@@ -107,13 +109,12 @@ def _with_config(control: ReplicationControl, record: ConfigRecord) -> Replicati
 
 
 def _without_elrs(control: ReplicationControl, topic: str) -> ReplicationControl:
-    """Kafka forgets every ELR, and leaves the index as it was (findings F5 and F6). #removeTopicElrs.
-
-    KIP-966 removes an ELR only where the ISR satisfies the new min.insync.replicas: nobody else is needed there.
-    """
+    """Forget the ELRs of a topic, or all. #removeTopicElrs; Kafka leaves the index as it was (findings F5, F6)."""
     for tp, partition in control.partitions.items():
         if topic not in {"", tp.topic}:
             continue
+        # KIP-966 removes an ELR only where the ISR satisfies the new min.insync.replicas: no other replica is needed
+        # there.
         if not control.profile.min_isr_change_clears_elr and len(partition.isr) < effective_min_isr(control, tp):
             continue
         cleared = clear_elr(partition)

@@ -71,7 +71,7 @@ class ReplicationControl(NamedTuple):
 
 
 def is_active(control: ReplicationControl, broker: int) -> bool:
-    """Registered, not fenced, not shutting down. ClusterControlManager#isActive."""
+    """Return whether a broker is registered, not fenced and not shutting down. ClusterControlManager#isActive."""
     registration = control.brokers.get(broker)
     return registration is not None and not registration.fenced and not registration.in_controlled_shutdown
 
@@ -79,9 +79,9 @@ def is_active(control: ReplicationControl, broker: int) -> bool:
 def acceptable_for(
     control: ReplicationControl, tp: TopicPartition, active: Callable[[int], bool] | None = None
 ) -> Acceptable:
-    """Who may lead `tp`: active, and its directory online. ReplicationControlManager.LeaderAcceptor.
+    """Return the test of who may lead `tp`: active, its directory online. ReplicationControlManager.LeaderAcceptor.
 
-    It is asked of replicas only: of another broker it has no directory.
+    It is for replicas only: another broker has no directory there.
     """
     partition = control.partitions[tp]
 
@@ -97,7 +97,7 @@ def acceptable_for(
 
 
 def default_directory(control: ReplicationControl, broker: int) -> str:
-    """Its only one; which of several, the broker says later. ClusterControlManager#defaultDir."""
+    """Return a broker's only directory; of several, the broker chooses later. ClusterControlManager#defaultDir."""
     registration = control.brokers.get(broker)
     directories = () if registration is None else registration.directories
     if registration is not None and not directories:
@@ -106,9 +106,9 @@ def default_directory(control: ReplicationControl, broker: int) -> str:
 
 
 def topic_config(control: ReplicationControl, topic: str, key: str, broker: int = UNDEFINED) -> str | None:
-    """Its own value, else that of the cluster; None where only the static configuration has one. #getTopicConfig.
+    """Return a topic's own value, else the cluster's; None where only the static configuration has one. #getTopicConfig.
 
-    As a broker sees it, its own comes before the cluster's. DynamicBrokerConfig.
+    As a broker sees it, its own value comes before the cluster's (DynamicBrokerConfig).
     """
     own = () if broker == UNDEFINED else (ConfigResource(BROKER, str(broker)),)
     for resource in (ConfigResource(TOPIC, topic), *own, CLUSTER) if len(control.configs) else ():
@@ -120,13 +120,13 @@ def topic_config(control: ReplicationControl, topic: str, key: str, broker: int 
 
 
 def min_isr(control: ReplicationControl, topic: str, broker: int = UNDEFINED) -> int:
-    """min.insync.replicas in force, for the controller or at a broker."""
+    """Return the min.insync.replicas in force, for the controller or at a broker."""
     value = topic_config(control, topic, MIN_IN_SYNC_REPLICAS, broker)
     return control.min_isr if value is None else int(value)
 
 
 def unclean_enabled(control: ReplicationControl, topic: str) -> bool:
-    """unclean.leader.election.enable in force. #uncleanLeaderElectionEnabledForTopic."""
+    """Return unclean.leader.election.enable in force. #uncleanLeaderElectionEnabledForTopic."""
     if not control.profile.unclean_by_config:
         return False
     value = topic_config(control, topic, UNCLEAN_LEADER_ELECTION)
@@ -134,34 +134,35 @@ def unclean_enabled(control: ReplicationControl, topic: str) -> bool:
 
 
 def effective_min_isr(control: ReplicationControl, tp: TopicPartition) -> int:
-    """No more than there are replicas. Kafka counts those of the topic's partition 0. #getTopicEffectiveMinIsr."""
+    """Return min.insync.replicas, at most the number of replicas. #getTopicEffectiveMinIsr."""
+    # Finding F4: Kafka counts the replicas of the topic's partition 0.
     first = control.partitions.get(tp._replace(partition=0)) if control.profile.min_isr_by_partition_zero else None
     return min(min_isr(control, tp.topic), len((first or control.partitions[tp]).replicas))
 
 
 def keeps_elr(control: ReplicationControl) -> bool:
-    """Whether ELRs are kept up. Kafka stops where the feature is switched off, and members stay (finding F9)."""
+    """Return whether ELRs are maintained. Kafka stops when the feature is switched off, and members stay (finding F9)."""
     has_records = control.features.metadata_version >= IBP_4_0_IV1
     return control.profile.elr or (has_records and not control.profile.neglects_elr_when_off)
 
 
 def has_topic(control: ReplicationControl, topic: str) -> bool:
-    """Whether a topic is there."""
+    """Return whether a topic exists."""
     return any(tp.topic == topic for tp in control.partitions)
 
 
 def with_broker_in_isr(control: ReplicationControl, broker: int) -> tuple[TopicPartition, ...]:
-    """BrokersToIsrs#partitionsWithBrokerInIsr."""
+    """Return the partitions with a broker in the ISR. BrokersToIsrs#partitionsWithBrokerInIsr."""
     return tuple(tp for tp, partition in control.partitions.items() if broker in partition.isr)
 
 
 def with_no_leader(control: ReplicationControl) -> tuple[TopicPartition, ...]:
-    """BrokersToIsrs#partitionsWithNoLeader."""
+    """Return the partitions without a leader. BrokersToIsrs#partitionsWithNoLeader."""
     return tuple(tp for tp, partition in control.partitions.items() if partition.leader == UNDEFINED)
 
 
 def has_leaderships(control: ReplicationControl, broker: int) -> bool:
-    """BrokersToIsrs#hasLeaderships: a leader outside its ISR is none there."""
+    """Return whether a broker leads; a leader outside its ISR does not count. BrokersToIsrs#hasLeaderships."""
     return any(broker == partition.leader and broker in partition.isr for partition in control.partitions.values())
 
 
@@ -176,7 +177,7 @@ def change_partition(
     active: Callable[[int], bool] | None = None,
     profile: Profile | None = None,
 ) -> tuple[PartitionChangeRecord, ...]:
-    """The record that a request of one partition makes; none when nothing changes."""
+    """Return the record of a request about one partition; none when nothing changes."""
     fields = build_change(
         profile or control.profile,
         control.partitions[tp],
@@ -189,7 +190,7 @@ def change_partition(
 
 
 def election_by_config(control: ReplicationControl, topic: str) -> Election:
-    """The election of a change that asks for none: unclean where the topic enables it."""
+    """Return the election of a change that asks for none: unclean where the topic enables it."""
     return Election.UNCLEAN if unclean_enabled(control, topic) else Election.ONLINE
 
 
@@ -201,10 +202,10 @@ def generate_leader_and_isr_updates(
     add: int = UNDEFINED,
     unclean_shutdown: int = UNDEFINED,
 ) -> tuple[PartitionChangeRecord, ...]:
-    """ReplicationControlManager#generateLeaderAndIsrUpdates.
+    """Change every partition that a broker's new state concerns. #generateLeaderAndIsrUpdates.
 
-    `remove` leaves the ISR and may not lead; so does `unclean_shutdown`, and it leaves the ELR; `add` may lead although
-    it is fenced still. A partition that is named twice gets two records made from the same registration.
+    `remove` leaves the ISR and may not lead; so does `unclean_shutdown`, and it leaves the ELR; `add` may lead although it
+    is fenced still. A partition that is named twice gets two records made from the same registration.
     """
     gone = {remove, unclean_shutdown}
 
@@ -214,6 +215,7 @@ def generate_leader_and_isr_updates(
     lost = frozenset() if unclean_shutdown == UNDEFINED else frozenset({unclean_shutdown})
     records: list[PartitionChangeRecord] = []
     for tp in tps:
+        # Kafka throws here, and the active controller resigns: its indexes still list a deleted topic.
         if tp.topic == brokers_to_elrs.DELETED or tp not in control.partitions:
             raise IllegalStateError(f"{tp}: expected a topic that is there, as the index says; seen none (finding F6)")
         isr = tuple(b for b in control.partitions[tp].isr if b not in gone)

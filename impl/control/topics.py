@@ -26,7 +26,7 @@ from tidegauge.impl.topic_partition import TopicPartition
 def create_topic(
     control: ReplicationControl, topic: str, assignment: tuple[tuple[int, ...], ...], configs: Mapping[str, str]
 ) -> ControllerResult[int]:
-    """The active replicas are the ISR, the first of them leads. ReplicationControlManager#createTopic."""
+    """Create a topic: the active replicas are the ISR, the first of them leads. ReplicationControlManager#createTopic."""
     if has_topic(control, topic):
         return ControllerResult((), TOPIC_ALREADY_EXISTS)
     partitions: list[PartitionRecord] = []
@@ -43,7 +43,7 @@ def create_topic(
 
 
 def delete_topic(control: ReplicationControl, topic: str) -> ControllerResult[int]:
-    """ReplicationControlManager#deleteTopic."""
+    """Delete a topic. ReplicationControlManager#deleteTopic."""
     if not has_topic(control, topic):
         return ControllerResult((), UNKNOWN_TOPIC_ID)
     return ControllerResult((RemoveTopicRecord(topic),), NONE)

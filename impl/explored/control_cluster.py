@@ -17,7 +17,8 @@ from tidegauge.impl.control.brokers_to_elrs import DELETED
 from tidegauge.impl.control.features import Features
 from tidegauge.impl.control.partition_registration import PartitionRegistration, directory_of, is_reassigning
 from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl, is_active, min_isr
-from tidegauge.impl.explored.search import View, Violation
+from tidegauge.impl.explored.invariants import Violation
+from tidegauge.impl.explored.view import View
 from tidegauge.impl.profiles import ELR, Profile
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.table import Table
@@ -84,7 +85,7 @@ class ControlCluster(NamedTuple):
 
 
 def initial_control_cluster(bounds: ControlBounds, profile: Profile = ELR) -> ControlCluster:
-    """Everybody runs and is in the ISR, every log is empty."""
+    """Return the initial state: all brokers run and are in the ISR, every log is empty."""
     everybody = range(bounds.brokers)
     elsewhere = tuple(range(ELSEWHERE, ELSEWHERE + bounds.partition_zero))
     directories = {b: (f"{b}A", f"{b}B")[: 1 + bounds.disks_fail] for b in everybody}
@@ -107,7 +108,7 @@ def initial_control_cluster(bounds: ControlBounds, profile: Profile = ELR) -> Co
 
 
 def directory_state(state: ControlCluster, b: int) -> int:
-    """Where the replica of b lies."""
+    """Return where the replica of b is: ONLINE, FAILED or MOVED."""
     partition, known = state.partition, state.control.brokers.get(b)
     if partition is None or known is None or b not in partition.replicas:
         return ONLINE
@@ -118,16 +119,16 @@ def directory_state(state: ControlCluster, b: int) -> int:
 
 
 def is_running(state: ControlCluster, b: int) -> bool:
-    """Whether b can read and write its replica."""
+    """Return whether b can read and write its replica."""
     return b != UNDEFINED and state.processes[b] in {UP, STOPPING} and directory_state(state, b) != FAILED
 
 
-def common_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    """What two logs begin with, both of them."""
+def common_prefix(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the longest common prefix of two logs."""
     length = 0
-    while length < min(len(one), len(other)) and one[length] == other[length]:
+    while length < min(len(first), len(second)) and first[length] == second[length]:
         length += 1
-    return one[:length]
+    return first[:length]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ def _partition_view(partition: PartitionRegistration | None) -> View:
 
 
 def _broker_view(state: ControlCluster, b: int) -> View:
-    """Its process, 0 not registered 1 fenced 2 unfenced, whether it shuts down, where its replica lies."""
+    """Return its process; 0 not registered, 1 fenced, 2 unfenced; whether it shuts down; where its replica is."""
     known = state.control.brokers.get(b)
     registered = 0 if known is None else 2 - known.fenced
     return state.processes[b], registered, int(known is not None and known.in_controlled_shutdown), directory_state(state, b)
@@ -173,7 +174,7 @@ def _broker_view(state: ControlCluster, b: int) -> View:
 
 
 def leader_completeness(state: ControlCluster) -> Violation | None:
-    """Whoever leads holds everything that was acknowledged; what unclean elections gave up does not count."""
+    """Check that the leader holds everything acknowledged; what unclean elections gave up does not count."""
     leader = UNDEFINED if state.partition is None else state.partition.leader
     if not is_running(state, leader) or state.logs[leader][: len(state.committed)] == state.committed:
         return None
@@ -181,7 +182,7 @@ def leader_completeness(state: ControlCluster) -> Violation | None:
 
 
 def leader_is_live(state: ControlCluster) -> Violation | None:
-    """Who leads is active, and the directory of its replica can be read."""
+    """Check that the leader is active and the directory of its replica can be read."""
     leader = UNDEFINED if state.partition is None else state.partition.leader
     if leader == UNDEFINED or (is_active(state.control, leader) and directory_state(state, leader) != FAILED):
         return None
@@ -189,7 +190,7 @@ def leader_is_live(state: ControlCluster) -> Violation | None:
 
 
 def leader_is_in_isr(state: ControlCluster) -> Violation | None:
-    """Who leads is in sync."""
+    """Check that the leader is in the ISR."""
     partition = state.partition
     if partition is None or partition.leader == UNDEFINED or partition.leader in partition.isr:
         return None
@@ -197,7 +198,7 @@ def leader_is_in_isr(state: ControlCluster) -> Violation | None:
 
 
 def somebody_may_lead(state: ControlCluster) -> Violation | None:
-    """Without a leader, somebody is waited for."""
+    """Check that, without a leader, some replica is waited for."""
     partition = state.partition
     if partition is None or partition.leader != UNDEFINED or partition.isr or partition.elr or partition.last_known_elr:
         return None
@@ -205,7 +206,7 @@ def somebody_may_lead(state: ControlCluster) -> Violation | None:
 
 
 def elr_is_apart(state: ControlCluster) -> Violation | None:
-    """Nobody is in sync and eligible, or eligible and no replica."""
+    """Check that no replica is both in sync and eligible, and that every eligible broker is a replica."""
     partition = state.partition
     if partition is None or set(partition.elr) <= set(partition.replicas) - set(partition.isr):
         return None
@@ -213,7 +214,7 @@ def elr_is_apart(state: ControlCluster) -> Violation | None:
 
 
 def completes_in_sync(state: ControlCluster) -> Violation | None:
-    """A reassignment whose new replicas are all in sync is complete."""
+    """Check that a reassignment whose new replicas are all in sync is complete."""
     partition = state.partition
     if partition is None or not is_reassigning(partition):
         return None
@@ -224,7 +225,7 @@ def completes_in_sync(state: ControlCluster) -> Violation | None:
 
 
 def adds_nobody_it_removes(state: ControlCluster) -> Violation | None:
-    """No replica is both added and removed: that would never be complete."""
+    """Check that no replica is both added and removed: that would never be complete."""
     partition = state.partition
     if partition is None or not set(partition.adding) & set(partition.removing):
         return None
@@ -232,7 +233,7 @@ def adds_nobody_it_removes(state: ControlCluster) -> Violation | None:
 
 
 def brokers_may_register(state: ControlCluster) -> Violation | None:
-    """The controller does not fail on what it remembers of a topic that is no more."""
+    """Check that the controller does not fail on what its index remembers of a deleted topic."""
     stale = tuple(b for b, topic in state.control.brokers_to_elrs if topic == DELETED)
     return Violation("BrokersMayRegister", stale, (), stale) if stale else None
 
@@ -252,5 +253,5 @@ CONTROL_INVARIANTS: Mapping[str, Callable[[ControlCluster], Violation | None]] =
 
 
 def control_violation(state: ControlCluster, names: tuple[str, ...] = tuple(CONTROL_INVARIANTS)) -> Violation | None:
-    """The first of the named invariants that does not hold."""
+    """Return the first of the named invariants that does not hold."""
     return next((violation for name in names if (violation := CONTROL_INVARIANTS[name](state)) is not None), None)

@@ -11,6 +11,7 @@ Rules of this file
 from collections.abc import Iterator
 from typing import TypeVar
 
+from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.control import elections
 from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.control.configurations import ConfigChange, incremental_alter_configs, update_features
@@ -52,7 +53,7 @@ from tidegauge.impl.explored.control_cluster import (
     directory_state,
     is_running,
 )
-from tidegauge.impl.explored.search import Graph, Label, Search
+from tidegauge.impl.explored.search import Graph, Search
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.table import Table
@@ -61,7 +62,7 @@ T = TypeVar("T")
 
 
 def control_successors(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
-    """Every enabled label with the state it leads to."""
+    """Return every enabled label with the state it leads to."""
     if state.partition is not None:
         yield from _data(state, state.partition)
         yield from _asked(state)
@@ -73,7 +74,7 @@ def control_successors(state: ControlCluster) -> Iterator[tuple[Label, ControlCl
 
 
 def _data(state: ControlCluster, partition: PartitionRegistration) -> Iterator[tuple[Label, ControlCluster]]:
-    """LeaderAppend, CatchUp, Acknowledge, Expand, Shrink: what a leader and its followers do."""
+    """Find LeaderAppend, CatchUp, Acknowledge, Expand, Shrink: the steps of a leader and its followers."""
     leader = partition.leader
     if not is_running(state, leader):
         return
@@ -84,6 +85,7 @@ def _data(state: ControlCluster, partition: PartitionRegistration) -> Iterator[t
         if f != leader and is_running(state, f) and state.logs[f] != log:
             yield ("CatchUp", f), state._replace(logs=_put(state.logs, f, log))
     below = min((common_prefix(log, state.logs[b]) for b in (leader, *partition.isr)), key=len)
+    # The leader decides by the min.insync.replicas that it has read, which may be an older one.
     enough = len(partition.isr) >= min(state.known_min_isr, len(partition.replicas))
     if enough and len(below) > len(state.committed):
         yield ("Acknowledge",), state._replace(committed=below)
@@ -95,7 +97,7 @@ def _data(state: ControlCluster, partition: PartitionRegistration) -> Iterator[t
 
 
 def _proposed(state: ControlCluster, label: Label, isr: set[int]) -> Iterator[tuple[Label, ControlCluster]]:
-    """AlterPartition of the leader."""
+    """Find the AlterPartition step of the leader."""
     control, asked = state.control, proposal_of(state, isr)
     epoch = control.brokers[asked.broker_id].epoch
     request = AlterPartition(asked.broker_id, epoch, (Proposal(state.tp, asked),))
@@ -103,9 +105,9 @@ def _proposed(state: ControlCluster, label: Label, isr: set[int]) -> Iterator[tu
 
 
 def proposal_of(state: ControlCluster, isr: set[int]) -> AlterPartitionRequest:
-    """What a leader proposes, in the epochs that the controller has.
+    """Build a leader's proposal, in the epochs that the controller has.
 
-    Whoever has not read of a raised min.insync.replicas has not read of the leader epoch that comes with it either.
+    A leader that has not read a raised min.insync.replicas has not read the leader epoch that comes with it either.
     """
     control, partition = state.control, state.control.partitions[state.tp]
     behind = not control.profile.raised_min_isr_keeps_epoch and state.known_min_isr < min_isr(control, NAME)
@@ -114,7 +116,7 @@ def proposal_of(state: ControlCluster, isr: set[int]) -> AlterPartitionRequest:
 
 
 def _asked(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
-    """Reassign, Cancel, SetMinIsr, SetElr, ElectPreferred, ElectUnclean, Delete: what an operator asks for."""
+    """Find Reassign, Cancel, SetMinIsr, SetElr, ElectPreferred, ElectUnclean, Delete: the requests of an operator."""
     control, tp = state.control, state.tp
     for target in (*state.bounds.targets, None) if state.bounds.targets else ():
         records, _ = alter_partition_reassignments(control, (Reassignment(tp, target),))
@@ -141,7 +143,7 @@ def _asked(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
 
 
 def _process(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
-    """Die, FailDirectory, ShutDown, Register, Unregister: what becomes of a broker."""
+    """Find Die, ShutDown, Register, Unregister: the life of a broker's process."""
     known, process = state.control.brokers.get(b), state.processes[b]
     if process in {UP, STOPPING}:
         if state.stops < state.bounds.max_stops:
@@ -167,10 +169,10 @@ def _process(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlClus
 
 
 def _registered(state: ControlCluster, b: int, directory: int) -> Iterator[tuple[Label, ControlCluster]]:
-    """A process starts. It stopped in order if it names its epoch: every log directory must say so.
+    """Find Register: a process starts. It was stopped in order if every log directory names its epoch.
 
-    Where a directory had failed, it is mended and empty, or it is not one of the broker's any more: then the replica is made
-    anew in the other one, and assigned to it. Or it is failed still: then no stop counts as orderly, and no log is made.
+    A directory that had failed is repaired and empty; or it is no longer the broker's, and the replica is created in the
+    other one; or it is failed still, so that no stop counts as orderly and no log is created.
     LogManager#readBrokerEpochFromCleanShutdownFiles, Partition#createLogInAssignedDirectoryId.
     """
     known = state.control.brokers.get(b)
@@ -189,7 +191,7 @@ def _registered(state: ControlCluster, b: int, directory: int) -> Iterator[tuple
 
 
 def directories_of(state: ControlCluster, b: int, directory: int) -> tuple[str, ...]:
-    """The directories that a process starts with."""
+    """Return the directories that a process starts with."""
     known = state.control.brokers.get(b)
     if known is None or (directory_state(state, b) == FAILED and directory == MENDED):
         return (f"{b}A", f"{b}B")[: 1 + state.bounds.disks_fail]
@@ -197,13 +199,13 @@ def directories_of(state: ControlCluster, b: int, directory: int) -> tuple[str, 
 
 
 def stops_in_order(state: ControlCluster, b: int, directory: int) -> bool:
-    """Whether a registration says that the process before it stopped in order, and is believed."""
+    """Return whether a registration reports, and can prove, that the process before it stopped in order."""
     speaks = directory == TAKEN_OUT or directory_state(state, b) != FAILED
     return state.processes[b] == STOPPED and b in state.control.brokers and speaks
 
 
 def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
-    """Fence, Unfence, FailDirectory: a session that ends, and heartbeats."""
+    """Find Fence, Unfence, FailDirectory: a session that ends, and heartbeats."""
     known = state.control.brokers.get(b)
     if known is None:
         return
@@ -216,6 +218,7 @@ def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlClus
         return
     may_fail = state.bounds.disks_fail and state.partition is not None and b in state.partition.replicas
     for fails in (0, 1) if may_fail and directory_state(state, b) == ONLINE else (0,):
+        # A heartbeat of an unfenced broker without a failed directory changes nothing.
         if not known.fenced and not fails:
             continue
         beat = _beat(state, b)._replace(offline=(f"{b}A",) if fails else ())
@@ -231,7 +234,7 @@ def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlClus
 
 
 def _active(state: ControlCluster) -> QuorumController:
-    """The active controller, when everybody has just been heard."""
+    """Return the active controller, right after a heartbeat of every broker."""
     brokers = (
         (b, BrokerHeartbeatState(known.fenced, 0, 0 if known.in_controlled_shutdown and not known.fenced else UNDEFINED))
         for b, known in state.control.brokers.items()
@@ -247,7 +250,7 @@ def _beat(state: ControlCluster, b: int) -> BrokerHeartbeat:
 def write_records_step(
     state: ControlCluster, label: Label, records: tuple[ControllerRecord, ...], *, hears: bool = True
 ) -> Iterator[tuple[Label, ControlCluster]]:
-    """The step that writes these records; none that writes nothing."""
+    """Return the step that writes these records; none if there are none."""
     if records:
         yield from reach_state(state, label, replay_records(state.control, records), hears=hears)
 
@@ -255,9 +258,9 @@ def write_records_step(
 def reach_state(
     state: ControlCluster, label: Label, control: ReplicationControl, *, hears: bool = True
 ) -> Iterator[tuple[Label, ControlCluster]]:
-    """The state with what the controller has now, if that is within the bounds. Who is no replica deletes its log.
+    """Return the step to the controller's new state, if it is within the bounds. A removed replica deletes its log.
 
-    `hears`: a leader that reads of the change in the metadata log has read all that stands before it.
+    `hears`: a leader that reads the change in the metadata log has read everything before it.
     """
     before, after = state.partition, control.partitions.get(state.tp)
     state = state._replace(control=control)
@@ -266,6 +269,7 @@ def reach_state(
     replicas = () if after is None else after.replicas
     keeps = tuple(log if b in replicas or state.processes[b] in {STOPPED, DEAD} else () for b, log in enumerate(state.logs))
     committed = state.committed
+    # RECOVERING tells clients that records may be lost, so what this leader lacks no longer counts as committed.
     if before is not None and after is not None and gives_up(before, after):
         committed = common_prefix(committed, state.logs[after.leader])
     if hears and (before != after or label[0] == "SetMinIsr"):
@@ -274,7 +278,7 @@ def reach_state(
 
 
 def gives_up(before: PartitionRegistration, after: PartitionRegistration) -> bool:
-    """Whether an election may have lost data, and says so: of somebody who was neither in sync nor eligible."""
+    """Return whether an election may have lost data and reports it: its leader was neither in sync nor eligible."""
     elected = after.leader not in {UNDEFINED, before.leader}
     return elected and after.leader not in {*before.isr, *before.elr} and after.recovery is RecoveryState.RECOVERING
 
@@ -288,10 +292,10 @@ def _put(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
 
 
 def search_control(start: ControlCluster) -> Search[ControlCluster]:
-    """Equal views are equal states."""
+    """Search from a state. Equal views are equal states."""
     return Search(start, control_successors, control_view)
 
 
 def explore_control(start: ControlCluster) -> Graph:
-    """The whole labelled graph."""
+    """Return the whole labelled graph."""
     return search_control(start).graph(control_view)

@@ -59,7 +59,7 @@ class ControlledCluster(NamedTuple):
 
 
 def initial_controlled_cluster(bounds: ControlBounds, profile: Profile = ELR, *, clients: bool = False) -> ControlledCluster:
-    """The first replica leads, everybody is informed. With clients every record is a produce with acks=all."""
+    """Return the initial state: the first replica leads, all are informed. With clients records are acks=all produces."""
     bounds = bounds._replace(max_log=UNBOUNDED, max_partition_epoch=UNBOUNDED, max_stops=UNBOUNDED, deletes=True)
     control = control_cluster.initial_control_cluster(bounds._replace(targets=(), min_isrs=(), unregisters=True), profile)
     count = bounds.brokers
@@ -75,7 +75,7 @@ def initial_controlled_cluster(bounds: ControlBounds, profile: Profile = ELR, *,
 
 
 def image_of(control: ControlCluster) -> Controller:
-    """What brokers read of it; nobody is a replica of a topic that is deleted."""
+    """Return what brokers read of the controller; a deleted topic has no replicas."""
     everybody, partition = range(control.bounds.brokers), control.partition
     live = tuple(b for b in everybody if is_active(control.control, b))
     incarnations = (REGISTERED,) * control.bounds.brokers
@@ -95,7 +95,7 @@ def image_of(control: ControlCluster) -> Controller:
 
 
 def controlled_successors(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
-    """Every enabled label with the state it leads to; `asked` takes others too: Reassign, SetMinIsr, SetElr, Create."""
+    """Return every enabled label with the state it leads to; `take_label` also takes Reassign, SetMinIsr, SetElr, Create."""
     for transition in _data_transitions(state):
         yield transition.label, _joined(state._replace(cluster=apply(state.cluster, transition)), state.control)
     for b in range(state.control.bounds.brokers):
@@ -105,7 +105,7 @@ def controlled_successors(state: ControlledCluster) -> Iterator[tuple[Label, Con
 
 
 def take_label(state: ControlledCluster, label: Label) -> ControlledCluster | None:
-    """The state after any label, also one with arguments that nobody can list; None where it is not enabled."""
+    """Return the state after any label, also one whose arguments cannot be enumerated; None where it is not enabled."""
     bounds = state.control.bounds
     match label:
         case ("Reassign", target):
@@ -121,7 +121,7 @@ def take_label(state: ControlledCluster, label: Label) -> ControlledCluster | No
         case ("Create", replicas):
             return next((after for _, after in _created(state, label, replicas)), None)
     widened = state._replace(control=state.control._replace(bounds=bounds))
-    return next((after for found, after in controlled_successors(widened) if found == label), None)
+    return next((after for enabled, after in controlled_successors(widened) if enabled == label), None)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -129,13 +129,14 @@ def take_label(state: ControlledCluster, label: Label) -> ControlledCluster | No
 
 
 def _data_transitions(state: ControlledCluster) -> Iterator[Transition]:
-    """What brokers and clients do without news of the controller. A fetch names its topic id (KIP-516)."""
+    """Find what brokers and clients do without news of the controller."""
     cluster, held = state.cluster, state.held
     model, incarnations = cluster.model, cluster.controller.incarnations
     for b, broker in enumerate(cluster.brokers):
         yield from own_transitions(model, b, broker, may_crash=False)
         yield from follower_transitions(model, b, broker, cluster.network[b])
         for leader, message in enumerate(cluster.network[b]):
+            # A fetch names its topic id (KIP-516): a leader of another topic of that name refuses it.
             if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest) and held[leader] in {held[b], UNDEFINED}:
                 yield from serve_transitions(model, leader, cluster.brokers[leader], b, message, incarnations)
     for b, waiting in enumerate(cluster.waiting):
@@ -143,7 +144,7 @@ def _data_transitions(state: ControlledCluster) -> Iterator[Transition]:
 
 
 def _news(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledCluster]]:
-    """BecomeLeader, BecomeFollower, DeleteReplica, ReadConfig: what the metadata log has for a broker that runs."""
+    """Find BecomeLeader, BecomeFollower, DeleteReplica, ReadConfig: what the metadata log has for a running broker."""
     cluster, image, control = state.cluster, state.cluster.controller, state.control
     broker, known = cluster.brokers[b], cluster.brokers[b].partition
     if not broker.up or directory_state(control, b) == FAILED:
@@ -156,6 +157,7 @@ def _news(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledC
     has_role = known.leader_epoch != UNDEFINED
     if b in image.assignment and (not has_role or image.partition_epoch > known.partition_epoch):
         read = cluster
+        # Configurations are applied before partitions, so with a new leader epoch the leader knows min.insync.replicas.
         if image.leader_epoch > known.leader_epoch:
             read = _with_min_isr(cluster, min_isr(control.control, NAME))
         held = (*state.held[:b], state.topic_id, *state.held[b + 1 :])
@@ -173,7 +175,7 @@ def _with_min_isr(cluster: Cluster, value: int) -> Cluster:
 
 
 def _without_replica(state: ControlledCluster, b: int) -> ControlledCluster:
-    """The log is deleted, and fetchers of it stop. ReplicaManager#stopPartitions."""
+    """Delete the log and stop its fetchers. ReplicaManager#stopPartitions."""
     cluster = state.cluster
     brokers = list(cluster.brokers)
     brokers[b] = brokers[b]._replace(partition=Partition(b), source=UNDEFINED, entry=None)
@@ -188,7 +190,7 @@ def _without_replica(state: ControlledCluster, b: int) -> ControlledCluster:
 
 
 def _proposed(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledCluster]]:
-    """AlterPartition: a leader's proposal reaches the controller. What is made of it is metadata, or a refusal."""
+    """Find AlterPartition: a leader's proposal reaches the controller, which writes metadata or refuses."""
     cluster, control = state.cluster, state.control
     broker, sender = cluster.brokers[b], control.control.brokers.get(b)
     if not broker.leads or not broker.partition.state.is_inflight or sender is None:
@@ -209,13 +211,13 @@ def _proposed(state: ControlledCluster, b: int) -> Iterator[tuple[Label, Control
 
 
 def _broker_epoch(control: ControlCluster, b: int, incarnation: int) -> int:
-    """The broker epoch that is meant: the one that it has registered with, or an earlier one."""
+    """Return the broker epoch that is meant: the registered one, or an earlier one."""
     known = control.control.brokers.get(b)
     return UNDEFINED if incarnation == UNDEFINED or known is None else known.epoch - (incarnation != REGISTERED)
 
 
 def _controlled(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
-    """Every step of the controller's model but those of leader and followers, with what it does to the brokers."""
+    """Find every step of the controller's model but those of leader and followers, with its effect on the brokers."""
     for label, after in control_steps.control_successors(state.control):
         if label[0] not in ABSTRACT:
             yield label, _joined(_with_processes(state, label, after), after)
@@ -245,9 +247,9 @@ def _with_processes(state: ControlledCluster, label: Label, after: ControlCluste
 
 
 def _created(state: ControlledCluster, label: Label, replicas: tuple[int, ...]) -> Iterator[tuple[Label, ControlledCluster]]:
-    """Create: the topic again, under its name and with another topic id, when it was deleted.
+    """Find Create: the topic again, under its name and with another topic id, after it was deleted.
 
-    Of one partition, and not where brokers have two directories: where its replicas lie they would have to say first.
+    Only for one partition without a choice of directories: otherwise the brokers would have to report directories first.
     """
     bounds = state.control.bounds
     if state.control.partition is None and not bounds.partition_zero and not bounds.disks_fail:
@@ -257,10 +259,13 @@ def _created(state: ControlledCluster, label: Label, replicas: tuple[int, ...]) 
 
 
 def _joined(state: ControlledCluster, control: ControlCluster) -> ControlledCluster:
-    """Brokers see what the controller has, and it what they hold. What an election gave up, nobody was promised."""
+    """Let brokers see the controller's state, and the controller's model the brokers' logs."""
     cluster = state.cluster
     if control is not state.control:
-        kept = tuple(one for one in cluster.acked if control.committed[one[0] : one[0] + 1] == (one[1],))
+        # Acknowledged records that an unclean election gave up are no promise any more.
+        kept = tuple(
+            (offset, epoch) for offset, epoch in cluster.acked if control.committed[offset : offset + 1] == (epoch,)
+        )
         cluster = cluster._replace(controller=image_of(control), committed=control.committed, acked=kept)
     known = cluster.model.setup.min_insync_replicas
     logs = tuple(record_epochs(broker) for broker in cluster.brokers)

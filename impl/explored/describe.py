@@ -19,7 +19,8 @@ from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.cluster import Cluster, Label, NetworkRow, record_epochs
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.error_codes import ERROR_NAMES
-from tidegauge.impl.explored.search import Counterexample, Graph, Violation
+from tidegauge.impl.explored.invariants import Violation
+from tidegauge.impl.explored.search import Counterexample, Graph
 from tidegauge.impl.explored.view import View
 from tidegauge.impl.messages import FetchRequest, Message, OffsetsForLeaderEpochRequest, OffsetsForLeaderEpochResponse
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -31,13 +32,18 @@ NO_VALUES: Values = MappingProxyType({})
 
 
 def broker_name(broker: int) -> str:
-    """b1 for index 0; "none" for no broker."""
+    """Return b1 for index 0; "none" for no broker."""
     return "none" if broker == UNDEFINED else f"b{broker + 1}"
 
 
 def broker_names(brokers: tuple[int, ...]) -> str:
-    """A set of brokers."""
+    """Return the names of a set of brokers."""
     return ",".join(map(broker_name, brokers)) or "nobody"
+
+
+def mask_names(members: int) -> str:
+    """Return the names of a set of brokers given as a bit mask."""
+    return broker_names(tuple(b for b in range(members.bit_length()) if members >> b & 1))
 
 
 ROLES = ("starting", "leader", "follower", "truncates")
@@ -45,7 +51,7 @@ ROLES = ("starting", "leader", "follower", "truncates")
 
 
 def role(broker: Broker) -> str:
-    """What the broker believes it is."""
+    """Return the role that the broker believes it has."""
     if not broker.up:
         return "down"
     if broker.partition.leader_epoch == UNDEFINED:
@@ -60,7 +66,7 @@ def role(broker: Broker) -> str:
 
 
 def grid(cluster: Cluster, values: Values = NO_VALUES) -> str:
-    """The whole state: logs to scale, then the controller, then what is in flight."""
+    """Format the whole state: logs to scale, then the controller, then what is in flight."""
     width = max(broker.partition.log.end for broker in cluster.brokers)
     lines = ["offset        " + "".join(f"{offset:<4}" for offset in range(width))]
     lines += [_log_row(b, broker, width, values) for b, broker in enumerate(cluster.brokers)]
@@ -97,7 +103,7 @@ def _facts(broker: Broker) -> str:
 
 
 def controller_text(controller: Controller) -> str:
-    """The registration; what ELR adds only where there is some."""
+    """Format the registration; the fields of ELR only where they are set."""
     text = (
         f"leader={broker_name(controller.leader)} epoch={controller.leader_epoch} isr={broker_names(controller.isr)} "
         f"live={broker_names(controller.live)}"
@@ -119,7 +125,7 @@ def _in_flight(cluster: Cluster, values: Values) -> Iterator[str]:
 
 
 def message_text(follower: int, leader: int, message: Message, values: Values = NO_VALUES) -> str:
-    """A message with its direction."""
+    """Format a message with its direction."""
     if message is None:
         return f"{broker_name(follower)}, {broker_name(leader)}: nothing"
     if isinstance(message, FetchRequest):
@@ -159,12 +165,12 @@ def message_text(follower: int, leader: int, message: Message, values: Values = 
 
 
 def label_text(label: Label) -> str:
-    """One action with its arguments in words."""
+    """Format an action with its arguments in words."""
     name, *numbers = label
-    who = broker_name(numbers[0])
+    broker = broker_name(numbers[0])
     match name:
         case "HandleFetch":
-            return f"HandleFetch {who} <- {broker_name(numbers[1])}" + (" proposing it for the ISR" if numbers[2] else "")
+            return f"HandleFetch {broker} <- {broker_name(numbers[1])}" + (" proposing it for the ISR" if numbers[2] else "")
         case (
             "HandleFetchResponse"
             | "HandleDivergingResponse"
@@ -174,29 +180,28 @@ def label_text(label: Label) -> str:
             | "HandleEpochResponse"
             | "Duplicate"
         ):
-            return f"{name} {who} <- {broker_name(numbers[1])}"
+            return f"{name} {broker} <- {broker_name(numbers[1])}"
         case "HandleDuplicate":
             joins = " proposing it for the ISR" if numbers[2] else ""
-            return f"HandleDuplicate {who} <- {broker_name(numbers[1])} of epoch={numbers[3]} offset={numbers[4]}{joins}"
+            return f"HandleDuplicate {broker} <- {broker_name(numbers[1])} of epoch={numbers[3]} offset={numbers[4]}{joins}"
         case "AnswerProduce":
-            return f"AnswerProduce {who} ending at {numbers[1]}" + (f" with error {numbers[2]}" if numbers[2] else "")
+            return f"AnswerProduce {broker} ending at {numbers[1]}" + (f" with error {numbers[2]}" if numbers[2] else "")
         case "Read":
-            return f"Read {who} up to {numbers[2]}"
+            return f"Read {broker} up to {numbers[2]}"
         case "DeleteRecords":
-            return f"DeleteRecords {who} before {numbers[1]}"
+            return f"DeleteRecords {broker} before {numbers[1]}"
         case "ShrinkIsr":
-            removed = tuple(b for b in range(numbers[1].bit_length()) if numbers[1] >> b & 1)
-            return f"ShrinkIsr {who} without {broker_names(removed)}"
+            return f"ShrinkIsr {broker} without {mask_names(numbers[1])}"
         case "Crash" | "CrashAndLose":
-            return f"{name} {who} checkpointed hw={numbers[1]} kept leo={numbers[2]}"
+            return f"{name} {broker} checkpointed hw={numbers[1]} kept leo={numbers[2]}"
         case "FenceBroker" | "UnfenceBroker" | "FenceElr" | "UnfenceElr" | "Register":
-            return f"{name} {who}" + ("" if numbers[1] == UNDEFINED else f", {broker_name(numbers[1])} elected")
+            return f"{name} {broker}" + ("" if numbers[1] == UNDEFINED else f", {broker_name(numbers[1])} elected")
         case _:
-            return f"{name} {who}"
+            return f"{name} {broker}"
 
 
 def step_changes(before: Cluster, after: Cluster) -> list[str]:
-    """What a step changed, a line per broker and message."""
+    """Return what a step changed, a line per broker and message."""
     lines = []
     for b, (old, new) in enumerate(zip(before.brokers, after.brokers, strict=True)):
         if old != new:
@@ -268,7 +273,7 @@ SENTENCES = {
 
 
 def violation_text(violation: Violation) -> str:
-    """One line: which invariant, who, expected, seen."""
+    """Format a violation in one line: invariant, brokers, expected, seen."""
     sentence = SENTENCES.get(violation.invariant, "it does not hold")
     return (
         f"{violation.invariant} VIOLATED at {broker_names(violation.brokers)}: {sentence}; "
@@ -277,7 +282,7 @@ def violation_text(violation: Violation) -> str:
 
 
 def run_text(found: Counterexample[Cluster]) -> str:
-    """A run to a violation: the first state, every step with what it changed, the last state, the verdict."""
+    """Format a counterexample: the first state, every step with what it changed, the last state, the violation."""
     lines = [grid(found.states[0]), ""]
     for number, label in enumerate(found.labels, start=1):
         lines.append(f"{number:>2}  {label_text(label)}")
@@ -286,12 +291,12 @@ def run_text(found: Counterexample[Cluster]) -> str:
 
 
 def graph_text(graph: Graph) -> str:
-    """Size of an explored graph."""
+    """Format the size of an explored graph."""
     return f"{len(graph.states):,} states, {len(graph.edges):,} transitions, depth {graph.depth}"
 
 
 def view_text(view: View) -> str:
-    """A view, a line per broker: for states of the specification, which are no clusters."""
+    """Format a view, a line per broker: for states of the specification, which are no clusters."""
     brokers, controller, committed, crashes, *more = view
     lines = []
     for b, (log, hw, mark, up, is_role, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from tidegauge.impl.explored.describe import broker_name, broker_names
-from tidegauge.impl.explored.search import Label, View
+from tidegauge.impl.cluster.transitions import Label
+from tidegauge.impl.explored.describe import broker_name, broker_names, mask_names
+from tidegauge.impl.explored.view import View
 
 PROCESSES = ("runs", "is stopping", "stopped in order", "died")
 REGISTERED = ("not registered", "fenced", "unfenced")
@@ -12,7 +13,7 @@ PLACES = ("", ", its directory failed", ", in another directory")
 
 
 def control_label_text(label: Label) -> str:
-    """One action with its arguments in words."""
+    """Format an action with its arguments in words."""
     match label:
         case ("CatchUp" | "Expand" | "Shrink" | "Fence" | "FailDirectory" | "ShutDown" | "Unregister", b):
             return f"{label[0]} {broker_name(b)}"
@@ -35,7 +36,7 @@ def control_label_text(label: Label) -> str:
 
 
 def control_view_text(view: View) -> str:
-    """A view, a line for each broker and one for the partition."""
+    """Format a view, a line for each broker and one for the partition."""
     partition, brokers, logs, committed, stops, min_isr, known_min_isr, (listed, stale, elr) = view
     lines = []
     for b, ((process, registered, stopping, place), log) in enumerate(zip(brokers, logs, strict=True)):
@@ -55,25 +56,21 @@ def _records(epochs: tuple[int, ...]) -> str:
 
 
 def partition_text(partition: View) -> str:
-    """The registration, as a view has it."""
+    """Format the registration, as a view has it."""
     if not partition:
         return "deleted"
     replicas, adding, removing, isr, elr, last, leader, recovering, epoch, partition_epoch = partition
     text = (
         f"replicas={broker_names(replicas)} leader={broker_name(leader)} epoch={epoch} partition_epoch={partition_epoch} "
-        f"isr={_set(isr)} elr={_set(elr)}"
+        f"isr={mask_names(isr)} elr={mask_names(elr)}"
     )
-    changing = f" adding={_set(adding)} removing={_set(removing)}" if adding or removing else ""
+    changing = f" adding={mask_names(adding)} removing={mask_names(removing)}" if adding or removing else ""
     known = f" last={broker_names(last)}" if last else ""
     return text + changing + known + (" recovering" if recovering else "")
 
 
-def _set(members: int) -> str:
-    return broker_names(tuple(b for b in range(members.bit_length()) if members >> b & 1))
-
-
 def control_run_text(states: Sequence[View], labels: Sequence[Label]) -> str:
-    """A run: the first state, then each step with the lines that it changed."""
+    """Format a run: the first state, then each step with the lines that it changed."""
     lines = [control_view_text(states[0])]
     for number, (label, before, after) in enumerate(zip(labels, states, states[1:], strict=False), start=1):
         known = control_view_text(before).splitlines()

@@ -1,16 +1,17 @@
 """Labels and states of ISR changes as text; brokers are b1, b2, .. as in impl.explored.describe."""
 
-from tidegauge.impl.explored.describe import broker_name, broker_names
-from tidegauge.impl.explored.search import Label, View
+from tidegauge.impl.cluster.transitions import Label
+from tidegauge.impl.explored.describe import broker_name, mask_names
+from tidegauge.impl.explored.view import View
 
 
 def isr_label_text(label: Label) -> str:
-    """One action with its arguments in words."""
+    """Format an action with its arguments in words."""
     match label:
         case ("HandleFetch", f, expand, lost):
             return f"HandleFetch of {broker_name(f)}" + (" proposing it for the ISR" if expand else "") + _lost(lost)
         case ("ShrinkIsr", removed):
-            return f"ShrinkIsr without {_set(removed)}"
+            return f"ShrinkIsr without {mask_names(removed)}"
         case ("HandleAlterPartition", lost):
             return "HandleAlterPartition" + _lost(lost)
         case ("ReadMetadata", n):
@@ -25,18 +26,14 @@ def _lost(lost: int) -> str:
     return ", the response is lost" if lost else ""
 
 
-def _set(members: int) -> str:
-    return broker_names(tuple(b for b in range(members.bit_length()) if members >> b & 1))
-
-
 def _partition(isr: int, partition_epoch: int) -> str:
-    return f"isr={_set(isr)} partition_epoch={partition_epoch}"
+    return f"isr={mask_names(isr)} partition_epoch={partition_epoch}"
 
 
 def isr_view_text(view: View) -> str:
-    """A view, a line for each broker, for what is under way, and for the controller."""
+    """Format a view, a line for each broker, for what is in flight, and for the controller."""
     (end, hw, known, pending, ends, epochs), logs, incarnations, exchange, controller, images, committed, _, recent = view
-    lines = [f"b1 leader    leo={end} hw={hw} {_partition(*known)} proposed={_set(pending)} committed={committed}"]
+    lines = [f"b1 leader    leo={end} hw={hw} {_partition(*known)} proposed={mask_names(pending)} committed={committed}"]
     for f, (log, incarnation, recorded, epoch) in enumerate(zip(logs, incarnations, ends, epochs, strict=True), start=1):
         late = " caught up within the lag limit" if recent >> f & 1 else ""
         lines.append(
@@ -53,8 +50,8 @@ def _exchange(exchange: View) -> str:
         case (1, isr, partition_epoch, epochs):
             return f"AlterPartition {_partition(isr, partition_epoch)} broker_epochs={epochs}"
         case (2, isr, partition_epoch, asked):
-            return f"answer to {_set(asked)}: {_partition(isr, partition_epoch)}"
+            return f"answer to {mask_names(asked)}: {_partition(isr, partition_epoch)}"
         case (3, asked):
-            return f"answer to {_set(asked)}: INELIGIBLE_REPLICA"
+            return f"answer to {mask_names(asked)}: INELIGIBLE_REPLICA"
         case _:
             return "nothing"

@@ -41,7 +41,7 @@ class Memo(Caller):
         self._known: dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = {}
 
     def intern(self, value: Any) -> Any:
-        """The one object that stands for this value. A bool or int is its own."""
+        """Return the one object that stands for this value. A bool or int is its own."""
         return self._same.setdefault((type(value), value), value)
 
     def _remembered(self, function: Callable[..., Any], args: tuple[Any, ...], keep: Callable[[Any], Any]) -> Any:
@@ -53,17 +53,17 @@ class Memo(Caller):
         return known[1]
 
     def transitions(self, function: Callable[..., tuple[Transition, ...]], *args: Any) -> tuple[Transition, ...]:
-        """The moves `function` finds, interned."""
-        found: tuple[Transition, ...] = self._remembered(function, args, self._interned)
-        return found
+        """Return the transitions that `function` finds, interned."""
+        transitions: tuple[Transition, ...] = self._remembered(function, args, self._interned)
+        return transitions
 
     def row(self, function: Callable[..., NetworkRow], *args: Any) -> NetworkRow:
-        """The row `function` builds, interned."""
-        found: NetworkRow = self._remembered(function, args, self._interned_row)
-        return found
+        """Return the row that `function` builds, interned."""
+        row: NetworkRow = self._remembered(function, args, self._interned_row)
+        return row
 
     def value(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What `function` returns, interned."""
+        """Return the result of `function`, interned."""
         return self._remembered(function, args, self.intern)
 
     def _interned_row(self, row: NetworkRow) -> NetworkRow:
@@ -86,7 +86,7 @@ class Memo(Caller):
         )
 
     def cluster(self, cluster: Cluster) -> Cluster:
-        """The same cluster made of interned parts."""
+        """Return the same cluster made of interned parts."""
         return cluster._replace(
             brokers=tuple(self.intern(broker) for broker in cluster.brokers),
             network=tuple(self._interned_row(row) for row in cluster.network),
@@ -97,7 +97,7 @@ class Memo(Caller):
         )
 
     def view(self, cluster: Cluster) -> View:
-        """impl.explored.view, remembered per broker."""
+        """Return the view of impl.explored.view, remembered per broker."""
         model = cluster.model
         brokers = tuple(
             self.value(broker_view, model, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
@@ -113,24 +113,24 @@ class Walker:
         self.start = self._memo.cluster(initial(bounds, as_profile(profile), rules))
 
     def successors(self, cluster: Cluster) -> list[tuple[Label, Cluster]]:
-        """Every enabled label with the state it leads to; `cluster` must come from this walker."""
+        """Return every enabled label with the state it leads to; `cluster` must come from this walker."""
         return list(successors(cluster, self._memo))
 
     def transitions(self, cluster: Cluster) -> list[Transition]:
-        """Every enabled move; `take` one of them."""
+        """Return every enabled transition, for `take`."""
         return [transition for group in transitions_of(cluster, self._memo) for transition in group]
 
     def take(self, cluster: Cluster, transition: Transition) -> Cluster:
-        """The state after a move of `moves(cluster)`."""
+        """Return the state after a transition of `transitions(cluster)`."""
         return apply(cluster, transition, self._memo)
 
     def view(self, cluster: Cluster) -> View:
-        """impl.explored.view of a state of this walker."""
+        """Return the view of a state of this walker."""
         return self._memo.view(cluster)
 
 
 def as_profile(profile: Profile | str) -> Profile:
-    """A profile, or the one of that name."""
+    """Return a profile, or the one of that name."""
     return profile_named(profile) if isinstance(profile, str) else profile
 
 
@@ -155,12 +155,12 @@ def _search(start: Cluster, memo: Memo) -> Search[Cluster]:
 
 
 def explore(bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules_override: Rules | None = None) -> Graph:
-    """The whole labelled graph within the bounds, which must be those of the specification: a view shows nothing else."""
+    """Return the whole labelled graph within the bounds, which must be those of the specification."""
     return explore_from(initial(bounds, as_profile(profile), rules_override))
 
 
 def explore_from(start: Cluster) -> Graph:
-    """The same from any state, under the model it carries."""
+    """Return the whole graph from any state, under the model it carries. Raises UsageError for bounds that views lack."""
     bounds = start.model.bounds
     if bounds.max_duplicates or bounds.max_lost_disks:
         raise UsageError(
@@ -172,7 +172,7 @@ def explore_from(start: Cluster) -> Graph:
 
 
 def transitions_from(start: Cluster) -> Iterator[tuple[Cluster, Label, Cluster, bool]]:
-    """Every labelled transition with its two states, and whether the second is new: for who needs more than views."""
+    """Yield every labelled transition with its two states, and whether the second is new."""
     search = _search(start, Memo())
     for source, label, target, new in search.transitions():
         yield search.states[source], label, search.states[target], new
@@ -185,9 +185,9 @@ def find_violation(
     invariants: Sequence[str] = tuple(INVARIANTS),
     max_states: int | None = None,
 ) -> Counterexample[Cluster] | None:
-    """A shortest run to a state where one of the named invariants fails, None when all hold everywhere.
+    """Return a shortest run to a state where one of the named invariants fails, None when all hold everywhere.
 
-    `max_states` stops the search with a UsageError rather than a response: an unfinished search has not shown anything.
+    `max_states` ends the search with a UsageError rather than a result: an unfinished search has not shown anything.
     """
     search = _search(initial(bounds, as_profile(profile), rules_override), Memo())
     return search.first_violation(partial(violated, names=tuple(invariants)), max_states)

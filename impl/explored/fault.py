@@ -18,14 +18,14 @@ from tidegauge.impl.profiles import Rules
 
 
 class RevealingModel(NamedTuple):
-    """Bounds and a generation within which traces of a fault differ from right ones."""
+    """Bounds and a generation in which traces of a fault differ from correct ones."""
 
     bounds: Bounds
     profile: str = "fetch-truncation"
 
 
 class Fault(NamedTuple):
-    """One wrong rule. `shown` names bounds of its own where those that most faults show in are the wrong ones."""
+    """One wrong rule. `shown` is the model that reveals it, where that is not the one that reveals most faults."""
 
     name: str
     says: str
@@ -54,7 +54,7 @@ def instead_of(
     bounds: Bounds = SMALL_BOUNDS,
     shown: RevealingModel | None = None,
 ) -> Callable[[RuleT], RuleT]:
-    """Make a fault of the wrong rule below, behind those there are: `_cut_one_high` is cut-one-high."""
+    """Register the decorated wrong rule as a fault, named after the function: `_cut_one_high` is cut-one-high."""
 
     def made(wrong: RuleT) -> RuleT:
         name = wrong.__name__.strip("_").replace("_", "-")

@@ -12,7 +12,7 @@ FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in (
 
 
 def fault_named(name: str) -> Fault:
-    """The fault called `name`. Raises UsageError with the names there are."""
+    """Return the fault called `name`. Raises UsageError with the names there are."""
     if name not in FAULTS:
         raise UsageError(f"fault: expected one of {', '.join(FAULTS)}; seen {name!r}; choose one of those")
     return FAULTS[name]

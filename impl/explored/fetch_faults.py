@@ -7,11 +7,11 @@ from tidegauge.impl import rules
 from tidegauge.impl.explored.fault import EPOCH_BOUNDS, LOG_START_BOUNDS, Fault, RevealingModel, instead_of
 from tidegauge.impl.rules import Ints
 
-_ALL: list[Fault] = []
-_instead_of = partial(instead_of, _ALL)
+_FETCH_FAULTS: list[Fault] = []
+_fetch_fault = partial(instead_of, _FETCH_FAULTS)
 
 
-@_instead_of(
+@_fetch_fault(
     "fetch_decision",
     says="a leader reads whatever offset is asked",
     resembles="KIP-101 scenario 2, KAFKA-6361",
@@ -23,7 +23,7 @@ def _no_divergence_check(
     return rules.fetch_decision(epochs, starts, log_start, log_end, fetch_offset, rules.UNDEFINED)
 
 
-@_instead_of(
+@_fetch_fault(
     "fetch_decision", says="the end offset of the epoch is not compared", resembles="KAFKA-6361", breaks="IsrCompleteness"
 )
 def _divergence_by_epoch_only(
@@ -35,7 +35,7 @@ def _divergence_by_epoch_only(
     return decision, epoch, end
 
 
-@_instead_of("fetch_decision", says="the diverging end offset is one too high", resembles="KAFKA-7415", breaks=None)
+@_fetch_fault("fetch_decision", says="the diverging end offset is one too high", resembles="KAFKA-7415", breaks=None)
 def _diverging_end_one_high(
     epochs: Ints, starts: Ints, log_start: int, log_end: int, fetch_offset: int, last_fetched_epoch: int
 ) -> tuple[int, int, int]:
@@ -43,7 +43,7 @@ def _diverging_end_one_high(
     return decision, epoch, end + 1 if decision == rules.DIVERGING else end
 
 
-@_instead_of(
+@_fetch_fault(
     "fetch_decision", says="the diverging end offset is one too low", resembles="KAFKA-7897", breaks="IsrCompleteness"
 )
 def _diverging_end_one_low(
@@ -53,7 +53,7 @@ def _diverging_end_one_low(
     return decision, epoch, max(log_start, end - 1) if decision == rules.DIVERGING else end
 
 
-@_instead_of(
+@_fetch_fault(
     "accepts_fetch_response",
     says="a response requested in another epoch is taken over",
     resembles="KAFKA-18991",
@@ -66,7 +66,7 @@ def _response_of_any_epoch(
     return rules.accepts_fetch_response(entry_offset, entry_epoch, ready, request_offset, request_epoch, False)
 
 
-@_instead_of(
+@_fetch_fault(
     "accepts_fetch_response",
     says="neither offset nor epoch of a response is compared",
     resembles="KAFKA-13207",
@@ -79,19 +79,19 @@ def _any_response(
     return ready
 
 
-@_instead_of(
+@_fetch_fault(
     "check_leader_epoch", says="a leader answers requests of any epoch", resembles="KAFKA-7395 (KIP-320)", breaks=None
 )
 def _never_fenced(requested: int, local: int) -> int:
     return rules.NONE
 
 
-@_instead_of("check_leader_epoch", says="a leader answers requests of older epochs", resembles="KAFKA-9338", breaks=None)
+@_fetch_fault("check_leader_epoch", says="a leader answers requests of older epochs", resembles="KAFKA-9338", breaks=None)
 def _older_epochs_pass(requested: int, local: int) -> int:
     return rules.NONE if requested < local else rules.check_leader_epoch(requested, local)
 
 
-@_instead_of(
+@_fetch_fault(
     "truncation_target",
     says="a follower does not look up its own end of the epoch",
     resembles="KAFKA-6361 (KIP-279)",
@@ -103,7 +103,7 @@ def _truncates_at_the_leaders_end(
     return 5, min(leader_end, log_end), True
 
 
-@_instead_of("truncation_target", says="a follower keeps one record too many", resembles="KAFKA-6361", breaks=None)
+@_fetch_fault("truncation_target", says="a follower keeps one record too many", resembles="KAFKA-6361", breaks=None)
 def _truncates_one_high(
     epochs: Ints, starts: Ints, log_end: int, fetch_offset: int, leader_epoch: int, leader_end: int
 ) -> tuple[int, int, bool]:
@@ -111,7 +111,7 @@ def _truncates_one_high(
     return (row, min(offset + 1, log_end), completed) if row == 5 else (row, offset, completed)
 
 
-@_instead_of(
+@_fetch_fault(
     "out_of_range_reset",
     says="a follower before the leader's log start goes on at the leader's end",
     resembles="a slip: the latest offset taken for the earliest",
@@ -124,12 +124,14 @@ def _starts_at_the_leaders_end(leader_start: int, leader_end: int, log_end: int)
     return (case, leader_end) if case == rules.RESET_TO_LEADER_START else (case, offset)
 
 
-@_instead_of("truncate_from_end_keeps", says="a cache entry at the truncation is kept", resembles="KAFKA-10706", breaks=None)
+@_fetch_fault(
+    "truncate_from_end_keeps", says="a cache entry at the truncation is kept", resembles="KAFKA-10706", breaks=None
+)
 def _entry_at_the_truncation_stays(starts: Ints, end: int) -> int:
     return rules.count_at_most(starts, end)
 
 
-@_instead_of(
+@_fetch_fault(
     "assign_keeps",
     says="a new cache entry leaves conflicting ones in place",
     resembles="KAFKA-7415",
@@ -141,4 +143,4 @@ def _assign_never_evicts(epochs: Ints, starts: Ints, epoch: int, start: int) -> 
     return len(epochs)
 
 
-FETCH_FAULTS = tuple(_ALL)
+FETCH_FAULTS = tuple(_FETCH_FAULTS)

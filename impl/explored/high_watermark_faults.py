@@ -10,14 +10,14 @@ from tidegauge.impl.cluster.transitions import ANYBODY
 from tidegauge.impl.explored.fault import Fault, RevealingModel, instead_of
 from tidegauge.impl.rules import Ints
 
-_ALL: list[Fault] = []
-_instead_of = partial(instead_of, _ALL)
+_HW_FAULTS: list[Fault] = []
+_hw_fault = partial(instead_of, _HW_FAULTS)
 
 LOST_TAILS = RevealingModel(Bounds(2, 1, 2, 1, loses_tails=True, last_resort=ANYBODY), "elr")
 """A follower truncates below its high watermark only where its leader has lost records that were committed."""
 
 
-@_instead_of(
+@_hw_fault(
     "high_watermark_after_truncation",
     says="a truncation leaves the high watermark where it was",
     resembles="KAFKA-9491",
@@ -28,12 +28,12 @@ def _hw_survives_truncation(hw: int, target: int) -> int:
     return hw
 
 
-@_instead_of("leader_high_watermark", says="the leader waits for nobody", resembles="KAFKA-13141", breaks="IsrCompleteness")
+@_hw_fault("leader_high_watermark", says="the leader waits for nobody", resembles="KAFKA-13141", breaks="IsrCompleteness")
 def _hw_is_own_log_end(hw: int, log_end: int, leos: Ints, counted: Sequence[bool], too_few: bool) -> int:
     return log_end
 
 
-@_instead_of(
+@_hw_fault(
     "leader_high_watermark",
     says="the leader's high watermark follows the lowest member down",
     resembles="KAFKA-2143",
@@ -43,7 +43,7 @@ def _hw_may_fall(hw: int, log_end: int, leos: Ints, counted: Sequence[bool], too
     return rules.lowest_counted(log_end, leos, counted)
 
 
-@_instead_of(
+@_hw_fault(
     "leader_high_watermark",
     says="the leader commits what more than half of the replicas hold",
     resembles="KAFKA-16530",
@@ -54,7 +54,7 @@ def _hw_by_majority(hw: int, log_end: int, leos: Ints, counted: Sequence[bool], 
     return max(hw, ends[len(ends) // 2 - (len(ends) + 1) % 2])
 
 
-@_instead_of(
+@_hw_fault(
     "counts_for_high_watermark",
     says="an ISR member that lags no longer holds the high watermark back",
     resembles="KAFKA-13091",
@@ -64,7 +64,7 @@ def _lagging_members_do_not_count(in_maximal_isr: bool, caught_up: bool, eligibl
     return caught_up and eligible
 
 
-@_instead_of(
+@_hw_fault(
     "follower_high_watermark",
     says="a follower's high watermark points beyond its log",
     resembles="KAFKA-3003",
@@ -74,7 +74,7 @@ def _hw_not_clamped(leader_hw: int, log_start: int, log_end: int) -> int:
     return leader_hw
 
 
-@_instead_of(
+@_hw_fault(
     "follower_high_watermark",
     says="a follower takes its log end for the high watermark",
     resembles="KAFKA-14704",
@@ -84,7 +84,7 @@ def _follower_exposes_its_log(leader_hw: int, log_start: int, log_end: int) -> i
     return log_end
 
 
-@_instead_of(
+@_hw_fault(
     "may_join_isr",
     says="a follower joins the ISR below the leader's epoch start",
     resembles="KAFKA-7128",
@@ -95,7 +95,7 @@ def _joins_at_hw(leo: int, hw: int, epoch_start: int) -> bool:
     return leo >= hw
 
 
-@_instead_of(
+@_hw_fault(
     "may_join_isr",
     says="a follower joins the ISR below the high watermark",
     resembles="KAFKA-7152",
@@ -105,14 +105,14 @@ def _joins_at_epoch_start(leo: int, hw: int, epoch_start: int) -> bool:
     return leo >= epoch_start
 
 
-@_instead_of(
+@_hw_fault(
     "may_join_isr", says="a follower joins the ISR one record early", resembles="KAFKA-15221", breaks="IsrCompleteness"
 )
 def _joins_one_low(leo: int, hw: int, epoch_start: int) -> bool:
     return leo + 1 >= hw and leo + 1 >= epoch_start
 
 
-@_instead_of(
+@_hw_fault(
     "proposal_after",
     says="a leader goes on waiting for a proposal that the controller has refused",
     resembles="a slip: INELIGIBLE_REPLICA taken for an error that metadata settles",
@@ -123,7 +123,7 @@ def _refused_and_still_pending(error: int) -> int:
     return rules.WAITS_FOR_METADATA if after == rules.GIVEN_UP else after
 
 
-@_instead_of(
+@_hw_fault(
     "leader_high_watermark",
     says="the leader commits one record more than everybody has",
     resembles="KAFKA-12619",
@@ -134,7 +134,7 @@ def _hw_one_high(hw: int, log_end: int, leos: Ints, counted: Sequence[bool], too
     return right if too_few else min(right + 1, log_end)
 
 
-@_instead_of(
+@_hw_fault(
     "follower_high_watermark",
     says="a high watermark outside the log becomes undefined",
     resembles="KAFKA-3978",
@@ -144,4 +144,4 @@ def _hw_outside_the_log_is_undefined(leader_hw: int, log_start: int, log_end: in
     return leader_hw if log_start <= leader_hw <= log_end else rules.UNDEFINED
 
 
-HIGH_WATERMARK_FAULTS = tuple(_ALL)
+HIGH_WATERMARK_FAULTS = tuple(_HW_FAULTS)

@@ -13,12 +13,22 @@ Rules of this file
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
+from typing import NamedTuple
 
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.cluster import Cluster, record_epochs
-from tidegauge.impl.explored.search import Violation
 from tidegauge.impl.explored.view import implied_cache
 from tidegauge.impl.rules import UNDEFINED
+
+
+class Violation(NamedTuple):
+    """Which invariant, at which brokers, what had to hold and what does."""
+
+    invariant: str
+    brokers: tuple[int, ...]
+    expected: tuple[int, ...]
+    seen: tuple[int, ...]
+
 
 Invariant = Callable[[Cluster], Violation | None]
 
@@ -29,7 +39,7 @@ def _current_leaders(cluster: Cluster) -> list[int]:
 
 
 def is_prefix(prefix: tuple[int, ...], log: tuple[int, ...], deleted: int) -> bool:
-    """Whether `log` begins with `prefix`: where both have the record, it is the same."""
+    """Return whether `log` begins with `prefix`: where both have the record, it is the same."""
     if prefix == log[: len(prefix)]:
         return True
     kept = zip(prefix[deleted:], log[deleted:], strict=False)
@@ -42,7 +52,7 @@ def _missing_committed(cluster: Cluster, b: int) -> tuple[int, ...] | None:
 
 
 def hw_within_log(cluster: Cluster) -> Violation | None:
-    """Log start <= high watermark <= log end at every replica."""
+    """Check log start <= high watermark <= log end at every replica."""
     for b, broker in enumerate(cluster.brokers):
         log = broker.partition.log
         if not log.start <= log.hw <= log.end:
@@ -51,7 +61,7 @@ def hw_within_log(cluster: Cluster) -> Violation | None:
 
 
 def log_matching_below_hw(cluster: Cluster) -> Violation | None:
-    """Below both high watermarks two replicas hold the same records."""
+    """Check that below both high watermarks two replicas hold the same records."""
     for a, first in enumerate(cluster.brokers):
         for b, second in enumerate(cluster.brokers[:a]):
             shared = min(first.partition.log.hw, second.partition.log.hw)
@@ -62,7 +72,7 @@ def log_matching_below_hw(cluster: Cluster) -> Violation | None:
 
 
 def leader_completeness(cluster: Cluster) -> Violation | None:
-    """The leader of the current epoch holds every committed record."""
+    """Check that the leader of the current epoch holds every committed record."""
     for b in _current_leaders(cluster):
         held = _missing_committed(cluster, b)
         if held is not None:
@@ -71,11 +81,9 @@ def leader_completeness(cluster: Cluster) -> Violation | None:
 
 
 def isr_completeness(cluster: Cluster) -> Violation | None:
-    """Every member of the ISR, hence every candidate, holds every committed record.
-
-    With ELR a member may have lost its log while it is down: it leaves the ISR when it registers again, and
-    ElectableCompleteness says what holds.
-    """
+    """Check that every member of the ISR, hence every candidate, holds every committed record."""
+    # With ELR a member may have lost its log while it is down: it leaves the ISR only when it registers again. There
+    # ElectableCompleteness is the claim.
     if cluster.model.setup.profile.elr:
         return None
     for b in cluster.controller.isr:
@@ -86,9 +94,9 @@ def isr_completeness(cluster: Cluster) -> Violation | None:
 
 
 def electable_completeness(cluster: Cluster) -> Violation | None:
-    """Whoever runs and may be elected, from the ISR or the eligible replicas, holds every committed record.
+    """Check that every running broker in the ISR or the ELR holds every committed record.
 
-    Without ELR IsrCompleteness says more.
+    Without ELR IsrCompleteness claims more.
     """
     if not cluster.model.setup.profile.elr:
         return None
@@ -100,7 +108,7 @@ def electable_completeness(cluster: Cluster) -> Violation | None:
 
 
 def elr_is_apart(cluster: Cluster) -> Violation | None:
-    """Nobody is eligible who is in the ISR, nor beside enough in-sync replicas."""
+    """Check that no eligible replica is in the ISR, and that there is none beside enough in-sync replicas."""
     image, setup = cluster.controller, cluster.model.setup
     enough = len(image.isr) >= min(setup.min_insync_replicas, len(image.assignment))
     wrong = image.elr if enough else tuple(b for b in image.elr if b in image.isr)
@@ -108,14 +116,14 @@ def elr_is_apart(cluster: Cluster) -> Violation | None:
 
 
 def elects_whom_it_can(cluster: Cluster) -> Violation | None:
-    """There is a leader unless everybody who may be elected is fenced."""
+    """Check that there is a leader unless every candidate is fenced."""
     image = cluster.controller
     able = tuple(b for b in image.isr or image.elr if b in image.live)
     return Violation("ElectsWhomItCan", able, able, ()) if able and image.leader == UNDEFINED else None
 
 
 def leader_is_live(cluster: Cluster) -> Violation | None:
-    """Who leads is not fenced."""
+    """Check that the leader is not fenced."""
     image = cluster.controller
     if image.leader in {UNDEFINED, *image.live}:
         return None
@@ -123,7 +131,7 @@ def leader_is_live(cluster: Cluster) -> Violation | None:
 
 
 def last_leader_is_last(cluster: Cluster) -> Violation | None:
-    """Who led last is known only while nobody leads."""
+    """Check that the last known leader is set only while there is no leader."""
     image = cluster.controller
     if image.leader == UNDEFINED or not image.last_known_elr:
         return None
@@ -131,7 +139,7 @@ def last_leader_is_last(cluster: Cluster) -> Violation | None:
 
 
 def no_false_exposure(cluster: Cluster) -> Violation | None:
-    """Nobody's high watermark covers a record that was not committed."""
+    """Check that no high watermark covers a record that was not committed."""
     for b, broker in enumerate(cluster.brokers):
         shown = record_epochs(broker)[: broker.partition.log.hw]
         if broker.partition.log.hw > len(cluster.committed) or not is_prefix(shown, cluster.committed, cluster.deleted):
@@ -140,7 +148,7 @@ def no_false_exposure(cluster: Cluster) -> Violation | None:
 
 
 def isr_superset(cluster: Cluster) -> Violation | None:
-    """The current leader's maximal ISR contains the controller's ISR."""
+    """Check that the current leader's maximal ISR contains the controller's ISR."""
     for b in _current_leaders(cluster):
         maximal = cluster.brokers[b].partition.state.maximal_isr
         if not set(cluster.controller.isr) <= set(maximal):
@@ -149,7 +157,7 @@ def isr_superset(cluster: Cluster) -> Violation | None:
 
 
 def epoch_cache_well_formed(cluster: Cluster) -> Violation | None:
-    """A cache is what the records imply, plus at most one entry at the log end."""
+    """Check that a cache is what the records imply, plus at most one entry at the log end."""
     for b, broker in enumerate(cluster.brokers):
         pairs = broker.partition.log.cache.memory.pairs()
         implied = implied_cache(record_epochs(broker))
@@ -168,7 +176,7 @@ def _flat(pairs: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
 
 
 def epochs_monotone(cluster: Cluster) -> Violation | None:
-    """Record epochs never fall along a log."""
+    """Check that record epochs never fall along a log."""
     for b, broker in enumerate(cluster.brokers):
         epochs = record_epochs(broker)
         if list(epochs) != sorted(epochs):
@@ -177,7 +185,7 @@ def epochs_monotone(cluster: Cluster) -> Violation | None:
 
 
 def acked_is_committed(cluster: Cluster) -> Violation | None:
-    """What was acknowledged with acks=all is committed."""
+    """Check that every record acknowledged with acks=all is committed."""
     for offset, epoch in cluster.acked:
         if cluster.committed[offset : offset + 1] != (epoch,):
             return Violation("AckedIsCommitted", (), (offset, epoch), cluster.committed)
@@ -185,7 +193,7 @@ def acked_is_committed(cluster: Cluster) -> Violation | None:
 
 
 def acked_completeness(cluster: Cluster) -> Violation | None:
-    """Whoever runs and may be elected holds what was acknowledged with acks=all."""
+    """Check that every running candidate holds the records acknowledged with acks=all."""
     electable = (b for b in (*cluster.controller.isr, *cluster.controller.elr) if cluster.brokers[b].up)
     for b in electable if cluster.acked else ():
         held = record_epochs(cluster.brokers[b])
@@ -196,7 +204,7 @@ def acked_completeness(cluster: Cluster) -> Violation | None:
 
 
 def only_deleted_is_gone(cluster: Cluster) -> Violation | None:
-    """Nothing is missing at the front of a log but what was deleted somewhere."""
+    """Check that nothing is missing at the front of a log but what was deleted somewhere."""
     for b, broker in enumerate(cluster.brokers):
         start = broker.partition.log.start
         if start > cluster.deleted:
@@ -205,7 +213,7 @@ def only_deleted_is_gone(cluster: Cluster) -> Violation | None:
 
 
 def no_hole(cluster: Cluster) -> Violation | None:
-    """What is missing in a log is before its start."""
+    """Check that what is missing in a log is before its start."""
     for b, broker in enumerate(cluster.brokers):
         start, epochs = broker.partition.log.start, record_epochs(broker)
         missing = tuple(offset for offset, epoch in enumerate(epochs) if epoch == UNDEFINED)
@@ -238,7 +246,7 @@ INVARIANTS: Mapping[str, Invariant] = MappingProxyType(
 
 
 def violated(cluster: Cluster, names: tuple[str, ...] = tuple(INVARIANTS)) -> Violation | None:
-    """The first of the named invariants that does not hold."""
+    """Return the first of the named invariants that does not hold."""
     for name in names:
         violation = INVARIANTS[name](cluster)
         if violation is not None:

@@ -15,14 +15,16 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from tidegauge.impl.cluster.transitions import mask
+from tidegauge.impl.cluster.transitions import Label, mask
 from tidegauge.impl.control import broker_states
 from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.control.partition_registration import PartitionRegistration
 from tidegauge.impl.control.records import RegisterBrokerRecord
 from tidegauge.impl.control.replay import replay_records
 from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl
-from tidegauge.impl.explored.search import Graph, Label, Search, View, Violation
+from tidegauge.impl.explored.invariants import Violation
+from tidegauge.impl.explored.search import Graph, Search
+from tidegauge.impl.explored.view import View
 from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse, BrokerState, FetchRequest, Metadata
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup
 from tidegauge.impl.replica import isr
@@ -88,7 +90,7 @@ class IsrCluster(NamedTuple):
 
 
 def initial_isr_cluster(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None) -> IsrCluster:
-    """Everybody is in the ISR, every log is empty."""
+    """Return the initial state: all brokers are in the ISR, every log is empty."""
     everybody = tuple(range(bounds.followers + 1))
     setup = Setup(Rules() if rules is None else rules, profile, replica_lag_time_max_ms=-1)
     brokers = Table((b, BrokerRegistration(epoch=0)) for b in everybody)
@@ -105,7 +107,7 @@ def initial_isr_cluster(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, 
 
 
 def isr_successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
-    """Every enabled label with the state it leads to."""
+    """Return every enabled label with the state it leads to."""
     yield from _by_the_leader(state)
     for f in range(1, state.bounds.followers + 1):
         yield from _fetches(state, f)
@@ -118,7 +120,7 @@ def isr_successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
 
 
 def _by_the_leader(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
-    """LeaderAppend, ShrinkIsr, ReadMetadata."""
+    """Find LeaderAppend, ShrinkIsr, ReadMetadata."""
     setup, leader, metadata = state.setup, state.leader, _metadata(state, eligible=False)
     if leader.log.end < state.bounds.max_end:
         appended, _, _ = partition_.append_records_to_leader(setup, leader, 1, 1, metadata, NOW)
@@ -132,7 +134,7 @@ def _by_the_leader(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
 
 
 def _fetches(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
-    """HandleFetch: whether f may join is the metadata cache's word; its response arrives, or is lost."""
+    """Find HandleFetch: the metadata cache decides whether f may join; its response arrives, or is lost."""
     for eligible in (False, True):
         after, end = _served(state, f, eligible=eligible)
         expands = after.leader.state != state.leader.state
@@ -147,12 +149,13 @@ def _fetches(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
 def _judged(
     state: IsrCluster, request: AlterPartitionRequest, proposed: PartitionState
 ) -> Iterator[tuple[Label, IsrCluster]]:
-    """HandleAlterPartition: a request whose response is lost is sent again. A response that changes nothing is none."""
+    """Find HandleAlterPartition: a request whose response is lost is sent again."""
     asked = AlterPartition(LEADER, state.control.brokers[LEADER].epoch, (Proposal(TP, request),))
     records, result = alter_partition(state.control, asked)
     (response,) = result.responses
     after = _registered(state, replay_records(state.control, records))
     if state.setup.rules.proposal_after(response.error) == WAITS_FOR_METADATA:
+        # The leader waits for metadata after such a response, so whether it arrives makes no difference.
         lost = arrived = after._replace(exchange=None)
     else:
         lost, arrived = after, after._replace(exchange=AlterPartitionExchange(response, proposed))
@@ -167,7 +170,7 @@ def _answered(state: IsrCluster, response: AlterPartitionResponse, proposed: Par
 
 
 def _comes_and_goes(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
-    """FenceBroker where that changes the ISR; RestartEmpty."""
+    """Find FenceBroker where that changes the ISR, and RestartEmpty."""
     control = state.control
     if state.may_change:
         away = replay_records(control, broker_states.broker_fenced(control, f))
@@ -190,7 +193,7 @@ def _metadata(state: IsrCluster, *, eligible: bool) -> Metadata:
 
 
 def _led(state: IsrCluster, leader: Partition) -> IsrCluster:
-    """The leader after a step. What only a clock or the disk would read is forgotten, so equal behaviour is equal values."""
+    """Store the leader after a step, without what only a clock or the disk would read: equal behaviour is equal values."""
     remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=r.broker_epoch) for r in leader.remotes)
     log = log_loader.flush_cache(leader.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
     return state._replace(leader=leader._replace(log=log, remotes=remotes), committed=max(state.committed, log.hw))
@@ -211,7 +214,7 @@ def _read(state: IsrCluster, image: PartitionRegistration) -> IsrCluster:
 
 
 def _served(state: IsrCluster, f: int, *, eligible: bool) -> tuple[IsrCluster, int]:
-    """After a fetch of one record: the leader, and the log end of the follower once it has the response."""
+    """Serve a fetch of one record; return the state and the follower's log end once it has the response."""
     end, metadata = state.ends[f - 1], _metadata(state, eligible=eligible)
     request = FetchRequest(f, EPOCH, end, EPOCH if end else UNDEFINED, replica_epoch=state.control.brokers[f].epoch)
     leader, response = partition_.fetch_records(state.setup, state.leader, request, metadata, NOW, max_records=1)
@@ -224,7 +227,7 @@ def _proposing(state: IsrCluster) -> IsrCluster:
 
 
 def _registered(state: IsrCluster, control: ReplicationControl) -> IsrCluster:
-    """Every change of the registration is a metadata record."""
+    """Append a changed registration to the metadata log."""
     changed = control.partitions[TP] != state.registration
     return state._replace(control=control, images=(*state.images, control.partitions[TP]) if changed else state.images)
 
@@ -279,7 +282,7 @@ def _exchange_view(state: IsrCluster) -> View:
 
 
 def check_isr_completeness(state: IsrCluster) -> Violation | None:
-    """Whoever may be elected next holds everything that was committed."""
+    """Check that every candidate for the next election holds everything committed."""
     for b in state.registration.isr:
         end = state.leader.log.end if b == LEADER else state.ends[b - 1]
         if end < state.committed:
@@ -288,7 +291,7 @@ def check_isr_completeness(state: IsrCluster) -> Violation | None:
 
 
 def check_isr_superset(state: IsrCluster) -> Violation | None:
-    """The controller's ISR holds nobody whom the leader does not count."""
+    """Check that the leader counts every member of the controller's ISR."""
     maximal = state.leader.state.maximal_isr
     if set(state.registration.isr) <= set(maximal):
         return None
@@ -299,7 +302,7 @@ IsrSteps = Callable[[IsrCluster], Iterable[tuple[Label, IsrCluster]]]
 
 
 def search_isr(start: IsrCluster, steps: IsrSteps = isr_successors) -> Search[IsrCluster]:
-    """Bounds and setup are the same in every state, and what the controller is configured with."""
+    """Search from a state. Bounds, setup and the controller's configuration are the same in every state."""
 
     def key(state: IsrCluster) -> Hashable:
         return (state.leader, state.ends, *state.control[:2], *state[5:])
@@ -308,5 +311,8 @@ def search_isr(start: IsrCluster, steps: IsrSteps = isr_successors) -> Search[Is
 
 
 def explore_isr(start: IsrCluster) -> Graph:
-    """The whole labelled graph. States with the same view may differ in a proposal that was given up: it is no variable."""
+    """Return the whole labelled graph.
+
+    States with the same view may differ in a proposal that was given up: it is no variable of the specification.
+    """
     return search_isr(start).graph(isr_view)

@@ -3,27 +3,18 @@
 Rules of this file
 
 1. States are numbered in the order they are found: the same start and the same order of steps give the same search.
-2. `key` says which states are one. It is the system's word, as is what a step is.
+2. `key` decides which states are equal. The explored system defines it, as it defines its steps.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
+from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.errors import UsageError
-
-Label = tuple[Any, ...]
-View = tuple[Any, ...]
+from tidegauge.impl.explored.invariants import Violation
+from tidegauge.impl.explored.view import View
 
 StateT = TypeVar("StateT")
-
-
-class Violation(NamedTuple):
-    """Which invariant, at which brokers, what had to hold and what does."""
-
-    invariant: str
-    brokers: tuple[int, ...]
-    expected: tuple[int, ...]
-    seen: tuple[int, ...]
 
 
 class Graph(NamedTuple):
@@ -60,26 +51,27 @@ class Search(Generic[StateT]):
         self._came_from: list[tuple[int, Label] | None] = [None]
 
     def transitions(self) -> Iterator[tuple[int, Label, int, bool]]:
-        """(source, label, target, whether the target is new)."""
+        """Yield (source, label, target, whether the target is new)."""
         states, number, key = self.states, self._number, self._key
         source, level_ends = 0, 1
         while source < len(states):
+            # All states before this one are a step nearer to the start: breadth first, so runs are shortest.
             if source == level_ends:
                 self.depth += 1
                 level_ends = len(states)
             for label, after in self._steps(states[source]):
-                found = key(after)
-                target = number.get(found)
+                state_key = key(after)
+                target = number.get(state_key)
                 new = target is None
                 if target is None:
-                    target = number[found] = len(states)
+                    target = number[state_key] = len(states)
                     states.append(after)
                     self._came_from.append((source, label))
                 yield source, label, target, new
             source += 1
 
     def graph(self, view: Callable[[StateT], View]) -> Graph:
-        """Everything that can be reached."""
+        """Return everything that can be reached."""
         labels: dict[Label, int] = {}
         edges = [(source, labels.setdefault(label, len(labels)), target) for source, label, target, _ in self.transitions()]
         return Graph([view(state) for state in self.states], list(labels), edges, self.depth)
@@ -87,9 +79,9 @@ class Search(Generic[StateT]):
     def first_violation(
         self, check: Callable[[StateT], Violation | None], max_states: int | None = None
     ) -> Counterexample[StateT] | None:
-        """A shortest run to a state that `check` objects to, None when it never does.
+        """Return a shortest run to a state that `check` objects to, None when it never does.
 
-        `max_states` stops the search with a UsageError rather than a response: an unfinished search has not shown anything.
+        `max_states` ends the search with a UsageError rather than a result: an unfinished search has not shown anything.
         """
         violation = check(self.states[0])
         if violation is not None:

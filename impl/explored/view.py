@@ -48,7 +48,7 @@ def view(cluster: Cluster) -> View:
 
 
 def view_of_parts(brokers: tuple[View, ...], controller: View, cluster: Cluster) -> View:
-    """What the views of brokers and controller lack."""
+    """Combine the views of brokers and controller with the rest of the state."""
     if cluster.model.setup.profile.elr:
         controller = (*controller, *_eligible_view(cluster))
     deleted = (cluster.deleted,) if cluster.deleted else ()
@@ -57,7 +57,7 @@ def view_of_parts(brokers: tuple[View, ...], controller: View, cluster: Cluster)
 
 
 def broker_view(model: BoundedModel, broker: Broker, row: NetworkRow) -> View:
-    """(log, hw, mark, up, role, epoch, leader, isr, pending, remote, slots)."""
+    """Return (log, hw, mark, up, role, epoch, leader, isr, pending, remote, slots)."""
     setup, partition = model.setup, broker.partition
     _assert_entry_implied(setup, broker)
     return (
@@ -76,12 +76,12 @@ def broker_view(model: BoundedModel, broker: Broker, row: NetworkRow) -> View:
 
 
 def controller_view(controller: Controller) -> View:
-    """(leader, epoch, isr, live)."""
+    """Return (leader, epoch, isr, live)."""
     return controller.leader, controller.leader_epoch, mask(controller.isr), mask(controller.live)
 
 
 def _eligible_view(cluster: Cluster) -> View:
-    """(elr, last leader, down after a clean stop, per broker who has registered again since it proposed him)."""
+    """Return (elr, last leader, down after a clean stop, per leader the proposed brokers that registered again since)."""
     image = cluster.controller
     last = image.last_known_elr[0] if image.last_known_elr else UNDEFINED
     clean = mask(b for b, broker in enumerate(cluster.brokers) if broker.stopped_cleanly)
@@ -128,26 +128,24 @@ def _remote(broker: Broker, brokers: int) -> tuple[int, ...]:
 
 
 def mark_of(setup: Setup, broker: Broker) -> int:
-    """Epoch of a trailing cache entry that has no record yet, after comparing the whole cache with the records.
-
-    Where nobody reads the cache it need not be well-formed. Nor is it once the record epochs of a log fall, which is how
-    logs fork under hw-only, kip101 and kip279: EpochsMonotone is violated then.
-    """
+    """Return the epoch of a trailing cache entry without records, after comparing the whole cache with the records."""
     log, cache = broker.partition.log, broker.partition.log.cache
     trailing = len(cache.starts) > 0 and cache.starts[-1] >= log.end
-    found = cache.epochs[-1] if trailing else UNDEFINED
+    mark = cache.epochs[-1] if trailing else UNDEFINED
     records = record_epochs(broker)
+    # A cache that nothing reads need not be well-formed, nor one of a log whose epochs fall: logs fork so under hw-only,
+    # kip101 and kip279, and EpochsMonotone is violated then.
     if setup.profile.offsets_for_leader_epoch and all(a <= b for a, b in pairwise(records)):
         implied = implied_cache(records)
         if trailing:
-            implied = (*implied, (found, log.end))
+            implied = (*implied, (mark, log.end))
         if cache.memory.pairs() != implied:
             raise IllegalStateError(f"epoch cache: expected {implied}, implied by the records; seen {cache.memory.pairs()}")
-    return found
+    return mark
 
 
 def implied_cache(epochs: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """The cache entries that record epochs alone imply: one per change, from the log start on."""
+    """Return the cache entries that record epochs alone imply: one per change, from the log start on."""
     changes = ((e, offset) for offset, e in enumerate(epochs) if offset == 0 or epochs[offset - 1] != e)
     return tuple(entry for entry in changes if entry[0] != UNDEFINED)
 

@@ -27,7 +27,7 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 
 def _by_offsets_for_leader_epoch(setup: Setup) -> Setup:
-    """LocalLeaderEndPoint#isTruncationOnFetchSupported is false in every release."""
+    """Switch truncation on fetch off: LocalLeaderEndPoint#isTruncationOnFetchSupported is false in every release."""
     return setup._replace(profile=setup.profile._replace(truncation_on_fetch=False, offsets_for_leader_epoch=True))
 
 
@@ -37,7 +37,7 @@ def start_future_replica(setup: Setup, current: Partition, future: Log) -> Fetch
 
 
 def maybe_truncate_future(setup: Setup, future: Fetcher, current: Partition) -> Fetcher:
-    """One round: by the current log's response where the future log has an epoch, else at the entry's offset."""
+    """Truncate by the current log's response where the future log has an epoch, else at the entry's offset."""
     setup = _by_offsets_for_leader_epoch(setup)
     asked = fetcher_.epoch_to_ask(setup, future)
     entry = future.entry
@@ -65,6 +65,7 @@ def maybe_replace_current(future: Fetcher, current: Partition) -> tuple[Fetcher,
 
     Partition#maybeReplaceCurrentWithFutureReplica.
     """
+    # Equal ends are enough: the future log was truncated to the current one and only copies from it.
     if future.entry is None or future.entry.truncating or future.log.end != current.log.end:
         return future, current, False
     return remove_partition(future), current._replace(log=future.log), True
@@ -73,8 +74,9 @@ def maybe_replace_current(future: Fetcher, current: Partition) -> tuple[Fetcher,
 def select_partition_to_fetch(
     entries: Mapping[TopicPartition, PartitionFetchState], in_progress: TopicPartition | None
 ) -> TopicPartition | None:
-    """The partition that is being filled, or the next one. ReplicaAlterLogDirsThread#selectPartitionToFetch."""
+    """Return the partition that is being filled, or the next one. ReplicaAlterLogDirsThread#selectPartitionToFetch."""
     ready = sorted(tp for tp, entry in entries.items() if entry.ready_for_fetch)
+    # One partition at a time, to the end: filling several at once would only delay the first replacement.
     if in_progress in ready:
         return in_progress
     return ready[0] if ready else None

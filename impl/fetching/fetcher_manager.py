@@ -33,12 +33,12 @@ class FetcherManager(NamedTuple):
 
 
 def thread_of(manager: FetcherManager, tp: TopicPartition) -> BrokerIdAndFetcherId | None:
-    """The thread that holds the partition."""
+    """Return the key of the thread that holds the partition."""
     return next((key for key, thread in manager.threads.items() if tp in thread.entries), None)
 
 
 def entry_of(manager: FetcherManager, tp: TopicPartition) -> FetcherEntry | None:
-    """Its entry, wherever it is."""
+    """Return the partition's entry, in whichever thread it is."""
     key = thread_of(manager, tp)
     return None if key is None else manager.threads[key].entries[tp]
 
@@ -65,6 +65,7 @@ def add_fetcher_for_partitions(
     for (leader, number), group in groups.items():
         key = (leader.broker_id, number)
         thread = threads.get(key)
+        # Another host or port is another connection: the old thread is shut down with all its entries.
         if thread is None or thread.leader != leader:
             thread = FetcherThread(leader, number)
         done = thread_.add_partitions(setup, thread, logs, group, offsets or {})
@@ -82,7 +83,7 @@ def remove_fetcher_for_partitions(
 
 
 def mark_partitions_failed(manager: FetcherManager, failed: frozenset[TopicPartition]) -> FetcherManager:
-    """A partition that could not become follower is failed without having been in a thread."""
+    """Mark partitions failed that could not become followers, without a thread having had them."""
     return manager._replace(failed=manager.failed | failed)
 
 
@@ -92,7 +93,7 @@ def shutdown_idle_fetcher_threads(manager: FetcherManager) -> FetcherManager:
 
 
 def close_all_fetchers(manager: FetcherManager) -> FetcherManager:
-    """The broker shuts down. AbstractFetcherManager#closeAllFetchers."""
+    """Stop all threads at shutdown. AbstractFetcherManager#closeAllFetchers."""
     return manager._replace(threads=Table())
 
 
@@ -108,6 +109,7 @@ def resize_thread_pool(setup: Setup, manager: FetcherManager, logs: Logs, size: 
         for tp, entry in thread.entries.items():
             state = entry.state
             again[tp] = InitialFetchState(thread.leader, state.current_leader_epoch, state.fetch_offset, entry.topic_id)
+    # Fetcher ids are hashes modulo the number of threads, so every partition may belong to another thread now.
     if size != manager.num_fetchers:
         emptied, _ = remove_fetcher_for_partitions(manager, frozenset(again))
         kept = Table((k, t) for k, t in emptied.threads.items() if k[1] < size)
@@ -117,12 +119,12 @@ def resize_thread_pool(setup: Setup, manager: FetcherManager, logs: Logs, size: 
 
 
 def update_topic_ids(manager: FetcherManager, topic_ids: Mapping[str, str | None]) -> FetcherManager:
-    """AbstractFetcherManager#maybeUpdateTopicIds."""
+    """Pass changed topic ids on to all threads. AbstractFetcherManager#maybeUpdateTopicIds."""
     return manager._replace(threads=Table((k, thread_.update_topic_ids(t, topic_ids)) for k, t in manager.threads.items()))
 
 
 def after_pass(manager: FetcherManager, key: BrokerIdAndFetcherId, done: Pass) -> FetcherManager:
-    """Take over what a pass of one thread left behind."""
+    """Take over the outcome of one thread's pass."""
     return manager._replace(threads=manager.threads.put(key, done.thread), failed=manager.failed | done.failed)
 
 
@@ -131,21 +133,21 @@ def after_pass(manager: FetcherManager, key: BrokerIdAndFetcherId, done: Pass) -
 
 
 def max_lag(manager: FetcherManager) -> int:
-    """MaxLag: the largest known lag, 0 for none."""
+    """Return MaxLag: the largest known lag, 0 for none."""
     return max((e.state.lag or 0 for t in manager.threads.values() for e in t.entries.values()), default=0)
 
 
 def consumer_lag(manager: FetcherManager, tp: TopicPartition) -> int | None:
-    """ConsumerLag of one partition: high watermark of the leader minus fetch offset, None while unknown."""
+    """Return ConsumerLag: the leader's high watermark minus the fetch offset, None while unknown."""
     entry = entry_of(manager, tp)
     return None if entry is None else entry.state.lag
 
 
 def dead_thread_count(manager: FetcherManager) -> int:
-    """DeadThreadCount."""
+    """Return DeadThreadCount."""
     return sum(thread.dead for thread in manager.threads.values())
 
 
 def failed_partitions_count(manager: FetcherManager) -> int:
-    """FailedPartitionsCount."""
+    """Return FailedPartitionsCount."""
     return len(manager.failed)

@@ -39,7 +39,7 @@ class BrokerEndPoint(NamedTuple):
 
 
 class InitialFetchState(NamedTuple):
-    """With what a partition is added."""
+    """The leader and the position with which a partition is added to a thread."""
 
     leader: BrokerEndPoint
     leader_epoch: int
@@ -56,7 +56,7 @@ class FetcherEntry(NamedTuple):
     due_ms: int = 0
 
     def at(self, now: int) -> PartitionFetchState:
-        """The state, delayed if the back-off has not run out."""
+        """Return the state, delayed if the back-off has not run out."""
         return self.state._replace(delayed=self.delay_ms > 0 and now < self.due_ms)
 
 
@@ -81,7 +81,7 @@ class FetcherThread(NamedTuple):
 
 
 class PartitionResponse(NamedTuple):
-    """One partition of a response, with what ListOffsets said in case of an out-of-range reset."""
+    """One partition of a response, with the ListOffsets responses of an out-of-range reset."""
 
     response: FetchResponse
     offsets: ListOffsets | None = None
@@ -97,7 +97,7 @@ class EpochEndOffset(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """What a pass leaves behind: the thread, the logs, the partitions it gave up."""
+    """The outcome of one pass: the thread, the logs, the partitions that failed."""
 
     thread: FetcherThread
     logs: Logs
@@ -115,7 +115,7 @@ def add_partitions(
     added: Mapping[TopicPartition, InitialFetchState],
     offsets: Mapping[TopicPartition, ListOffsets],
 ) -> Pass:
-    """AbstractFetcherThread#addPartitions. An entry of the same epoch keeps its state and back-off, and goes to the end."""
+    """Add partitions. An entry of the same epoch keeps its state and back-off, and goes to the end. #addPartitions."""
     entries = thread.entries
     for tp, initial in added.items():
         old = entries.get(tp)
@@ -146,13 +146,13 @@ def delay_partitions(
 
 
 def request_failed(thread: FetcherThread, now: int, backoff_ms: int) -> FetcherThread:
-    """No response to the whole request: every entry backs off. AbstractFetcherThread#processFetchRequest."""
+    """Delay every entry: the whole request got no response. AbstractFetcherThread#processFetchRequest."""
     thread = thread._replace(requests=thread.requests + 1)
     return delay_partitions(thread, tuple(thread.entries), now, backoff_ms)
 
 
 def update_topic_ids(thread: FetcherThread, topic_ids: Mapping[str, str | None]) -> FetcherThread:
-    """Only the id changes. AbstractFetcherThread#maybeUpdateTopicIds."""
+    """Change the topic ids of entries, and nothing else. AbstractFetcherThread#maybeUpdateTopicIds."""
     entries = thread.entries
     for tp, entry in entries.items():
         if tp.topic in topic_ids:
@@ -179,12 +179,13 @@ def build_fetch(
     quota_exceeded: bool = False,
     broker_epoch: int = UNDEFINED,
 ) -> Table[TopicPartition, FetchRequest]:
-    """What the thread asks, in order: entries that are ready and not throttled. RemoteLeaderEndPoint#buildFetch.
+    """Collect the next fetch, in order: entries that are ready and not throttled. RemoteLeaderEndPoint#buildFetch.
 
     Empty: the thread waits for at most replica.fetch.backoff.ms.
     """
     asked: Table[TopicPartition, FetchRequest] = Table()
     for tp, entry in thread.entries.items():
+        # An in-sync follower is never throttled: it would leave the ISR and block acks=all.
         if quota_exceeded and tp in throttled and not is_in_sync(entry):
             continue
         request = fetcher_.build_fetch(broker_id, Fetcher(logs[tp], entry.at(now)))
@@ -202,13 +203,14 @@ def process_fetch_response(
     now: int,
     backoff_ms: int,
 ) -> Pass:
-    """AbstractFetcherThread#processFetchRequest: answers in their order, then truncations, then delays.
+    """Process a response: partitions in its order, then truncations, then delays. #processFetchRequest.
 
-    A response to a partition that was not asked about is dropped. `asked` is what the fetch session holds.
+    A partition that was not asked for is dropped. `asked` is the content of the fetch session.
     """
     if asked:
         thread = thread._replace(requests=thread.requests + 1)
     done, delayed = Pass(thread, logs), []
+    # Kafka collects diverging partitions and truncates them after the loop, in one call (#truncateOnFetchResponse).
     order = sorted(responses.items(), key=lambda item: item[1].response.is_diverging)
     for tp, response in order:
         entry, request = done.thread.entries.get(tp), asked.get(tp)
@@ -222,6 +224,7 @@ def process_fetch_response(
             after = fetcher_.process_fetch_response(setup, before, received, response.corrupt)
         except KafkaError:  # before KIP-461 it escapes
             return done._replace(thread=done.thread._replace(dead=True))
+        # Delays are collected as well: #handlePartitionsWithErrors delays all of them at once after the loop.
         if after.entry is not None and after.entry.delayed and before.entry != after.entry:
             delayed.append(tp)
         elif after != before:
@@ -246,6 +249,7 @@ def _replaced(
         entries = entries.without(tp)
         failed |= {tp} if after.failed else frozenset()
     elif truncated:
+        # Since 4.0 the new PartitionFetchState gets the old delay, and its constructor starts the clock again.
         due_ms = now + entry.delay_ms if restarts else entry.due_ms
         entries = entries.put(tp, entry._replace(state=after.entry, due_ms=due_ms))
     elif after.entry != entry.at(now):
@@ -254,7 +258,7 @@ def _replaced(
 
 
 def resets(responses: Table[TopicPartition, PartitionResponse]) -> tuple[TopicPartition, ...]:
-    """Partitions whose response makes the thread ask ListOffsets. AbstractFetcherThread#handleOutOfRangeError."""
+    """Return the partitions whose response makes the thread ask ListOffsets. AbstractFetcherThread#handleOutOfRangeError."""
     return tuple(tp for tp, response in responses.items() if response.response.error == OFFSET_OUT_OF_RANGE)
 
 
@@ -263,7 +267,7 @@ def resets(responses: Table[TopicPartition, PartitionResponse]) -> tuple[TopicPa
 
 
 def epochs_to_ask(setup: Setup, thread: FetcherThread, logs: Logs, now: int) -> Table[TopicPartition, tuple[int, int]]:
-    """(current epoch, epoch asked about) of entries that wait for one. AbstractFetcherThread#fetchTruncatingPartitions."""
+    """Return (current epoch, epoch asked about) of entries that wait for a response. #fetchTruncatingPartitions."""
     asked: Table[TopicPartition, tuple[int, int]] = Table()
     for tp, entry in thread.entries.items():
         epoch = fetcher_.epoch_to_ask(setup, Fetcher(logs[tp], entry.at(now)))
@@ -281,10 +285,11 @@ def maybe_truncate(
     now: int,
     backoff_ms: int,
 ) -> Pass:
-    """Answers to `asked`, then the entries that truncation by themselves. AbstractFetcherThread#maybeTruncate.
+    """Apply the responses to `asked`, then truncate the entries that ask nobody. AbstractFetcherThread#maybeTruncate.
 
     A response nobody asked for ends the thread: it is an IllegalStateException outside any partition.
     """
+    # An IllegalStateException outside any partition: doWork does not catch it.
     if any(tp not in asked for tp in responses):
         return Pass(thread._replace(dead=True), logs)
     done, delayed = Pass(thread, logs), []

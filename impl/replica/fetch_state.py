@@ -31,7 +31,7 @@ class PartitionFetchState(NamedTuple):
 
 
 class TruncationCall(NamedTuple):
-    """A truncation the thread asked for: `completed` None for a full one."""
+    """A truncation that the thread asked the log for; `completed` is None for a full one."""
 
     offset: int
     completed: bool | None
@@ -64,7 +64,7 @@ def delay(fetcher: Fetcher) -> Fetcher:
 
 
 def expire_delay(fetcher: Fetcher) -> Fetcher:
-    """The back-off is over."""
+    """End the back-off; the caller decides when."""
     if fetcher.entry is None:
         return fetcher
     return fetcher._replace(entry=fetcher.entry._replace(delayed=False))
@@ -81,12 +81,14 @@ def mark_for_truncation(fetcher: Fetcher, offset: int) -> Fetcher:
 
 
 def on_partition_fenced(setup: Setup, fetcher: Fetcher, request_epoch: int) -> tuple[Fetcher, bool]:
-    """A fenced answer: whether the thread has moved on to another epoch. AbstractFetcherThread#onPartitionFenced.
+    """Handle FENCED_LEADER_EPOCH; also return whether the entry is in another epoch by now. #onPartitionFenced.
 
     A partition fenced in its current epoch is failed: only new metadata can help.
     """
     if fetcher.entry is None:
         return fetcher, False
+    # A later epoch in the entry means that new metadata arrived while the request was under way: it may be retried (since
+    # 2.5).
     if request_epoch == fetcher.entry.current_leader_epoch or not setup.profile.fences_by_epoch:
         return mark_failed(fetcher), False
     return fetcher, True

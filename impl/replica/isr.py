@@ -22,7 +22,10 @@ from tidegauge.impl.storage import log as log_
 
 
 def is_isr_eligible(setup: Setup, partition: Partition, broker_id: int, metadata: Metadata) -> bool:
-    """Partition#isReplicaIsrEligible: not fenced, not shutting down (KIP-841), same incarnation (KIP-903)."""
+    """Return whether a replica may join: not fenced or shutting down (KIP-841), same incarnation (KIP-903).
+
+    Partition#isReplicaIsrEligible.
+    """
     entry = remote(partition, broker_id)
     broker = next((b for b in metadata if b.broker_id == broker_id), None)
     if setup.profile.eligibility == "alive":
@@ -31,8 +34,10 @@ def is_isr_eligible(setup: Setup, partition: Partition, broker_id: int, metadata
         return False
     if setup.profile.eligibility == "unfenced":
         return True
+    # No fetch of this leader epoch yet, or no incarnation is alive: nothing to compare.
     if entry.broker_epoch is None or broker.epoch is None:
         return False
+    # UNDEFINED is a follower that does not send its broker epoch (before Fetch version 15): it cannot be fenced by it.
     return entry.broker_epoch in {UNDEFINED, broker.epoch}
 
 
@@ -50,22 +55,25 @@ def is_at_min_isr(setup: Setup, partition: Partition) -> bool:
 
 
 def _cap(setup: Setup, partition: Partition) -> int:
-    """Partition#effectiveMinIsr: no more than there are replicas, since KAFKA-15583; as configured before."""
+    """Return the upper bound of min.insync.replicas: the number of replicas since KAFKA-15583. Partition#effectiveMinIsr."""
     return len(partition.remotes) + 1 if setup.profile.blocks_under_min_isr else setup.min_insync_replicas
 
 
 def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: Metadata, now: int) -> Partition:
-    """Partition#maybeIncrementLeaderHW."""
+    """Raise the high watermark to the lowest log end that counts. Partition#maybeIncrementLeaderHW."""
     too_few = setup.profile.blocks_under_min_isr and is_under_min_isr(setup, partition)
+    # A proposed member may already be in the controller's ISR and be elected next, so it holds the high watermark back
+    # (2.7).
     maximal = partition.state.maximal_isr if setup.profile.counts_maximal_isr else partition.state.isr
-    log, every = partition.log, not setup.profile.counts_only_eligible
+    log, all_count = partition.log, not setup.profile.counts_only_eligible
+    # Kafka returns before it looks the position up, so a blocked high watermark is not rounded to its batch either.
     if not too_few:
         log = log_.locate_high_watermark(setup, log)
     counted = [
         setup.rules.counts_for_high_watermark(
             r.broker_id in maximal,
             replica_.is_caught_up(setup, r, log.end, now),
-            every or is_isr_eligible(setup, partition, r.broker_id, metadata),
+            all_count or is_isr_eligible(setup, partition, r.broker_id, metadata),
         )
         for r in partition.remotes
     ]
@@ -76,11 +84,12 @@ def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: Meta
 
 
 def check_enough_replicas_reach_offset(setup: Setup, partition: Partition, required: int) -> tuple[bool, int]:
-    """Whether an acks=all produce is answered, and with what. Partition#checkEnoughReplicasReachOffset."""
+    """Return whether an acks=all produce is answered, and its error. Partition#checkEnoughReplicasReachOffset."""
     if not partition.is_leader:
         return False, NOT_LEADER_OR_FOLLOWER
     if partition.log.hw < required:
         return False, NONE
+    # The records are committed in any case; the error only says that fewer replicas hold them than were asked for.
     members = len(partition.state.maximal_isr)
     if setup.rules.under_min_isr(members, setup.min_insync_replicas, _cap(setup, partition)):
         return True, NOT_ENOUGH_REPLICAS_AFTER_APPEND
@@ -88,7 +97,7 @@ def check_enough_replicas_reach_offset(setup: Setup, partition: Partition, requi
 
 
 def low_watermark(partition: Partition, metadata: Metadata) -> int:
-    """The lowest log start among the leader and the replicas that are alive. Partition#lowWatermarkIfLeader."""
+    """Return the lowest log start among the leader and the replicas that are alive. Partition#lowWatermarkIfLeader."""
     alive = {b.broker_id for b in metadata if b.epoch is not None}
     return min([partition.log.start, *(r.log_start for r in partition.remotes if r.broker_id in alive)])
 
@@ -100,10 +109,12 @@ def low_watermark(partition: Partition, metadata: Metadata) -> int:
 def maybe_expand_isr(setup: Setup, partition: Partition, broker_id: int, metadata: Metadata) -> Partition:
     """Propose to add a replica that has caught up. Partition#maybeExpandIsr."""
     entry = remote(partition, broker_id)
+    # One proposal at a time: the controller compares partition epochs, so a second one would be refused anyway.
     if entry is None or partition.state.is_inflight or broker_id in partition.state.isr:
         return partition
     if setup.profile.join_needs_epoch_start and partition.epoch_start == UNDEFINED:
-        return partition  # leader again in an epoch it followed in: Partition#isFollowerInSync has nothing to compare with
+        # Leader again in an epoch in which it followed: Partition#isFollowerInSync has nothing to compare with.
+        return partition
     epoch_start = partition.epoch_start if setup.profile.join_needs_epoch_start else 0
     if not setup.rules.may_join_isr(entry.log_end, partition.log.hw, epoch_start):
         return partition
@@ -113,7 +124,7 @@ def maybe_expand_isr(setup: Setup, partition: Partition, broker_id: int, metadat
 
 
 def out_of_sync_replicas(setup: Setup, partition: Partition, now: int) -> tuple[int, ...]:
-    """ISR members that have not caught up in time. Partition#getOutOfSyncReplicas."""
+    """Return the ISR members that have not caught up in time. Partition#getOutOfSyncReplicas."""
     if not partition.is_leader or partition.state.is_inflight:
         return ()
     candidates = [b for b in partition.state.isr if b != partition.broker_id]
@@ -131,13 +142,13 @@ def prepare_isr_shrink(partition: Partition, out_of_sync: tuple[int, ...]) -> Pa
 
 
 def maybe_shrink_isr(setup: Setup, partition: Partition, now: int) -> Partition:
-    """The periodic check, every replica.lag.time.max.ms / 2. Partition#maybeShrinkIsr."""
+    """Check for lagging members, every replica.lag.time.max.ms / 2. Partition#maybeShrinkIsr."""
     out_of_sync = out_of_sync_replicas(setup, partition, now)
     return prepare_isr_shrink(partition, out_of_sync) if out_of_sync else partition
 
 
 def alter_partition_request(partition: Partition, own_epoch: int = UNDEFINED) -> AlterPartitionRequest:
-    """What a pending proposal asks the controller, with each member's broker epoch. Partition#submitAlterPartition."""
+    """Build the request of a pending proposal, with each member's broker epoch. Partition#submitAlterPartition."""
     proposed = partition.state.proposed_isr
     known = {r.broker_id: r.broker_epoch for r in partition.remotes} | {partition.broker_id: own_epoch}
     epochs = tuple(UNDEFINED if (epoch := known.get(b)) is None else epoch for b in proposed)
@@ -152,20 +163,23 @@ def handle_alter_partition_response(
     metadata: Metadata,
     now: int,
 ) -> tuple[Partition, bool]:
-    """The controller's response; whether the same request must be sent again. Partition#handleAlterPartitionUpdate, #Error.
+    """Handle the controller's response; also return whether to send the request again. #handleAlterPartitionUpdate, #Error.
 
     "Is it the proposed state" is equality by content, so an identical proposal sent again is matched by the old response.
     """
+    # Metadata of a new leader epoch has replaced the proposal meanwhile.
     if partition.state != proposed:
         return partition, False
-    becomes = setup.rules.proposal_after(response.error)
-    if becomes == GIVEN_UP:
+    outcome = setup.rules.proposal_after(response.error)
+    if outcome == GIVEN_UP:
         return partition._replace(state=PartitionState(partition.state.isr)), False
-    if becomes != COMMITTED:
-        return partition, becomes == SENT_AGAIN
+    if outcome != COMMITTED:
+        return partition, outcome == SENT_AGAIN
+    # Newer metadata was read before this response arrived: what it commits is in that metadata, or has been changed since.
     if response.leader_epoch != partition.leader_epoch or response.partition_epoch < partition.partition_epoch:
         return partition, False
     committed = partition._replace(state=PartitionState(response.isr), partition_epoch=response.partition_epoch)
+    # A smaller ISR may let the high watermark advance. 2.7 to 3.0 waited for the next fetch (KAFKA-13091).
     if not setup.profile.hw_after_isr_response:
         return committed, False
     return maybe_increment_leader_hw(setup, committed, metadata, now), False

@@ -44,10 +44,10 @@ def make_leader(
     metadata: Metadata,
     now: int,
 ) -> tuple[Partition, bool]:
-    """Metadata names this broker leader; whether it was none before. Partition#makeLeader.
+    """Apply metadata that names this broker leader; also return whether it was none before. Partition#makeLeader.
 
-    Nothing is truncated and the high watermark stays: an uncommitted tail may still be committed. What the leader has
-    proposed is forgotten, by metadata it has read already too: finding F3 of the spec.
+    Nothing is truncated and the high watermark stays: an uncommitted tail may still be committed. The leader's pending
+    proposal is dropped, even by metadata that it has read already (finding F3).
     """
     if partition_epoch < partition.partition_epoch:
         return partition, False
@@ -57,13 +57,16 @@ def make_leader(
         return partition, False
     known = {r.broker_id: r for r in partition.remotes}
     remotes = tuple(known.get(b, Replica(b)) for b in assignment if b != partition.broker_id)
-    if not partition.has_log:  # the assignment is read before the log is missed; who leads is not
+    # Kafka updates the assignment before it notices that the log is missing, and sets the leader after that.
+    if not partition.has_log:
         return partition._replace(state=PartitionState(isr), remotes=remotes), False
     log, epoch_start = partition.log, partition.epoch_start
+    # The same epoch again must not move the epoch start, or followers in sync with it would have to catch up again.
     if leader_epoch > partition.leader_epoch:
         epoch_start = log.end
         if setup.profile.strict_cache:
             log = log_.assign_epoch_start_offset(setup, log, leader_epoch, epoch_start)
+        # Finding F2: a leader that is elected again keeps log ends which another leader may have truncated since.
         forgets = setup.rules.forgets_log_ends(
             partition.leader_epoch, leader_epoch, was_leader, setup.profile.keeps_remote_leo
         )
@@ -83,9 +86,9 @@ def make_leader(
 
 
 def make_follower(partition: Partition, leader_id: int, leader_epoch: int, partition_epoch: int) -> tuple[Partition, bool]:
-    """Metadata names another leader, or none; whether the leader epoch grew. Partition#makeFollower.
+    """Apply metadata that names another leader, or none; also return whether the leader epoch grew. Partition#makeFollower.
 
-    Only then are fetchers restarted (KAFKA-13790): the leader's id does not matter. Without a log none is.
+    Only then are fetchers restarted (KAFKA-13790), whatever the leader's id. Without a log none is.
     """
     if partition_epoch < partition.partition_epoch:
         return partition, False
@@ -108,7 +111,7 @@ def append_records_to_leader(
     transaction: Transaction | None = None,
     producer: Producer | None = None,
 ) -> tuple[Partition, int, AppendInfo]:
-    """A produce request: the partition, an error code, what was appended. Partition#appendRecordsToLeader."""
+    """Handle a produce request; return partition, error code and what was appended. Partition#appendRecordsToLeader."""
     if not partition.is_leader:
         return partition, NOT_LEADER_OR_FOLLOWER, AppendInfo()
     if acks == -1 and is_under_min_isr(setup, partition):
@@ -118,7 +121,8 @@ def append_records_to_leader(
         error, written = producer_sequences.check_sequence(setup, log.batches, producer, records)
         if error != NONE:
             return partition, error, AppendInfo()
-    if written is not None:  # sent again: UnifiedLog#append leaves the log alone and says where the batch stands
+    # A batch that was sent again: UnifiedLog#append leaves the log alone and reports the offsets of the first copy.
+    if written is not None:
         info = AppendInfo(written.base, written.last, written.epoch, 0)
     else:
         log, info = log_.append_as_leader(setup, log, records, partition.leader_epoch, transaction, producer)
@@ -128,7 +132,7 @@ def append_records_to_leader(
 def append_records_to_follower(
     setup: Setup, log: Log, batches: tuple[Batch, ...], leader_epoch: int, *, last_is_corrupt: bool = False
 ) -> tuple[Log, AppendInfo]:
-    """Partition#appendRecordsToFollowerOrFutureReplica.
+    """Append fetched batches. Partition#appendRecordsToFollowerOrFutureReplica.
 
     An empty log whose start lies inside what was fetched starts again at the first batch's base (KAFKA-6975).
     """
@@ -137,15 +141,17 @@ def append_records_to_follower(
     except UnexpectedAppendOffsetError:
         accepted = log_.without_later_epochs(setup, batches, leader_epoch)
         first, last = accepted[0].base, accepted[-1].last
+        # After DeleteRecords or a reset the start may be inside a batch, which the leader sends whole. Only an empty log
+        # can begin there.
         if log.end != log.start or not first < log.end <= last:
             raise
         return log_.append_as_follower(setup, log_.truncate_fully_and_start_at(log, first), batches, leader_epoch)
 
 
 def delete_records(setup: Setup, partition: Partition, offset: int) -> tuple[Partition, int, int]:
-    """Raise the log start on request; UNDEFINED means up to the high watermark. Partition#deleteRecordsOnLeader.
+    """Raise the log start; return partition, error code and requested offset. Partition#deleteRecordsOnLeader.
 
-    The partition, an error code, and the offset that was requested.
+    `offset` UNDEFINED stands for the high watermark.
     """
     if not partition.is_leader:
         return partition, NOT_LEADER_OR_FOLLOWER, UNDEFINED
@@ -164,14 +170,14 @@ def delete_records(setup: Setup, partition: Partition, offset: int) -> tuple[Par
 
 
 def _serves(partition: Partition, *, only_leader: bool) -> bool:
-    """What a request in the right epoch needs: the role, and a log. Partition#getLocalLog."""
+    """Return whether a request of the right epoch is served: role and log. Partition#getLocalLog."""
     return partition.has_log and (partition.is_leader or not only_leader)
 
 
 def last_offset_for_leader_epoch(
     setup: Setup, partition: Partition, current_leader_epoch: int, requested: int, *, only_leader: bool = True
 ) -> tuple[int, int, int]:
-    """OffsetsForLeaderEpoch: (error, epoch, end offset). Partition#lastOffsetForLeaderEpoch."""
+    """Answer OffsetsForLeaderEpoch with (error, epoch, end offset). Partition#lastOffsetForLeaderEpoch."""
     serves = _serves(partition, only_leader=only_leader)
     error = setup.rules.request_error(current_leader_epoch, partition.leader_epoch, serves, setup.profile.fencing)
     if error != NONE:
@@ -183,17 +189,15 @@ def last_offset_for_leader_epoch(
 def fetch_offset_for_timestamp(
     setup: Setup, partition: Partition, spec: OffsetSpec, current_leader_epoch: int, isolation: Isolation, only_leader: bool
 ) -> ListedOffset:
-    """ListOffsets, up to where this requester may read. Partition#fetchOffsetForTimestamp.
-
-    A new leader whose high watermark is below its epoch start has no latest offset for consumers yet: the one that it knows
-    may be lower than what they got before (KIP-207). Other brokers get the log end. UnifiedLog#fetchOffsetByTimestamp.
-    """
+    """Answer ListOffsets, up to where this requester may read. Partition#fetchOffsetForTimestamp."""
     serves = _serves(partition, only_leader=only_leader)
     error = setup.rules.request_error(current_leader_epoch, partition.leader_epoch, serves, setup.profile.fencing)
     if error != NONE:
         return ListedOffset(error)
     log, cache = partition.log, partition.log.cache
     if spec is OffsetSpec.LATEST:
+        # KIP-207: this high watermark may be lower than the previous leader's, so a consumer would see its latest offset
+        # fall.
         lags = isolation is not Isolation.LOG_END and partition.epoch_start > log.hw
         if lags and setup.profile.latest_needs_hw:
             return ListedOffset(OFFSET_NOT_AVAILABLE)
@@ -217,7 +221,7 @@ def fetch_records(
     update: bool = True,
     only_leader: bool = True,
 ) -> tuple[Partition, FetchResponse]:
-    """A fetch: fencing, divergence, read; from a follower also its state, ISR, high watermark. Partition#fetchRecords.
+    """Serve a fetch: fence, find divergence, read, and update a follower's state. Partition#fetchRecords.
 
     The response carries the high watermark from before this fetch counted, so a follower learns the effect of its own
     fetch one response later. A diverging fetch changes nothing at the leader. A follower reads to the log end;
@@ -235,6 +239,7 @@ def fetch_records(
         return partition, FetchResponse(error)
     log = partition.log
     asked = request.last_fetched_epoch if setup.profile.truncation_on_fetch else UNDEFINED
+    # Before KAFKA-12996 a fetch below the log start could be answered as diverging.
     start = log.start if setup.profile.out_of_range_first else 0
     decision, epoch, end = setup.rules.fetch_decision(
         log.cache.epochs, log.cache.starts, start, log.end, request.fetch_offset, asked
@@ -248,6 +253,9 @@ def fetch_records(
         records = log_.read(located, request.fetch_offset, read_bound(located, isolation), max_records)
     except OffsetOutOfRangeError:
         return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
+    # The response below keeps log.hw from before the update:
+    #     fetch n     offset 5: the leader records 5, the high watermark becomes 5; the response has the old one
+    #     fetch n+1   its response carries 5
     after = partition._replace(log=located)
     if entry is not None and update:
         after, error = update_follower_fetch_state(setup, after, entry, request, log.end, metadata, now)
@@ -271,6 +279,7 @@ def update_follower_fetch_state(
     """
     alive = next((b.epoch for b in metadata if b.broker_id == request.replica_id), None)
     known = UNDEFINED not in {request.replica_epoch, alive}
+    # KIP-903: an older incarnation may have lost its disk since; its fetch must not move the recorded log end.
     if setup.profile.rejects_stale_fetch and known and alive is not None and request.replica_epoch < alive:
         return partition, NOT_LEADER_OR_FOLLOWER
     found = log_.batch_base_at(partition.log, request.fetch_offset) if setup.profile.hw_rounded_to_batches else None
@@ -278,6 +287,7 @@ def update_follower_fetch_state(
     updated = replica_.update_fetch_state(setup, entry, offset, request.log_start, now, leader_end, request.replica_epoch)
     partition = partition._replace(remotes=tuple(updated if r is entry else r for r in partition.remotes))
     partition = maybe_expand_isr(setup, partition, request.replica_id, metadata)
+    # An unchanged log end cannot raise the high watermark, and the look-up of its position is not free.
     if updated.log_end != entry.log_end:
         partition = maybe_increment_leader_hw(setup, partition, metadata, now)
     return partition, NONE

@@ -42,9 +42,10 @@ class PartitionState(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """The defaults are those of a partition object that has seen no metadata, and whose log was loaded or made.
+    """The defaults are those of a partition object that has seen no metadata and whose log was loaded or created.
 
-    Without a log (`has_log` off, Partition#log is None) `log` says nothing, and nobody is served: Partition#getLocalLog.
+    Without a log (`has_log` off, Partition#log is None) `log` has no meaning, and no request is served:
+    Partition#getLocalLog.
     """
 
     broker_id: int
@@ -64,5 +65,5 @@ class Partition(NamedTuple):
 
 
 def remote(partition: Partition, broker_id: int) -> Replica | None:
-    """The entry for another replica, None when it is not assigned."""
+    """Return the entry of another replica, None when it is not assigned."""
     return next((r for r in partition.remotes if r.broker_id == broker_id), None)

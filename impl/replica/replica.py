@@ -26,7 +26,8 @@ class Replica(NamedTuple):
 
 
 def reset_replica_state(replica: Replica, now: int, leader_end: int, *, forgets: bool, in_isr: bool) -> Replica:
-    """What a new leader epoch does to the entry. Replica#resetReplicaState; `forgets` is rules.forgets_log_ends."""
+    """Reset the entry for a new leader epoch. Replica#resetReplicaState; `forgets` is rules.forgets_log_ends."""
+    # ISR members get a full lag interval from the election on, or a new leader would shrink its ISR at once.
     caught_up = now if in_isr else 0
     if forgets:
         return Replica(replica.broker_id, last_fetch_leader_end=UNDEFINED, last_caught_up_time=caught_up)
@@ -58,7 +59,7 @@ def update_fetch_state(
 
 
 def is_caught_up(setup: Setup, replica: Replica, leader_end: int, now: int) -> bool:
-    """Replica#isCaughtUp with replica.lag.time.max.ms."""
+    """Return whether it has fetched up to the log end within replica.lag.time.max.ms. Replica#isCaughtUp."""
     return setup.rules.is_caught_up(
         replica.log_end, leader_end, now, replica.last_caught_up_time, setup.replica_lag_time_max_ms
     )

@@ -29,7 +29,7 @@ class RemoteSegment(NamedTuple):
 
 
 class LeaderOffsets(NamedTuple):
-    """What the leader answers: its log start, its first local offset with the epoch of that, its log end.
+    """The leader's responses: its log start, its first local offset with the epoch of that, its log end.
 
     `previous` is its OffsetsForLeaderEpoch response for the epoch before, (epoch, end).
     """
@@ -42,15 +42,16 @@ class LeaderOffsets(NamedTuple):
 
 
 def is_in_remote_storage(log: Log, offset: int) -> bool:
-    """Below the first local segment, not below the log start."""
+    """Return whether an offset is below the first local segment and not below the log start."""
     return log.start <= offset < log.segments[0]
 
 
 def target_epoch(leader: LeaderOffsets) -> int:
-    """Epoch of the last offset that is not local at the leader. TierStateMachine#buildRemoteLogAuxState."""
+    """Return the epoch of the last offset that is not local at the leader. TierStateMachine#buildRemoteLogAuxState."""
     if leader.earliest_local_epoch == 0:
         return 0
     epoch, end = leader.previous
+    # The offset belongs to the previous epoch if that one reaches it; otherwise the first local epoch began before it.
     return epoch if end > leader.earliest_local - 1 else leader.earliest_local_epoch
 
 

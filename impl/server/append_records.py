@@ -48,7 +48,7 @@ COUNTED_AS_FAILED = PRODUCER_ERRORS | {NOT_ENOUGH_REPLICAS}
 
 ProducedBatches = Table[TopicPartition, ProducedBatch]
 AppendResults = Table[TopicPartition, tuple[PartitionAppend, int]]
-"""Per partition: what it is told, and the last offset appended."""
+"""Per partition: its response, and the last offset appended."""
 
 
 def append_records(
@@ -62,7 +62,7 @@ def append_records(
     *,
     internal_topics_allowed: bool = False,
 ) -> ReplicaManager:
-    """ReplicaManager#appendRecords. The response is in `answered`, now or later."""
+    """Handle a produce request; the response is in `answered`, now or later. ReplicaManager#appendRecords."""
     if acks not in VALID_ACKS:
         refused = Table((tp, PartitionAppend(INVALID_REQUIRED_ACKS)) for tp in produced)
         return purgatory.send_response(manager, ProduceResponse(request, refused))
@@ -70,6 +70,7 @@ def append_records(
     manager = _answered_or_waiting(setup, manager, request, acks, now + timeout_ms, appended, now)
     for tp, (response, _) in appended.items():
         if response.error == NONE:
+            # After the response is sent or delayed, so that a request can be completed by its own append.
             manager = purgatory.check_after_append(setup, manager, tp, now, hw_incremented=tp in moved)
     return manager
 
@@ -78,7 +79,8 @@ def _answered_or_waiting(
     setup: Setup, manager: ReplicaManager, request: int, acks: int, deadline: int, appended: AppendResults, now: int
 ) -> ReplicaManager:
     failed = [response.error != NONE for response, _ in appended.values()]
-    if acks == -1 and not all(failed):  # ReplicaManager#delayedProduceRequestRequired
+    # One appended partition is enough to wait (ReplicaManager#delayedProduceRequestRequired).
+    if acks == -1 and not all(failed):
         return purgatory.watch_produce(setup, manager, delayed_produce(request, deadline, appended), now)
     responses = Table((tp, response) for tp, (response, _) in appended.items())
     return purgatory.send_response(manager, ProduceResponse(request, responses, acks != 0, acks == 0 and any(failed)))
@@ -87,7 +89,7 @@ def _answered_or_waiting(
 def append_to_local_log(
     setup: Setup, manager: ReplicaManager, acks: int, produced: ProducedBatches, now: int, internal_topics_allowed: bool
 ) -> tuple[ReplicaManager, AppendResults, frozenset[TopicPartition]]:
-    """Append to each partition led here; also those whose high watermark moved. ReplicaManager#appendToLocalLog."""
+    """Append to each partition led here; also return whose high watermark advanced. ReplicaManager#appendToLocalLog."""
     appended: AppendResults = Table()
     moved: frozenset[TopicPartition] = frozenset()
     for tp, batch in produced.items():
@@ -107,7 +109,8 @@ def append_to_local_log(
             batch.transaction,
             batch.producer,
         )
-        if error == NONE or error in PRODUCER_ERRORS:  # the records are looked at before their producer
+        # Kafka validates the records before the producer's sequence, so a bad batch hides a producer error.
+        if error == NONE or error in PRODUCER_ERRORS:
             error = _bad_batch(manager, batch) or error
             if error == MESSAGE_TOO_LARGE:
                 manager = count_events(manager, tp, bytes_rejected=_size(manager, batch))
@@ -136,9 +139,9 @@ def _refusal(manager: ReplicaManager, tp: TopicPartition, internal_topics_allowe
 
 
 def _bad_batch(manager: ReplicaManager, batch: ProducedBatch) -> int:
-    """UnifiedLog#analyzeAndValidateRecords: each batch by message.max.bytes, then its checksum; all by segment.bytes.
+    """Return the error of a batch: message.max.bytes, then checksum, then segment.bytes. #analyzeAndValidateRecords.
 
-    Leadership and min.insync.replicas are tested before the records are looked at.
+    Leadership and min.insync.replicas are tested before the records are read.
     """
     size = _size(manager, batch)
     if size > manager.settings.number("message.max.bytes"):

@@ -35,7 +35,7 @@ class BrokerTopicStats(NamedTuple):
 
 
 def mark_events(stats: BrokerTopicStats, topic: str, **events: int) -> BrokerTopicStats:
-    """So many events of each kind happened to a topic: BrokerTopicStats#topicStats and #allTopicsStats are marked alike."""
+    """Count events of a topic, in its own meters and in those of all topics."""
     of_topic = stats.topics.get(topic) or TopicStats()
     return BrokerTopicStats(_marked(stats.all_topics, events), stats.topics.put(topic, _marked(of_topic, events)))
 

@@ -19,24 +19,24 @@ from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 Deleted = Table[TopicPartition, tuple[PartitionDelete, int]]
-"""Per partition: what it is told, and the offset that was asked for."""
+"""Per partition: its response, and the requested offset."""
 
 
 def delayed_delete_records(request: int, deadline: int, deleted: Deleted) -> DelayedDeleteRecords:
-    """A partition that was truncated waits, and would be told REQUEST_TIMED_OUT; one that failed has its error."""
+    """Make the delayed operation: a truncated partition waits, REQUEST_TIMED_OUT prepared; a failed one has its error."""
     return DelayedDeleteRecords(
-        request, deadline, Table((tp, _status(response, offset)) for tp, (response, offset) in deleted.items())
+        request, deadline, Table((tp, _delete_status(response, offset)) for tp, (response, offset) in deleted.items())
     )
 
 
-def _status(response: PartitionDelete, required: int) -> DeleteRecordsStatus:
+def _delete_status(response: PartitionDelete, required: int) -> DeleteRecordsStatus:
     if response.error != NONE:
         return DeleteRecordsStatus(required, response, acks_pending=False)
     return DeleteRecordsStatus(required, response._replace(error=REQUEST_TIMED_OUT), acks_pending=True)
 
 
 def check_delete_records(manager: ReplicaManager, delayed: DelayedDeleteRecords) -> DelayedDeleteRecords:
-    """Look at every partition that still waits. DelayedDeleteRecords#tryComplete."""
+    """Check every partition that still waits. DelayedDeleteRecords#tryComplete."""
     statuses = delayed.statuses
     for tp, status in statuses.items():
         error, low_watermark = _low_watermark(manager, tp)
@@ -50,6 +50,7 @@ def check_delete_records(manager: ReplicaManager, delayed: DelayedDeleteRecords)
 def _low_watermark(manager: ReplicaManager, tp: TopicPartition) -> tuple[int, int]:
     partition = online_partition(manager, tp)
     if partition is None:
+        # The request itself would consult the metadata cache here; the delayed operation does not.
         return KAFKA_STORAGE_ERROR if tp in manager.hosted else UNKNOWN_TOPIC_OR_PARTITION, UNDEFINED
     if not partition.is_leader:
         return NOT_LEADER_OR_FOLLOWER, UNDEFINED
@@ -57,10 +58,10 @@ def _low_watermark(manager: ReplicaManager, tp: TopicPartition) -> tuple[int, in
 
 
 def is_delete_records_complete(delayed: DelayedDeleteRecords) -> bool:
-    """No partition waits."""
+    """Return whether no partition waits."""
     return not any(status.acks_pending for status in delayed.statuses.values())
 
 
 def delete_records_response(delayed: DelayedDeleteRecords) -> DeleteRecordsResponse:
-    """What is told now: at the deadline, the ones that still wait have timed out. DelayedDeleteRecords#onComplete."""
+    """Build the response: at the deadline, partitions that still wait have timed out. DelayedDeleteRecords#onComplete."""
     return DeleteRecordsResponse(delayed.request, Table((tp, s.response) for tp, s in delayed.statuses.items()))

@@ -26,7 +26,7 @@ COMPLETES = -1
 
 
 def is_satisfied(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch) -> tuple[ReplicaManager, bool]:
-    """Whether the fetch is answered now. Looking at a high watermark may find its position, hence the manager."""
+    """Return whether the fetch is answered now; looking a high watermark up may change the manager."""
     available = 0
     for tp, status in delayed.statuses.items():
         manager, size = _available(setup, manager, delayed.params, tp, status)
@@ -39,6 +39,7 @@ def is_satisfied(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch) -
 def _available(
     setup: Setup, manager: ReplicaManager, params: FetchParams, tp: TopicPartition, status: FetchStatus
 ) -> tuple[ReplicaManager, int]:
+    """Return the bytes that a partition has ready, or COMPLETES. The letters are the cases of DelayedFetch#tryComplete."""
     partition, request = online_partition(manager, tp), status.fetch.request
     if partition is None:
         return manager, COMPLETES  # B, C, D
@@ -53,6 +54,7 @@ def _available(
     bound = read_bound(log, params.isolation)
     if status.offset > bound:
         return manager, COMPLETES  # F: the leader was truncated
+    # 2.4 and 2.5 woke followers to pass a new high watermark on; that doubled the fetch rate (KAFKA-9952).
     if setup.profile.hw_wakes_followers and params.is_from_follower and log.hw > status.hw:
         return manager, COMPLETES
     throttled = should_leader_throttle(manager, params, tp)
@@ -66,6 +68,7 @@ def _available(
 
 
 def _bound_segment(partition: Partition, params: FetchParams) -> int:
+    """Return the segment in which a read of this isolation ends."""
     log = partition.log
     if params.isolation is Isolation.LOG_END:
         return log_.active_segment(log)
@@ -75,6 +78,7 @@ def _bound_segment(partition: Partition, params: FetchParams) -> int:
 
 
 def _has_diverged(setup: Setup, partition: Partition, status: FetchStatus) -> bool:
+    """Return whether the leader's log no longer contains what the follower has fetched (case H)."""
     request = status.fetch.request
     if request.last_fetched_epoch == UNDEFINED or not setup.profile.truncation_on_fetch:
         return False

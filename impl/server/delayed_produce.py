@@ -22,20 +22,20 @@ from tidegauge.impl.topic_partition import TopicPartition
 def delayed_produce(
     request: int, deadline: int, appended: Table[TopicPartition, tuple[PartitionAppend, int]]
 ) -> DelayedProduce:
-    """A partition that was appended to waits, and would be told REQUEST_TIMED_OUT; one that failed has its error."""
+    """Make the delayed operation: an appended partition waits, REQUEST_TIMED_OUT prepared; a failed one has its error."""
     return DelayedProduce(
-        request, deadline, Table((tp, _status(response, last)) for tp, (response, last) in appended.items())
+        request, deadline, Table((tp, _produce_status(response, last)) for tp, (response, last) in appended.items())
     )
 
 
-def _status(response: PartitionAppend, last: int) -> ProduceStatus:
+def _produce_status(response: PartitionAppend, last: int) -> ProduceStatus:
     if response.error != NONE:
         return ProduceStatus(last + 1, response, acks_pending=False)
     return ProduceStatus(last + 1, response._replace(error=REQUEST_TIMED_OUT), acks_pending=True)
 
 
 def check_produce(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce) -> DelayedProduce:
-    """Look at every partition that still waits. DelayedProduce#tryComplete."""
+    """Check every partition that still waits. DelayedProduce#tryComplete."""
     statuses = delayed.statuses
     for tp, status in statuses.items():
         if not status.acks_pending:
@@ -55,10 +55,10 @@ def _reached(setup: Setup, manager: ReplicaManager, tp: TopicPartition, required
 
 
 def is_produce_complete(delayed: DelayedProduce) -> bool:
-    """No partition waits."""
+    """Return whether no partition waits."""
     return not any(status.acks_pending for status in delayed.statuses.values())
 
 
 def produce_response(delayed: DelayedProduce) -> ProduceResponse:
-    """What is told now: at the deadline, the ones that still wait have timed out. DelayedProduce#onComplete."""
+    """Build the response: at the deadline, partitions that still wait have timed out. DelayedProduce#onComplete."""
     return ProduceResponse(delayed.request, Table((tp, s.response) for tp, s in delayed.statuses.items()))

@@ -30,7 +30,7 @@ def delete_records(
     *,
     internal_topics_allowed: bool = False,
 ) -> ReplicaManager:
-    """ReplicaManager#deleteRecords. The response is in `answered`, now or later."""
+    """Handle DeleteRecords; the response is in `answered`, now or later. ReplicaManager#deleteRecords."""
     deleted: Deleted = Table()
     for tp, offset in offsets.items():
         manager, response, requested = _delete(setup, manager, tp, offset, internal_topics_allowed)

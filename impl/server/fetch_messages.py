@@ -23,7 +23,7 @@ from tidegauge.impl.topic_partition import TopicPartition
 def fetch_messages(
     setup: Setup, manager: ReplicaManager, request: int, params: FetchParams, fetches: Fetches, now: int
 ) -> ReplicaManager:
-    """ReplicaManager#fetchMessages. The response is in `answered`, now or later."""
+    """Handle a fetch; the response is in `answered`, now or later. ReplicaManager#fetchMessages."""
     reading = FetchProgress(params.max_bytes)
     for tp, fetch in fetches.items():
         before = online_partition(manager, tp)
@@ -37,7 +37,7 @@ def fetch_messages(
 
 
 def is_immediate(params: FetchParams, reads: Table[TopicPartition, LogReadResult]) -> bool:
-    """Whether the fetch is answered at once."""
+    """Return whether the fetch is answered at once."""
     partitions = [read.partition for read in reads.values()]
     readable = sum(read.size for read in reads.values())
     return (
@@ -51,7 +51,7 @@ def is_immediate(params: FetchParams, reads: Table[TopicPartition, LogReadResult
 
 
 def _woken(setup: Setup, before: Partition | None, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
-    """A follower's fetch that raised the high or the low watermark wakes what waits. Partition#updateFollowerFetchState."""
+    """Wake what waits when a follower's fetch raised the high or low watermark. Partition#updateFollowerFetchState."""
     after = online_partition(manager, tp)
     if before is None or after is None:
         return manager

@@ -19,7 +19,7 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 
 def maybe_shrink_isrs(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaManager:
-    """ReplicaManager#maybeShrinkIsr, all partitions that are online."""
+    """Propose smaller ISRs for all partitions that are online. ReplicaManager#maybeShrinkIsr."""
     for tp, hosted in manager.hosted.items():
         if not hosted.offline:
             manager = with_partition(manager, tp, isr.maybe_shrink_isr(setup, hosted.partition, now))
@@ -34,7 +34,7 @@ def handle_isr_response(
     response: AlterPartitionResponse,
     now: int,
 ) -> tuple[ReplicaManager, bool]:
-    """The controller's response to a proposal; whether the same request must be sent again."""
+    """Handle the controller's response to a proposal; also return whether the request must be sent again."""
     before = online_partition(manager, tp)
     if before is None:
         return manager, False
@@ -53,6 +53,7 @@ def _counted(
 ) -> IsrUpdates:
     if before.state != proposed:
         return counts
+    # A response without error that leaves the proposal pending was stale: Kafka marks it as a failed update.
     if response.error != NONE or after.state == proposed:
         return counts._replace(failed=counts.failed + 1)
     if proposed.adding != UNDEFINED:

@@ -66,7 +66,8 @@ class StopReplicaRequest(NamedTuple):
 
 
 def _stale(manager: ReplicaManager, broker_epoch: int, controller_epoch: int) -> int:
-    """KafkaApis#isBrokerEpochStale, then the controller epoch. A broker epoch above the known one is news, no error."""
+    """Return the error of a stale request: broker epoch first, then controller epoch. KafkaApis#isBrokerEpochStale."""
+    # A higher broker epoch is no error: the registration reached the controller before this broker heard of it.
     if broker_epoch != UNDEFINED and broker_epoch < manager.broker_epoch:
         return STALE_BROKER_EPOCH
     return STALE_CONTROLLER_EPOCH if controller_epoch < manager.controller_epoch else NONE
@@ -75,7 +76,7 @@ def _stale(manager: ReplicaManager, broker_epoch: int, controller_epoch: int) ->
 def become_leader_or_follower(
     setup: Setup, manager: ReplicaManager, request: LeaderAndIsrRequest, now: int
 ) -> tuple[ReplicaManager, LeaderAndIsrResponse]:
-    """ReplicaManager#becomeLeaderOrFollower."""
+    """Handle LeaderAndIsr. ReplicaManager#becomeLeaderOrFollower."""
     error = _stale(manager, request.broker_epoch, request.controller_epoch)
     if error != NONE:
         return manager, LeaderAndIsrResponse(error)
@@ -108,7 +109,7 @@ def _hosted(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
 
 
 def _judged(manager: ReplicaManager, tp: TopicPartition, state: PartitionChange, *, kraft: bool) -> tuple[int, bool]:
-    """(error, whether the state is taken over)."""
+    """Return (error, whether the state is applied)."""
     partition, topic_id, offline, _ = manager.hosted[tp]
     if offline:
         return KAFKA_STORAGE_ERROR, False
@@ -124,7 +125,7 @@ def _judged(manager: ReplicaManager, tp: TopicPartition, state: PartitionChange,
 
 
 def _with_topic_id(manager: ReplicaManager, tp: TopicPartition, topic_id: str | None) -> ReplicaManager:
-    """The log takes an id over; a follower's entry follows it. ReplicaManager#updateTopicIdForFollowers."""
+    """Give the log its topic id; a follower's entry gets it, too. ReplicaManager#updateTopicIdForFollowers."""
     hosted = manager.hosted[tp]
     if hosted.topic_id == topic_id:
         return manager
@@ -137,7 +138,7 @@ def _with_topic_id(manager: ReplicaManager, tp: TopicPartition, topic_id: str | 
 def stop_replicas(
     setup: Setup, manager: ReplicaManager, request: StopReplicaRequest, now: int
 ) -> tuple[ReplicaManager, LeaderAndIsrResponse]:
-    """ReplicaManager#stopReplicas. A partition that is not here is stopped without error: there is nothing to stop."""
+    """Handle StopReplica; a partition that is not hosted is stopped without error. ReplicaManager#stopReplicas."""
     error = _stale(manager, request.broker_epoch, request.controller_epoch)
     if error != NONE:
         return manager, LeaderAndIsrResponse(error)

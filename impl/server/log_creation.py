@@ -16,9 +16,10 @@ from tidegauge.impl.server.replica_manager import ReplicaManager
 
 
 def creation_error(manager: ReplicaManager, partition: Partition, directory: str | None, *, is_new: bool) -> int:
-    """NONE: it has a log from now on. NOT_LEADER_OR_FOLLOWER: it goes on without. KAFKA_STORAGE_ERROR: it goes offline.
+    """Return whether a partition gets a log with its role. Partition#createLogInAssignedDirectoryId.
 
-    `directory` is what metadata assigns, None where it tells of none. Partition#localLogOrException throws the second.
+    NONE: it has one from now on. NOT_LEADER_OR_FOLLOWER: it goes on without. KAFKA_STORAGE_ERROR: it goes offline.
+    `directory` is the one that metadata assigns, None where it assigns none.
     """
     if partition.has_log or not manager.offline_dirs:
         return NONE

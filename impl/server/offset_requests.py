@@ -25,7 +25,7 @@ def list_offsets(
     *,
     read_committed: bool = False,
 ) -> Table[TopicPartition, ListedOffset]:
-    """ReplicaManager#fetchOffset; a replica id of UNDEFINED is a consumer's."""
+    """Answer ListOffsets; a replica id of UNDEFINED is a consumer's. ReplicaManager#fetchOffset."""
     isolation = Isolation.TXN_COMMITTED if read_committed else Isolation.HIGH_WATERMARK
     if replica_id != UNDEFINED:
         isolation = Isolation.LOG_END
@@ -54,7 +54,7 @@ def _listed(
 def last_offset_for_leader_epoch(
     setup: Setup, manager: ReplicaManager, partitions: Table[TopicPartition, OffsetsForLeaderEpochRequest]
 ) -> Table[TopicPartition, tuple[int, int, int]]:
-    """Error, epoch and end offset of each. ReplicaManager#lastOffsetForLeaderEpoch: only a leader answers."""
+    """Answer OffsetsForLeaderEpoch with error, epoch and end offset of each. Only a leader answers."""
     return Table((tp, _end_of_epoch(setup, manager, tp, requested)) for tp, requested in partitions.items())
 
 

@@ -28,27 +28,25 @@ DelayedOperation = TypeVar("DelayedOperation", DelayedProduce, DelayedFetch, Del
 
 
 def send_response(manager: ReplicaManager, answered: ClientResponse) -> ReplicaManager:
-    """Something leaves the broker."""
+    """Record a response that leaves the broker."""
     return manager._replace(answered=(*manager.answered, answered))
 
 
 def high_watermark_incremented(before: Partition, after: Partition) -> bool:
-    """Whether a step of a leader lets delayed operations be looked at: makeLeader, a follower's fetch, an ISR commit.
-
-    Partition#tryCompleteDelayedRequests.
-    """
+    """Return whether a leader's step lets delayed operations be checked. Partition#tryCompleteDelayedRequests."""
     return after.log.hw > before.log.hw
 
 
 def low_watermark_incremented(manager: ReplicaManager, before: Partition, after: Partition) -> bool:
-    """Whether a follower's fetch raised it; only asked while a DeleteRecords waits. Partition#updateFollowerFetchState."""
+    """Return whether a follower's fetch raised the low watermark. Partition#updateFollowerFetchState."""
+    # The low watermark is computed over all replicas, so Kafka does it only while a DeleteRecords waits.
     if not manager.deletes or not after.is_leader:
         return False
     return isr.low_watermark(after, manager.metadata) > isr.low_watermark(before, manager.metadata)
 
 
 def check_produces(setup: Setup, manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
-    """Look at the produces that wait for `tp`."""
+    """Check the produces that wait for `tp`."""
     for request, waiting in manager.produces.items():
         if tp not in waiting.statuses:
             continue
@@ -63,8 +61,9 @@ def check_produces(setup: Setup, manager: ReplicaManager, tp: TopicPartition) ->
 
 
 def check_fetches(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
-    """Look at the fetches that wait for `tp`."""
+    """Check the fetches that wait for `tp`."""
     for request, delayed in manager.fetches.items():
+        # Completing one fetch may complete another one of this loop: its read can raise the high watermark.
         if request in manager.fetches and tp in delayed.statuses:
             manager, satisfied = is_satisfied(setup, manager, delayed)
             if satisfied:
@@ -73,7 +72,7 @@ def check_fetches(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now
 
 
 def check_deletes(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
-    """Look at the DeleteRecords that wait for `tp`."""
+    """Check the DeleteRecords that wait for `tp`."""
     for request, waiting in manager.deletes.items():
         if tp not in waiting.statuses:
             continue
@@ -88,7 +87,7 @@ def check_deletes(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager
 
 
 def watch_produce(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce, now: int) -> ReplicaManager:
-    """A new one ends at once if it is complete or has no time. DelayedOperationPurgatory#tryCompleteElseWatch."""
+    """Add a produce; it ends at once if it is complete or has no time. DelayedOperationPurgatory#tryCompleteElseWatch."""
     delayed = produce_.check_produce(setup, manager, delayed)
     if produce_.is_produce_complete(delayed) or delayed.deadline <= now:
         return send_response(manager, produce_.produce_response(delayed))
@@ -96,7 +95,7 @@ def watch_produce(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce
 
 
 def watch_delete(manager: ReplicaManager, delayed: DelayedDeleteRecords, now: int) -> ReplicaManager:
-    """The same for a DeleteRecords."""
+    """Add a DeleteRecords, likewise."""
     delayed = delete_.check_delete_records(manager, delayed)
     if delete_.is_delete_records_complete(delayed) or delayed.deadline <= now:
         return send_response(manager, delete_.delete_records_response(delayed))
@@ -104,7 +103,7 @@ def watch_delete(manager: ReplicaManager, delayed: DelayedDeleteRecords, now: in
 
 
 def watch_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch, now: int) -> ReplicaManager:
-    """The same for a fetch: others that wait for its partitions are not looked at."""
+    """Add a fetch, likewise; others that wait for its partitions are not checked."""
     manager, satisfied = is_satisfied(setup, manager, delayed)
     if satisfied or delayed.deadline <= now:
         return complete_fetch(setup, manager, delayed, now)
@@ -114,26 +113,27 @@ def watch_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch, no
 def check_after_append(
     setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int, *, hw_incremented: bool
 ) -> ReplicaManager:
-    """After the append of a produce request; its own order. ReplicaManager#addCompletePurgatoryAction."""
+    """Check what waits after the append of a produce request. ReplicaManager#addCompletePurgatoryAction."""
+    # Without a new high watermark only followers can have something new: the records above it.
     if not hw_incremented:
         return check_fetches(setup, manager, tp, now)
     return check_deletes(check_fetches(setup, check_produces(setup, manager, tp), tp, now), tp)
 
 
 def check_all(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
-    """Look at everything that waits for `tp`. DelayedOperations#checkAndCompleteAll: fetches, produces, deletes."""
+    """Check everything that waits for `tp`: fetches, produces, deletes. DelayedOperations#checkAndCompleteAll."""
     return check_deletes(check_produces(setup, check_fetches(setup, manager, tp, now), tp), tp)
 
 
 def check_when_not_leader(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
-    """The role is gone. ReplicaManager#completeDelayedOperationsWhenNotPartitionLeader: produces and fetches only."""
+    """Check produces and fetches when the role is gone. #completeDelayedOperationsWhenNotPartitionLeader."""
     return check_fetches(setup, check_produces(setup, manager, tp), tp, now)
 
 
 def with_fetched_logs(setup: Setup, manager: ReplicaManager, changed: Logs, now: int) -> ReplicaManager:
-    """Take over what a fetcher thread's pass made of its logs; a high watermark that moved wakes the fetches that wait here.
+    """Store the logs of a fetcher thread's pass; a changed high watermark wakes the fetches that wait here.
 
-    ReplicaFetcherThread#doWork, ReplicaManager#completeDelayedFetchRequests: a follower serves consumers too (KIP-392).
+    ReplicaFetcherThread#doWork, ReplicaManager#completeDelayedFetchRequests: a follower serves consumers, too (KIP-392).
     """
     before, manager = manager, with_logs(manager, changed)
     for tp in changed:
@@ -144,7 +144,7 @@ def with_fetched_logs(setup: Setup, manager: ReplicaManager, changed: Logs, now:
 
 
 def complete_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch, now: int) -> ReplicaManager:
-    """Read again, and respond. DelayedFetch#onComplete."""
+    """Read again and respond. DelayedFetch#onComplete."""
     reading = FetchProgress(delayed.params.max_bytes)
     for tp, status in delayed.statuses.items():
         manager, reading = read_next(setup, manager, delayed.params, reading, tp, status.fetch, now, from_purgatory=True)

@@ -44,7 +44,7 @@ Fetches = Table[TopicPartition, PartitionFetch]
 
 
 class LogReadResult(NamedTuple):
-    """One partition as it was read: the response, where a waiting fetch stands, the bytes that were read."""
+    """One partition as it was read: the response, the position of a waiting fetch, the bytes that were read."""
 
     partition: PartitionRead
     status: FetchStatus
@@ -52,7 +52,7 @@ class LogReadResult(NamedTuple):
 
 
 class FetchProgress(NamedTuple):
-    """A fetch whose partitions are being read: what is left of maxBytes, what was read."""
+    """A fetch whose partitions are being read: the rest of maxBytes, and the results so far."""
 
     left: int
     reads: Table[TopicPartition, LogReadResult] = Table()
@@ -69,9 +69,10 @@ def read_next(
     *,
     from_purgatory: bool = False,
 ) -> tuple[ReplicaManager, FetchProgress]:
-    """One more partition of a fetch. ReplicaManager#readFromLog."""
+    """Read one more partition of a fetch. ReplicaManager#readFromLog."""
     manager = count_events(manager, tp, total_fetch_requests=1)
     manager, read = _read(setup, manager, params, tp, fetch, now, update=not from_purgatory)
+    # KIP-74: a batch above the limits must not stop a fetch for ever, so the first one always fits.
     at_least_one = not any(earlier.size for earlier in reading.reads.values())
     throttled = should_leader_throttle(manager, params, tp)
     limit = min(fetch.max_bytes, reading.left)
@@ -84,7 +85,7 @@ def read_next(
 def _with_transactions(
     manager: ReplicaManager, params: FetchParams, tp: TopicPartition, read: PartitionRead
 ) -> PartitionRead:
-    """A reader of committed transactions is told the last stable offset, and whose records it has to leave out."""
+    """Add the last stable offset and the aborted transactions for a reader of committed transactions."""
     partition = online_partition(manager, tp)
     if params.isolation is not Isolation.TXN_COMMITTED or partition is None or read.response.error != NONE:
         return read
@@ -93,7 +94,7 @@ def _with_transactions(
 
 
 def should_leader_throttle(manager: ReplicaManager, params: FetchParams, tp: TopicPartition) -> bool:
-    """A follower outside the ISR, while the leader's quota is exceeded. ReplicaManager#shouldLeaderThrottle."""
+    """Return whether a follower outside the ISR is throttled. ReplicaManager#shouldLeaderThrottle."""
     if not params.is_from_follower or tp not in manager.throttled:
         return False
     hosted = manager.hosted.get(tp)
@@ -103,14 +104,14 @@ def should_leader_throttle(manager: ReplicaManager, params: FetchParams, tp: Top
 def _fitting(
     manager: ReplicaManager, batches: tuple[Batch, ...], limit: int, *, at_least_one: bool
 ) -> tuple[tuple[Batch, ...], int]:
-    """The whole batches in what is read, and its bytes. LogSegment#read."""
+    """Return the whole batches in what is read, and its bytes. LogSegment#read."""
     if at_least_one:
         limit = max(limit, size_in_bytes(manager, batches[:1]))
     size = 0
-    for taken, batch in enumerate(batches):
+    for count, batch in enumerate(batches):
         size += size_in_bytes(manager, (batch,))
         if size > limit:
-            return batches[:taken], limit if taken else 0
+            return batches[:count], limit if count else 0
     return batches, size
 
 
@@ -120,9 +121,9 @@ def _status(manager: ReplicaManager, tp: TopicPartition, fetch: PartitionFetch) 
     if hosted is None:
         return FetchStatus(fetch, offset, offset)
     log = hosted.partition.log
-    found = log_.batch_base_at(log, offset)
-    found = offset if found is None else found
-    return FetchStatus(fetch, found, log_.segment_of(log, found), log.hw)
+    position = log_.batch_base_at(log, offset)
+    position = offset if position is None else position
+    return FetchStatus(fetch, position, log_.segment_of(log, position), log.hw)
 
 
 def _read(
@@ -167,10 +168,10 @@ def _read(
 def find_preferred_read_replica(
     manager: ReplicaManager, partition: Partition, params: FetchParams, offset: int, now: int
 ) -> int | None:
-    """A replica in the consumer's rack that holds the offset; None: read here. ReplicaManager#findPreferredReadReplica.
+    """Return a replica in the consumer's rack that holds the offset; None: read here. #findPreferredReadReplica.
 
-    The leader is preferred when it is in that rack. Of several, the one with the highest log end, then the one that
-    caught up last, then the highest id.
+    The leader is preferred when it is in that rack. Of several, the one with the highest log end, then the one that caught
+    up last, then the highest id.
     """
     if params.rack is None or not partition.is_leader or manager.settings["replica.selector.class"] != RACK_AWARE:
         return None

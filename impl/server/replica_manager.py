@@ -43,7 +43,7 @@ class Hosted(NamedTuple):
 
 
 def count_events(manager: "ReplicaManager", tp: TopicPartition, **events: int) -> "ReplicaManager":
-    """The manager after so many events of each kind, by their names in TopicStats."""
+    """Count events of each kind, by their names in TopicStats."""
     return manager._replace(stats=mark_events(manager.stats, tp.topic, **events))
 
 
@@ -93,40 +93,41 @@ class ReplicaManager(NamedTuple):
 
 
 def size_in_bytes(manager: ReplicaManager, batches: tuple[Batch, ...]) -> int:
-    """What batches take on disk, all records alike."""
+    """Return the bytes that batches take on disk, all records alike."""
     return bytes_of(batches, manager.record_bytes)
 
 
 def online_partition(manager: ReplicaManager, tp: TopicPartition) -> Partition | None:
-    """The partition if it is hosted and online. ReplicaManager#onlinePartition."""
+    """Return the partition if it is hosted and online. ReplicaManager#onlinePartition."""
     hosted = manager.hosted.get(tp)
     return None if hosted is None or hosted.offline else hosted.partition
 
 
 def partition_error(manager: ReplicaManager, tp: TopicPartition) -> int:
-    """Why there is no such partition here, NONE if there is. ReplicaManager#getPartitionOrError."""
+    """Return why there is no such partition here, NONE if there is. ReplicaManager#getPartitionOrError."""
     hosted = manager.hosted.get(tp)
     if hosted is not None:
         return KAFKA_STORAGE_ERROR if hosted.offline else NONE
+    # A partition of another broker: the client has old metadata, which NOT_LEADER_OR_FOLLOWER makes it refresh.
     return NOT_LEADER_OR_FOLLOWER if tp in manager.known else UNKNOWN_TOPIC_OR_PARTITION
 
 
 def with_partition(manager: ReplicaManager, tp: TopicPartition, partition: Partition) -> ReplicaManager:
-    """The manager with a changed partition, hosted from now on if it was not."""
+    """Replace a partition; it is hosted from now on if it was not."""
     hosted = manager.hosted.get(tp) or Hosted(partition)
     return manager._replace(hosted=manager.hosted.put(tp, hosted._replace(partition=partition)))
 
 
 def topic_setup(setup: Setup, manager: ReplicaManager, tp: TopicPartition) -> Setup:
-    """The setup with the topic's own min.insync.replicas, if it has one: LogConfig of its log."""
+    """Return the setup with the topic's own min.insync.replicas, if it has one: LogConfig of its log."""
     own = manager.min_insync_replicas.get(tp.topic)
     return setup if own is None else setup._replace(min_insync_replicas=own)
 
 
 def mark_offline(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
-    """Its log directory failed: nothing is fetched for it. ReplicaManager#handleLogDirFailure, #markPartitionOffline.
+    """Take a partition offline because its log directory failed. ReplicaManager#handleLogDirFailure, #markPartitionOffline.
 
-    Of what it was, the partition keeps its epochs: Partition#markOffline.
+    The partition keeps its epochs and nothing else: Partition#markOffline.
     """
     hosted = manager.hosted.get(tp) or Hosted(without_log(manager))
     epochs = (hosted.partition.leader_epoch, hosted.partition.partition_epoch)
@@ -137,18 +138,18 @@ def mark_offline(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
 
 
 def without_log(manager: ReplicaManager) -> Partition:
-    """A partition object as it is made: its log comes with its first role."""
+    """Create a partition object: its log comes with its first role."""
     return Partition(manager.broker_id, has_log=False)
 
 
 def online_logs(manager: ReplicaManager) -> Logs:
-    """The logs of the partitions that are online and have one, as the fetchers work on them."""
+    """Return the logs of the partitions that are online and have one, for the fetchers."""
     partitions = ((tp, online_partition(manager, tp)) for tp in manager.hosted)
     return Table((tp, partition.log) for tp, partition in partitions if partition is not None and partition.has_log)
 
 
 def with_logs(manager: ReplicaManager, changed: Logs) -> ReplicaManager:
-    """Take over the logs as the fetchers left them."""
+    """Store the logs that the fetchers changed."""
     for tp, log in changed.items():
         partition = online_partition(manager, tp)
         if partition is not None and partition.log != log:
@@ -157,7 +158,7 @@ def with_logs(manager: ReplicaManager, changed: Logs) -> ReplicaManager:
 
 
 def follower_params(manager: ReplicaManager) -> FetchParams:
-    """What this broker's fetchers say in every fetch. RemoteLeaderEndPoint: maxWait, minBytes, maxBytes."""
+    """Return the parameters of this broker's own fetches. RemoteLeaderEndPoint: maxWait, minBytes, maxBytes."""
     number = manager.settings.number
     return FetchParams(
         manager.broker_id,
@@ -170,13 +171,13 @@ def follower_params(manager: ReplicaManager) -> FetchParams:
 def follower_fetch(
     manager: ReplicaManager, asked: Table[TopicPartition, FetchRequest]
 ) -> Table[TopicPartition, PartitionFetch]:
-    """What a thread asks, as it travels: with topic id and fetchSize. RemoteLeaderEndPoint#buildFetch."""
+    """Return a thread's fetch as it is sent: with topic id and fetchSize. RemoteLeaderEndPoint#buildFetch."""
     size = manager.settings.number("replica.fetch.max.bytes")
     return Table((tp, PartitionFetch(request, size, manager.hosted[tp].topic_id)) for tp, request in asked.items())
 
 
 def take_responses(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[ClientResponse, ...]]:
-    """The responses that left since they were last taken."""
+    """Remove and return the responses that were sent since the last call."""
     return manager._replace(answered=()), manager.answered
 
 
@@ -185,37 +186,37 @@ def take_responses(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[Clien
 
 
 def high_watermarks(manager: ReplicaManager) -> Table[TopicPartition, int]:
-    """What the checkpoint thread writes: online partitions with a log. ReplicaManager#checkpointHighWatermarks."""
+    """Return what the checkpoint thread writes: online partitions with a log. #checkpointHighWatermarks."""
     return Table((tp, log.hw) for tp, log in sorted(online_logs(manager).items()))
 
 
 def leader_count(manager: ReplicaManager) -> int:
-    """LeaderCount."""
+    """Return LeaderCount."""
     return len(_led(manager))
 
 
 def partition_count(manager: ReplicaManager) -> int:
-    """PartitionCount: also those that are offline."""
+    """Return PartitionCount, which includes partitions that are offline."""
     return len(manager.hosted)
 
 
 def offline_replica_count(manager: ReplicaManager) -> int:
-    """OfflineReplicaCount."""
+    """Return OfflineReplicaCount."""
     return sum(h.offline for h in manager.hosted.values())
 
 
 def under_replicated_partitions(manager: ReplicaManager) -> int:
-    """UnderReplicatedPartitions: led here, with an ISR smaller than the assignment. Partition#isUnderReplicated."""
+    """Return UnderReplicatedPartitions: led here, ISR smaller than the assignment. Partition#isUnderReplicated."""
     return sum(len(p.state.isr) < len(p.remotes) + 1 for _, p in _led(manager))
 
 
 def under_min_isr_partition_count(setup: Setup, manager: ReplicaManager) -> int:
-    """UnderMinIsrPartitionCount."""
+    """Return UnderMinIsrPartitionCount."""
     return sum(isr.is_under_min_isr(topic_setup(setup, manager, tp), p) for tp, p in _led(manager))
 
 
 def at_min_isr_partition_count(setup: Setup, manager: ReplicaManager) -> int:
-    """AtMinIsrPartitionCount (KIP-351)."""
+    """Return AtMinIsrPartitionCount (KIP-351)."""
     return sum(isr.is_at_min_isr(topic_setup(setup, manager, tp), p) for tp, p in _led(manager))
 
 

@@ -58,9 +58,9 @@ PartitionChanges = Table[TopicPartition, PartitionChange]
 
 
 class RoleChangeResult(NamedTuple):
-    """What came of a batch: the manager, the partitions that changed role, an error code for each partition.
+    """The outcome of a batch: the manager, the partitions that changed role, an error code for each partition.
 
-    `failed`: an exception ended it, and what stood behind its partition was not looked at.
+    `failed`: an exception ended it, and the partitions after that one were not processed.
     """
 
     manager: ReplicaManager
@@ -70,9 +70,9 @@ class RoleChangeResult(NamedTuple):
 
 
 def make_leaders(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
-    """Stop the fetchers of all, then Partition#makeLeader each. ReplicaManager#makeLeaders, #applyLocalLeadersDelta.
+    """Stop the fetchers of all, then make each a leader. ReplicaManager#makeLeaders, #applyLocalLeadersDelta.
 
-    Only a storage error is caught there: a partition that goes on without a log ends the whole of it.
+    Only a storage error is caught there: a partition that goes on without a log ends the whole batch.
     """
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(changes))
     done = RoleChangeResult(manager._replace(fetchers=fetchers))
@@ -108,8 +108,9 @@ def _make_leader(
 
 
 def _with_log(setup: Setup, manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> tuple[Partition, int]:
-    """The partition, with a log if there is to be one, or the error. Before KAFKA-13790 no partition epoch was too old."""
+    """Return the partition, with a log if it gets one, and the error."""
     partition = online_partition(manager, tp) or without_log(manager)
+    # Before KAFKA-13790 no partition epoch was too old.
     if not setup.profile.guards_partition_epoch:
         partition = partition._replace(partition_epoch=min(partition.partition_epoch, UNDEFINED))
     if tp in manager.broken:
@@ -121,7 +122,7 @@ def _with_log(setup: Setup, manager: ReplicaManager, tp: TopicPartition, change:
 
 
 def restarts_fetcher(setup: Setup, before: Partition, after: Partition) -> bool:
-    """Whether a follower's fetcher starts anew. Partition#makeFollower, as it changed over the releases."""
+    """Return whether a follower's fetcher is restarted. Partition#makeFollower, as it changed over the releases."""
     other_leader = before.leader_id != after.leader_id
     match setup.profile.fetcher_restart:
         case "leader":
@@ -135,7 +136,7 @@ def restarts_fetcher(setup: Setup, before: Partition, after: Partition) -> bool:
 
 
 def make_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
-    """ReplicaManager#makeFollowers, the ordered steps: roles, fetchers stop, what waits is completed, fetchers start."""
+    """Make followers: roles, fetchers stop, what waits is completed, fetchers start. ReplicaManager#makeFollowers."""
     restarted: list[TopicPartition] = []
     errors: Table[TopicPartition, int] = Table()
     for tp, change in changes.items():
@@ -144,10 +145,13 @@ def make_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChan
         if error == KAFKA_STORAGE_ERROR:
             manager = mark_offline(manager, tp)
         elif change.leader not in manager.live:
+            # KAFKA-1647: the log is created even so, or a high watermark checkpoint would lose the partition's entry.
             manager = with_partition(manager, tp, (online_partition(manager, tp) or before)._replace(has_log=before.has_log))
         else:
             manager, restarts = _make_follower(setup, manager, tp, before, change)
             restarted += [tp] if restarts else []
+    # Fetchers stop only after the roles have changed, and a leader that steps down must not answer produces in between:
+    #     role changes -> old fetchers stop -> delayed requests complete -> new fetchers start
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(restarted))
     manager = manager._replace(fetchers=fetchers)
     for tp in restarted:
@@ -181,8 +185,8 @@ def _start_fetchers(setup: Setup, manager: ReplicaManager, tps: tuple[TopicParti
 def stop_partitions(setup: Setup, manager: ReplicaManager, stopped: Table[TopicPartition, bool], now: int) -> ReplicaManager:
     """Stop fetching; where the value is true, the log goes too. ReplicaManager#stopPartitions.
 
-    A partition that is offline stays so: its log cannot be deleted. What waits for a partition that left is completed:
-    nothing will come for it any more.
+    A partition that is offline stays so: its log cannot be deleted. Requests that wait for a partition that left are
+    completed: nothing else would complete them.
     """
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(stopped))
     gone = tuple(tp for tp, deleted in stopped.items() if deleted and online_partition(manager, tp) is not None)
@@ -197,10 +201,9 @@ def stop_partitions(setup: Setup, manager: ReplicaManager, stopped: Table[TopicP
 
 
 def apply_delta(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
-    """Every partition whose registration changed. ReplicaManager#applyDelta: deletes, leaders, followers, idle threads.
+    """Apply every changed registration: deletes, leaders, followers, idle threads. ReplicaManager#applyDelta.
 
-    No controller or broker epoch is compared: the metadata log has an order. An ISR change alone comes here too. What the
-    image has already, by its partition epoch, is no change, whatever the leader has proposed since: TopicDelta#localChanges.
+    No controller or broker epoch is compared: the metadata log has an order. An ISR change alone comes here, too.
     """
     gone = Table((tp, True) for tp, c in changes.items() if manager.broker_id not in c.replicas and tp in manager.hosted)
     manager = stop_partitions(setup, manager, gone, now)
@@ -220,6 +223,10 @@ def apply_delta(setup: Setup, manager: ReplicaManager, changes: PartitionChanges
 
 
 def _is_news(manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> bool:
+    """Return whether a registration differs from the image by its partition epoch. TopicDelta#localChanges.
+
+    The leader's own proposals since do not count.
+    """
     hosted = manager.hosted.get(tp)
     if hosted is None or hosted.topic_id != change.topic_id:
         return True
@@ -227,7 +234,8 @@ def _is_news(manager: ReplicaManager, tp: TopicPartition, change: PartitionChang
 
 
 def _is_new(manager: ReplicaManager, tp: TopicPartition) -> bool:
-    """Whether it gets a new object; one that is offline is of another topic then. ReplicaManager#getOrCreatePartition."""
+    """Return whether a partition gets a new object. ReplicaManager#getOrCreatePartition."""
+    # An offline partition that gets this far belongs to another topic id.
     return online_partition(manager, tp) is None
 
 
@@ -240,7 +248,7 @@ def _registered(manager: ReplicaManager, mine: list[tuple[TopicPartition, Partit
 
 
 def _apply_local_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
-    """ReplicaManager#applyLocalFollowersDelta: fetchers start before what waits is completed, unlike with ZooKeeper."""
+    """Make followers of the metadata log. ReplicaManager#applyLocalFollowersDelta."""
     restarted: list[TopicPartition] = []
     stopped: list[TopicPartition] = []
     errors: Table[TopicPartition, int] = Table()
@@ -254,12 +262,14 @@ def _apply_local_followers(setup: Setup, manager: ReplicaManager, changes: Parti
         if error != NONE:
             manager = manager._replace(fetchers=fetchers_.mark_partitions_failed(manager.fetchers, frozenset({tp})))
             continue
+        # During a controlled shutdown the replica has left the ISR on purpose: fetching again would let it rejoin.
         leaves = change.leader == UNDEFINED or manager.broker_id not in change.isr
         if manager.shutting_down and leaves:
             stopped.append(tp)
         elif restarts:
             restarted.append(tp)
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset((*stopped, *restarted)))
+    # Unlike with ZooKeeper, fetchers start before delayed requests are completed.
     manager = _start_fetchers(setup, manager._replace(fetchers=fetchers), tuple(restarted))
     for tp in (*stopped, *restarted):
         manager = purgatory.check_when_not_leader(setup, manager, tp, now)

@@ -44,19 +44,19 @@ LEGACY = FetchMetadata(INVALID_SESSION_ID, FINAL_EPOCH)
 
 
 def next_session_epoch(epoch: int) -> int:
-    """FetchMetadata#nextEpoch: 0 is left out when the numbers start again; the final one stays."""
+    """Return the next session epoch: 0 is left out after an overflow; the final one stays. FetchMetadata#nextEpoch."""
     if epoch < 0:
         return FINAL_EPOCH
     return 1 if epoch == LARGEST_EPOCH else epoch + 1
 
 
 def new_incremental(session_id: int) -> FetchMetadata:
-    """The first request of a session that the leader has just opened. FetchMetadata#newIncremental."""
+    """Return the metadata of the first request of a session that was just opened. FetchMetadata#newIncremental."""
     return FetchMetadata(session_id, next_session_epoch(INITIAL_EPOCH))
 
 
 def next_incremental(metadata: FetchMetadata) -> FetchMetadata:
-    """FetchMetadata#nextIncremental."""
+    """Return the metadata of the next incremental request. FetchMetadata#nextIncremental."""
     return metadata._replace(epoch=next_session_epoch(metadata.epoch))
 
 
@@ -75,7 +75,7 @@ class SessionFetch(NamedTuple):
 
 
 class SessionResponse(NamedTuple):
-    """Its response. Partitions of which there is nothing new to say are left out of an incremental one."""
+    """A fetch response; an incremental one leaves out partitions without news."""
 
     error: int = NONE
     session_id: int = INVALID_SESSION_ID

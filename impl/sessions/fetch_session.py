@@ -48,9 +48,9 @@ class SessionKind(Enum):
 
 
 class FetchContext(NamedTuple):
-    """What a request means: `fetches` is to be read, in that order, named in the request or known from the session.
+    """The meaning of a request: `fetches` are to be read in that order, named in the request or known from the session.
 
-    `session` is as it was last seen, `epoch` what its epoch has to be still when the response is made.
+    `session` is its last known state; `epoch` is the epoch that it must still have when the response is made.
     """
 
     kind: SessionKind
@@ -66,20 +66,23 @@ class FetchContext(NamedTuple):
 
 
 def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tuple[FetchSessionCache, FetchContext]:
-    """FetchManager#newContext. A full request closes the session it names."""
+    """Find or close the session that a request names. FetchManager#newContext."""
     metadata = request.metadata
     if metadata.is_full:
         kind = SessionKind.SESSIONLESS if metadata.epoch == FINAL_EPOCH else SessionKind.FULL
         context = FetchContext(kind, request.to_send, uses_topic_ids=request.uses_topic_ids)
+        # A full request closes the session it names, or a follower that starts anew would leave one slot behind each time.
         return remove_session(cache, metadata.session_id), context
     session = cache.sessions.get(metadata.session_id)
     if session is None:
         return cache, FetchContext(SessionKind.SESSION_ERROR, error=FETCH_SESSION_ID_NOT_FOUND)
+    # A request that came twice or late: applying it again would forget or add partitions of a later request.
     if session.epoch != metadata.epoch:
         return cache, FetchContext(SessionKind.SESSION_ERROR, error=INVALID_FETCH_SESSION_EPOCH)
     if session.uses_topic_ids is not request.uses_topic_ids:
         return cache, FetchContext(SessionKind.SESSION_ERROR, error=FETCH_SESSION_TOPIC_ID_ERROR)
     session = _updated(session, request.to_send, request.to_forget)
+    # A session without partitions cannot have news: Kafka closes it and answers this request without one.
     if not session.partitions:
         return remove_session(cache, session.id), FetchContext(SessionKind.SESSIONLESS, request.to_send)
     session = session._replace(epoch=next_session_epoch(session.epoch))
@@ -90,19 +93,20 @@ def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tu
 
 
 def refresh_context(cache: FetchSessionCache, context: FetchContext) -> FetchContext:
-    """The context of a request that waits, after whatever may have changed its session, or have closed it.
+    """Return the context of a delayed request after whatever may have changed or closed its session.
 
-    A session that was driven out meanwhile still answers this request: only the next one misses it.
+    A session that was evicted meanwhile still answers this request: only the next one misses it.
     """
     session = None if context.session is None else cache.sessions.get(context.session.id)
     return context if session is None else context._replace(session=session)
 
 
 def _updated(session: FetchSession, to_send: Fetches, to_forget: tuple[Forgotten, ...]) -> FetchSession:
-    """FetchSession#update. A partition under another topic id is another partition."""
+    """Apply the changes that a request names. FetchSession#update."""
     partitions = session.partitions
     for tp, fetch in to_send.items():
         cached = partitions.get(tp)
+        # Another topic id is another topic of the same name: nothing that was reported of the old one counts.
         if cached is None or cached.fetch.topic_id != fetch.topic_id:
             partitions = partitions.put_at_end(tp, CachedPartition(fetch))
         else:
@@ -121,7 +125,7 @@ def _updated(session: FetchSession, to_send: Fetches, to_forget: tuple[Forgotten
 def update_and_generate_response(
     cache: FetchSessionCache, context: FetchContext, reads: Reads, now: int, *, is_follower: bool
 ) -> tuple[FetchSessionCache, SessionResponse]:
-    """FetchContext#updateAndGenerateResponseData: the session as it now is, and what is sent."""
+    """Build the response, and note in the session what it reports. FetchContext#updateAndGenerateResponseData."""
     session = refresh_context(cache, context).session
     if session is not None:
         return _incremental(cache, context.epoch, session, reads)
@@ -154,11 +158,9 @@ def _incremental(
 
 
 def maybe_update_response_data(cached: CachedPartition, read: PartitionRead) -> tuple[CachedPartition, bool]:
-    """What is known to have been told now, and whether it must be. CachedPartition#maybeUpdateResponseData.
-
-    An error makes the high watermark unknown, so that the partition is told again when the error goes away.
-    """
+    """Note what is reported; also return whether it must be. CachedPartition#maybeUpdateResponseData."""
     response = read.response
+    # After an error the high watermark counts as unknown, so the partition is reported again once the error is gone.
     after = cached._replace(hw=response.hw if response.error == NONE else UNDEFINED, log_start=response.log_start)
     must_respond = (
         bool(read.records)
@@ -171,7 +173,7 @@ def maybe_update_response_data(cached: CachedPartition, read: PartitionRead) -> 
 
 
 def throttled_response(cache: FetchSessionCache, context: FetchContext, throttle_ms: int) -> SessionResponse:
-    """Nothing but a time to wait; a session goes on. FetchContext#getThrottledResponse."""
+    """Build a response with nothing but a time to wait; the session goes on. FetchContext#getThrottledResponse."""
     session = refresh_context(cache, context).session
     if session is None:
         return SessionResponse(NONE, INVALID_SESSION_ID, throttle_ms=throttle_ms)

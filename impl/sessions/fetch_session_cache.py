@@ -23,7 +23,7 @@ EVICTION_MS = 120_000
 
 
 class CachedPartition(NamedTuple):
-    """What was asked last, and the high watermark and log start that were told last."""
+    """The last request for a partition, and the high watermark and log start that were reported last."""
 
     fetch: PartitionFetch
     hw: int = UNDEFINED
@@ -56,17 +56,17 @@ EvictableKey = tuple[bool, int, int]
 
 
 def evictable_key(session: FetchSession) -> EvictableKey:
-    """The order in which sessions are given up, least first: EvictableKey#compareTo."""
+    """Return the order of eviction, least first. EvictableKey#compareTo."""
     return session.privileged, len(session.partitions), session.id
 
 
 def remove_session(cache: FetchSessionCache, session_id: int) -> FetchSessionCache:
-    """Close a session; one that is not there does not matter. FetchSessionCacheShard#remove."""
+    """Close a session; an absent one does not matter. FetchSessionCacheShard#remove."""
     return cache._replace(sessions=cache.sessions.without(session_id))
 
 
 def touch_session(cache: FetchSessionCache, session: FetchSession, now: int) -> FetchSessionCache:
-    """Keep the session as it is now, used now. FetchSessionCacheShard#touch."""
+    """Store the session as used now. FetchSessionCacheShard#touch."""
     return cache._replace(sessions=cache.sessions.put(session.id, session._replace(last_used_ms=now)))
 
 
@@ -92,11 +92,12 @@ def maybe_create_session(
 
 
 def _victim(cache: FetchSessionCache, now: int, privileged: bool, size: int) -> int | None:
-    """The session that has to go, None if all are worth more. FetchSessionCacheShard#tryEvict."""
+    """Return the session to evict, None if all are worth more. FetchSessionCacheShard#tryEvict."""
     sessions = cache.sessions.values()
     oldest = min(sessions, key=lambda s: (s.last_used_ms, s.id), default=None)
     if oldest is None:
         return None
+    # A session that is not used any more goes first, whoever opened it.
     if now - oldest.last_used_ms > cache.eviction_ms:
         return oldest.id
     candidates = [s for s in sessions if _is_evictable(cache, s, privileged)]
@@ -105,7 +106,10 @@ def _victim(cache: FetchSessionCache, now: int, privileged: bool, size: int) -> 
 
 
 def _is_evictable(cache: FetchSessionCache, session: FetchSession, by_privileged: bool) -> bool:
-    """Decided when the session is used, not when it is looked at: the trees are filled by #touch."""
+    """Return whether a session may be evicted for a new one of equal rank, or by a follower's.
+
+    This is decided when the session is used, not when a slot is needed: #touch fills the trees.
+    """
     grown_up = session.last_used_ms - session.created_ms > cache.eviction_ms
     return grown_up or (by_privileged and not session.privileged)
 
@@ -115,10 +119,10 @@ def _is_evictable(cache: FetchSessionCache, session: FetchSession, by_privileged
 
 
 def num_incremental_fetch_sessions(cache: FetchSessionCache) -> int:
-    """NumIncrementalFetchSessions."""
+    """Return NumIncrementalFetchSessions."""
     return len(cache.sessions)
 
 
 def num_incremental_fetch_partitions_cached(cache: FetchSessionCache) -> int:
-    """NumIncrementalFetchPartitionsCached."""
+    """Return NumIncrementalFetchPartitionsCached."""
     return sum(len(session.partitions) for session in cache.sessions.values())

@@ -40,7 +40,7 @@ class FetchSessionHandler(NamedTuple):
 def build_session_fetch(
     handler: FetchSessionHandler, wanted: Fetches, *, uses_topic_ids: bool = True
 ) -> tuple[FetchSessionHandler, SessionFetch | None]:
-    """The next request, None when there is nothing to say. FetchSessionHandler.Builder#build.
+    """Build the next request, None when it would be empty. FetchSessionHandler.Builder#build.
 
     New partitions come first in it, then those that changed, in the order they have in the session.
     """
@@ -54,20 +54,22 @@ def build_session_fetch(
     changed = [(tp, fetch) for tp, fetch in kept if fetch != known[tp]]
     partitions = Table((*kept, *added))
     forgets: list[Forgotten] = [(tp, fetch.topic_id) for tp, fetch in known.items() if tp not in wanted]
+    # A topic that was deleted and created again: its old id has to be forgotten, too.
     forgets += [(tp, known[tp].topic_id) for tp, fetch in changed if _is_replaced(known[tp].topic_id, fetch.topic_id)]
     request = SessionFetch(metadata, Table((*added, *changed)), tuple(forgets), uses_topic_ids)
     return handler._replace(partitions=partitions), request if partitions or forgets else None
 
 
 def _is_replaced(before: str | None, after: str | None) -> bool:
-    """The topic was deleted and made anew: its old id is forgotten, too."""
+    """Return whether a topic id was replaced by another one."""
     return before != after and before is not None and after is not None
 
 
 def handle_response(handler: FetchSessionHandler, response: SessionResponse) -> tuple[FetchSessionHandler, bool]:
-    """What the next request will say, and whether this response is taken. FetchSessionHandler#handleResponse."""
+    """Decide the next metadata; also return whether this response is accepted. FetchSessionHandler#handleResponse."""
     metadata = handler.next_metadata
     if response.error != NONE:
+        # A session that is gone need not be closed; any other error may leave it open at the leader.
         lost = response.error == FETCH_SESSION_ID_NOT_FOUND
         return handler._replace(next_metadata=INITIAL if lost else next_close_existing_attempt_new(metadata)), False
     reported, known = set(response.reads), set(handler.partitions)
@@ -83,5 +85,5 @@ def handle_response(handler: FetchSessionHandler, response: SessionResponse) -> 
 
 
 def handle_error(handler: FetchSessionHandler) -> FetchSessionHandler:
-    """No response came. FetchSessionHandler#handleError."""
+    """Prepare for a new session: no response came. FetchSessionHandler#handleError."""
     return handler._replace(next_metadata=next_close_existing_attempt_new(handler.next_metadata))

@@ -23,17 +23,17 @@ Offsets = Table[TopicPartition, int]
 
 
 def offsets_text(offsets: Offsets) -> str:
-    """High watermarks, recovery points or log starts of one directory."""
+    """Format the high watermarks, recovery points or log starts of one directory."""
     return _text([f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items()])
 
 
 def epochs_text(entries: EpochEntries) -> str:
-    """An epoch cache."""
+    """Format an epoch cache."""
     return _text([f"{epoch} {start}" for epoch, start in entries.pairs()])
 
 
 def parse_offsets(text: str, name: str = HIGH_WATERMARK_FILE) -> Offsets:
-    """The entries of such a file; `name` is for the error."""
+    """Parse a file of offsets; `name` is for the error."""
     return Table(
         (TopicPartition(topic, int(partition)), int(offset))
         for topic, partition, offset in _entries(text, name, ("topic", "partition", "offset"))
@@ -41,7 +41,7 @@ def parse_offsets(text: str, name: str = HIGH_WATERMARK_FILE) -> Offsets:
 
 
 def parse_epochs(text: str, name: str = LEADER_EPOCH_FILE) -> EpochEntries:
-    """An epoch cache as it lies on disk: what it says is assigned entry by entry when it is loaded."""
+    """Parse an epoch cache; its entries are checked when they are assigned one by one at loading."""
     pairs = [(int(epoch), int(start)) for epoch, start in _entries(text, name, ("epoch", "offset"))]
     return EpochEntries(tuple(e for e, _ in pairs), tuple(s for _, s in pairs))
 
@@ -60,12 +60,12 @@ def _entries(text: str, name: str, fields: tuple[str, ...]) -> list[list[str]]:
         raise CheckpointError(name, 1, f"version {VERSION}", lines[0])
     if len(lines) - 2 != int(lines[1]):
         raise CheckpointError(name, 2, f"{lines[1]} entries", str(len(lines) - 2))
-    found = [line.split() for line in lines[2:]]
-    for number, words in enumerate(found, 3):
+    entries = [line.split() for line in lines[2:]]
+    for number, words in enumerate(entries, 3):
         numbers = words[len(fields) - 2 :]
         if len(words) != len(fields) or not all(_is_number(word) for word in numbers):
             raise CheckpointError(name, number, " ".join(fields), repr(lines[number - 1]))
-    return found
+    return entries
 
 
 def _is_number(text: str) -> bool:

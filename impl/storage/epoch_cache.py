@@ -22,7 +22,7 @@ class EpochEntries(NamedTuple):
     starts: tuple[int, ...] = ()
 
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """The entries as (epoch, start) pairs."""
+        """Return the entries as (epoch, start) pairs."""
         return tuple(zip(self.epochs, self.starts, strict=True))
 
 
@@ -52,6 +52,7 @@ def _written(memory: EpochEntries, cache: EpochCache) -> EpochCache:
 
 
 def _truncated(setup: Setup, cache: EpochCache, memory: EpochEntries) -> EpochCache:
+    # Since KAFKA-16541 the fsync is left to the scheduler; a crash before it brings the entries back.
     if setup.profile.cache_truncation_queued:
         return EpochCache(memory, cache.disk, True)
     return _written(memory, cache)
@@ -63,16 +64,12 @@ def _inserted(setup: Setup, memory: EpochEntries, epoch: int, start: int) -> Epo
     keeps = setup.rules.assign_keeps(memory.epochs, memory.starts, epoch, start)
     if keeps == UNDEFINED:
         return memory
+    # Before KAFKA-7415 only an entry of a later epoch at no lower offset was added; any other conflict was only logged.
     if keeps < len(memory.epochs) and not setup.profile.strict_cache:
-        if not _is_appended(memory, epoch, start):
+        if not (epoch > memory.epochs[-1] and start >= memory.starts[-1]):
             return memory
         keeps = len(memory.epochs)
     return EpochEntries((*memory.epochs[:keeps], epoch), (*memory.starts[:keeps], start))
-
-
-def _is_appended(memory: EpochEntries, epoch: int, start: int) -> bool:
-    """Before KAFKA-7415 an entry of a later epoch at no lower offset was added, any other conflict was only logged."""
-    return epoch > memory.epochs[-1] and start >= memory.starts[-1]
 
 
 def assign(setup: Setup, cache: EpochCache, epoch: int, start: int) -> EpochCache:
@@ -118,12 +115,12 @@ def clear_and_flush(cache: EpochCache) -> EpochCache:
 
 
 def flush(cache: EpochCache) -> EpochCache:
-    """The scheduler runs what is queued: memory as it is now is written. LeaderEpochFileCache#writeToFile."""
+    """Run the queued write: memory as it is now goes to disk. LeaderEpochFileCache#writeToFile."""
     return EpochCache(cache.memory, cache.memory, False) if cache.queued else cache
 
 
 def reload(setup: Setup, cache: EpochCache) -> EpochCache:
-    """A new cache built from the file; queued writes are lost. The constructor assigns entry by entry."""
+    """Rebuild the cache from the file; queued writes are lost. The constructor assigns entry by entry."""
     memory = EMPTY
     for epoch, start in cache.disk.pairs():
         memory = _inserted(setup, memory, epoch, start)
@@ -131,34 +128,35 @@ def reload(setup: Setup, cache: EpochCache) -> EpochCache:
 
 
 def latest_epoch(setup: Setup, cache: EpochCache) -> int:
-    """LeaderEpochFileCache#latestEpoch; UNDEFINED for an empty cache."""
+    """Return the last cached epoch, UNDEFINED for none. LeaderEpochFileCache#latestEpoch."""
     return setup.rules.latest_epoch(cache.epochs)
 
 
 def end_offset_for(setup: Setup, cache: EpochCache, log_end: int, requested: int) -> tuple[int, int]:
-    """LeaderEpochFileCache#endOffsetFor."""
+    """Return (epoch, end offset) for a requested epoch. LeaderEpochFileCache#endOffsetFor."""
+    # Row L4 of the response table is KAFKA-7415; before it an older epoch had no answer.
     if not setup.profile.strict_cache and cache.epochs and requested < cache.epochs[0]:
         return UNDEFINED, UNDEFINED
     return setup.rules.end_offset_for(cache.epochs, cache.starts, log_end, requested)
 
 
 def epoch_for_offset(setup: Setup, cache: EpochCache, offset: int) -> int:
-    """LeaderEpochFileCache#epochForOffset; UNDEFINED below the first entry."""
+    """Return the epoch of an offset, UNDEFINED below the first entry. LeaderEpochFileCache#epochForOffset."""
     return setup.rules.epoch_for_offset(cache.epochs, cache.starts, offset)
 
 
 def previous_epoch(cache: EpochCache, epoch: int | None = None) -> int:
-    """The cached epoch before `epoch`, or before the latest one. LeaderEpochFileCache#previousEpoch."""
+    """Return the cached epoch before `epoch`, or before the latest one. LeaderEpochFileCache#previousEpoch."""
     if epoch is None:
         return cache.epochs[-2] if len(cache.epochs) > 1 else UNDEFINED
     return max((e for e in cache.epochs if e < epoch), default=UNDEFINED)
 
 
 def next_epoch(cache: EpochCache, epoch: int) -> int:
-    """The cached epoch after `epoch`. LeaderEpochFileCache#nextEpoch."""
+    """Return the cached epoch after `epoch`. LeaderEpochFileCache#nextEpoch."""
     return min((e for e in cache.epochs if e > epoch), default=UNDEFINED)
 
 
 def earliest_entry(cache: EpochCache) -> tuple[int, int] | None:
-    """LeaderEpochFileCache#earliestEntry."""
+    """Return the first entry. LeaderEpochFileCache#earliestEntry."""
     return cache.memory.pairs()[0] if cache.epochs else None

@@ -54,12 +54,12 @@ class AppendInfo(NamedTuple):
 
 
 def latest_epoch(setup: Setup, log: Log) -> int:
-    """Last epoch in the cache, UNDEFINED for none. UnifiedLog#latestEpoch."""
+    """Return the last epoch in the cache, UNDEFINED for none. UnifiedLog#latestEpoch."""
     return epoch_cache.latest_epoch(setup, log.cache)
 
 
 def end_offset_for_epoch(setup: Setup, log: Log, requested: int) -> tuple[int, int]:
-    """(epoch, end offset), both UNDEFINED when there is no response. UnifiedLog#endOffsetForEpoch."""
+    """Return (epoch, end offset), both UNDEFINED when there is no answer. UnifiedLog#endOffsetForEpoch."""
     return epoch_cache.end_offset_for(setup, log.cache, log.end, requested)
 
 
@@ -79,7 +79,7 @@ def _written(setup: Setup, log: Log, batches: tuple[Batch, ...]) -> Log:
 
 
 def assign_epoch_start_offset(setup: Setup, log: Log, epoch: int, start: int) -> Log:
-    """UnifiedLog#assignEpochStartOffset."""
+    """Record where an epoch starts. UnifiedLog#assignEpochStartOffset."""
     return log._replace(cache=epoch_cache.assign(setup, log.cache, epoch, start))
 
 
@@ -97,7 +97,7 @@ def append_as_leader(
 
 
 def without_later_epochs(setup: Setup, batches: tuple[Batch, ...], leader_epoch: int) -> tuple[Batch, ...]:
-    """The batches before the first one of a later epoch than the fetch. UnifiedLog#analyzeAndValidateRecords."""
+    """Return the batches before the first one of a later epoch than the fetch. UnifiedLog#analyzeAndValidateRecords."""
     if not setup.profile.batch_epoch_filter:
         return batches
     return batches[: setup.rules.batches_accepted([b.epoch for b in batches], leader_epoch)]
@@ -115,6 +115,7 @@ def append_as_follower(
     batches = without_later_epochs(setup, batches, leader_epoch)
     if not batches:
         return log, AppendInfo()
+    # Validation stops at the first later epoch, so a corrupt batch after it is never read.
     if last_is_corrupt and batches == received:
         raise CorruptRecordError(f"batch at {batches[-1].base}: expected a matching checksum; seen another")
     for previous, batch in pairwise(batches):
@@ -131,7 +132,7 @@ def append_as_follower(
 
 
 def read(log: Log, offset: int, bound: int, max_records: int) -> tuple[Batch, ...]:
-    """Whole batches of one segment from the one that contains `offset`, none that starts at or above `bound`.
+    """Read whole batches of one segment, from the one that contains `offset`, none that starts at or above `bound`.
 
     At least one batch comes back when there is one, however large: `minOneMessage`. UnifiedLog#read.
     """
@@ -141,11 +142,12 @@ def read(log: Log, offset: int, bound: int, max_records: int) -> tuple[Batch, ..
     wanted = [b for b in log.batches if b.last >= offset and b.base < bound]
     if not wanted or offset >= bound:
         return ()
+    # A read ends with its segment: a fetch response is a slice of one file.
     later = [base for base in log.segments if base > wanted[0].base]
     if later:
         wanted = [b for b in wanted if b.base < later[0]]
-    taken = [b for b in wanted if b.last < offset + max_records]
-    return tuple(taken or wanted[:1])
+    fitting = [b for b in wanted if b.last < offset + max_records]
+    return tuple(fitting or wanted[:1])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -153,17 +155,15 @@ def read(log: Log, offset: int, bound: int, max_records: int) -> tuple[Batch, ..
 
 
 def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
-    """Truncate everything at and above `offset`; whether anything was truncated. UnifiedLog#truncateTo.
-
-    A truncation at or above the log end still removes cache entries there (KAFKA-10706): an entry without records would be
-    offered to the leader for ever.
-    """
+    """Truncate everything at and above `offset`; also return whether anything was truncated. UnifiedLog#truncateTo."""
     if offset < 0:
         raise IllegalArgumentError(f"truncation offset: expected >= 0; seen {offset}")
+    # KAFKA-10706: a cache entry without records would otherwise be offered to the leader for ever.
     if offset >= log.end and not setup.profile.truncation_clears_cache:
         return log, False
     if offset >= log.end:
         return log._replace(cache=epoch_cache.truncate_from_end(setup, log.cache, log.end)), False
+    # Everything local is above the target: Kafka starts anew there rather than leave an empty first segment.
     if offset < log.segments[0]:
         return truncate_fully_and_start_at(log, offset), True
     segments = tuple(base for base in log.segments if base <= offset)
@@ -198,17 +198,17 @@ def truncate_fully_and_start_at(log: Log, offset: int, log_start: int | None = N
 
 
 def active_segment(log: Log) -> int:
-    """Base offset of the segment that is written to."""
+    """Return the base offset of the segment that is written to."""
     return log.segments[-1]
 
 
 def segment_of(log: Log, offset: int) -> int:
-    """Base offset of the segment that holds `offset`."""
+    """Return the base offset of the segment that holds `offset`."""
     return max((base for base in log.segments if base <= offset), default=log.segments[0])
 
 
 def batch_base_at(log: Log, offset: int) -> int | None:
-    """What a position look-up finds: the base of the batch that holds `offset`, or of the next one in a gap.
+    """Return what a position look-up finds: the base of the batch that holds `offset`, or of the next one in a gap.
 
     None: the log does not reach so far. UnifiedLog#maybeConvertToOffsetMetadata since KAFKA-17803 (4.0.0).
     """
@@ -222,6 +222,7 @@ def locate_high_watermark(setup: Setup, log: Log) -> Log:
 
     UnifiedLog#fetchHighWatermarkMetadata: before every comparison, snapshot, and read bounded by the high watermark.
     """
+    # A position that is known is kept; only a look-up returns the base of the batch, and so moves the high watermark.
     if not setup.profile.hw_rounded_to_batches or log.hw_segment != UNDEFINED:
         return log
     hw = batch_base_at(log, log.hw)
@@ -241,10 +242,10 @@ def update_high_watermark(setup: Setup, log: Log, hw: int) -> Log:
 
 
 def maybe_increment_high_watermark(setup: Setup, log: Log, hw: int, *, located: bool = False) -> tuple[Log, int | None]:
-    """Raise to `hw` or leave alone; the old value if it was set. UnifiedLog#maybeIncrementHighWatermark.
+    """Raise to `hw` or leave alone; also return the old value if it was set. UnifiedLog#maybeIncrementHighWatermark.
 
-    `located`: the caller knows the position. The same offset on a newer segment is set too, so that a reader bounded by
-    it does not look at the old one.
+    `located`: the caller knows the position. The same offset on a newer segment is set too, so that a reader bounded by it
+    does not read the old one.
     """
     if hw > log.end:
         raise IllegalArgumentError(f"high watermark: expected <= log end {log.end}; seen {hw}")
@@ -257,7 +258,8 @@ def maybe_increment_high_watermark(setup: Setup, log: Log, hw: int, *, located: 
 
 
 def maybe_increment_log_start(setup: Setup, log: Log, start: int) -> tuple[Log, bool]:
-    """Raise the log start to `start`; whether it moved. UnifiedLog#maybeIncrementLogStartOffset tests the HW first."""
+    """Raise the log start; also return whether it changed. UnifiedLog#maybeIncrementLogStartOffset."""
+    # Records above the high watermark may still be truncated, so they must not be deleted first.
     if start > log.hw:
         raise OffsetOutOfRangeError(f"log start: expected <= high watermark {log.hw}; seen {start}")
     if start <= log.start:
@@ -286,7 +288,7 @@ def roll(log: Log, first: int = 0) -> Log:
 
 
 def delete_old_segments(log: Log) -> tuple[Log, int]:
-    """Drop segments whose successor starts at or below the log start; how many. UnifiedLog#deleteOldSegments."""
-    doomed = sum(1 for base in log.segments[1:] if base <= log.start)
-    kept = log.segments[doomed:]
-    return log._replace(segments=kept, batches=tuple(b for b in log.batches if b.base >= kept[0])), doomed
+    """Drop segments whose successor starts at or below the log start; also return how many. UnifiedLog#deleteOldSegments."""
+    count = sum(1 for base in log.segments[1:] if base <= log.start)
+    kept = log.segments[count:]
+    return log._replace(segments=kept, batches=tuple(b for b in log.batches if b.base >= kept[0])), count

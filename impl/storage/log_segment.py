@@ -29,7 +29,7 @@ class LogConfig(NamedTuple):
 
 
 def config_of(settings: ReplicaSettings = DEFAULTS) -> LogConfig:
-    """What a broker's settings give a topic without settings of its own."""
+    """Return the log settings of a topic that has none of its own."""
     return LogConfig(
         settings.number("log.segment.bytes"),
         settings.number("log.roll.ms"),
@@ -74,13 +74,14 @@ class LogSegment(NamedTuple):
 
 
 def new_segment(config: LogConfig, base: int, now: int) -> LogSegment:
-    """An empty segment."""
+    """Create an empty segment."""
     return LogSegment(OffsetIndex(base, config.segment_index_bytes), created_ms=now)
 
 
 def should_roll(config: LogConfig, segment: LogSegment, batches: tuple[SizedBatch, ...], now: int) -> bool:
-    """Whether `batches` go to a new segment: too large, too old, index full, offsets out of reach. LogSegment#shouldRoll."""
+    """Return whether `batches` need a new segment: size, age, full index, offsets out of reach. LogSegment#shouldRoll."""
     newest = max(b.timestamp for b in batches)
+    # Age is counted in record time once there is a record, so that replicas roll alike whenever they copied it.
     age = now - segment.created_ms if segment.first_timestamp == UNDEFINED else newest - segment.first_timestamp
     return (
         segment.size > config.segment_bytes - sum(b.size for b in batches)
@@ -94,6 +95,7 @@ def append_batches(config: LogConfig, segment: LogSegment, batches: tuple[SizedB
     """Append, making an index entry where one is due. LogSegment#append."""
     index, since, position = segment.offsets, segment.bytes_since_last_index_entry, segment.size
     for batch in batches:
+        # The entry is made before the batch is added: it names the position where this batch starts.
         if since > config.index_interval_bytes:
             index, since = offset_index.append_entry(index, batch.batch.last, position), 0
         position += batch.size
@@ -114,9 +116,9 @@ def rebuild_index(config: LogConfig, segment: LogSegment) -> LogSegment:
 
 
 def translate_offset(segment: LogSegment, offset: int) -> tuple[Batch, int, int] | None:
-    """The first batch that reaches `offset`, with its position and how many batches were scanned. None: none reaches it.
+    """Return the first batch that reaches `offset`, its position and the number of batches scanned. None: there is none.
 
-    LogSegment#translateOffset: the index says where the scan begins.
+    LogSegment#translateOffset: the index gives the position where the scan begins.
     """
     begin, position, scanned = offset_index.lookup(segment.offsets, offset).position, 0, 0
     for sized in segment.batches:

@@ -38,12 +38,12 @@ class OffsetIndex(NamedTuple):
 
 
 def can_append_offset(index: OffsetIndex, offset: int) -> bool:
-    """Whether the offset fits 32 bits above the base. AbstractIndex#canAppendOffset."""
+    """Return whether the offset fits in 32 bits above the base. AbstractIndex#canAppendOffset."""
     return 0 <= offset - index.base <= LARGEST_RELATIVE_OFFSET
 
 
 def append_entry(index: OffsetIndex, offset: int, position: int) -> OffsetIndex:
-    """OffsetIndex#append."""
+    """Add an entry. OffsetIndex#append."""
     if index.is_full:
         raise IllegalArgumentError(f"offset index: expected room for one more entry; seen {len(index.entries)}, full")
     if not can_append_offset(index, offset):
@@ -54,9 +54,9 @@ def append_entry(index: OffsetIndex, offset: int, position: int) -> OffsetIndex:
 
 
 def lookup(index: OffsetIndex, target: int) -> OffsetPosition:
-    """Where to begin scanning for `target`. OffsetIndex#lookup."""
-    found = bisect_right(index.entries, target, key=lambda entry: entry.offset)
-    return index.entries[found - 1] if found else OffsetPosition(index.base, 0)
+    """Return where to begin scanning for `target`. OffsetIndex#lookup."""
+    count = bisect_right(index.entries, target, key=lambda entry: entry.offset)
+    return index.entries[count - 1] if count else OffsetPosition(index.base, 0)
 
 
 def truncate_index(index: OffsetIndex, offset: int) -> OffsetIndex:

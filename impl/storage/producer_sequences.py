@@ -44,12 +44,12 @@ class ProducerEntry(NamedTuple):
 
 
 def last_sequence(base_sequence: int, records: int) -> int:
-    """Sequence number of a batch's last record."""
+    """Return the sequence number of a batch's last record."""
     return (base_sequence + records - 1) % SEQUENCES
 
 
 def producer_entry(batches: tuple[Batch, ...], producer_id: int) -> ProducerEntry | None:
-    """What a log's batches say of a producer; None: nothing. ProducerStateManager#lastEntry."""
+    """Return a producer's state as the log's batches imply it; None: there is none. ProducerStateManager#lastEntry."""
     entry: ProducerEntry | None = None
     for batch in batches:
         if batch.producer is None or batch.producer.producer_id != producer_id:
@@ -61,18 +61,20 @@ def producer_entry(batches: tuple[Batch, ...], producer_id: int) -> ProducerEntr
 
 
 def check_sequence(setup: Setup, batches: tuple[Batch, ...], producer: Producer, records: int) -> tuple[int, Batch | None]:
-    """An error code, and the batch that stands in the log already. ProducerAppendInfo#maybeValidateDataBatch."""
+    """Return an error code, and the batch that is in the log already. ProducerAppendInfo#maybeValidateDataBatch."""
     entry = producer_entry(batches, producer.producer_id)
     if entry is None:
         return _check_unknown(setup, producer), None
     if producer.epoch < entry.epoch:
         return INVALID_PRODUCER_EPOCH, None
+    # A new epoch starts its sequence at 0: anything else means that an earlier batch of it was lost.
     if producer.epoch > entry.epoch:
         return OUT_OF_ORDER_SEQUENCE_NUMBER if producer.base_sequence != 0 else NONE, None
     last = last_sequence(producer.base_sequence, records)
     for base, batch in entry.batches:
         if (base, last_sequence(base, batch.last - batch.base + 1)) == (producer.base_sequence, last):
             return NONE, batch
+    # 1.0.0 and 1.0.1 took every older sequence for a duplicate, also one that was never written.
     if setup.profile.old_batch_is_duplicate and last != 0 and last < entry.batches[0][0]:
         return DUPLICATE_SEQUENCE_NUMBER, None
     in_sequence = producer.base_sequence == (entry.last_sequence + 1) % SEQUENCES
@@ -80,6 +82,7 @@ def check_sequence(setup: Setup, batches: tuple[Batch, ...], producer: Producer,
 
 
 def _check_unknown(setup: Setup, producer: Producer) -> int:
+    """Return the error for a producer without state: since KIP-360 (2.5) it may begin at any sequence."""
     if producer.base_sequence == 0 or setup.profile.unknown_producer == "taken":
         return NONE
     return UNKNOWN_PRODUCER_ID if setup.profile.unknown_producer == "unknown" else OUT_OF_ORDER_SEQUENCE_NUMBER

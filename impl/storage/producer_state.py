@@ -35,7 +35,7 @@ class Transactions(NamedTuple):
 
 
 def transactions(batches: tuple[Batch, ...]) -> Transactions:
-    """What a log's batches say. A marker without a transaction ends nothing. ProducerAppendInfo#append."""
+    """Return the transactions that a log's batches imply. ProducerAppendInfo#append."""
     begun: dict[int, int] = {}
     ended: list[tuple[int, int]] = []
     aborted: list[AbortedTransaction] = []
@@ -45,6 +45,7 @@ def transactions(batches: tuple[Batch, ...]) -> Transactions:
         producer_id, marker = batch.transaction
         if marker is None:
             begun.setdefault(producer_id, batch.base)
+        # A marker without a transaction ends nothing: coordinators write such markers after a timeout.
         elif producer_id in begun:
             first = begun.pop(producer_id)
             ended.append((first, batch.last))
@@ -54,27 +55,27 @@ def transactions(batches: tuple[Batch, ...]) -> Transactions:
 
 
 def first_unstable_offset(log: Log) -> int | None:
-    """Where the first transaction begins that is open, or whose end is not committed. UnifiedLog#firstUnstableOffset."""
+    """Return where the first open or uncommitted transaction begins. UnifiedLog#firstUnstableOffset."""
     found = transactions(log.batches)
     unstable = [*found.open, *(first for first, marker in found.ended if marker >= log.hw)]
     return max(min(unstable), log.start) if unstable else None
 
 
 def last_stable_offset(log: Log) -> int:
-    """UnifiedLog#lastStableOffset: never above the high watermark."""
+    """Return the last stable offset, which is never above the high watermark. UnifiedLog#lastStableOffset."""
     unstable = first_unstable_offset(log)
     return log.hw if unstable is None else min(unstable, log.hw)
 
 
 def read_bound(log: Log, isolation: Isolation) -> int:
-    """Where a read of this isolation ends. LogOffsetSnapshot, FetchIsolation."""
+    """Return where a read of this isolation ends. LogOffsetSnapshot, FetchIsolation."""
     if isolation is Isolation.LOG_END:
         return log.end
     return log.hw if isolation is Isolation.HIGH_WATERMARK else last_stable_offset(log)
 
 
 def aborted_transactions(log: Log, read: tuple[Batch, ...]) -> tuple[AbortedTransaction, ...]:
-    """The aborted ones that have a record in what was read. UnifiedLog#collectAbortedTransactions.
+    """Return the aborted transactions that have a record in what was read. UnifiedLog#collectAbortedTransactions.
 
     Kafka finds the upper end in the offset index, so it may list a few more.
     """

@@ -38,7 +38,7 @@ class SegmentedLog(NamedTuple):
 
 
 def empty_log(config: LogConfig, now: int, *, tiered: bool = False) -> SegmentedLog:
-    """A new log."""
+    """Create a new log."""
     return SegmentedLog(Log(), config, (log_segment.new_segment(config, 0, now),), tiered)
 
 
@@ -49,7 +49,7 @@ def empty_log(config: LogConfig, now: int, *, tiered: bool = False) -> Segmented
 def append_as_leader(
     setup: Setup, log: SegmentedLog, records: int, epoch: int, size_of: SizeOf, now: int
 ) -> tuple[SegmentedLog, AppendInfo]:
-    """UnifiedLog#appendAsLeader."""
+    """Append as leader. UnifiedLog#appendAsLeader."""
     appended, info = log_.append_as_leader(setup, log.log, records, epoch)
     return _appended(setup, log, appended.batches[len(log.log.batches) :], size_of, now), info
 
@@ -57,7 +57,7 @@ def append_as_leader(
 def append_as_follower(
     setup: Setup, log: SegmentedLog, batches: tuple[Batch, ...], leader_epoch: int, size_of: SizeOf, now: int
 ) -> tuple[SegmentedLog, AppendInfo]:
-    """UnifiedLog#appendAsFollower. A batch that is refused rolls nothing: it is looked at first."""
+    """Append fetched batches; batches that are refused roll nothing. UnifiedLog#appendAsFollower."""
     appended, info = log_.append_as_follower(setup, log.log, batches, leader_epoch)
     new = appended.batches[len(log.log.batches) :]
     return (_appended(setup, log, new, size_of, now) if new else log), info
@@ -65,6 +65,7 @@ def append_as_follower(
 
 def _appended(setup: Setup, log: SegmentedLog, batches: tuple[Batch, ...], size_of: SizeOf, now: int) -> SegmentedLog:
     sized = tuple(SizedBatch(b, size_of(b), now) for b in batches)
+    # The new segment starts at the first batch, which after compaction may be above the log end.
     if log_segment.should_roll(log.config, log.segments[-1], sized, now):
         log = roll(log, now, batches[0].base)
     written, _ = log_.append_as_follower(setup, log.log, batches, max(b.epoch for b in batches))
@@ -88,7 +89,7 @@ def roll(log: SegmentedLog, now: int, first: int = 0) -> SegmentedLog:
 
 
 def find_position(log: SegmentedLog, offset: int) -> tuple[int, int] | None:
-    """(segment, position) of the batch that reaches `offset`, looking through the index. LogSegments#floorSegment.
+    """Return (segment, position) of the batch that reaches `offset`, found through the index. LogSegments#floorSegment.
 
     None: the log does not reach so far, or is older than its first segment.
     """
@@ -103,19 +104,19 @@ def find_position(log: SegmentedLog, offset: int) -> tuple[int, int] | None:
 
 
 def truncate_to(setup: Setup, log: SegmentedLog, offset: int, now: int) -> tuple[SegmentedLog, bool]:
-    """UnifiedLog#truncateTo."""
+    """Truncate the log and its segments. UnifiedLog#truncateTo."""
     truncated, did = log_.truncate_to(setup, log.log, offset)
     return _with(log, truncated, now), did
 
 
 def truncate_fully_and_start_at(log: SegmentedLog, offset: int, now: int, log_start: int | None = None) -> SegmentedLog:
-    """UnifiedLog#truncateFullyAndStartAt."""
+    """Drop everything and go on at `offset`. UnifiedLog#truncateFullyAndStartAt."""
     fresh = log_.truncate_fully_and_start_at(log.log, offset, log_start)
     return log._replace(log=fresh, segments=(log_segment.new_segment(log.config, offset, now),))
 
 
 def _with(log: SegmentedLog, truncated: Log, now: int) -> SegmentedLog:
-    """The segments of a log that was truncated."""
+    """Return the segments of a log that was truncated."""
     known = {s.base: s for s in log.segments}
     kept = (known.get(base) or log_segment.new_segment(log.config, base, now) for base in truncated.segments)
     return log._replace(log=truncated, segments=tuple(log_segment.truncate_segment(s, truncated.end) for s in kept))
@@ -132,11 +133,12 @@ def delete_records(setup: Setup, log: SegmentedLog, offset: int) -> SegmentedLog
 
 
 def delete_old_segments(setup: Setup, log: SegmentedLog, now: int) -> tuple[SegmentedLog, int]:
-    """By log start, then by size, then by age; how many went. UnifiedLog#deleteOldSegments."""
+    """Delete by log start, then by size, then by age; also return how many went. UnifiedLog#deleteOldSegments."""
     before = len(log.segments)
     rolled = 0
     for doomed in (_breaching_log_start, _breaching_size, _breaching_age):
         count = doomed(log, now)
+        # A log never is without a segment: the active one is rolled before it goes.
         if count == len(log.segments):
             log, rolled = roll(log, now), rolled + 1
         log = _without_oldest(setup, log, count)
@@ -197,7 +199,7 @@ def _without_oldest(setup: Setup, log: SegmentedLog, count: int) -> SegmentedLog
 def recover(
     setup: Setup, log: SegmentedLog, torn: int, now: int, *, log_start: int = 0, recovery_point: int = 0
 ) -> SegmentedLog:
-    """The log after a crash that tore its last `torn` batches: they are cut off, indexes are built anew. LogLoader#load."""
+    """Recover after a crash that tore the last `torn` batches: they are dropped, indexes are rebuilt. LogLoader#load."""
     active = log.segments[-1]
     whole = active._replace(batches=active.batches[: max(0, len(active.batches) - torn)])
     batches = tuple(b.batch for s in (*log.segments[:-1], whole) for b in s.batches)

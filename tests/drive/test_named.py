@@ -21,8 +21,8 @@ from tidegauge.drive.runner.shipped import places, profile_of, release_of
 from tidegauge.drive.runner.transcript import Recorder, read
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored import isr_cluster
+from tidegauge.impl.explored.invariants import Violation
 from tidegauge.impl.explored.isr_cluster import IsrBounds
-from tidegauge.impl.explored.search import Violation
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import parse_release, profile_named
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE

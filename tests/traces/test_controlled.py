@@ -6,6 +6,7 @@ from collections import defaultdict
 import pytest
 
 from tidegauge.conformance.judging.judge import judge
+from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.explored.control_cluster import ControlBounds, control_violation
 from tidegauge.impl.explored.controlled_cluster import (
     ControlledCluster,
@@ -13,7 +14,6 @@ from tidegauge.impl.explored.controlled_cluster import (
     initial_controlled_cluster,
     take_label,
 )
-from tidegauge.impl.explored.search import Label
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.model.controlled import traces_of_controlled

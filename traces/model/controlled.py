@@ -12,11 +12,11 @@ Rules of this file
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.control.partition_registration import PartitionRegistration
 from tidegauge.impl.explored.control_cluster import STOPPED
 from tidegauge.impl.explored.control_steps import gives_up, stops_in_order
 from tidegauge.impl.explored.controlled_cluster import ControlledCluster
-from tidegauge.impl.explored.search import Label
 from tidegauge.impl.explored.view import view
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.traces.model.behaviour import LABELS, config_for, events_of_step, numbered

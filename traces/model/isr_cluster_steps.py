@@ -6,8 +6,8 @@ The names of the fields are the variables of the specification; node ids are tho
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.explored.isr_cluster import LEADER, AlterPartitionExchange, IsrCluster
-from tidegauge.impl.explored.search import Label
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.rules import NONE
 from tidegauge.spec.checker.tlc import TlcStep

@@ -5,8 +5,7 @@ from tidegauge.impl.cluster.cluster import Bounds, Cluster, actions, step
 from tidegauge.impl.error_codes import NOT_ENOUGH_REPLICAS_AFTER_APPEND
 from tidegauge.impl.explored.explore import find_violation
 from tidegauge.impl.explored.faults import FAULTS
-from tidegauge.impl.explored.invariants import violated
-from tidegauge.impl.explored.search import Violation
+from tidegauge.impl.explored.invariants import Violation, violated
 from tidegauge.impl.explored.view import view
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.control.replication_control import min_isr
 from tidegauge.impl.explored.control_cluster import FAILED_STILL, MENDED, NAME, ControlBounds, control_violation
 from tidegauge.impl.explored.controlled_cluster import (
@@ -10,7 +11,6 @@ from tidegauge.impl.explored.controlled_cluster import (
     initial_controlled_cluster,
     take_label,
 )
-from tidegauge.impl.explored.search import Label
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, UNDEFINED
 

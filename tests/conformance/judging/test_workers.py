@@ -5,10 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.drive.test_process import soon
-from tests.repo.test_no_traceback import alive
 
 SCRIPT = """
 import os, sys, time
@@ -35,3 +35,11 @@ def test_whoever_is_killed_leaves_none_of_them(how: signal.Signals, tmp_path: Pa
         assert all(map(alive, workers))
         parent.send_signal(how)
     assert soon(lambda: not any(map(alive, workers)))
+
+
+def alive(pid: int) -> bool:
+    """Return whether a process runs; one that has ended and was not waited for does not."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

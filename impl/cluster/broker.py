@@ -5,7 +5,7 @@ Rules of this file
 1. A step of a broker reads this broker and one input: a message, or the controller's registration. It returns the broker
    after it and what it sends. Nothing here sees another broker.
 2. There is no clock: back-off, lag times and the scheduler's delays have no length. What only feeds a clock's decision is
-   forgotten after each step (`settled`), so equal behaviour means equal values. So is what lies before the log start, as
+   forgotten after each step (`settle`), so equal behaviour means equal values. So is what lies before the log start, as
    if each record had a segment of its own, and what only the response to DeleteRecords waits for.
 3. Source: kafka.server.ReplicaManager#applyDelta for the order of a role change.
 """

@@ -82,7 +82,7 @@ class BoundedModel(NamedTuple):
 class Transition(NamedTuple):
     """One enabled action and what it changes; None is unchanged.
 
-    `answered` is the follower who gets `answer`, `consumed` the one whose copied request was handled; `waiting` are the
+    `answered` is the follower that gets `response`, `consumed` the one whose copied request was handled; `waiting` are the
     clients who still wait at the actor, `acked` the (offset, epoch) of a record that one of them was told is safe.
     """
 

@@ -13,9 +13,10 @@ from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.read_from_log import Fetches, FetchProgress, LogReadResult, read_next
+from tidegauge.impl.server.read_from_log import FetchProgress, LogReadResult, read_next
 from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition
 from tidegauge.impl.server.waiting import DelayedFetch
+from tidegauge.impl.sessions.fetch_metadata import Fetches
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 

@@ -40,8 +40,6 @@ EVERYTHING = 1 << 62
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 """The replica.selector.class that sends a consumer to a replica in its rack (KIP-392)."""
 
-Fetches = Table[TopicPartition, PartitionFetch]
-
 
 class LogReadResult(NamedTuple):
     """One partition as it was read: the response, the position of a waiting fetch, the bytes that were read."""

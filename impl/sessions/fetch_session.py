@@ -2,9 +2,9 @@
 
 Rules of this file
 
-1. The request is looked at first (`new_context`), then its partitions are read, then the response is made (`answer`).
-   Session epochs catch what comes twice or late: between the two another request of the session may have come. Whoever
-   lets a request wait keeps its context as the session goes on (`kept`).
+1. First the request is understood (`new_context`), then its partitions are read, then the response is made
+   (`update_and_generate_response`). Another request of the session may come in between: the session epoch shows it. The
+   context of a delayed request is refreshed as the session goes on (`refresh_context`).
 2. A partition is left out of an incremental response when it has no records, no error, no divergence, no preferred replica,
    and the high watermark and log start that were told last. So a follower that ignores the high watermark of a diverging
    response is not told it again until it changes.

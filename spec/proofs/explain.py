@@ -6,7 +6,7 @@ from typing import Any
 import z3
 
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.engine.paths import ProofPath, explore
 from tidegauge.spec.proofs.engine.symbolic import term
 from tidegauge.spec.proofs.lemmas.logs import LogValue, well_formed_log
 
@@ -30,7 +30,7 @@ def cache_explaining(seen: ObservedTruncation, max_entries: int = 4) -> LogValue
     # A longer cache can be thinned to those without changing the truncation, so four is a complete search.
     for entries in range(max_entries + 1):
 
-        def not_seen(path: Path, entries: int = entries) -> None:
+        def not_seen(path: ProofPath, entries: int = entries) -> None:
             log = well_formed_log(path, "cache", entries)
             path.assume(log.log_end == seen.log_end)
             if seen.log_start is not None:

@@ -9,7 +9,7 @@ from tidegauge.spec.proofs.committed.claims import COMMITTED_DATA
 from tidegauge.spec.proofs.eligible.claims import CLEAN_ELECTION
 from tidegauge.spec.proofs.engine import loops
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
-from tidegauge.spec.proofs.engine.paths import GoalTally, Path, explore
+from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore
 from tidegauge.spec.proofs.engine.verdicts import GoalResult
 from tidegauge.spec.proofs.lemmas import any_convergence, any_length, bounds, convergence, deletion, refusals, tables
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
@@ -65,7 +65,7 @@ class Lemma:
     ) -> GoalTally:
         """Prove the lemma at one size."""
 
-        def at_size(path: Path) -> None:
+        def at_size(path: ProofPath) -> None:
             self.body(path, *size)
 
         if self.any_length:

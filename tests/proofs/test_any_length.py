@@ -8,7 +8,7 @@ import z3
 
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.engine.loops import CONTRACTS, split
-from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.engine.paths import ProofPath, explore
 from tidegauge.spec.proofs.engine.verdicts import ProofVerdict
 from tidegauge.spec.proofs.lemmas import any_convergence, any_length
 from tidegauge.spec.proofs.lemmas.any_convergence import two_any_logs
@@ -20,7 +20,7 @@ from tidegauge.spec.proofs.registry import all_groups
 SOURCE = inspect.getsource(rules)
 
 
-def concrete(path: Path, log: Any, entries: list[tuple[int, int]], log_end: int) -> None:
+def concrete(path: ProofPath, log: Any, entries: list[tuple[int, int]], log_end: int) -> None:
     """Pins a log of any length to one log."""
     path.assume(log.size == len(entries))
     path.assume(log.log_start == (entries[0][1] if entries else log_end))
@@ -44,7 +44,7 @@ def concrete(path: Path, log: Any, entries: list[tuple[int, int]], log_end: int)
 def test_the_premises_hold_for_real_logs(leader: Any, follower: Any, common: int) -> None:
     """Quantified premises are not contradictory: with two concrete logs nothing false follows, and the prefix is right."""
 
-    def lemma(path: Path) -> None:
+    def lemma(path: ProofPath) -> None:
         left, right, shared = two_any_logs(path)
         concrete(path, left, *leader)
         concrete(path, right, *follower)

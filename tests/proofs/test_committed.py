@@ -14,7 +14,7 @@ from tidegauge.spec.proofs.committed import cluster as symbolic
 from tidegauge.spec.proofs.committed.claims import COMMITTED_DATA
 from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
-from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.engine.paths import ProofPath, explore
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
 Run = list[tuple[Any, ...]]
@@ -167,7 +167,7 @@ def test_a_state_has_no_member_without_a_sort() -> None:
 def test_a_step_proves_nothing_false(step: Any) -> None:
     """Invariant and step together are not contradictory."""
 
-    def lemma(path: Path) -> None:
+    def lemma(path: ProofPath) -> None:
         step(path, COMMITTED_DATA.assumed(path))
         path.goal("falsehood", z3.BoolVal(False))
 

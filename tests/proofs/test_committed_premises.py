@@ -13,11 +13,11 @@ from tidegauge.spec.proofs.committed.isr_steps import accept, propose_expand
 from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
 from tidegauge.spec.proofs.committed.steps import commit, elect, learn
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
-from tidegauge.spec.proofs.engine.paths import GoalTally, Path, explore
+from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore
 from tidegauge.spec.proofs.engine.plain import perform
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
-Step = Callable[[Path, ClusterState], ClusterState]
+Step = Callable[[ProofPath, ClusterState], ClusterState]
 
 REACHED = "every ISR member has reached what is committed"
 COUNTED = "everybody a leader counts has reached what is committed"

@@ -12,7 +12,7 @@ import pytest
 import z3
 
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.engine.paths import ProofPath, explore
 from tidegauge.spec.proofs.engine.symbolic import symbolic_rules, term
 from tidegauge.spec.proofs.mutants import SWAPS, equivalents, killer, mutants, refuter
 from tidegauge.spec.proofs.prove import namespace_of
@@ -61,7 +61,7 @@ def test_an_exchanged_comparison_is_refuted_within_a_minute(key: str) -> None:
     assert time.monotonic() - started < LIMIT
 
 
-def symbols(path: Path, rule: str, size: int) -> list[Any]:
+def symbols(path: ProofPath, rule: str, size: int) -> list[Any]:
     """Any arguments: unbounded numbers, sequences of that size."""
     found: dict[str, Any] = {}
     for name, parameter in inspect.signature(getattr(rules, rule)).parameters.items():
@@ -82,7 +82,7 @@ def both(key: str, size: int) -> Any:
     """Rule and twin on the same arguments."""
     twin = symbolic_rules(namespace_of(MUTANTS[key].source))[MUTANTS[key].function]
 
-    def lemma(path: Path) -> None:
+    def lemma(path: ProofPath) -> None:
         arguments = symbols(path, MUTANTS[key].function, size)
         one = path.call(MUTANTS[key].function, *arguments)
         other = term(twin(*[path.lift(a) for a in arguments]))

@@ -15,7 +15,7 @@ from tidegauge.spec.proofs.eligible.plain import PlainRegistration
 from tidegauge.spec.proofs.eligible.registration import NOBODY, NUMBERS, ElectionPremise, RegistrationState
 from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
-from tidegauge.spec.proofs.engine.paths import GoalTally, Path, explore
+from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore
 from tidegauge.spec.proofs.engine.plain import perform
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
@@ -158,7 +158,7 @@ def test_a_step_chooses_nothing_that_the_state_is_called_by() -> None:
 
     for step in CLEAN_ELECTION.steps:
 
-        def chosen(path: Path, step: Callable[[Path, RegistrationState], RegistrationState] = step) -> None:
+        def chosen(path: ProofPath, step: Callable[[ProofPath, RegistrationState], RegistrationState] = step) -> None:
             before = CLEAN_ELECTION.assumed(path)
             step(path, before)
             of_state = {str(getattr(before, name)) for name in NUMBERS}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numba.typed import List as TypedList
 
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.engine.paths import ProofPath, explore
 from tidegauge.spec.proofs.engine.symbolic import symbolic_rules
 
 RULES = {name: value for name, value in vars(rules).items() if isinstance(value, types.FunctionType)}
@@ -89,7 +89,7 @@ def test_the_symbolic_execution_answers_as_cpython(name: str) -> None:
     check()
 
 
-def pinned(path: Path, name: str, values: list[Any], expected: Any) -> None:
+def pinned(path: ProofPath, name: str, values: list[Any], expected: Any) -> None:
     """A lemma without freedom: every argument is a symbolic value equal to one number."""
     result = path.call(name, *[symbol(path, f"a{i}", value) for i, value in enumerate(values)])
     got = result if isinstance(result, tuple) else (result,)
@@ -99,7 +99,7 @@ def pinned(path: Path, name: str, values: list[Any], expected: Any) -> None:
         path.goal(f"member {number} is {w}", g == (z3.BoolVal(w) if isinstance(w, bool) and z3.is_expr(g) else w))
 
 
-def symbol(path: Path, name: str, value: Any) -> Any:
+def symbol(path: ProofPath, name: str, value: Any) -> Any:
     """A fresh symbolic value pinned to `value`, member by member for a list."""
     if isinstance(value, list):
         return [symbol(path, f"{name}_{i}", v) for i, v in enumerate(value)]

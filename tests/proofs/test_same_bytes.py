@@ -3,12 +3,12 @@
 import os
 import subprocess
 import sys
-from pathlib import Path as File
+from pathlib import ProofPath as File
 
 import pytest
 
 from tests.proofs.test_prove import broken
-from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.engine.paths import ProofPath, explore
 from tidegauge.spec.proofs.prove import prove_group
 from tidegauge.spec.proofs.registry import all_groups
 
@@ -74,7 +74,7 @@ def test_a_scenario_and_its_trace_are_the_same_bytes_again(removal: str, tmp_pat
 def test_a_counter_model_is_the_least_one() -> None:
     """Value by value in the order they were made, nearest to zero, positive before negative, false before true."""
 
-    def lemma(path: Path) -> None:
+    def lemma(path: ProofPath) -> None:
         a, b, c = path.integer("a"), path.integer("b", low=3), path.integer("c")
         truth = path.boolean("truth")
         path.assume(c * c == 4)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import z3
 
-from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.engine.paths import ProofPath, explore
 
 
 def namespace(text: str) -> dict[str, Any]:
@@ -21,7 +21,7 @@ THREE_WAYS = "def sign(x):\n    if x < 0:\n        return -1\n    if x == 0:\n  
 def test_every_path_is_taken_once() -> None:
     """Three ways through a rule are three paths."""
 
-    def lemma(path: Path) -> None:
+    def lemma(path: ProofPath) -> None:
         x = path.integer("x")
         path.goal("sign", path.call("sign", x) * x >= 0)
 
@@ -33,7 +33,7 @@ def test_every_path_is_taken_once() -> None:
 def test_an_assumption_prunes_paths() -> None:
     """A path the premises exclude is not walked."""
 
-    def lemma(path: Path) -> None:
+    def lemma(path: ProofPath) -> None:
         path.goal("one", z3.IntVal(1) == path.call("sign", path.integer("x", low=5)))
 
     assert explore(lemma, namespace(THREE_WAYS)).paths == 1
@@ -42,7 +42,7 @@ def test_an_assumption_prunes_paths() -> None:
 def test_contradictory_premises_prove_nothing() -> None:
     """With premises nothing satisfies no goal counts as proved."""
 
-    def lemma(path: Path) -> None:
+    def lemma(path: ProofPath) -> None:
         x = path.integer("x", low=1)
         path.assume(x < 0)
         path.goal("anything", z3.BoolVal(False))
@@ -56,7 +56,7 @@ def test_contradictory_premises_prove_nothing() -> None:
 def test_a_counter_model_has_small_numbers() -> None:
     """Of all models the one with the smallest numbers tried is shown."""
 
-    def lemma(path: Path) -> None:
+    def lemma(path: ProofPath) -> None:
         x = path.integer("x", low=0)
         path.goal("below two", x < 2)
 
@@ -76,7 +76,7 @@ def test_a_counter_model_has_small_numbers() -> None:
 def test_misbehaviour_is_a_failed_goal(text: str, word: str) -> None:
     """An index outside, a loop without end and an exception refute the lemma; none of them is lost."""
 
-    def lemma(path: Path) -> None:
+    def lemma(path: ProofPath) -> None:
         path.call("rule", path.integers("v", 2), path.integer("x"))
 
     tally = explore(lemma, namespace(text))
@@ -86,7 +86,7 @@ def test_misbehaviour_is_a_failed_goal(text: str, word: str) -> None:
 def test_a_dropped_premise_is_not_assumed() -> None:
     """Dropping a premise by name is the only difference between the two runs."""
 
-    def lemma(path: Path) -> None:
+    def lemma(path: ProofPath) -> None:
         x = path.integer("x")
         path.assume(x > 0, "x is positive")
         path.goal("not zero", x != 0)

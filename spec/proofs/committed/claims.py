@@ -10,10 +10,10 @@ from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
 from tidegauge.spec.proofs.committed.isr_steps import ISR_STEPS
 from tidegauge.spec.proofs.committed.steps import LOG_STEPS, any_broker
 from tidegauge.spec.proofs.engine.induction import Induction
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 
 
-def new_cluster(path: Path) -> ClusterState:
+def new_cluster(path: ProofPath) -> ClusterState:
     """Return the first state: empty logs, nothing learned, everybody in the ISR of epoch 0."""
     s, first = any_cluster(), path.integer("first")
     zero, no = z3.IntVal(0), z3.BoolVal(False)
@@ -42,7 +42,7 @@ def new_cluster(path: Path) -> ClusterState:
     )
 
 
-def committed_data_is_safe(path: Path, s: ClusterState) -> None:
+def committed_data_is_safe(path: ProofPath, s: ClusterState) -> None:
     """Claim that committed data lies in every later leader's past and on every ISR member."""
     e, f, o, r = path.integer("epoch", 0), path.integer("later"), path.integer("offset", 0), any_broker(path, s, "member")
     path.assume(z3.And(e <= s.current, o < s.committed(e)))
@@ -56,7 +56,7 @@ def committed_data_is_safe(path: Path, s: ClusterState) -> None:
     path.goal("every ISR member has it", z3.Implies(member, z3.And(o < s.log_end(r), s.record(r, o) == s.hist(e, o))))
 
 
-def what_is_shown_is_safe(path: Path, s: ClusterState) -> None:
+def what_is_shown_is_safe(path: ProofPath, s: ClusterState) -> None:
     """Claim that all below any broker's high watermark is committed, lies in each later leader's past and on the ISR."""
     b, o, f, r = (
         any_broker(path, s, "shows"),

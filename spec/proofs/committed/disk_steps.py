@@ -8,10 +8,10 @@ from tidegauge.impl.rules import RESET_TO_LEADER_START
 from tidegauge.spec.proofs.committed.cluster import ClusterState, CommittedPremise, leads
 from tidegauge.spec.proofs.committed.steps import any_broker, any_follower, checkpoint
 from tidegauge.spec.proofs.engine.induction import changed
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 
 
-def restart(path: Path, s: ClusterState) -> ClusterState:
+def restart(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a follower restart with its whole log and the high watermark it last wrote to disk."""
     b = any_broker(path, s, "restarts")
     path.assume(z3.Or(s.known(b) < 0, s.leader(s.known(b)) != b), CommittedPremise.RESTART_LEADS_LATER)
@@ -19,7 +19,7 @@ def restart(path: Path, s: ClusterState) -> ClusterState:
     return replace(s, hw=changed(s.hw, b, to=loaded))
 
 
-def lose_tail(path: Path, s: ClusterState) -> ClusterState:
+def lose_tail(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a broker restart without its last records: as another broker, with any prefix of the log.
 
     Where the controller does not take it out of the ISR when it registers (4.0.0 and later: KAFKA-18106), the new
@@ -50,7 +50,7 @@ def lose_tail(path: Path, s: ClusterState) -> ClusterState:
     )
 
 
-def delete(path: Path, s: ClusterState) -> ClusterState:
+def delete(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a broker move its log start: by retention, DeleteRecords, or because its leader's has moved."""
     b, start = any_broker(path, s, "deletes"), path.integer("start")
     path.assume(z3.And(s.log_start(b) < start, start <= s.log_end(b)))
@@ -62,7 +62,7 @@ def delete(path: Path, s: ClusterState) -> ClusterState:
     )
 
 
-def reset(path: Path, s: ClusterState) -> ClusterState:
+def reset(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a follower whose log ends below its leader's log start begin there. UnifiedLog#truncateFullyAndStartAt.
 
     The response may be old, and the log start in it too.

@@ -20,7 +20,7 @@ from tidegauge.spec.proofs.committed.cluster import (
 )
 from tidegauge.spec.proofs.committed.steps import any_broker
 from tidegauge.spec.proofs.engine.induction import Function, any_set, changed
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 
 
 def _propose(s: ClusterState, epoch: Any, members: Function) -> ClusterState:
@@ -31,21 +31,21 @@ def _propose(s: ClusterState, epoch: Any, members: Function) -> ClusterState:
     )
 
 
-def _any_leader_without_proposal(path: Path, s: ClusterState) -> Any:
+def _any_leader_without_proposal(path: ProofPath, s: ClusterState) -> Any:
     """Return an epoch whose leader leads, deposed or not, and has no change in flight."""
     epoch = path.integer("epoch")
     path.assume(z3.And(leads(s, epoch), s.status(epoch) == NONE))
     return epoch
 
 
-def propose_shrink(path: Path, s: ClusterState) -> ClusterState:
+def propose_shrink(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a leader propose an ISR without some of the others."""
     epoch, stays = _any_leader_without_proposal(path, s), any_set("stays")
     path.assume(stays(s.leader(epoch)))
     return _propose(s, epoch, lambda b: z3.And(s.view(epoch, b), stays(b)))
 
 
-def propose_expand(path: Path, s: ClusterState) -> ClusterState:
+def propose_expand(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a leader propose an ISR with one more member, by the rule."""
     epoch, joins = _any_leader_without_proposal(path, s), any_broker(path, s, "joins")
     hw = 0 if path.drops(CommittedPremise.JOIN_AT_HIGH_WATERMARK) else s.hw(s.leader(epoch))
@@ -65,7 +65,7 @@ def _with_isr(s: ClusterState, members: Function) -> ClusterState:
     )
 
 
-def accept(path: Path, s: ClusterState) -> ClusterState:
+def accept(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let the controller take an ISR change: the one in flight, or one that its leader has given up since."""
     epoch, version = path.integer("epoch"), path.integer("version", low=0)
     path.assume(z3.And(epoch == s.current, version == s.version(s.current)), CommittedPremise.CHANGE_KNOWS_THE_LATEST)
@@ -85,21 +85,21 @@ def accept(path: Path, s: ClusterState) -> ClusterState:
     return _with_isr(s, given_up)
 
 
-def refuse(path: Path, s: ClusterState) -> ClusterState:
+def refuse(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let the controller refuse an ISR change, for any reason."""
     epoch = path.integer("epoch")
     path.assume(s.status(epoch) == SENT)
     return replace(s, status=changed(s.status, epoch, to=REFUSED))
 
 
-def hear_refusal(path: Path, s: ClusterState) -> ClusterState:
+def hear_refusal(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a leader learn that its change was refused; it has the ISR it knew before."""
     epoch = path.integer("epoch")
     path.assume(z3.And(leads(s, epoch), s.status(epoch) == REFUSED))
     return replace(s, status=changed(s.status, epoch, to=NONE))
 
 
-def hear_isr(path: Path, s: ClusterState) -> ClusterState:
+def hear_isr(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a leader learn of any later ISR of its epoch, by the response to its change or by metadata."""
     epoch, version = path.integer("epoch"), path.integer("version")
     path.assume(z3.And(leads(s, epoch), s.known_version(epoch) < version, version <= s.version(epoch)))
@@ -111,7 +111,7 @@ def hear_isr(path: Path, s: ClusterState) -> ClusterState:
     )
 
 
-def remove(path: Path, s: ClusterState) -> ClusterState:
+def remove(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let the controller itself take brokers but the leader out of the ISR: it fenced them, or they registered anew."""
     stays = any_set("stays")
     path.assume(stays(s.leader(s.current)))

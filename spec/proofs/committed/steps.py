@@ -7,25 +7,25 @@ import z3
 
 from tidegauge.spec.proofs.committed.cluster import NONE, ClusterState, CommittedPremise, in_maximal_isr, leads
 from tidegauge.spec.proofs.engine.induction import any_set, changed
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.engine.symbolic import AnySeq, higher
 
 
-def any_broker(path: Path, s: ClusterState, name: str) -> Any:
+def any_broker(path: ProofPath, s: ClusterState, name: str) -> Any:
     """Return any broker."""
     broker = path.integer(name)
     path.assume(z3.And(broker >= 0, broker < s.brokers))
     return broker
 
 
-def any_follower(path: Path, s: ClusterState) -> tuple[Any, Any]:
+def any_follower(path: ProofPath, s: ClusterState) -> tuple[Any, Any]:
     """Return a follower and its epoch, whose leader has begun; that leader may have learned of a later epoch since."""
     f, epoch = any_broker(path, s, "follower"), path.integer("epoch")
     path.assume(z3.And(s.begun(epoch), s.known(f) == epoch, s.leader(epoch) != f))
     return f, epoch
 
 
-def elect(path: Path, s: ClusterState) -> ClusterState:
+def elect(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let the controller elect an ISR member for the next epoch; it may remove others from the ISR."""
     chosen = any_broker(path, s, "chosen")
     path.assume(s.isr(s.current, chosen), CommittedPremise.ELECT_FROM_ISR)
@@ -43,7 +43,7 @@ def elect(path: Path, s: ClusterState) -> ClusterState:
     )
 
 
-def checkpoint(path: Path, s: ClusterState, b: Any, log_end: Any) -> Any:
+def checkpoint(path: ProofPath, s: ClusterState, b: Any, log_end: Any) -> Any:
     """Return the high watermark of a broker that may have restarted: any that it once had, within its log."""
     # A checkpoint below the log start is raised to it (UnifiedLog#updateHighWatermark), so nothing lower has to be tried.
     loaded = path.integer("checkpointed")
@@ -51,7 +51,7 @@ def checkpoint(path: Path, s: ClusterState, b: Any, log_end: Any) -> Any:
     return path.call("follower_high_watermark", loaded, s.log_start(b), log_end)
 
 
-def learn(path: Path, s: ClusterState) -> ClusterState:
+def learn(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a broker learn of any epoch later than the one it knows; its leader begins to lead, with any ISR of that epoch.
 
     It may have restarted before, also as a leader: its high watermark is then the checkpoint.
@@ -99,7 +99,7 @@ def learn(path: Path, s: ClusterState) -> ClusterState:
     )
 
 
-def append(path: Path, s: ClusterState) -> ClusterState:
+def append(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a leader, deposed or not, append a record of its epoch."""
     epoch = path.integer("epoch")
     path.assume(leads(s, epoch))
@@ -113,7 +113,7 @@ def append(path: Path, s: ClusterState) -> ClusterState:
     )
 
 
-def truncate(path: Path, s: ClusterState) -> ClusterState:
+def truncate(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a follower truncate its log where it and its leader differ, or anywhere above that.
 
     It was made for this log: a follower has one fetch in flight.
@@ -134,7 +134,7 @@ def truncate(path: Path, s: ClusterState) -> ClusterState:
     )
 
 
-def ask(path: Path, s: ClusterState) -> ClusterState:
+def ask(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a follower whose log is a prefix of its leader's send a fetch at its end.
 
     Any other fetch gets a diverging response whenever it arrives, and nothing is recorded.
@@ -147,14 +147,14 @@ def ask(path: Path, s: ClusterState) -> ClusterState:
     return replace(s, asked=changed(s.asked, epoch, f, to=highest))
 
 
-def serve(path: Path, s: ClusterState) -> ClusterState:
+def serve(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a leader, deposed or not, record a fetch: the last one, an old one or one twice, whatever its sender does now."""
     f, epoch, offset = any_broker(path, s, "follower"), path.integer("epoch"), path.integer("offset", low=0)
     path.assume(z3.And(leads(s, epoch), s.leader(epoch) != f, offset <= s.asked(epoch, f)))
     return replace(s, remote=changed(s.remote, epoch, f, to=offset))
 
 
-def take(path: Path, s: ClusterState) -> ClusterState:
+def take(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a follower take records at the end where it asked, perhaps long after they were sent: any that the leader has had.
 
     The high watermark in the response is one the leader had then: any that is not above its last.
@@ -174,7 +174,7 @@ def take(path: Path, s: ClusterState) -> ClusterState:
     )
 
 
-def _counts(path: Path, s: ClusterState, e: Any, r: Any) -> Any:
+def _counts(path: ProofPath, s: ClusterState, e: Any, r: Any) -> Any:
     """State that the leader of epoch e waits for r: r is in its maximal ISR."""
     if path.drops(CommittedPremise.COUNT_WHO_IS_TO_JOIN):
         return s.view(e, r)
@@ -183,7 +183,7 @@ def _counts(path: Path, s: ClusterState, e: Any, r: Any) -> Any:
     return in_maximal_isr(s, e, r)
 
 
-def commit(path: Path, s: ClusterState) -> ClusterState:
+def commit(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a leader, deposed or not, raise its high watermark by the rule, over everybody who may be in the ISR.
 
     Whether the ISR is too small for min.insync.replicas is left open: if it is, the rule does not raise the high watermark.

@@ -9,10 +9,10 @@ from tidegauge.spec.proofs.eligible.leader_steps import LEADER_STEPS
 from tidegauge.spec.proofs.eligible.registration import NOBODY, RegistrationState, any_registration
 from tidegauge.spec.proofs.eligible.steps import CONTROLLER_STEPS
 from tidegauge.spec.proofs.engine.induction import Induction
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 
 
-def new_registration(path: Path) -> RegistrationState:
+def new_registration(path: ProofPath) -> RegistrationState:
     """Return the first state: one version; every replica is in the ISR and holds everything committed, which is nothing."""
     s, first = any_registration(), path.integer("first", low=0)
     zero, no = z3.IntVal(0), z3.BoolVal(False)
@@ -34,7 +34,7 @@ def new_registration(path: Path) -> RegistrationState:
     )
 
 
-def a_leader_is_whole(path: Path, s: RegistrationState) -> None:
+def a_leader_is_whole(path: ProofPath, s: RegistrationState) -> None:
     """Claim that whoever is elected cleanly holds everything that is committed, and is a replica."""
     leader = s.leader(s.current)
     path.assume(leader != NOBODY)

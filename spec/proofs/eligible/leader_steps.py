@@ -14,17 +14,17 @@ from tidegauge.spec.proofs.eligible.registration import (
     waits_for,
 )
 from tidegauge.spec.proofs.engine.induction import changed
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 
 
-def any_leader(path: Path, s: RegistrationState) -> Any:
+def any_leader(path: ProofPath, s: RegistrationState) -> Any:
     """Return an epoch whose leader leads, deposed or not."""
     epoch = path.integer("epoch")
     path.assume(leads_now(s, epoch))
     return epoch
 
 
-def learn(path: Path, s: RegistrationState) -> RegistrationState:
+def learn(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Let a broker learn of any later epoch; its leader begins to lead, with any version of it."""
     b, epoch = path.integer("learner", low=0), path.integer("epoch")
     path.assume(z3.And(s.learned(b) < epoch, epoch <= s.current, epoch >= 0))
@@ -45,7 +45,7 @@ def learn(path: Path, s: RegistrationState) -> RegistrationState:
     )
 
 
-def hear_isr(path: Path, s: RegistrationState) -> RegistrationState:
+def hear_isr(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Let a leader learn of a later ISR of its epoch, by a response or by metadata; it gives up its own proposal."""
     epoch, version = any_leader(path, s), path.integer("version")
     path.assume(z3.And(s.known(epoch) < version, version <= last_version(s, epoch)))
@@ -58,14 +58,14 @@ def hear_isr(path: Path, s: RegistrationState) -> RegistrationState:
     )
 
 
-def hear_minimum(path: Path, s: RegistrationState) -> RegistrationState:
+def hear_minimum(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Let a leader learn of the latest min ISR."""
     epoch = any_leader(path, s)
     path.assume(s.known(epoch) >= s.minimum_version, ElectionPremise.MIN_ISR_IN_ORDER)
     return replace(s, known_minimum=changed(s.known_minimum, epoch, to=s.minimum))
 
 
-def propose(path: Path, s: RegistrationState) -> RegistrationState:
+def propose(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Let the latest leader propose a replica for the ISR. The proposal of a deposed one is refused."""
     epoch, joins = any_leader(path, s), path.integer("joins", low=0)
     path.assume(z3.And(epoch == s.current, s.joins(epoch) == NOBODY, s.replica(joins)))
@@ -77,7 +77,7 @@ def propose(path: Path, s: RegistrationState) -> RegistrationState:
     )
 
 
-def catch_up(path: Path, s: RegistrationState) -> RegistrationState:
+def catch_up(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Let a follower of the latest leader fetch all that the leader has."""
     epoch, follower = any_leader(path, s), path.integer("follower", low=0)
     path.assume(z3.And(epoch == s.current, s.learned(follower) == epoch))
@@ -85,7 +85,7 @@ def catch_up(path: Path, s: RegistrationState) -> RegistrationState:
     return replace(s, whole=lambda b: z3.Or(s.whole(b), z3.And(b == follower, gets)))
 
 
-def commit(path: Path, s: RegistrationState) -> RegistrationState:
+def commit(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Let a leader commit a new record that exactly the brokers it waits for have."""
     epoch, b = any_leader(path, s), z3.Int("b")
     known = s.known(epoch)

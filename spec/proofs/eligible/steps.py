@@ -7,7 +7,7 @@ import z3
 
 from tidegauge.spec.proofs.eligible.registration import NOBODY, ElectionPremise, RegistrationState, electable
 from tidegauge.spec.proofs.engine.induction import Function, any_set, changed
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 
 
 def no_broker(_: Any) -> Any:
@@ -15,7 +15,7 @@ def no_broker(_: Any) -> Any:
     return z3.BoolVal(False)
 
 
-def below_min_isr(path: Path, size: Any, minimum: Any, premise: ElectionPremise, name: str) -> Any:
+def below_min_isr(path: ProofPath, size: Any, minimum: Any, premise: ElectionPremise, name: str) -> Any:
     """Return whether an ISR is below min ISR, by the rule; without the `premise` it always is."""
     if path.drops(premise):
         return z3.BoolVal(True)
@@ -23,7 +23,7 @@ def below_min_isr(path: Path, size: Any, minimum: Any, premise: ElectionPremise,
     return path.call("under_min_isr", size, minimum, path.integer(f"{name}_cap", low=1))
 
 
-def _version(path: Path, s: RegistrationState, isr: Function, elr: Function, size: Any) -> RegistrationState:
+def _version(path: ProofPath, s: RegistrationState, isr: Function, elr: Function, size: Any) -> RegistrationState:
     """Write one more version."""
     new, replicas, b = s.version + 1, path.integer("replicas", low=1), z3.Int("b")
     # Sizes are numbers of their own: an eligible replica outside the ISR makes the ISR smaller than the replicas.
@@ -52,7 +52,9 @@ def _epoch(s: RegistrationState, leader: Any) -> RegistrationState:
     )
 
 
-def change_registration(path: Path, s: RegistrationState, stays: Function, out: Function, lost: Any) -> RegistrationState:
+def change_registration(
+    path: ProofPath, s: RegistrationState, stays: Function, out: Function, lost: Any
+) -> RegistrationState:
     """Remove members from the ISR; the leader stays, or another eligible broker is elected, or nobody.
 
     `stays`: the members that are not removed. `out`: brokers that are replicas no longer. `lost`: a broker that has come
@@ -89,13 +91,13 @@ def change_registration(path: Path, s: RegistrationState, stays: Function, out: 
     return _epoch(_version(path, s, lambda b: b == chosen, others, z3.IntVal(1)), chosen)
 
 
-def fence(path: Path, s: RegistrationState) -> RegistrationState:
+def fence(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Remove brokers from the ISR: fenced, shut down, or proposed by the leader; or remove none and hold an election."""
     stays = any_set("stays")
     return change_registration(path, s, stays, no_broker, z3.IntVal(NOBODY))
 
 
-def reassign(path: Path, s: RegistrationState) -> RegistrationState:
+def reassign(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Remove replicas, which delete their logs, and add others."""
     stays, out, added = (any_set(name) for name in ("stays", "out", "added"))
     after = change_registration(path, s, stays, out, z3.IntVal(NOBODY))
@@ -106,7 +108,7 @@ def reassign(path: Path, s: RegistrationState) -> RegistrationState:
     )
 
 
-def come_back(path: Path, s: RegistrationState) -> RegistrationState:
+def come_back(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Let a broker come back without its log, or without a part of it."""
     lost = path.integer("lost", low=0)
     leaves = path.decide(electable(s, lost))
@@ -120,7 +122,7 @@ def come_back(path: Path, s: RegistrationState) -> RegistrationState:
     )
 
 
-def accept(path: Path, s: RegistrationState) -> RegistrationState:
+def accept(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Take a proposal: the ISR has one more member."""
     epoch = path.integer("epoch")
     joins = s.joins(epoch)
@@ -136,7 +138,7 @@ def accept(path: Path, s: RegistrationState) -> RegistrationState:
     return _version(path, s, lambda b: z3.Or(s.isr(s.version, b), b == joins), elr, size)
 
 
-def set_minimum(path: Path, s: RegistrationState) -> RegistrationState:
+def set_minimum(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Change min.insync.replicas."""
     minimum = path.integer("minimum", low=1)
     small = below_min_isr(path, s.size(s.version), minimum, ElectionPremise.CHANGE_LOOKS_AGAIN, "change")

@@ -16,10 +16,10 @@ from typing import Any, Generic, TypeVar
 
 import z3
 
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 
 Function = Callable[..., Any]
-Lemma = Callable[[Path, int], None]
+Lemma = Callable[[ProofPath, int], None]
 S = TypeVar("S")
 
 
@@ -42,20 +42,20 @@ class Induction(Generic[S]):
     bounds: Callable[[S], Any]
     """states what holds of the numbers of every state"""
     conjuncts: tuple[Conjunct, ...]
-    start: Callable[[Path], S]
-    steps: tuple[Callable[[Path, S], S], ...]
-    claims: tuple[Callable[[Path, S], None], ...]
+    start: Callable[[ProofPath], S]
+    steps: tuple[Callable[[ProofPath, S], S], ...]
+    claims: tuple[Callable[[ProofPath, S], None], ...]
 
     @property
     def lemmas(self) -> tuple[Lemma, ...]:
         """The proof, lemma by lemma."""
 
-        def initially(path: Path, _: int) -> None:
+        def initially(path: ProofPath, _: int) -> None:
             prove_all(path, self.start(path), self.conjuncts)
 
         return (initially, *map(self.keeps, self.steps), *map(self._follows, self.claims))
 
-    def assumed(self, path: Path) -> S:
+    def assumed(self, path: ProofPath) -> S:
         """Return any state in which the invariant holds."""
         state = self.any_state()
         # Bounds are instances of conjuncts, or no step can break them. Without triggers the solver always has them.
@@ -66,24 +66,24 @@ class Induction(Generic[S]):
                 path.forall(variables, conjunct.holds(state, *variables), *trigger)
         return state
 
-    def keeps(self, step: Callable[[Path, S], S], conjuncts: Iterable[Conjunct] | None = None) -> Lemma:
+    def keeps(self, step: Callable[[ProofPath, S], S], conjuncts: Iterable[Conjunct] | None = None) -> Lemma:
         """Return the lemma that a step keeps the invariant, or only some `conjuncts` of it."""
 
-        def lemma(path: Path, _: int = 0) -> None:
+        def lemma(path: ProofPath, _: int = 0) -> None:
             prove_all(path, step(path, self.assumed(path)), self.conjuncts if conjuncts is None else conjuncts)
 
         lemma.__name__ = f"{step.__name__}_keeps_it"
         return lemma
 
-    def _follows(self, claim: Callable[[Path, S], None]) -> Lemma:
-        def lemma(path: Path, _: int) -> None:
+    def _follows(self, claim: Callable[[ProofPath, S], None]) -> Lemma:
+        def lemma(path: ProofPath, _: int) -> None:
             claim(path, self.assumed(path))
 
         lemma.__name__ = claim.__name__
         return lemma
 
 
-def prove_all(path: Path, state: Any, conjuncts: Iterable[Conjunct]) -> None:
+def prove_all(path: ProofPath, state: Any, conjuncts: Iterable[Conjunct]) -> None:
     """Set every conjunct as a goal, for arbitrary values of its variables."""
     for conjunct in conjuncts:
         values = [path.integer(f"{conjunct.name}:{v}", show=False) for v in conjunct.variables.split()]

@@ -19,7 +19,7 @@ from typing import Any
 import z3
 
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.engine.symbolic import AnySeq, Int, symbolic_rules, term
 
 
@@ -142,18 +142,18 @@ CONTRACTS: dict[str, Any] = {
 # Their proofs
 
 
-def any_sequence(path: Path, name: str, size: Any, truth: bool = False) -> AnySeq:
+def any_sequence(path: ProofPath, name: str, size: Any, truth: bool = False) -> AnySeq:
     """Return a sequence about which nothing is known but its length."""
     return AnySeq(path, z3.Function(name, z3.IntSort(), z3.BoolSort() if truth else z3.IntSort()), size)
 
 
-def _run(path: Path, piece: Callable[..., Any], *arguments: Any) -> list[Any]:
+def _run(path: ProofPath, piece: Callable[..., Any], *arguments: Any) -> list[Any]:
     lifted = [a if isinstance(a, AnySeq) else path.lift(a) for a in arguments]
     result = piece(*lifted)
     return [term(r) for r in result] if isinstance(result, tuple) else [term(result)]
 
 
-def _prove_count(path: Path, name: str, within: Callable[[Any, Any], Any]) -> None:
+def _prove_count(path: ProofPath, name: str, within: Callable[[Any, Any], Any]) -> None:
     loop = split(name, path.namespace)
     size, bound = path.integer("size", low=0), path.integer("bound")
     values = any_sequence(path, "values", size)
@@ -178,19 +178,19 @@ def _prove_count(path: Path, name: str, within: Callable[[Any, Any], Any]) -> No
         path.goal("post: the next one is not", z3.Implies(count < size, z3.Not(within(values.function(count), bound))))
 
 
-def count_at_most_contract(path: Path, size: int) -> None:
+def count_at_most_contract(path: ProofPath, size: int) -> None:
     """Prove that `count_at_most` keeps its contract on any sequence."""
     del size
     _prove_count(path, "count_at_most", lambda value, bound: value <= bound)
 
 
-def count_below_contract(path: Path, size: int) -> None:
+def count_below_contract(path: ProofPath, size: int) -> None:
     """Prove that `count_below` keeps its contract on any sequence."""
     del size
     _prove_count(path, "count_below", lambda value, bound: value < bound)
 
 
-def lowest_counted_contract(path: Path, length: int) -> None:
+def lowest_counted_contract(path: ProofPath, length: int) -> None:
     """Prove that `lowest_counted` keeps its contract on any sequence."""
     del length
     loop = split("lowest_counted", path.namespace)

@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. Where the byte code of a rule needs the truth of a symbolic bool, `Path.decide` picks a side that the solver finds
+1. Where the byte code of a rule needs the truth of a symbolic bool, `ProofPath.decide` picks a side that the solver finds
    possible and queues the other one; the lemma runs again for it. No state is copied, no path is missed.
 2. A branch the solver cannot decide is taken on both sides: that can cost time, never a case.
 3. An index outside its sequence, an endless loop or an exception is a failed goal with a counter-model, like any other.
@@ -74,7 +74,7 @@ class GoalTally:
             self.unknown.setdefault(name, reason)
 
 
-class Path:
+class ProofPath:
     """One execution of a lemma along one sequence of decisions."""
 
     def __init__(
@@ -232,7 +232,7 @@ class Path:
 
 
 def explore(
-    body: Callable[[Path], None],
+    body: Callable[[ProofPath], None],
     namespace: Mapping[str, Any],
     dropped: frozenset[str] = frozenset(),
     *,
@@ -245,7 +245,7 @@ def explore(
     waiting: list[list[bool]] = [[]]
     memory: dict[str, Any] = {}
     while waiting:
-        path = Path(namespace, waiting.pop(), dropped, make_solver=make_solver, memory=memory, contracts=contracts)
+        path = ProofPath(namespace, waiting.pop(), dropped, make_solver=make_solver, memory=memory, contracts=contracts)
         failure = ""
         try:
             body(path)
@@ -270,7 +270,7 @@ def explore(
     return tally
 
 
-def _settle(path: Path, tally: GoalTally) -> bool:
+def _settle(path: ProofPath, tally: GoalTally) -> bool:
     """Prove the goals of a finished path; return False when the path cannot happen."""
     if not path.possible(z3.BoolVal(True)):
         return False
@@ -292,7 +292,7 @@ def _settle(path: Path, tally: GoalTally) -> bool:
     return True
 
 
-def _counter_model(path: Path, name: str, goal: Any) -> CounterModel:
+def _counter_model(path: ProofPath, name: str, goal: Any) -> CounterModel:
     """Return the least model within the smallest of a few bounds: small numbers read better, and only one model is least."""
     path.solver.push()
     path.solver.add(z3.Not(goal))

@@ -60,7 +60,7 @@ class PremiseRun(ABC, Generic[P]):
         raise ValueError(f"expected a step that needs that {self.premise}; seen none in {self.steps}")
 
     def lines(self, sentences: Iterable[str], lost: Iterable[str]) -> list[str]:
-        """Number the sentences of the steps, mark the one that needs the premise, and add what is lost."""
+        """Return the sentences of the steps with numbers, mark the one that needs the premise, and add what is lost."""
         numbered = [f"{number:>2}  {sentence}" for number, sentence in enumerate(sentences, 1)]
         numbered[self.breach] += "   <- needs the premise"
         return [*numbered, *(f"lost: {loss}" for loss in lost)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import z3
 
 if TYPE_CHECKING:
-    from tidegauge.spec.proofs.engine.paths import Path
+    from tidegauge.spec.proofs.engine.paths import ProofPath
 
 
 class OutOfRangeError(Exception):
@@ -34,7 +34,7 @@ class Int:
     __hash__ = None  # type: ignore[assignment]
     __slots__ = ("path", "term")
 
-    def __init__(self, path: "Path", value: Any) -> None:
+    def __init__(self, path: "ProofPath", value: Any) -> None:
         self.path = path
         self.term = value
 
@@ -74,7 +74,7 @@ class Bool:
 
     __slots__ = ("path", "term")
 
-    def __init__(self, path: "Path", value: Any) -> None:
+    def __init__(self, path: "ProofPath", value: Any) -> None:
         self.path = path
         self.term = value
 
@@ -87,7 +87,7 @@ class Seq:
 
     __slots__ = ("members", "path")
 
-    def __init__(self, path: "Path", members: Sequence[Any]) -> None:
+    def __init__(self, path: "ProofPath", members: Sequence[Any]) -> None:
         self.path = path
         self.members = members
 
@@ -109,7 +109,7 @@ class AnySeq:
 
     __slots__ = ("function", "path", "size")
 
-    def __init__(self, path: "Path", function: Any, size: Any) -> None:
+    def __init__(self, path: "ProofPath", function: Any, size: Any) -> None:
         self.path = path
         self.function = function
         self.size = size

@@ -10,13 +10,13 @@ from typing import Any
 
 import z3
 
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.engine.symbolic import higher, lower
 from tidegauge.spec.proofs.lemmas.any_length import DIVERGING, OUT_OF_RANGE, READ, UNDEFINED, AnyLog, any_log
 from tidegauge.spec.proofs.lemmas.convergence import LEADER_NEWEST, ONE_PAST, CommonPrefix
 
 
-def assume_one_past(path: Path, leader: AnyLog, follower: AnyLog) -> None:
+def assume_one_past(path: ProofPath, leader: AnyLog, follower: AnyLog) -> None:
     """Assume premise 2: an epoch in both caches has one start and agreeing logs below it."""
     i, j, o = z3.Ints("i j o")
     low = higher(leader.log_start, follower.log_start)
@@ -29,7 +29,7 @@ def assume_one_past(path: Path, leader: AnyLog, follower: AnyLog) -> None:
     path.forall([i, j, o], agreeing, leader.epoch(i), follower.epoch(j), follower.index(o))
 
 
-def any_common_prefix(path: Path, leader: AnyLog, follower: AnyLog, name: str) -> CommonPrefix:
+def any_common_prefix(path: ProofPath, leader: AnyLog, follower: AnyLog, name: str) -> CommonPrefix:
     """Return a number defined as the end of the common prefix; one always exists, because offsets are well ordered."""
     end, o = path.integer(name), z3.Int("o")
     low = higher(leader.log_start, follower.log_start)
@@ -43,7 +43,7 @@ def any_common_prefix(path: Path, leader: AnyLog, follower: AnyLog, name: str) -
     return CommonPrefix(end, low)
 
 
-def two_any_logs(path: Path) -> tuple[AnyLog, AnyLog, CommonPrefix]:
+def two_any_logs(path: ProofPath) -> tuple[AnyLog, AnyLog, CommonPrefix]:
     """Return leader and follower under the three premises, and their common prefix."""
     leader, follower = any_log(path, "leader"), any_log(path, "follower")
     if not path.drops(ONE_PAST):
@@ -53,14 +53,14 @@ def two_any_logs(path: Path) -> tuple[AnyLog, AnyLog, CommonPrefix]:
     return leader, follower, any_common_prefix(path, leader, follower, "common")
 
 
-def any_truncated(path: Path, log: AnyLog, target: Any) -> AnyLog:
+def any_truncated(path: ProofPath, log: AnyLog, target: Any) -> AnyLog:
     """Return the follower's log after a truncation at `target`."""
     end = lower(target, log.log_end)
     keeps = path.call("truncate_from_end_keeps", log.starts, end)
     return log.keeps(keeps, lower(log.log_start, end), end)
 
 
-def after_the_truncation(path: Path, leader: AnyLog, follower: AnyLog, common: CommonPrefix, after: AnyLog) -> None:
+def after_the_truncation(path: ProofPath, leader: AnyLog, follower: AnyLog, common: CommonPrefix, after: AnyLog) -> None:
     """Set as goals that premises and common prefix outlive the round."""
     offset = path.integer("offset")
     path.goal("the follower's log still covers", z3.And(after.log_start <= after.log_end, after.covers()))
@@ -76,7 +76,7 @@ def after_the_truncation(path: Path, leader: AnyLog, follower: AnyLog, common: C
     path.goal("the common prefix is what it was", higher(left.end, low) == higher(common.end, low))
 
 
-def look_at(path: Path, logs: tuple[AnyLog, AnyLog], *offsets: Any) -> None:
+def look_at(path: ProofPath, logs: tuple[AnyLog, AnyLog], *offsets: Any) -> None:
     """Mention the entries at some offsets, so that triggers match them, without assuming anything about them."""
     seen = z3.Function("seen", z3.IntSort(), z3.BoolSort())
     for log in logs:
@@ -84,7 +84,7 @@ def look_at(path: Path, logs: tuple[AnyLog, AnyLog], *offsets: Any) -> None:
             path.assume(seen(log.index(offset)))
 
 
-def any_epoch_step(path: Path, _: int) -> None:
+def any_epoch_step(path: ProofPath, _: int) -> None:
     """Prove the step lemma for one OffsetsForLeaderEpoch round between logs of any length."""
     leader, follower, common = two_any_logs(path)
     path.assume(follower.size > 0)
@@ -107,7 +107,7 @@ def any_epoch_step(path: Path, _: int) -> None:
     after_the_truncation(path, leader, follower, common, after)
 
 
-def any_fetch_step(path: Path, _: int) -> None:
+def any_fetch_step(path: ProofPath, _: int) -> None:
     """Prove the step lemma for one fetch between logs of any length."""
     leader, follower, common = two_any_logs(path)
     asked = path.call("latest_epoch", follower.epochs)

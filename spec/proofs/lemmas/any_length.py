@@ -11,7 +11,7 @@ from typing import Any
 import z3
 
 from tidegauge.spec.proofs.engine.loops import any_sequence
-from tidegauge.spec.proofs.engine.paths import GOAL_EFFORT, Path
+from tidegauge.spec.proofs.engine.paths import GOAL_EFFORT, ProofPath
 from tidegauge.spec.proofs.engine.symbolic import AnySeq, lower
 
 UNDEFINED = -1
@@ -79,7 +79,7 @@ class AnyLog:
         return AnyLog(epochs, starts, self.index, size, log_start, log_end)
 
 
-def increasing(path: Path, column: AnySeq, low: int = 0) -> None:
+def increasing(path: ProofPath, column: AnySeq, low: int = 0) -> None:
     """Assume that a column strictly increases, from `low` on."""
     i, j = z3.Ints("i j")
     f = column.function
@@ -87,7 +87,7 @@ def increasing(path: Path, column: AnySeq, low: int = 0) -> None:
     path.forall([i], z3.Implies(z3.And(i >= 0, i < column.size), f(i) >= low), f(i))
 
 
-def any_log(path: Path, name: str) -> AnyLog:
+def any_log(path: ProofPath, name: str) -> AnyLog:
     """Return a well-formed log of any length."""
     size = path.integer(f"{name}.entries", low=0)
     epochs, starts = any_sequence(path, f"{name}.epoch", size), any_sequence(path, f"{name}.start", size)
@@ -102,14 +102,14 @@ def any_log(path: Path, name: str) -> AnyLog:
     return log
 
 
-def an_entry(path: Path, log: AnyLog, name: str = "at") -> Any:
+def an_entry(path: ProofPath, log: AnyLog, name: str = "at") -> Any:
     """Return an arbitrary entry: a goal proved for it holds for all."""
     at = path.integer(name)
     path.assume(log.inside(at))
     return at
 
 
-def any_response_table(path: Path, _: int) -> None:
+def any_response_table(path: ProofPath, _: int) -> None:
     """Prove rows L1 to L5 on a cache of any length."""
     log = any_log(path, "cache")
     requested = path.integer("requested", low=UNDEFINED)
@@ -145,7 +145,7 @@ def any_response_table(path: Path, _: int) -> None:
     )
 
 
-def any_response_monotony(path: Path, _: int) -> None:
+def any_response_monotony(path: ProofPath, _: int) -> None:
     """Prove that a later epoch never gets an earlier response, at any length."""
     log = any_log(path, "cache")
     first, second = path.integer("first", low=0), path.integer("second", low=0)
@@ -156,7 +156,7 @@ def any_response_monotony(path: Path, _: int) -> None:
     path.goal("epochs and ends rise with the asked epoch", z3.Implies(answered, z3.And(a[0] <= b[0], a[1] <= b[1])))
 
 
-def any_assign(path: Path, _: int) -> None:
+def any_assign(path: ProofPath, _: int) -> None:
     """Prove what LeaderEpochFileCache#assign keeps, at any length."""
     log = any_log(path, "cache")
     epoch, start = path.integer("epoch", low=0), path.integer("start", low=0)
@@ -170,7 +170,7 @@ def any_assign(path: Path, _: int) -> None:
     path.goal("an entry stays exactly when its epoch and start are below", z3.Or(undefined, (at < keeps) == below))
 
 
-def any_truncate(path: Path, _: int) -> None:
+def any_truncate(path: ProofPath, _: int) -> None:
     """Prove which entries a truncation at either end keeps, at any length."""
     log = any_log(path, "cache")
     end, start = path.integer("end", low=UNDEFINED), path.integer("start", low=0)
@@ -186,7 +186,7 @@ def any_truncate(path: Path, _: int) -> None:
     )
 
 
-def any_truncation_table(path: Path, _: int) -> None:
+def any_truncation_table(path: ProofPath, _: int) -> None:
     """Prove rows T1 to T5 on a follower's cache of any length."""
     log = any_log(path, "follower")
     fetch_offset = path.integer("fetch_offset", low=0)
@@ -227,7 +227,7 @@ def any_truncation_table(path: Path, _: int) -> None:
     path.goal("the truncation is not above the log end", z3.Implies(z3.Not(t1), target <= log.log_end))
 
 
-def any_divergence_table(path: Path, _: int) -> None:
+def any_divergence_table(path: ProofPath, _: int) -> None:
     """Prove when a fetch reads, diverges or is out of range, at any length."""
     log = any_log(path, "leader")
     fetch_offset = path.integer("fetch_offset", low=0)
@@ -257,7 +257,7 @@ def any_divergence_table(path: Path, _: int) -> None:
     )
 
 
-def any_leader_rule(path: Path, _: int) -> None:
+def any_leader_rule(path: ProofPath, _: int) -> None:
     """Prove the leader's high watermark over any number of replicas."""
     hw, log_end, size = path.integer("hw", low=0), path.integer("log_end", low=0), path.integer("replicas", low=0)
     path.assume(hw <= log_end)

@@ -4,14 +4,14 @@ from typing import Any
 
 import z3
 
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.engine.symbolic import all_of, any_of
 
 UNDEFINED = -1
 NONE, FENCED, UNKNOWN = 0, 74, 75
 
 
-def follower_clamp(path: Path, size: int) -> None:
+def follower_clamp(path: ProofPath, size: int) -> None:
     """Prove UnifiedLog#updateHighWatermark: the leader's value, clamped to [log start, log end]."""
     del size
     leader_hw, log_start = path.integer("leader_hw", low=0), path.integer("log_start", low=0)
@@ -27,7 +27,7 @@ def follower_clamp(path: Path, size: int) -> None:
     path.goal("clamping again changes nothing", path.call("follower_high_watermark", hw, log_start, log_end) == hw)
 
 
-def truncated_high_watermark(path: Path, size: int) -> None:
+def truncated_high_watermark(path: ProofPath, size: int) -> None:
     """Prove UnifiedLog#truncateTo: the high watermark is lowered with the log, never raised."""
     del size
     hw, target = path.integer("hw", low=0), path.integer("target", low=0)
@@ -35,7 +35,7 @@ def truncated_high_watermark(path: Path, size: int) -> None:
     path.goal("the lower of the two", z3.And(after <= hw, after <= target, z3.Or(after == hw, after == target)))
 
 
-def lifted_high_watermark(path: Path, size: int) -> None:
+def lifted_high_watermark(path: ProofPath, size: int) -> None:
     """Prove UnifiedLog#updateLogStartOffset: the high watermark does not stay below the log start."""
     del size
     hw, log_start = path.integer("hw", low=0), path.integer("log_start", low=0)
@@ -43,7 +43,7 @@ def lifted_high_watermark(path: Path, size: int) -> None:
     path.goal("the higher of the two", z3.And(after >= hw, after >= log_start, z3.Or(after == hw, after == log_start)))
 
 
-def forgotten_log_ends(path: Path, size: int) -> None:
+def forgotten_log_ends(path: ProofPath, size: int) -> None:
     """Prove Replica#resetReplicaState: when a leader forgets the log ends of its followers in a new leader epoch."""
     del size
     known, epoch = path.integer("known_epoch", low=UNDEFINED), path.integer("leader_epoch", low=0)
@@ -56,7 +56,7 @@ def forgotten_log_ends(path: Path, size: int) -> None:
     path.goal("Kafka's leader keeps what it recorded (F2)", z3.Implies(z3.And(was_leader, keeps), z3.Not(forgets)))
 
 
-def leader_rule(path: Path, replicas: int) -> None:
+def leader_rule(path: ProofPath, replicas: int) -> None:
     """Prove Partition#maybeIncrementLeaderHW: at or below every counted LEO, never down, and as high as that allows."""
     hw, log_end = path.integer("hw", low=0), path.integer("log_end", low=0)
     path.assume(hw <= log_end, "the high watermark is inside the log")
@@ -74,7 +74,7 @@ def leader_rule(path: Path, replicas: int) -> None:
     path.goal("raised until the log end or a counted LEO holds it", z3.Or(too_few, is_highest))
 
 
-def lowest_counted(path: Path, replicas: int) -> None:
+def lowest_counted(path: ProofPath, replicas: int) -> None:
     """Prove the loop of the leader's rule."""
     bound = path.integer("bound")
     values = path.integers("values", replicas)
@@ -88,7 +88,7 @@ def lowest_counted(path: Path, replicas: int) -> None:
     path.goal("the bound or a counted value", z3.Or(lowest == bound, any_of(z3.And(c, lowest == v) for v, c in pairs)))
 
 
-def minimum_isr(path: Path, size: int) -> None:
+def minimum_isr(path: ProofPath, size: int) -> None:
     """Prove Partition#isUnderMinIsr with the effective minimum."""
     del size
     isr, minimum, replicas = path.integer("isr", low=0), path.integer("min_isr", low=1), path.integer("replicas", low=1)
@@ -99,7 +99,7 @@ def minimum_isr(path: Path, size: int) -> None:
     path.goal("a full ISR is never too small", z3.Implies(isr >= replicas, z3.Not(too_few)))
 
 
-def counted_replicas(path: Path, size: int) -> None:
+def counted_replicas(path: ProofPath, size: int) -> None:
     """Prove which replicas hold the high watermark back (KAFKA-15021)."""
     del size
     maximal, caught_up, eligible = path.boolean("in_maximal_isr"), path.boolean("caught_up"), path.boolean("eligible")
@@ -109,7 +109,7 @@ def counted_replicas(path: Path, size: int) -> None:
     path.goal("who could join counts", z3.Implies(z3.And(caught_up, eligible), counts))
 
 
-def isr_admission(path: Path, size: int) -> None:
+def isr_admission(path: ProofPath, size: int) -> None:
     """Prove Partition#isFollowerInSync (KAFKA-7128): both the high watermark and this leader's epoch start are reached."""
     del size
     leo, hw, epoch_start = path.integer("leo", low=UNDEFINED), path.integer("hw", low=0), path.integer("epoch_start", low=0)
@@ -123,7 +123,7 @@ def isr_admission(path: Path, size: int) -> None:
     path.goal("counting the new member never pulls the high watermark above its LEO", z3.Implies(joins, after <= leo))
 
 
-def caught_up(path: Path, size: int) -> None:
+def caught_up(path: ProofPath, size: int) -> None:
     """Prove Replica#isCaughtUp and Replica#updateFetchStateOrThrow."""
     del size
     leo, leader_end = path.integer("leo", low=0), path.integer("leader_end", low=0)
@@ -148,7 +148,7 @@ def caught_up(path: Path, size: int) -> None:
     )
 
 
-def fencing(path: Path, size: int) -> None:
+def fencing(path: ProofPath, size: int) -> None:
     """Partition#checkCurrentLeaderEpoch: a request passes only in the epoch both sides know, or without one."""
     del size
     requested, local = path.integer("requested", low=UNDEFINED), path.integer("local", low=0)
@@ -160,7 +160,7 @@ def fencing(path: Path, size: int) -> None:
     path.goal("a newer epoch is unknown", z3.Implies(requested > local, error == UNKNOWN))
 
 
-def responses_accepted(path: Path, size: int) -> None:
+def responses_accepted(path: ProofPath, size: int) -> None:
     """Prove which responses a follower takes in AbstractFetcherThread#processFetchRequest (KAFKA-18991)."""
     del size
     offset, epoch = path.integer("entry_offset", low=0), path.integer("entry_epoch", low=0)
@@ -179,7 +179,7 @@ def responses_accepted(path: Path, size: int) -> None:
     )
 
 
-def batches(path: Path, size: int) -> None:
+def batches(path: ProofPath, size: int) -> None:
     """Prove that UnifiedLog#appendAsFollower stops at the first batch of a later epoch (KAFKA-18723)."""
     epochs = path.integers("batch_epochs", size, low=0)
     leader_epoch = path.integer("leader_epoch", low=0)
@@ -190,7 +190,7 @@ def batches(path: Path, size: int) -> None:
         path.goal("the first one left out is", z3.Implies(z3.IntVal(i) == accepted, e > leader_epoch))
 
 
-def first_fetch(path: Path, size: int) -> None:
+def first_fetch(path: ProofPath, size: int) -> None:
     """Prove ReplicaManager#initialFetchOffset: the log end, or the high watermark while there are no epochs."""
     epochs = path.integers("epochs", size, low=0)
     log_end, hw = path.integer("log_end", low=0), path.integer("hw", low=0)
@@ -200,7 +200,7 @@ def first_fetch(path: Path, size: int) -> None:
     )
 
 
-def counting(path: Path, size: int) -> None:
+def counting(path: ProofPath, size: int) -> None:
     """Prove the two counting loops: the longest prefix within a bound, of any sequence, sorted or not."""
     values, bound = path.integers("values", size), path.integer("bound")
     for name in ("count_at_most", "count_below"):

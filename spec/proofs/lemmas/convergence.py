@@ -18,7 +18,7 @@ from typing import Any
 
 import z3
 
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.engine.symbolic import higher, lower
 from tidegauge.spec.proofs.lemmas.logs import (
     SymbolicLog,
@@ -36,22 +36,22 @@ ONE_PAST = "every entry has one past"
 RECORDS_MATCH = "records match"
 LEADER_NEWEST = "the leader's latest epoch is not below the follower's"
 
-Response = Callable[[Path, SymbolicLog, Any], tuple[Any, Any]]
+Response = Callable[[ProofPath, SymbolicLog, Any], tuple[Any, Any]]
 
 
-def kip_279_response(path: Path, leader: SymbolicLog, requested: Any) -> tuple[Any, Any]:
+def kip_279_response(path: ProofPath, leader: SymbolicLog, requested: Any) -> tuple[Any, Any]:
     """Answer by the rule: the largest epoch not above the requested one, and its end."""
     epoch, end = path.call("end_offset_for", leader.epochs, leader.starts, leader.log_end, requested)
     return epoch, end
 
 
-def kip_101_response(path: Path, leader: SymbolicLog, requested: Any) -> tuple[Any, Any]:
+def kip_101_response(path: ProofPath, leader: SymbolicLog, requested: Any) -> tuple[Any, Any]:
     """Answer as KIP-101 has it: the end offset without its epoch, which the follower takes to be the requested one (T5)."""
     _, end = kip_279_response(path, leader, requested)
     return requested, end
 
 
-def two_logs(path: Path, leader_entries: int, follower_entries: int) -> tuple[SymbolicLog, SymbolicLog]:
+def two_logs(path: ProofPath, leader_entries: int, follower_entries: int) -> tuple[SymbolicLog, SymbolicLog]:
     """Return leader and follower under the premises."""
     leader = well_formed_log(path, "leader", leader_entries)
     follower = well_formed_log(path, "follower", follower_entries)
@@ -63,7 +63,7 @@ def two_logs(path: Path, leader_entries: int, follower_entries: int) -> tuple[Sy
     return leader, follower
 
 
-def truncated(path: Path, log: SymbolicLog, target: Any) -> SymbolicLog:
+def truncated(path: ProofPath, log: SymbolicLog, target: Any) -> SymbolicLog:
     """Return the follower's log after a truncation; one below the log start leaves an empty log (UnifiedLog#truncateTo)."""
     end = lower(target, log.log_end)
     keeps = path.call("truncate_from_end_keeps", log.starts, end)
@@ -90,18 +90,18 @@ class CommonPrefix:
         return self.end <= self.comparable_from
 
 
-def common_part(path: Path, leader: SymbolicLog, follower: SymbolicLog) -> CommonPrefix:
+def common_part(path: ProofPath, leader: SymbolicLog, follower: SymbolicLog) -> CommonPrefix:
     """Return the common prefix of the two logs of a lemma."""
     return CommonPrefix(path.once("common", lambda: common_prefix_end(leader, follower)), comparable_from(leader, follower))
 
 
-def _premises_survive(path: Path, leader: SymbolicLog, after: SymbolicLog) -> None:
+def _premises_survive(path: ProofPath, leader: SymbolicLog, after: SymbolicLog) -> None:
     path.goal("the follower's log stays well formed", after.well_formed())
     path.goal("there is still one past per entry", one_past(leader, after))
     path.goal("the leader is still the newest", leader.latest() >= after.latest())
 
 
-def epoch_step(path: Path, leader_entries: int, follower_entries: int, response: Response = kip_279_response) -> None:
+def epoch_step(path: ProofPath, leader_entries: int, follower_entries: int, response: Response = kip_279_response) -> None:
     """Prove that one OffsetsForLeaderEpoch round truncates nothing common and makes progress."""
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
@@ -125,7 +125,7 @@ def epoch_step(path: Path, leader_entries: int, follower_entries: int, response:
     _premises_survive(path, leader, after)
 
 
-def fetch_step(path: Path, leader_entries: int, follower_entries: int) -> None:
+def fetch_step(path: ProofPath, leader_entries: int, follower_entries: int) -> None:
     """Prove that one fetch truncates nothing common and makes progress, or reads at the common prefix."""
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
@@ -164,7 +164,7 @@ def fetch_step(path: Path, leader_entries: int, follower_entries: int) -> None:
     _premises_survive(path, leader, after)
 
 
-def epoch_loop(path: Path, leader_entries: int, follower_entries: int, response: Response = kip_279_response) -> None:
+def epoch_loop(path: ProofPath, leader_entries: int, follower_entries: int, response: Response = kip_279_response) -> None:
     """Prove that OffsetsForLeaderEpoch rounds end at the common prefix."""
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
@@ -179,7 +179,7 @@ def epoch_loop(path: Path, leader_entries: int, follower_entries: int, response:
     path.goal("the loop ends within one round per entry", z3.BoolVal(False))
 
 
-def fetch_loop(path: Path, leader_entries: int, follower_entries: int) -> None:
+def fetch_loop(path: ProofPath, leader_entries: int, follower_entries: int) -> None:
     """Prove that fetching and truncating ends at the common prefix, or out of range."""
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)

@@ -9,14 +9,14 @@ that start as its end (row L4), and the follower reads on, whatever it has below
 
 import z3
 
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.lemmas.convergence import DIVERGING, READ, two_logs
 from tidegauge.spec.proofs.lemmas.logs import SymbolicLog, common_prefix_end
 
 READS_AT_START = "the follower's log does not end exactly at the leader's log start"
 
 
-def remainder(path: Path, name: str, whole: SymbolicLog) -> SymbolicLog:
+def remainder(path: ProofPath, name: str, whole: SymbolicLog) -> SymbolicLog:
     """Return the log without its first records, any number of them. LeaderEpochFileCache#truncateFromStart."""
     start = path.integer(f"{name}.deleted_below", low=0)
     path.assume(start <= whole.log_end)
@@ -26,7 +26,7 @@ def remainder(path: Path, name: str, whole: SymbolicLog) -> SymbolicLog:
     return SymbolicLog(whole.epochs[covers - 1 :], [start, *whole.starts[covers:]], start, whole.log_end)
 
 
-def fetch_step_with_deleted_records(path: Path, leader_entries: int, follower_entries: int) -> None:
+def fetch_step_with_deleted_records(path: ProofPath, leader_entries: int, follower_entries: int) -> None:
     """Prove that a fetch truncates nothing that the whole logs shared; both began at offset 0 and deleted any part."""
     whole_leader, whole_follower = two_logs(path, leader_entries, follower_entries)
     path.assume(z3.And(whole_leader.log_start == 0, whole_follower.log_start == 0))

@@ -10,7 +10,7 @@ from typing import Any
 
 import z3
 
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.engine.symbolic import all_of, evaluate, higher, lower
 
 NO_EPOCH = -1
@@ -81,7 +81,7 @@ class SymbolicLog:
         )
 
 
-def fresh_log(path: Path, name: str, entries: int) -> SymbolicLog:
+def fresh_log(path: ProofPath, name: str, entries: int) -> SymbolicLog:
     """Return a log with `entries` cache entries about which nothing is assumed."""
     log = SymbolicLog(
         [path.integer(f"{name}.epoch{i}", 0, show=False) for i in range(entries)],
@@ -94,14 +94,14 @@ def fresh_log(path: Path, name: str, entries: int) -> SymbolicLog:
     return log
 
 
-def increasing_log(path: Path, name: str, entries: int) -> SymbolicLog:
+def increasing_log(path: ProofPath, name: str, entries: int) -> SymbolicLog:
     """Return a log whose cache strictly increases; it need not cover the log."""
     log = fresh_log(path, name, entries)
     path.assume(path.once(f"{name} increases", log.strictly_increasing), INCREASING)
     return log
 
 
-def well_formed_log(path: Path, name: str, entries: int) -> SymbolicLog:
+def well_formed_log(path: ProofPath, name: str, entries: int) -> SymbolicLog:
     """Return a log with `entries` cache entries that keeps its promises."""
     log = increasing_log(path, name, entries)
     path.assume(path.once(f"{name} covers", log.covers), COVERING)

@@ -7,19 +7,19 @@ from typing import Any
 
 import z3
 
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 
 UNDEFINED = -1
 NONE, NOT_LEADER, FENCED, UNKNOWN = 0, 6, 74, 75
 COMMITTED, GIVEN_UP, WAITS_FOR_METADATA, SENT_AGAIN = range(4)
 
 
-def _epochs(path: Path) -> tuple[Any, Any]:
+def _epochs(path: ProofPath) -> tuple[Any, Any]:
     """Return a request's leader epoch, and that of the broker that handles it: -1 while it has none."""
     return path.integer("requested", low=UNDEFINED), path.integer("local", low=UNDEFINED)
 
 
-def refusals(path: Path, size: int) -> None:
+def refusals(path: ProofPath, size: int) -> None:
     """Prove the order of Partition#getLocalLog: the epoch first, leadership second."""
     del size
     requested, local = _epochs(path)
@@ -33,7 +33,7 @@ def refusals(path: Path, size: int) -> None:
     path.goal("and who does answers", z3.Implies(z3.And(passes, serves), error == NONE))
 
 
-def fetch_refusals(path: Path, size: int) -> None:
+def fetch_refusals(path: ProofPath, size: int) -> None:
     """Prove the order of Partition#fetchRecords and #followerReplicaOrThrow: the assignment is checked last."""
     del size
     requested, local = _epochs(path)
@@ -50,7 +50,7 @@ def fetch_refusals(path: Path, size: int) -> None:
     path.goal("without one, it is not its leader", z3.Implies(z3.And(stranger, requested < 0), error == NOT_LEADER))
 
 
-def epoch_responses(path: Path, size: int) -> None:
+def epoch_responses(path: ProofPath, size: int) -> None:
     """Prove which OffsetsForLeaderEpoch responses AbstractFetcherThread#truncateToEpochEndOffsets takes (KAFKA-7786)."""
     del size
     epoch, asked_in = path.integer("entry_epoch", low=0), path.integer("request_epoch", low=UNDEFINED)
@@ -61,7 +61,7 @@ def epoch_responses(path: Path, size: int) -> None:
     path.goal("every other is taken", z3.Or(taken, z3.Not(truncating), z3.And(checked, asked_in != epoch)))
 
 
-def proposals(path: Path, size: int) -> None:
+def proposals(path: ProofPath, size: int) -> None:
     """Prove Partition#handleAlterPartitionError for every error code, also those of later versions."""
     del size
     error = path.integer("error", low=UNDEFINED)

@@ -9,7 +9,7 @@ from typing import Any
 
 import z3
 
-from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.engine.symbolic import all_of, any_of, lower
 from tidegauge.spec.proofs.lemmas.logs import SymbolicLog, fresh_log, increasing_log, well_formed_log
 
@@ -41,7 +41,7 @@ def expected_response(log: SymbolicLog, requested: Any) -> list[tuple[str, Any, 
     return rows
 
 
-def response_table(path: Path, entries: int) -> None:
+def response_table(path: ProofPath, entries: int) -> None:
     """Prove rows L1 to L5, and the meaning of the response for the records."""
     log = well_formed_log(path, "cache", entries)
     requested = path.integer("requested", low=UNDEFINED)
@@ -64,7 +64,7 @@ def response_table(path: Path, entries: int) -> None:
     path.goal("asking for the answered epoch repeats the response", z3.And(again[0] == epoch, again[1] == end))
 
 
-def response_monotony(path: Path, entries: int) -> None:
+def response_monotony(path: ProofPath, entries: int) -> None:
     """Prove that a later epoch never gets an earlier response."""
     log = well_formed_log(path, "cache", entries)
     first, second = path.integer("first", low=0), path.integer("second", low=0)
@@ -77,7 +77,7 @@ def response_monotony(path: Path, entries: int) -> None:
     path.goal("what has no response is newer than what has one", z3.Implies(a[1] == UNDEFINED, b[1] == UNDEFINED))
 
 
-def epoch_lookup(path: Path, entries: int) -> None:
+def epoch_lookup(path: ProofPath, entries: int) -> None:
     """Prove the lookups of the latest epoch and of the epoch of a record."""
     log = increasing_log(path, "cache", entries)
     offset = path.integer("offset", low=0)
@@ -88,7 +88,7 @@ def epoch_lookup(path: Path, entries: int) -> None:
     )
 
 
-def truncation_table(path: Path, entries: int) -> None:
+def truncation_table(path: ProofPath, entries: int) -> None:
     """Prove rows T1 to T5: which one applies, where it truncates, and its meaning for the records."""
     log = well_formed_log(path, "follower", entries)
     fetch_offset = path.integer("fetch_offset", low=0)
@@ -144,7 +144,7 @@ def truncation_table(path: Path, entries: int) -> None:
     )
 
 
-def row_t2_is_redundant(path: Path, entries: int) -> None:
+def row_t2_is_redundant(path: ProofPath, entries: int) -> None:
     """Prove that row T2 truncates where T3 would: the follower's own cache has no response for an undefined epoch."""
     log = fresh_log(path, "follower", entries)
     leader_end = path.integer("leader_end", low=0)
@@ -154,7 +154,7 @@ def row_t2_is_redundant(path: Path, entries: int) -> None:
     path.goal("and truncate at the same offset", z3.And(target == lower(leader_end, log.log_end), z3.BoolVal(True) == done))
 
 
-def divergence_table(path: Path, entries: int) -> None:
+def divergence_table(path: ProofPath, entries: int) -> None:
     """Prove the table of READ, DIVERGING and OUT_OF_RANGE, and the promise of READ."""
     log = well_formed_log(path, "leader", entries)
     fetch_offset = path.integer("fetch_offset", low=0)
@@ -195,7 +195,7 @@ def divergence_table(path: Path, entries: int) -> None:
     )
 
 
-def out_of_range(path: Path, entries: int) -> None:
+def out_of_range(path: ProofPath, entries: int) -> None:
     """Prove the out-of-range reset (AbstractFetcherThread#fetchOffsetAndTruncate)."""
     del entries
     leader_start, leader_end = path.integer("leader_start", low=0), path.integer("leader_end", low=0)
@@ -215,7 +215,7 @@ def out_of_range(path: Path, entries: int) -> None:
     path.goal("a log that reaches the leader's is never dropped", z3.Implies(log_end >= leader_start, kind != 2))
 
 
-def assign(path: Path, entries: int) -> None:
+def assign(path: ProofPath, entries: int) -> None:
     """Prove that LeaderEpochFileCache#assign keeps well-formedness and evicts exactly the entries that are not below."""
     log = increasing_log(path, "cache", entries)
     epoch, start = path.integer("epoch", low=0), path.integer("start", low=0)
@@ -235,7 +235,7 @@ def assign(path: Path, entries: int) -> None:
         path.goal("the cache stays strictly increasing", z3.Implies(here, after.strictly_increasing()))
 
 
-def truncate_from_end(path: Path, entries: int) -> None:
+def truncate_from_end(path: ProofPath, entries: int) -> None:
     """Prove LeaderEpochFileCache#truncateFromEnd: no entry from the truncation on; records below it keep their epoch."""
     log = well_formed_log(path, "cache", entries)
     end = path.integer("end", low=UNDEFINED)
@@ -258,7 +258,7 @@ def truncate_from_end(path: Path, entries: int) -> None:
         )
 
 
-def truncate_from_start(path: Path, entries: int) -> None:
+def truncate_from_start(path: ProofPath, entries: int) -> None:
     """Prove LeaderEpochFileCache#truncateFromStart: the covering entry stays, with its start raised."""
     log = well_formed_log(path, "cache", entries)
     start = path.integer("start", low=0)

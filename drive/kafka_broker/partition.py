@@ -77,7 +77,7 @@ class DrivenPartition:
         # that has one cannot stand for reading the one of this partition.
         if known["produced"] or known["fetched"]:
             return False
-        return known["result"] == result and known["requests"] == self._requests()
+        return bool(known["result"] == result and known["requests"] == self._requests())
 
     async def report(self, result: Report | None = None) -> Report:
         """Read everything that the contract reports; `result` is that of the step."""

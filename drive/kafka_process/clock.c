@@ -1,13 +1,13 @@
-/* Preloaded into an unmodified JVM: its clocks are the machine's plus offsets that only the suite moves, two times eight bytes
- * in the file $TIDEGAUGE_CLOCK, in nanoseconds. System.nanoTime follows the first, the time of day the second.
+/* Preloaded into an unmodified JVM: its clocks are the machine's plus offsets that only the driver moves, two times eight bytes
+ * in the file $TIDEGAUGE_CLOCK, in nanoseconds. System.nanoTime follows the first offset, the time of day the second.
  *
- * The JVM waits until a monotonic deadline (os::Posix, PlatformMonitor): one computed from the moved clock is put back to the
- * machine's. A wait that lasts ends early, as if it were woken for nothing: whoever waits looks again, and notices soon that the
- * clock was moved past the deadline. To go on waiting here instead would miss a signal that comes when the mutex is not yet
- * ours again. A deadline of the time of day is later than any monotonic one and left alone.
+ * The JVM waits until a monotonic deadline (os::Posix, PlatformMonitor). A deadline computed from the moved clock is converted
+ * to the machine's. A long wait ends early, like a spurious wakeup: the thread tests its condition again, and so notices soon
+ * that the clock was moved past its deadline. To wait on here instead would miss a signal that comes before the mutex is held
+ * again. A deadline by the time of day is later than any monotonic one, and is left alone.
  *
- * The threads that make meters tick (com.yammer.metrics, every five seconds) keep the machine's clocks: they would make up for
- * each move, a hundred ticks of every meter, and nobody reads a meter. A thread is known by the name that it gives itself. */
+ * The threads that tick meters (com.yammer.metrics, every five seconds) keep the machine's clocks: they would catch up on each
+ * move with a hundred ticks of every meter, and nobody reads a meter. Such a thread is known by the name it gives itself. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -95,6 +95,7 @@ class Fixtures:
         return self.log().elsewhere(f"{self._prefix}-absent", UUID(int=0xAB5E27))
 
     def _once(self, name: str, made: Callable[[], ProbePartition]) -> ProbePartition:
+        # Also a failure is remembered: rule 2 of this file.
         if name not in self._shared:
             try:
                 self._shared[name] = made()

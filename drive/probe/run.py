@@ -139,6 +139,7 @@ def probe(
             echo(f"{verdict.value:13} {check.id}")
     finally:
         exchanges.clear()
+        # With the plain dial: Ctrl-C ended the checks, and must not end the removal of their topics.
         try:
             topics.close(dial)
         finally:

@@ -40,7 +40,7 @@ class ProbeSession:
 
     def closing(self) -> WireRequest:
         """Make a full fetch of nothing that closes the session and asks for no other."""
-        self.is_open = False
+        self.is_open = False  # not closed a second time at the end
         return self.at(FINAL_EPOCH)
 
     def replaced(self) -> WireRequest:

@@ -98,7 +98,9 @@ class Suite:
         failures, not_again = failures_of(self.node, differences, reference(self.profile))
         texts = [failure.text for failure in failures]
         if not_again:
-            texts.append(f"{not_again} kinds of differences did not come again: the broker is not the same twice")
+            texts.append(
+                f"{not_again} differences were not reproducible on a fresh partition: the broker is non-deterministic"
+            )
         return "\n\n".join(texts)
 
     def _differences(self, case: str) -> Sequence[Difference[BrokerCase]]:
@@ -110,17 +112,20 @@ class Suite:
     def _check_rule(self, rule: str) -> Failed | None:
         failing = self._by_rule.get(rule)
         if failing is not None:
-            if failing.case not in self._stories:  # many rules decide at one step
+            # Many rules decide at one step: shrinking and explaining its difference once is enough.
+            if failing.case not in self._stories:
                 self._stories[failing.case] = self._story_of([failing])
             return Failed(self._stories[failing.case])
+        # A rule of impl may be applied only through another one.
         applied = rulebook()[rule].impl.removeprefix("impl.rules:") in with_callees({name for name, _ in self.count})
         return None if applied else Failed(f"{rule}: no path applies it", exercised=False)
 
     @cached_property
     def _by_rule(self) -> Mapping[str, Difference[BrokerCase]]:
-        """The shortest difference by the rules that decide there."""
-        found = [difference for case in self.paths for difference in self._differences(case)]
-        samples = [one for alike in by_kind(found).values() for one in sorted(alike, key=lambda one: one.at)[:SAMPLE]]
+        """The shortest difference by each rule that decides its step."""
+        differences = [difference for case in self.paths for difference in self._differences(case)]
+        # Differences of one kind are alike: a few of the shortest say which rules decide there.
+        samples = [one for alike in by_kind(differences).values() for one in sorted(alike, key=lambda one: one.at)[:SAMPLE]]
         shortest: dict[str, Difference[BrokerCase]] = {}
         for difference in sorted(samples, key=lambda one: one.at):
             for decision in decisions(difference, self.profile):

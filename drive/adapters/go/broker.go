@@ -8,7 +8,7 @@ const ok, outOfRange, notLeader, notAttempted, fenced, unknownEpoch, ineligible,
 // Broker is one replica. Its log begins at offset 0, and a record is its leader epoch.
 type Broker struct {
 	replicas, minISR, hw int
-	heard                int // the highest leader epoch
+	heard                int // the highest leader epoch seen
 	log                  []int
 	cache                [][2]int // leader epochs and where they start
 	process

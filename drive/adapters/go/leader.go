@@ -61,7 +61,7 @@ func (b *Broker) fetch(s Step) any {
 	return response
 }
 
-// Partition#updateFollowerFetchState; #isFollowerInSync: who joins has the high watermark and the leader's epoch.
+// Partition#updateFollowerFetchState; #isFollowerInSync: a follower joins with the high watermark and the epoch start.
 func (b *Broker) fetched(peer, end int, mayJoin bool) {
 	before, known := b.ends[peer]
 	b.ends[peer] = end
@@ -73,7 +73,7 @@ func (b *Broker) fetched(peer, end int, mayJoin bool) {
 	}
 }
 
-// Partition#maybeIncrementLeaderHW: up to what all of Partition#maximalIsr have; not below min.insync.replicas.
+// Partition#maybeIncrementLeaderHW: up to the lowest log end of Partition#maximalIsr, with enough in-sync replicas.
 func (b *Broker) raiseHW() {
 	if len(b.isr) < min(b.minISR, b.replicas) {
 		return

@@ -25,7 +25,7 @@ type Step struct {
 
 type object map[string]any
 
-// What it can be given. A step returns the response to its request, nil where it is none.
+// The steps that it supports. Each returns the response to its request, nil without a request.
 var steps = map[string]func(*Broker, Step) any{
 	"metadata": (*Broker).metadata, "append": (*Broker).append, "fetch": (*Broker).fetch,
 	"offsets_for_leader_epoch": (*Broker).offsetsForLeaderEpoch, "fetch_response": (*Broker).fetchResponse,
@@ -41,7 +41,7 @@ func main() {
 	}
 	reports := []string{"result", "requests", "proposal", "leo", "hw", "ends"}
 	out.Encode(object{"contract": 1, "name": "go", "can": can, "reports": reports})
-	in.Decode(&object{}) // what the suite speaks
+	in.Decode(&object{}) // the driver's handshake
 	brokers := map[int]*Broker{}
 	for {
 		var s Step

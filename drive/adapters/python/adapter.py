@@ -22,7 +22,7 @@ REPORTS = ["result", "requests", "proposal", "leo", "hw", "ends"]
 
 
 def report(replica: ToyReplica, result: Any) -> dict[str, Any]:
-    """What is seen of a replica after a step."""
+    """Return the report of a replica after a step."""
     return {
         "result": result,
         "requests": replica.requests,
@@ -34,8 +34,8 @@ def report(replica: ToyReplica, result: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """A line in, a line out."""
-    sys.stdin.readline()  # the suite says which contract it speaks, and what there is in it
+    """Read a line, write a line, until stdin ends."""
+    sys.stdin.readline()  # the handshake of the driver: the version of the contract, its steps and fields
     print(json.dumps({"contract": 1, "name": "toy", "can": CAN, "reports": REPORTS}), flush=True)
     replicas: dict[int, ToyReplica] = {}
     for line in sys.stdin:

@@ -1,7 +1,7 @@
-"""A toy broker: one replica of one partition that leads and follows as Kafka 4 does, apart from the reference.
+"""A toy broker: one replica of one partition that leads and follows as Kafka 4 does, written without the reference.
 
-It keeps its log as a list of leader epochs, one per record. `bug` plants KAFKA-14704: the high watermark of a diverging
-response is taken over before the log is truncated.
+Its log is a list of leader epochs, one per record. `bug` plants KAFKA-14704: the follower adopts the high watermark of a
+diverging response before it truncates its log.
 """
 
 ME, UNDEFINED = 1, -1
@@ -19,7 +19,7 @@ class ToyReplica:
         self.forget()
 
     def forget(self) -> None:
-        """What only a process knows."""
+        """Forget what only a process knows."""
         self.leader = self.epoch = self.partition_epoch = self.epoch_start = UNDEFINED
         self.isr: list[int] = []
         self.proposed: list[int] | None = None  # the ISR that the leader counts with until the controller has responded
@@ -33,7 +33,7 @@ class ToyReplica:
     # -- epochs
 
     def end_of(self, epoch: int) -> tuple[int, int]:
-        """Where an epoch ends, and which one was found."""
+        """Return the largest epoch up to this one, and where it ends. LeaderEpochFileCache#endOffsetFor."""
         if not self.cache or epoch > self.cache[-1][0] or epoch == UNDEFINED:
             return UNDEFINED, UNDEFINED
         if epoch == self.cache[-1][0]:
@@ -44,7 +44,7 @@ class ToyReplica:
         return found, next(start for e, start in self.cache if e > epoch)
 
     def begin_epoch(self, epoch: int, start: int) -> None:
-        """A new entry drops those that contradict it."""
+        """Add an entry to the epoch cache, and drop those that contradict it. LeaderEpochFileCache#assign."""
         if not self.cache or self.cache[-1][0] != epoch:
             self.cache = [(e, s) for e, s in self.cache if e < epoch and s < start] + [(epoch, start)]
 
@@ -57,7 +57,8 @@ class ToyReplica:
     # -- roles
 
     def metadata(self, leader: int, leader_epoch: int, partition_epoch: int, isr: list[int]) -> None:
-        """The controller's registration of the partition; one that a response to a proposal has overtaken is old."""
+        """Take the controller's registration of the partition."""
+        # The response to a proposal may have brought a newer one before.
         if partition_epoch < self.partition_epoch:
             return
         led, newer = self.leader == ME, leader_epoch > self.epoch
@@ -80,7 +81,7 @@ class ToyReplica:
             self.fetching = (leader_epoch, len(self.log)) if self.source else None
 
     def raise_hw(self) -> None:
-        """Up to the lowest log end of whoever is, or may soon be, in the ISR."""
+        """Raise the high watermark to the lowest log end of the ISR and of the members that are proposed for it."""
         if self.leader == ME and len(self.isr) >= min(self.min_isr, 1 + len(self.peers)):
             counted = {*self.isr, *(self.proposed or ())} - {ME}
             self.hw = max(self.hw, min([len(self.log), *(self.ends.get(b, UNDEFINED) for b in counted)]))
@@ -88,7 +89,7 @@ class ToyReplica:
     # -- leader
 
     def append(self, acks: int) -> dict[str, int]:  # noqa: ARG002
-        """A producer's record."""
+        """Append a producer's record."""
         if self.leader != ME:
             return {"error": NOT_LEADER, "base": UNDEFINED}
         self.begin_epoch(self.epoch, len(self.log))
@@ -97,7 +98,7 @@ class ToyReplica:
         return {"error": 0, "base": len(self.log) - 1}
 
     def refusal(self, current_leader_epoch: int) -> int:
-        """The error for a request made in that epoch."""
+        """Return the error for a request with this leader epoch, 0 for none."""
         if current_leader_epoch != self.epoch:
             return FENCED if current_leader_epoch < self.epoch else UNKNOWN_EPOCH
         return 0 if self.leader == ME else NOT_LEADER
@@ -105,7 +106,7 @@ class ToyReplica:
     def fetch(
         self, peer: int, current_leader_epoch: int, fetch_offset: int, last_fetched_epoch: int, may_join: bool
     ) -> dict[str, object]:
-        """A follower's fetch of one record."""
+        """Answer a follower's fetch of one record."""
         if error := self.refusal(current_leader_epoch):
             return {"error": error}
         response: dict[str, object] = {"error": 0, "hw": self.hw, "log_start": 0, "records": [], "diverging": None}
@@ -128,7 +129,7 @@ class ToyReplica:
         return {**response, "records": records}
 
     def offsets_for_leader_epoch(self, current_leader_epoch: int, leader_epoch: int) -> dict[str, int]:
-        """Where an epoch ends."""
+        """Answer where an epoch ends."""
         if error := self.refusal(current_leader_epoch):
             return {"error": error}
         epoch, end = self.end_of(leader_epoch)
@@ -140,12 +141,13 @@ class ToyReplica:
         self.in_flight = {"isr": self.proposed, "leader_epoch": self.epoch, "partition_epoch": self.partition_epoch}
 
     def lag(self, peers: list[int]) -> None:
-        """These members of the ISR have not caught up in time."""
+        """Propose that these members of the ISR leave it: they have not caught up in time."""
         self.propose([b for b in self.isr if b not in peers])
 
     def alter_partition_response(self, error: int, partition_epoch: int, isr: list[int]) -> None:
-        """The controller has responded; metadata may have been faster."""
+        """Take the controller's response to a proposal."""
         self.in_flight = None
+        # Metadata may have been faster than the response.
         if self.proposed is None or self.leader != ME:
             return
         if error == 0 and partition_epoch >= self.partition_epoch:
@@ -157,8 +159,9 @@ class ToyReplica:
     # -- follower
 
     def ask(self) -> None:
-        """The fetcher thread asks unless it waits for a response."""
-        if self.truncates and self.source and self.source not in self.requests:  # the thread truncates before it fetches
+        """Send the fetcher thread's next fetch, unless one is in flight."""
+        # Without an epoch cache the thread truncates to the high watermark before it fetches.
+        if self.truncates and self.source and self.source not in self.requests:
             self.truncate(self.hw)
             self.truncates, self.fetching = False, self.fetching and (self.fetching[0], len(self.log))
         if self.source and self.fetching and self.source not in self.requests:
@@ -168,7 +171,7 @@ class ToyReplica:
             self.requests[self.source] = request
 
     def lose_response(self, peer: int) -> None:
-        """No response comes."""
+        """Lose the fetch in flight."""
         del self.requests[peer]
 
     def fetch_response(
@@ -181,7 +184,7 @@ class ToyReplica:
         diverging: tuple[int, int] | None,
         offsets: tuple[int, int] | None,
     ) -> None:
-        """The leader's response, if it is to what is asked now."""
+        """Take the leader's response, if it answers what would be fetched now."""
         request = self.requests.pop(peer)
         requested = (request["current_leader_epoch"], request["fetch_offset"])
         if peer != self.source or self.fetching is None:
@@ -207,7 +210,7 @@ class ToyReplica:
         self.fetching = (epoch, len(self.log))
 
     def agreed(self, leader_epoch: int, leader_end: int) -> int:
-        """Where the two logs part, by the leader's word and the own cache."""
+        """Return up to where the logs agree, by the leader's epoch end and the own cache."""
         if leader_end == UNDEFINED:
             return len(self.log)
         found, end = self.end_of(leader_epoch)
@@ -216,16 +219,17 @@ class ToyReplica:
         return min(end, len(self.log)) if found != leader_epoch else min(end, leader_end, len(self.log))
 
     def reset(self, _leader_start: int, leader_end: int) -> None:
-        """The fetch was out of range: go to the leader's end. Log starts that lie ahead are not for this toy."""
+        """Truncate to the leader's log end after a fetch out of range. This toy does not follow a log start."""
         if leader_end < len(self.log):
             self.truncate(leader_end)
 
     # -- process
 
     def crash(self, hw: int, log_end: int) -> None:  # noqa: ARG002
-        """The process dies and starts again with what is on disk."""
+        """End the process, and start it again with what is on disk."""
         self.forget()
-        for offset, epoch in enumerate(self.log):  # recovery reads the log, and knows an epoch that is above those it has
+        # Recovery reads the log, and adds epochs above those in the cache.
+        for offset, epoch in enumerate(self.log):
             if not self.cache or epoch > self.cache[-1][0]:
                 self.begin_epoch(epoch, offset)
         self.cache = [(e, s) for e, s in self.cache if s < len(self.log)]

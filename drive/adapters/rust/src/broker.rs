@@ -17,7 +17,7 @@ pub struct Broker {
     replicas: usize,
     min_isr: usize,
     log: Log,
-    epochs: i64, // it has heard of all below
+    epochs: i64, // one above the highest leader epoch seen
     process: Process,
 }
 
@@ -28,7 +28,7 @@ struct Process {
     epoch: Option<i64>,
     epoch_start: i64,
     isr: Vec<i64>,
-    joining: Option<i64>,          // who is proposed for the ISR
+    joining: Option<i64>,          // the follower proposed for the ISR
     ends: HashMap<i64, i64>,       // log ends of the peers that have fetched
     fetching: bool,                // whether the fetcher thread has the partition
     truncating: bool,              // whether it is to truncate when the thread is free
@@ -96,7 +96,7 @@ impl Broker {
             response["records"] = json!([[offset, offset, epoch]]);
         }
         let known = self.process.ends.insert(step.peer, offset);
-        // Partition#isFollowerInSync: who joins has the high watermark and the start of the leader's epoch.
+        // Partition#isFollowerInSync: a follower joins with the high watermark and the epoch start.
         let caught_up = offset >= self.log.hw.max(self.process.epoch_start);
         if step.may_join && caught_up && !self.process.isr.contains(&step.peer) {
             self.process.joining.get_or_insert(step.peer);
@@ -107,7 +107,7 @@ impl Broker {
         Ok(response)
     }
 
-    /// Partition#maybeIncrementLeaderHW: to what the ISR and who joins it have; not below min.insync.replicas.
+    /// Partition#maybeIncrementLeaderHW: to the lowest log end of the ISR and the joining follower, with enough of them.
     fn raise_hw(&mut self) {
         if self.process.isr.len() >= self.min_isr.min(self.replicas) {
             let counted = self.process.isr.iter().chain(&self.process.joining).filter(|&&member| member != ME);

@@ -39,7 +39,7 @@ pub struct Step {
 fn main() -> Result<()> {
     let mut lines = stdin().lines();
     let mut out = stdout();
-    lines.next(); // what the suite speaks
+    lines.next(); // the driver's handshake
     writeln!(out, "{}", json!({"contract": 1, "name": "rust", "can": CAN, "reports": REPORTS}))?;
     let mut brokers = HashMap::new();
     for line in lines {
@@ -57,7 +57,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The response to the step's request, null where it is none.
+/// The response to the step's request, null without a request.
 fn taken(broker: &mut Broker, step: Step) -> Value {
     let answered = match step.step.as_str() {
         "append" => broker.append(),

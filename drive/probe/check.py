@@ -21,7 +21,7 @@ from tidegauge.impl.error_codes import error_text
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.traces.segments.record_batch import CorruptBatchError, header
 
-Expected = Mapping[str, Any]
+ExpectedFields = Mapping[str, Any]
 CLOSED = {"connection": "closed"}
 """Expected where Kafka closes the connection."""
 CLOSES = "connection: expected that it is closed; seen that it is not:"
@@ -42,7 +42,7 @@ class Expectation(NamedTuple):
 
     connection: BrokerConnection
     call: WireRequest
-    expected: Expected | None
+    expected: ExpectedFields | None
     claimed: int | None = None
 
 
@@ -104,7 +104,7 @@ def _is_part(seen: list[Any], wanted: list[Any]) -> bool:
     return 0 < len(seen) < len(wanted) and wanted[: len(seen)] == seen
 
 
-def _fetch_rest(expectation: Expectation, expected: Expected, seen: WireMessage) -> WireMessage:
+def _fetch_rest(expectation: Expectation, expected: ExpectedFields, seen: WireMessage) -> WireMessage:
     """Fetch on until as many batches were read as are expected; return the fields with all of them."""
     parts = {name: expected[name][len(seen[name]) :] for name in (BATCHES, EPOCHS) if name in expected}
     if not any(parts.values()):

@@ -105,7 +105,7 @@ def heeding(dial: Dial, heed: Callable[[], None]) -> Dial:
     return lambda host, port: _InterruptibleWire(dial(host, port), heed)
 
 
-class Exchange(NamedTuple):
+class WireExchange(NamedTuple):
     """A request and its response. `sent` has its length before it, `received` has not.
 
     `problem`: why there is no response, or what follows it.
@@ -142,7 +142,7 @@ def single_entry(message: WireMessage, *fields: str) -> WireMessage:
 class BrokerConnection:
     """A client's connection to one broker, opened when it is first needed. `keep` gets every exchange."""
 
-    def __init__(self, messages: Messages, dial: Dial, host: str, port: int, keep: Callable[[Exchange], None]) -> None:
+    def __init__(self, messages: Messages, dial: Dial, host: str, port: int, keep: Callable[[WireExchange], None]) -> None:
         self._messages, self._dial, self._keep = messages, dial, keep
         self._host, self._port, self.place = host, port, f"{host}:{port}"
         self._wire: Wire | None = None
@@ -197,12 +197,12 @@ class BrokerConnection:
         self.close()
         self._dial = dial
 
-    def _sent(self, call: WireRequest) -> tuple[Exchange, int]:
+    def _sent(self, call: WireRequest) -> tuple[WireExchange, int]:
         number = next(self._numbers)
         return self._out(call, request_frame(self._messages, call, number, CLIENT)), number
 
-    def _out(self, call: WireRequest, frame: bytes) -> Exchange:
-        exchange, self.unanswered = Exchange(self.place, call, frame), False
+    def _out(self, call: WireRequest, frame: bytes) -> WireExchange:
+        exchange, self.unanswered = WireExchange(self.place, call, frame), False
         try:
             if self._wire is None:
                 self._wire = self._dial(self._host, self._port)
@@ -215,7 +215,7 @@ class BrokerConnection:
             raise self._lost(exchange, f"no connection: {problem}") from problem
         return exchange
 
-    def _received(self, exchange: Exchange, number: int, strict: bool = True) -> WireMessage:
+    def _received(self, exchange: WireExchange, number: int, strict: bool = True) -> WireMessage:
         if self._wire is None:
             raise self._lost(exchange, "the connection was lost before")
         try:
@@ -236,7 +236,7 @@ class BrokerConnection:
         self._keep(exchange._replace(response=response, problem=extra))
         return response
 
-    def _lost(self, exchange: Exchange, why: str) -> NoResponseError:
+    def _lost(self, exchange: WireExchange, why: str) -> NoResponseError:
         """Keep a failed exchange, give the connection up, and return the error."""
         # On the old connection nobody knows whose response would come next.
         self._keep(exchange._replace(problem=why))

@@ -60,15 +60,15 @@ class Fixtures:
     def pair(self) -> tuple[ProbePartition, ProbePartition]:
         """Return two empty partitions for this check alone with the same leader, so that one fetch can name both."""
         # A broker need not place the replicas as it is told. But of more partitions than brokers, two have the same leader.
-        brokers, found = self._topics.brokers(), dict[BrokerConnection, ProbePartition]()
+        brokers, by_leader = self._topics.brokers(), dict[BrokerConnection, ProbePartition]()
         if not brokers:
             raise UndecidedError("Metadata names no broker that could lead two partitions")
         for number in range(len(brokers) + 1):
             partition = self._create(f"{self.check}-{number}", replicas=brokers[:1])
-            if partition.connection in found:
-                return found[partition.connection], partition
-            found[partition.connection] = partition
-        raise UndecidedError(f"{len(found)} partitions have as many leaders, and Metadata names {len(brokers)} brokers")
+            if partition.connection in by_leader:
+                return by_leader[partition.connection], partition
+            by_leader[partition.connection] = partition
+        raise UndecidedError(f"{len(by_leader)} partitions have as many leaders, and Metadata names {len(brokers)} brokers")
 
     def session(self, connection: BrokerConnection, *fetches: WireRequest) -> ProbeSession:
         """Open a fetch session for this check alone, with the partitions of these fetches."""
@@ -103,10 +103,10 @@ class Fixtures:
                 self._shared[name] = problem
             except NoResponseError as problem:
                 self._shared[name] = UndecidedError(f"the setting could not be made: {problem}")
-        found = self._shared[name]
-        if isinstance(found, UndecidedError):
-            raise found
-        return found
+        fixture = self._shared[name]
+        if isinstance(fixture, UndecidedError):
+            raise fixture
+        return fixture
 
     # -----------------------------------------------------------------------------------------------------------------
     # How they are made
@@ -124,9 +124,9 @@ class Fixtures:
 
     def _deleted(self) -> ProbePartition:
         partition = self._written("moved")
-        found = single_entry(partition.connection.request(partition.delete_records(4)), "topics", "partitions")
-        if found["errorCode"] != error_codes.NONE:
-            raise UndecidedError(f"records could not be deleted: {error_text(found['errorCode'])}")
+        result = single_entry(partition.connection.request(partition.delete_records(4)), "topics", "partitions")
+        if result["errorCode"] != error_codes.NONE:
+            raise UndecidedError(f"records could not be deleted: {error_text(result['errorCode'])}")
         partition.start = 4
         return partition
 
@@ -134,10 +134,10 @@ class Fixtures:
         # A broker that has just started may have to load its coordinator first.
         body = {"transactionalId": None, "transactionTimeoutMs": 60_000}
         call = WireRequest("InitProducerId", self.first.versions["InitProducerId"].stop - 1, body)
-        found = self._topics.until(lambda: self.first.request(call), lambda seen: seen["errorCode"] not in LOADING)
-        if found["errorCode"] != error_codes.NONE:
-            raise UndecidedError(f"there is no producer id: {error_text(found['errorCode'])}")
-        return found["producerId"], found["producerEpoch"]
+        response = self._topics.until(lambda: self.first.request(call), lambda seen: seen["errorCode"] not in LOADING)
+        if response["errorCode"] != error_codes.NONE:
+            raise UndecidedError(f"there is no producer id: {error_text(response['errorCode'])}")
+        return response["producerId"], response["producerEpoch"]
 
     def _two(self) -> list[int]:
         nodes = self._topics.brokers()
@@ -154,9 +154,9 @@ class Fixtures:
             for _ in range(3):
                 append_batch(partition)
             self._elect(partition.name, [leader, *(node for node in nodes if node != leader)])
-            found = self._topics.ready(partition.name, behind=partition.epoch)
-            found.batches, found.epochs, found.timestamps = partition.batches, partition.epochs, partition.timestamps
-            partition = found
+            elected = self._topics.ready(partition.name, behind=partition.epoch)
+            elected.batches, elected.epochs, elected.timestamps = partition.batches, partition.epochs, partition.timestamps
+            partition = elected
         append_batch(partition)
         return partition
 
@@ -169,9 +169,9 @@ class Fixtures:
 
 def append_batch(partition: ProbePartition, records: int = 1) -> None:
     """Write a batch. Raises UndecidedError where it is refused."""
-    found = single_entry(
+    result = single_entry(
         partition.connection.request(partition.produce(next_batch(partition, records))), "responses", "partitionResponses"
     )
-    if found["errorCode"] != error_codes.NONE:
-        raise UndecidedError(f"a record could not be written to {partition.name}: {error_text(found['errorCode'])}")
+    if result["errorCode"] != error_codes.NONE:
+        raise UndecidedError(f"a record could not be written to {partition.name}: {error_text(result['errorCode'])}")
     partition.appended(records)

@@ -12,7 +12,7 @@ from uuid import UUID
 from tidegauge.conformance.judging.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 from tidegauge.conformance.judging.rulebook import rulebook
 from tidegauge.drive.probe.check import Check
-from tidegauge.drive.probe.connection import Exchange
+from tidegauge.drive.probe.connection import WireExchange
 from tidegauge.drive.probe.run import CheckOutcome, CheckVerdict, ProbeRun
 
 FORMAT_VERSION = 1
@@ -110,7 +110,7 @@ def _check(one: CheckOutcome) -> Mapping[str, Any]:
     }
 
 
-def _exchange(one: Exchange) -> Mapping[str, Any]:
+def _exchange(one: WireExchange) -> Mapping[str, Any]:
     return {
         "to": one.to,
         "request": one.call.name,

@@ -25,7 +25,7 @@ from tidegauge.drive.probe.checks.offsets import OFFSET_CHECKS
 from tidegauge.drive.probe.checks.producers import PRODUCER_CHECKS
 from tidegauge.drive.probe.checks.sessions import SESSION_CHECKS
 from tidegauge.drive.probe.checks.versions import VERSION_CHECKS
-from tidegauge.drive.probe.connection import Dial, Exchange, NoResponseError, heeding
+from tidegauge.drive.probe.connection import Dial, NoResponseError, WireExchange, heeding
 from tidegauge.drive.probe.definitions import shipped_messages
 from tidegauge.drive.probe.fixtures import Fixtures
 from tidegauge.drive.probe.partition import NotOfferedError
@@ -65,7 +65,7 @@ class CheckOutcome:
     check: Check
     verdict: CheckVerdict
     says: str
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[WireExchange, ...]
 
 
 @dataclass
@@ -78,7 +78,7 @@ class ProbeRun:
     offered: Mapping[str, range]
     outcomes: list[CheckOutcome] = field(default_factory=list)
     left: Mapping[str, str] = field(default_factory=dict)
-    cleanup: tuple[Exchange, ...] = ()
+    cleanup: tuple[WireExchange, ...] = ()
 
     def count(self, verdict: CheckVerdict) -> int:
         """Return the number of checks with a verdict."""
@@ -122,7 +122,7 @@ def probe(
     `echo` gets each verdict, `warn` each topic that could not be removed. `heed` is called before each request, except when
     topics are removed, and may raise KeyboardInterrupt. Raises UsageError when no broker answers.
     """
-    exchanges: list[Exchange] = []
+    exchanges: list[WireExchange] = []
     prefix = f"{PREFIX}-{Random(seed).getrandbits(32):08x}"
     topics = Topics(shipped_messages(), heeding(dial, heed), place, exchanges.append, **settings)
     fixtures = Fixtures(topics, prefix)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from uuid import UUID
 
-from tidegauge.drive.probe.connection import BrokerConnection, Dial, Exchange, NoResponseError, single_entry
+from tidegauge.drive.probe.connection import BrokerConnection, Dial, NoResponseError, WireExchange, single_entry
 from tidegauge.drive.probe.partition import LATEST, NotOfferedError, ProbePartition
 from tidegauge.drive.probe.session import ProbeSession
 from tidegauge.drive.wire.compiler import WireMessage
@@ -134,7 +134,7 @@ class Topics:
         messages: Messages,
         dial: Dial,
         place: tuple[str, int],
-        keep: Callable[[Exchange], None],
+        keep: Callable[[WireExchange], None],
         pause: Callable[[float], None] = time.sleep,
         patience: float = READY_SECONDS,
     ) -> None:

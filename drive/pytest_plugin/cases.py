@@ -98,9 +98,7 @@ class Suite:
         failures, not_again = failures_of(self.node, differences, reference(self.profile))
         texts = [failure.text for failure in failures]
         if not_again:
-            texts.append(
-                f"{not_again} differences were not reproducible on a fresh partition: the broker is non-deterministic"
-            )
+            texts.append(f"{not_again} differences did not reproduce on a fresh partition: the broker is non-deterministic")
         return "\n\n".join(texts)
 
     def _differences(self, case: str) -> Sequence[Difference[BrokerCase]]:

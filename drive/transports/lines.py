@@ -52,12 +52,12 @@ def closing_line(partition: int) -> bytes:
 def parse_line(line: bytes, where: str) -> dict[str, Any]:
     """Decode a line, an object. Raises DrivenProgramError."""
     try:
-        found = _DECODER.decode(line.decode())
+        value = _DECODER.decode(line.decode())
     except (ValueError, RecursionError):
         raise blame("a line of JSON", line, where) from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise blame("a JSON object", line, where)
-    return found
+    return value
 
 
 def _refuse_constant(word: str) -> None:
@@ -78,24 +78,24 @@ def blame(expected: str, line: bytes, where: str) -> DrivenProgramError:
 
 def parse_handshake(line: bytes, where: str) -> Capabilities:
     """Parse the handshake of a driven program. Raises DrivenProgramError."""
-    found = parse_line(line, where)
-    if found.get("contract") != VERSION or isinstance(found.get("contract"), bool):
+    handshake = parse_line(line, where)
+    if handshake.get("contract") != VERSION or isinstance(handshake.get("contract"), bool):
         raise blame(f'a handshake with "contract": {VERSION}', line, where)
-    if not isinstance(found.get("name"), str):
+    if not isinstance(handshake.get("name"), str):
         raise blame('a handshake with a "name"', line, where)
-    can = _words(found, "can", {*STEPS, *EXTRAS}, line, where)
-    reports = _words(found, "reports", set(REPORTED), line, where)
+    can = _words(handshake, "can", {*STEPS, *EXTRAS}, line, where)
+    reports = _words(handshake, "reports", set(REPORTED), line, where)
     if not can >= NEEDED:
         raise blame(f'"can" with at least {", ".join(sorted(NEEDED))}', line, where)
     if not reports:
         raise blame(f'"reports" with at least one of {", ".join(REPORTED)}', line, where)
     if ACKS_ALL in can and "append" not in can:
         raise blame(f'"append" in "can", because {ACKS_ALL} is there', line, where)
-    return Capabilities(found["name"], can, reports)
+    return Capabilities(handshake["name"], can, reports)
 
 
-def _words(found: Mapping[str, Any], field: str, known: set[str], line: bytes, where: str) -> frozenset[str]:
-    words = found.get(field)
+def _words(handshake: Mapping[str, Any], field: str, known: set[str], line: bytes, where: str) -> frozenset[str]:
+    words = handshake.get(field)
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise blame(f'a handshake with "{field}", a list of words', line, where)
     unknown = sorted(set(words) - known)
@@ -154,8 +154,8 @@ def _requests(value: Any) -> bool:
 
 def _fetched(value: Any) -> bool:
     return isinstance(value, dict) and all(
-        peer.isascii() and peer.isdecimal() and (found is None or _is_result(found, STEPS["fetch"].result))
-        for peer, found in value.items()
+        peer.isascii() and peer.isdecimal() and (result is None or _is_result(result, STEPS["fetch"].result))
+        for peer, result in value.items()
     )
 
 
@@ -182,23 +182,23 @@ _CHECKS: Mapping[str, tuple[ValueCheck, str]] = {
 }
 
 
-def parse_report(found: dict[str, Any], step: Step | None, capabilities: Capabilities, line: bytes, where: str) -> Report:
+def parse_report(fields: dict[str, Any], step: Step | None, capabilities: Capabilities, line: bytes, where: str) -> Report:
     """ValueCheck a report, which must have every field that the program's handshake promised. `step` None: the opening.
 
     Raises DrivenProgramError.
     """
-    if "unsupported" in found:
+    if "unsupported" in fields:
         raise blame(f"a report of {step[0] if step else 'open'}, which the handshake promised", line, where)
     for field in capabilities.reports:
-        if field not in found:
+        if field not in fields:
             raise blame(f'a report with "{field}", which the handshake promised', line, where)
         if field == "result":
-            _check_result(found[field], step, line, where)
+            _check_result(fields[field], step, line, where)
             continue
         check, what = _CHECKS[field]
-        if not check(found[field]):
+        if not check(fields[field]):
             raise blame(f'in "{field}" {what}', line, where)
-    return found
+    return fields
 
 
 def _check_result(value: Any, step: Step | None, line: bytes, where: str) -> None:

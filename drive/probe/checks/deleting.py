@@ -95,7 +95,7 @@ DELETE_CHECKS = (
         "delete.up-to-the-high-watermark",
         "HW-10",
         DELETE,
-        "Offset -1 stands for the high watermark.",
+        "Offset -1 means the high watermark.",
         _started_at((HIGH_WATERMARK, RECORDS)),
         NEEDS,
     ),

@@ -5,7 +5,7 @@ The expected responses are computed by `impl.rules.end_offset_for` and `fetch_de
 
 from collections.abc import Callable, Iterable
 
-from tidegauge.drive.probe.check import Check, Expectation, Expected, Script
+from tidegauge.drive.probe.check import Check, Expectation, ExpectedFields, Script
 from tidegauge.drive.probe.fixtures import Fixtures
 from tidegauge.drive.probe.partition import ProbePartition
 from tidegauge.impl import error_codes
@@ -25,8 +25,8 @@ def ends(where: Where, epochs: Epochs) -> Callable[[Fixtures], Script]:
     def script(fixtures: Fixtures) -> Script:
         partition = where(fixtures)
         for epoch in epochs(partition):
-            found, end = partition.end_offset(epoch)
-            expected = {"errorCode": error_codes.NONE, "leaderEpoch": found, "endOffset": end}
+            epoch_found, end = partition.end_offset(epoch)
+            expected = {"errorCode": error_codes.NONE, "leaderEpoch": epoch_found, "endOffset": end}
             yield Expectation(partition.connection, partition.offsets_for_leader_epoch(epoch), expected)
 
     return script
@@ -45,7 +45,7 @@ def diverges(where: Where, pairs: Pairs) -> Callable[[Fixtures], Script]:
     return script
 
 
-def expected_fetch(partition: ProbePartition, last: int, offset: int) -> Expected:
+def expected_fetch(partition: ProbePartition, last: int, offset: int) -> ExpectedFields:
     """Return the fields of the response that a fetch must get."""
     what, epoch, end = fetch_decision(*partition.entries, partition.start, partition.end, offset, last)
     if what == OUT_OF_RANGE:
@@ -72,7 +72,7 @@ EPOCH_CHECKS = (
         "epochs.undefined",
         "EPOCH-05",
         TABLE,
-        "No epoch ends nowhere: epoch -1, offset -1.",
+        "The undefined epoch has no end: epoch -1, offset -1.",
         ends(Fixtures.log, lambda _: (UNDEFINED,)),
         OFFSETS,
     ),
@@ -88,7 +88,7 @@ EPOCH_CHECKS = (
         "epochs.not-begun",
         "EPOCH-05",
         TABLE,
-        "An epoch that the leader has not heard of ends nowhere.",
+        "An epoch that the leader does not know has no end.",
         ends(Fixtures.log, lambda p: (p.epoch + 1, p.epoch + 2, p.epoch + 1000)),
         OFFSETS,
     ),
@@ -137,7 +137,7 @@ EPOCH_CHECKS = (
         "divergence.same-epoch-beyond-the-end",
         "FETCH-05",
         READ,
-        "A fetch with the leader's epoch, beyond its log end, is told the epoch's end: not OFFSET_OUT_OF_RANGE.",
+        "A fetch with the leader's epoch, beyond its log end, gets the epoch's end: not OFFSET_OUT_OF_RANGE.",
         diverges(Fixtures.log, lambda p: [(p.epoch, p.end + 1), (p.epoch, p.end + 1000)]),
         FETCH,
     ),
@@ -145,7 +145,7 @@ EPOCH_CHECKS = (
         "divergence.epoch-not-begun",
         "FETCH-05",
         READ,
-        "A fetch with an epoch that the leader has not heard of is out of range.",
+        "A fetch with an epoch that the leader does not know is out of range.",
         diverges(Fixtures.log, lambda p: [(p.epoch + 1, offset) for offset in (0, p.end)]),
         FETCH,
     ),

@@ -10,10 +10,10 @@ from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl import error_codes
 from tidegauge.impl.rules import request_error
 
-Asked = Callable[[ProbePartition, int], WireRequest]
+RequestMaker = Callable[[ProbePartition, int], WireRequest]
 
 FENCING = "Partition#checkCurrentLeaderEpoch"
-REQUESTS: tuple[tuple[str, str, int, Asked], ...] = (
+REQUESTS: tuple[tuple[str, str, int, RequestMaker], ...] = (
     ("fetch", "Fetch", 9, lambda p, current: p.fetch(0, current=current)),
     ("list-offsets", "ListOffsets", 4, lambda p, current: p.list_offsets(LATEST, current=current)),
     (
@@ -25,46 +25,48 @@ REQUESTS: tuple[tuple[str, str, int, Asked], ...] = (
 )
 KINDS = (
     ("equal", 0, "A request in the leader's own epoch is served."),
-    ("newer", 1, "A request in an epoch the leader has not heard of is refused with UNKNOWN_LEADER_EPOCH."),
+    ("newer", 1, "A request in an epoch that the leader does not know is refused with UNKNOWN_LEADER_EPOCH."),
     ("much-newer", 1 << 20, "A request in an epoch far ahead is refused with UNKNOWN_LEADER_EPOCH."),
 )
 
 
 def _checks() -> tuple[Check, ...]:
-    found = []
-    for name, request, least, asked in REQUESTS:
+    checks = []
+    for name, request, least, make_request in REQUESTS:
         needs = {request: least}
         for kind, more, says in KINDS:
-            found.append(Check(f"fencing.{name}-{kind}", "FENCE-01", FENCING, says, one_request(_of(asked, more)), needs))
+            checks.append(
+                Check(f"fencing.{name}-{kind}", "FENCE-01", FENCING, says, one_request(_of(make_request, more)), needs)
+            )
         says = "A request of an older epoch is refused with FENCED_LEADER_EPOCH."
-        found.append(Check(f"fencing.{name}-older", "FENCE-01", FENCING, says, _older(asked), needs))
-    says = "A fetch that is fenced is not asked whether the logs part."
-    found.append(
+        checks.append(Check(f"fencing.{name}-older", "FENCE-01", FENCING, says, _older(make_request), needs))
+    says = "A fenced fetch is refused before the logs are compared."
+    checks.append(
         Check("fencing.before-divergence", "FENCE-01", "Partition#readRecords", says, one_request(_diverging), {"Fetch": 12})
     )
-    return tuple(found)
+    return tuple(checks)
 
 
-def _asked(partition: ProbePartition, asked: Asked, current: int) -> Expectation:
+def _expect_error(partition: ProbePartition, make_request: RequestMaker, current: int) -> Expectation:
     error = request_error(current, partition.epoch, True, True)
-    return Expectation(partition.connection, asked(partition, current), {"errorCode": error})
+    return Expectation(partition.connection, make_request(partition, current), {"errorCode": error})
 
 
-def _of(asked: Asked, more: int) -> Callable[[Fixtures], Expectation]:
+def _of(make_request: RequestMaker, more: int) -> Callable[[Fixtures], Expectation]:
     def expectation(fixtures: Fixtures) -> Expectation:
         partition = fixtures.log()
-        return _asked(partition, asked, partition.epoch + more)
+        return _expect_error(partition, make_request, partition.epoch + more)
 
     return expectation
 
 
-def _older(asked: Asked) -> Callable[[Fixtures], Script]:
+def _older(make_request: RequestMaker) -> Callable[[Fixtures], Script]:
     def script(fixtures: Fixtures) -> Script:
         partition = fixtures.log() if fixtures.log().epoch > 0 else fixtures.epochs()
         if partition.epoch == 0:
             raise UndecidedError("no leader epoch is older than 0, and none was elected")
         for older in range(partition.epoch):
-            yield _asked(partition, asked, older)
+            yield _expect_error(partition, make_request, older)
 
     return script
 

@@ -134,21 +134,21 @@ def _below_the_high_watermark(fixtures: Fixtures) -> Script:
 
 
 FETCH_CHECKS = (
-    Check("fetch.every-offset", "FETCH-06", READ, "A fetch is given the records from its offset on.", _every_offset),
+    Check("fetch.every-offset", "FETCH-06", READ, "A fetch returns the records from its offset on.", _every_offset),
     Check("fetch.empty-log", "HW-01", READ, "An empty log has high watermark and log start 0, and nothing to read.", _empty),
-    Check("fetch.inside-a-batch", "FETCH-06", READ, "A fetch inside a batch is given the whole batch.", _inside),
+    Check("fetch.inside-a-batch", "FETCH-06", READ, "A fetch inside a batch returns the whole batch.", _inside),
     Check(
         "fetch.without-waiting",
         "FETCH-06",
         "ReplicaManager#fetchMessages",
-        "A fetch that must not wait is given what there is.",
+        "A fetch that must not wait returns what there is.",
         _at_once,
     ),
     Check(
         "fetch.first-batch-exceeds-max-bytes",
         "",
         "ReplicaManager#readFromLog",
-        "The first batch is given even where it is larger than max bytes (KIP-74).",
+        "The first batch is returned even where it is larger than max bytes (KIP-74).",
         one_request(_small),
     ),
     Check(
@@ -215,14 +215,14 @@ FETCH_CHECKS = (
         "isolation.read-committed",
         "READ-01",
         "UnifiedLog#fetchLastStableOffsetMetadata",
-        "Without transactions the last stable offset is the high watermark, and who reads committed is given the same.",
+        "Without transactions the last stable offset is the high watermark, and a read_committed consumer gets the same.",
         _committed,
     ),
     Check(
         "isolation.nothing-above-the-high-watermark",
         "READ-01",
         "UnifiedLog#read",
-        "A consumer is given nothing that the follower has not fetched yet.",
+        "A consumer gets nothing that the follower has not fetched yet.",
         _below_the_high_watermark,
     ),
 )

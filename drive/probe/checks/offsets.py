@@ -50,10 +50,10 @@ def _by_timestamp(timestamps: Callable[[ProbePartition], Iterable[int]]) -> Call
         partition = fixtures.log()
         for timestamp in timestamps(partition):
             offset = next((n for n, at in enumerate(partition.timestamps) if at >= timestamp), UNDEFINED)
-            found = partition.timestamps[offset] if offset != UNDEFINED else UNDEFINED
+            own_timestamp = partition.timestamps[offset] if offset != UNDEFINED else UNDEFINED
             epoch = epoch_for_offset(*partition.entries, offset) if offset != UNDEFINED else UNDEFINED
             expectation = _listed(partition, timestamp, offset, epoch)
-            yield expectation._replace(expected={**(expectation.expected or {}), "timestamp": found})
+            yield expectation._replace(expected={**(expectation.expected or {}), "timestamp": own_timestamp})
 
     return script
 
@@ -188,7 +188,7 @@ OFFSET_CHECKS = (
         "offsets.timestamp-behind-all-records",
         "",
         BY_TIMESTAMP,
-        "A timestamp behind all records finds nothing: offset -1.",
+        "A timestamp after all records finds nothing: offset -1.",
         _by_timestamp(lambda p: (p.timestamps[-1] + 1,)),
         LIST,
     ),

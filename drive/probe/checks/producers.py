@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import Check, Expectation, Expected, Script, partition_in
+from tidegauge.drive.probe.check import Check, Expectation, ExpectedFields, Script, partition_in
 from tidegauge.drive.probe.checks.acks import expect_log
 from tidegauge.drive.probe.fixtures import Fixtures, append_batch
 from tidegauge.drive.probe.partition import ProbePartition, next_batch
@@ -38,12 +38,12 @@ class _Producer:
     def sent_before(self, sequence: int, records: int = 1, epoch: int = 0) -> None:
         """Send a batch that the next check takes for granted. Raises UndecidedError where it is refused."""
         expectation = self.appended(sequence, records, epoch)
-        found = partition_in(expectation.call.name, expectation.connection.request(expectation.call))
-        if found["errorCode"] != error_codes.NONE:
+        result = partition_in(expectation.call.name, expectation.connection.request(expectation.call))
+        if result["errorCode"] != error_codes.NONE:
             what = f"sequence number {sequence} and producer epoch {self.epoch + epoch}"
-            raise UndecidedError(f"a batch with {what} is refused: {error_text(found['errorCode'])}")
+            raise UndecidedError(f"a batch with {what} is refused: {error_text(result['errorCode'])}")
 
-    def sent(self, sequence: int, expected: Expected, records: int = 1, epoch: int = 0) -> Expectation:
+    def sent(self, sequence: int, expected: ExpectedFields, records: int = 1, epoch: int = 0) -> Expectation:
         """Send a batch and expect these fields; `epoch` counts from the producer's first epoch."""
 
         def numbered(one: RecordBatch) -> RecordBatch:
@@ -120,7 +120,7 @@ PRODUCER_CHECKS = (
         "producers.sent-again",
         "",
         "ProducerStateEntry#findDuplicateBatch",
-        "A batch that is sent again is answered with where it stands, and appended once: each of the last five.",
+        "A batch that is sent again is answered with its base offset, and appended once: each of the last five.",
         _sends(_again),
         NEEDS,
     ),

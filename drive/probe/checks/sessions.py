@@ -326,26 +326,26 @@ SESSION_CHECKS = (
     ),
     _row("replaced", CONTEXT, "A full fetch closes the session that it names.", _replaced),
     _row("gone", CONTEXT, "A full fetch is served also where it names a session that is not there.", _gone),
-    _row("two", RESPONSE, "Two sessions have two ids, and each counts and is told for itself.", _two),
-    _row("unchanged", LEFT_OUT, "An incremental fetch is not told of a partition about which nothing is new.", _unchanged),
+    _row("two", RESPONSE, "Two sessions have two ids; each has its own epochs and its own responses.", _two),
+    _row("unchanged", LEFT_OUT, "An incremental fetch does not return a partition that has not changed.", _unchanged),
     _row(
         "records",
         LEFT_OUT,
-        "An incremental fetch is given the records from the offset on that was named last.",
+        "An incremental fetch returns the records from the offset on that was named last.",
         _records,
         "FETCH-06",
     ),
     _row(
         "high-watermark",
         LEFT_OUT,
-        "An incremental fetch is told of a high watermark that moved, also with no records.",
+        "An incremental fetch returns a high watermark that moved, also without records.",
         _high_watermark,
         "FETCH-08",
     ),
     _row(
         "log-start",
         LEFT_OUT,
-        "An incremental fetch is told of a log start that moved, also with no records.",
+        "An incremental fetch returns a log start that moved, also without records.",
         _log_start,
         "FETCH-08",
         DeleteRecords=0,
@@ -353,7 +353,7 @@ SESSION_CHECKS = (
     _row(
         "error-each-time",
         LEFT_OUT,
-        "An error is told in every response, though it is the same.",
+        "An error is returned in every response, though it is the same.",
         _each_time(
             lambda p: p.fetch(0, index=NOT_THERE),
             lambda _: {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION},
@@ -370,12 +370,12 @@ SESSION_CHECKS = (
     _row(
         "divergence-each-time",
         LEFT_OUT,
-        "A session keeps the last fetched epoch, and a divergence is told in every response (KAFKA-9434).",
+        "A session keeps the last fetched epoch, and a divergence is returned in every response (KAFKA-9434).",
         _each_time(lambda p: p.fetch(p.end + 1, last=p.epoch), _diverging),
         "FETCH-05",
         Fetch=12,
     ),
-    _row("others", LEFT_OUT, "Of two partitions, the one that changed is told.", _others),
+    _row("others", LEFT_OUT, "Of two partitions, the one that changed is returned.", _others),
     _row("added", UPDATE, "An incremental fetch adds the partitions that it names.", _added),
     _row("forgotten", UPDATE, "What a fetch forgets is no longer in the session.", _forgotten),
     _row(
@@ -387,7 +387,7 @@ SESSION_CHECKS = (
     _row(
         "turns",
         "IncrementalFetchContext.PartitionIterator#next",
-        "Who was given records comes last in the next response: others are given theirs under max bytes.",
+        "A partition that returned records comes last in the next response, so that others get their turn under max bytes.",
         _turns,
     ),
 )

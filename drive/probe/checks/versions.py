@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import CLOSED, Check, Expectation, Expected, FailedError, Script, one_request
+from tidegauge.drive.probe.check import CLOSED, Check, Expectation, ExpectedFields, FailedError, Script, one_request
 from tidegauge.drive.probe.definitions import shipped_messages
 from tidegauge.drive.probe.fixtures import Fixtures
 from tidegauge.drive.probe.partition import LATEST, ProbePartition, next_batch
@@ -12,33 +12,33 @@ from tidegauge.impl import error_codes
 API_VERSIONS_KEY = 18
 NOBODY_HAS = 30_000
 
-Asked = Callable[[ProbePartition, int], tuple[WireRequest, Expected]]
+VersionedRequest = Callable[[ProbePartition, int], tuple[WireRequest, ExpectedFields]]
 
 
-def _every_version(name: str, asked: Asked) -> Callable[[Fixtures], Script]:
+def _every_version(name: str, make_request: VersionedRequest) -> Callable[[Fixtures], Script]:
     def script(fixtures: Fixtures) -> Script:
         partition = fixtures.fresh() if name == "Produce" else fixtures.log()
         partition.version(name)
         for version in partition.connection.versions[name]:
-            call, expected = asked(partition, version)
+            call, expected = make_request(partition, version)
             yield Expectation(partition.connection, call, {"errorCode": error_codes.NONE, **expected})
 
     return script
 
 
-def _fetch(partition: ProbePartition, version: int) -> tuple[WireRequest, Expected]:
+def _fetch(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
     return partition.fetch(0, version=version), {"batches": partition.batches, "highWatermark": partition.end}
 
 
-def _list_offsets(partition: ProbePartition, version: int) -> tuple[WireRequest, Expected]:
+def _list_offsets(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
     return partition.list_offsets(LATEST, version=version), {"offset": partition.end}
 
 
-def _offsets_for_leader_epoch(partition: ProbePartition, version: int) -> tuple[WireRequest, Expected]:
+def _offsets_for_leader_epoch(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
     return partition.offsets_for_leader_epoch(partition.epoch, version=version), {"endOffset": partition.end}
 
 
-def _produce(partition: ProbePartition, version: int) -> tuple[WireRequest, Expected]:
+def _produce(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
     base = partition.end
     call = partition.produce(next_batch(partition), version=version)
     partition.appended()
@@ -73,9 +73,9 @@ def _closed(fixtures: Fixtures) -> Expectation:
     return Expectation(partition.connection, partition.list_offsets(LATEST), CLOSED, NOBODY_HAS)
 
 
-def _row(name: str, asked: Asked) -> Check:
+def _row(name: str, make_request: VersionedRequest) -> Check:
     says = f"Every version of {name} that is offered is answered in that version, to the last byte."
-    return Check(f"versions.{_hyphened(name)}", "", f"{name}Response#data", says, _every_version(name, asked))
+    return Check(f"versions.{_hyphened(name)}", "", f"{name}Response#data", says, _every_version(name, make_request))
 
 
 def _hyphened(name: str) -> str:

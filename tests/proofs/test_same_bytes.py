@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from pathlib import ProofPath as File
+from pathlib import Path as File
 
 import pytest
 

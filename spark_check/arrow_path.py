@@ -1,11 +1,11 @@
-"""A file or directory of a file system that Arrow knows (S3, HDFS, Google, Azure), with what of pathlib.Path is needed here.
+"""A file or directory of a file system that Arrow knows (S3, HDFS, Google, Azure), with the part of pathlib.Path used here.
 
 Rules of this file
 
-1. It is named by its URI; whoever has the name finds it again with what that machine has of keys and addresses.
-2. Hadoop's names of S3, s3a:// and s3n://, are s3:// here. What stands behind a ? are options of Arrow's, such as
-   endpoint_override: they are part of every name that is made of it.
-3. What Arrow refuses is an OSError, whatever it raised: so it is with a path.
+1. A path is its URI; each machine opens it with its own keys and addresses.
+2. Hadoop's names of S3, s3a:// and s3n://, are s3:// here. After a ? come options of Arrow, such as endpoint_override: every
+   path that is made from this one has them too.
+3. An error of Arrow is raised as an OSError, as it would be for a path.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ SECOND = 10**9
 
 
 class Status(NamedTuple):
-    """What tells versions of a file apart, as os.stat_result has it; a file system without times says 0."""
+    """Size and time of change, named as in os.stat_result; the time is 0 in a file system without times."""
 
     st_size: int
     st_mtime_ns: int
@@ -37,19 +37,19 @@ class Status(NamedTuple):
 
 @dataclass(frozen=True)
 class ArrowPath:
-    """What stands at `uri`, or might; `listed` is what a list of its directory said of it."""
+    """A path that may exist; `listed` is its status if it comes from a list of its directory."""
 
     uri: str
     listed: Status | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, uri: str) -> "ArrowPath":
-        """The path that a URI names. Raises OSError for one that Arrow cannot open."""
+        """Return the path that a URI names. Raises OSError for one that Arrow cannot open."""
         parts = urlsplit(uri)
         scheme = "s3" if parts.scheme in NAMES_OF_S3 else parts.scheme
-        found = cls(urlunsplit(parts._replace(scheme=scheme, path=parts.path.rstrip("/"))))
-        found._there()
-        return found
+        arrow_path = cls(urlunsplit(parts._replace(scheme=scheme, path=parts.path.rstrip("/"))))
+        arrow_path._there()
+        return arrow_path
 
     @property
     def name(self) -> str:
@@ -63,23 +63,23 @@ class ArrowPath:
         return self._at(f"{self._parts.path}/{quote(below, PLAIN)}")
 
     def with_name(self, name: str) -> "ArrowPath":
-        """Another in the same directory."""
+        """Return another path in the same directory."""
         return self._at(f"{self._parts.path.rpartition('/')[0]}/{quote(name, PLAIN)}")
 
     def absolute(self) -> "ArrowPath":
-        """It is."""
+        """Return this path: a URI is absolute."""
         return self
 
     def exists(self) -> bool:
-        """Whether anything stands there."""
+        """Return whether there is a file or a directory."""
         return bool(self._info().type != FileType.NotFound)
 
     def is_dir(self) -> bool:
-        """Whether a directory stands there; in a store of objects, a name that others go on from."""
+        """Return whether there is a directory; in a store of objects, a prefix of other names."""
         return bool(self._info().type == FileType.Directory)
 
     def stat(self) -> Status:
-        """Which version of a file stands there, or stood when it was listed. Raises FileNotFoundError."""
+        """Return the status of the file, as of its listing if it was listed. Raises FileNotFoundError."""
         if self.listed is not None:
             return self.listed
         info = self._info()
@@ -88,16 +88,16 @@ class ArrowPath:
         return status_of(info)
 
     def iterdir(self) -> "Iterator[ArrowPath]":
-        """What lies in the directory; nothing if there is none."""
+        """Yield the paths in the directory; none if it does not exist."""
         files, path = self._there()
         with _refused():
-            found = files.get_file_info(FileSelector(path, allow_not_found=True))
-        for one in found:
-            yield replace(self / one.base_name, listed=status_of(one) if one.is_file else None)
+            infos = files.get_file_info(FileSelector(path, allow_not_found=True))
+        for info in infos:
+            yield replace(self / info.base_name, listed=status_of(info) if info.is_file else None)
 
     def glob(self, pattern: str) -> "Iterator[ArrowPath]":
-        """What lies in the directory by such a name."""
-        return (one for one in self.iterdir() if fnmatchcase(one.name, pattern))
+        """Yield the paths in the directory whose names match."""
+        return (path for path in self.iterdir() if fnmatchcase(path.name, pattern))
 
     def mkdir(self) -> None:
         """Make the directory and those above, where they are not there."""
@@ -106,25 +106,25 @@ class ArrowPath:
             files.create_dir(path)
 
     def opened(self) -> pa.NativeFile:
-        """The file, to be read anywhere in it."""
+        """Open the file for random access."""
         files, path = self._there()
         with _refused():
             return files.open_input_file(path)
 
     def read_bytes(self) -> bytes:
-        """What the file holds."""
+        """Read the file."""
         with self.opened() as file, _refused():
             return bytes(file.read())
 
     def put(self, file: Path) -> None:
-        """Copy a file of this machine there; half of it may stand there meanwhile, and if that ends early."""
+        """Copy a file of this machine there; a part of it is visible meanwhile, and stays if the copy fails."""
         files, path = self._there()
         with _refused(), file.open("rb") as source, files.open_output_stream(path) as target:
             while piece := source.read(PIECE):
                 target.write(piece)
 
     def replace(self, target: "ArrowPath") -> None:
-        """Take the place of what stands at `target`, or of nothing, at once."""
+        """Move the file to `target`, replacing a file there, at once."""
         files, path = self._there()
         with _refused():
             files.move(path, target._there()[1])
@@ -158,19 +158,20 @@ class ArrowPath:
 
 
 def status_of(info: FileInfo) -> Status:
-    """As the file system says, to the second: some that are called S3 say milliseconds in a list and seconds of a file."""
+    """Return size and time of change, the time in whole seconds."""
+    # Some stores with S3's protocol give milliseconds in a list and seconds for a file: they would be two versions of it.
     return Status(info.size, (info.mtime_ns or 0) // SECOND * SECOND)
 
 
 @cache
 def _file_system(root: str) -> tuple[FileSystem, str]:
-    found: Any = FileSystem.from_uri(root)
-    return found[0], found[1].rstrip("/")
+    system_and_path: Any = FileSystem.from_uri(root)
+    return system_and_path[0], system_and_path[1].rstrip("/")
 
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """Raise OSError for what Arrow refuses: a scheme it does not know is a ValueError of its."""
+    """Raise OSError instead of Arrow's errors, of which one for an unknown scheme is a ValueError."""
     try:
         yield
     except pa.ArrowException as error:

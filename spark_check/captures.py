@@ -34,7 +34,9 @@ def check_on_spark(
     given = [to_path(path) for path in paths]
     of_parquet = [path for path in given if holds_parquet(path)]
     files = files_in(of_parquet)
-    captures = [str(one.absolute()) for path in given if path not in of_parquet for one in captures_in(_on_disk(path))]
+    captures = [
+        str(capture.absolute()) for path in given if path not in of_parquet for capture in captures_in(_on_disk(path))
+    ]
     if files and how.selection is not None:
         raise UsageError(f"{files[0]}: expected broker logs to select topics or times from, seen Parquet")
     reports = []
@@ -76,8 +78,8 @@ def captures_in(path: Path) -> Iterator[Path]:
 
 def _captures(folder: Path) -> Iterator[Path]:
     inside = sorted(sub for sub in folder.iterdir() if sub.is_dir())
-    of_nodes = [folder, *inside, *(sub / name for sub in inside for name in LOGS)]
-    if any(log_files(one) for one in of_nodes if one.is_dir()):
+    node_folders = [folder, *inside, *(sub / name for sub in inside for name in LOGS)]
+    if any(log_files(node_folder) for node_folder in node_folders if node_folder.is_dir()):
         yield folder
         return
     for sub in inside:

@@ -109,11 +109,11 @@ def files_in(paths: Iterable[str | AnyPath]) -> list[str]:
 
 def paths_in(paths: Iterable[str | AnyPath]) -> list[AnyPath]:
     """Return the same as paths; a URI that was listed keeps the version that the list showed."""
-    found: dict[str, AnyPath] = {}
+    by_name: dict[str, AnyPath] = {}
     for path in map(to_path, paths):
         inside = path.glob("*.parquet") if path.is_dir() else [path]
-        found |= sorted((str(file.absolute()), file.absolute()) for file in inside)
-    return list(found.values())
+        by_name |= sorted((str(file.absolute()), file.absolute()) for file in inside)
+    return list(by_name.values())
 
 
 def judge_files(

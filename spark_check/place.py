@@ -46,22 +46,22 @@ def to_path(place: str | AnyPath) -> AnyPath:
 
 def local_path(place: str | AnyPath, what: str) -> Path:
     """Return a path of this machine; `what` is for errors. Raises UsageError for a URI of another file system."""
-    found = to_path(place)
-    if isinstance(found, ArrowPath):
+    path = to_path(place)
+    if isinstance(path, ArrowPath):
         raise UsageError(f"{place}: expected {what} at a path that every worker can open, seen another file system")
-    return found
+    return path
 
 
 def writable_directory(place: str | AnyPath) -> AnyPath:
     """Return the directory, made if it does not exist. Raises UsageError if nothing can be written into it."""
-    found = to_path(place)
-    if isinstance(found, Path):
-        return directory(found).absolute()
+    path = to_path(place)
+    if isinstance(path, Path):
+        return directory(path).absolute()
     try:
-        found.mkdir()
+        path.mkdir()
     except OSError as error:
-        raise UsageError(f"{found}: expected a directory to write to, seen: {error}; name another place") from error
-    return found
+        raise UsageError(f"{path}: expected a directory to write to, seen: {error}; name another place") from error
+    return path
 
 
 def open_parquet(name: str) -> Reader:

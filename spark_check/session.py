@@ -9,10 +9,10 @@ Rules of this file
    the first fork, or compiles it where it does not fit (`spark_check.daemon`).
 4. JVM and workers talk over Unix domain sockets: over TCP a delayed acknowledgement costs 40 ms a task. Spark before 4.1
    does not know the setting and ignores it.
-5. A task may run twice, at the same time too: what it writes takes its place whole, under a name that says what it was made
-   of. So tasks that lag may be started a second time (speculation).
-6. Whoever has a cluster knows its Python, its addresses and its memory: PYSPARK_PYTHON, SPARK_LOCAL_IP, spark-defaults.conf
-   and PYSPARK_SUBMIT_ARGS stay as they are there.
+5. A task may run twice, even at the same time: it writes atomically, under a name that stands for its input. So slow tasks
+   may be started a second time (speculation).
+6. On a cluster its operator decides about Python, addresses and memory: PYSPARK_PYTHON, SPARK_LOCAL_IP, spark-defaults.conf
+   and PYSPARK_SUBMIT_ARGS stay as they are.
 """
 
 import os
@@ -38,7 +38,7 @@ ROOT = Path(tidegauge.__file__).parent.parent
 
 @contextmanager
 def session(master: str = "local[2]") -> Iterator["SparkSession"]:
-    """A session on `master`, stopped at the end. Raises SparkUnavailable when PySpark or Java is missing."""
+    """Provide a session on `master`, stopped at the end. Raises SparkUnavailable if PySpark, Java or it is missing."""
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415  optional: `import tidegauge.spark_check` works without
     except ImportError as error:
@@ -78,7 +78,7 @@ def _answering(master: str) -> Iterator[None]:
 
 
 def cores(spark: "SparkSession") -> int:
-    """How many tasks run at a time."""
+    """Return how many tasks run at a time."""
     return int(spark.sparkContext.defaultParallelism)
 
 

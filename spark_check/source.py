@@ -109,10 +109,10 @@ class JudgeStream(DataSourceStreamReader):
     @cached_property
     def finished(self) -> dict[str, list[AnyPath]]:
         """The files of results that were there before this stream began, by the fingerprint they are about."""
-        found: dict[str, list[AnyPath]] = defaultdict(list)
+        files: dict[str, list[AnyPath]] = defaultdict(list)
         for path in to_path(self.results).glob("*.parquet"):
-            found[path.name.partition("-")[0]].append(path)
-        return found
+            files[path.name.partition("-")[0]].append(path)
+        return files
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         """Before everything."""
@@ -125,7 +125,7 @@ class JudgeStream(DataSourceStreamReader):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """A partition per task; one more for a file whose rows are known without a task."""
         arrived = self.arrivals.between(start["position"], end["position"])
-        return [InputPartition(part) for one in arrived for part in self._parts(one)]
+        return [InputPartition(part) for arrival in arrived for part in self._parts(arrival)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Judge the row groups of a partition."""

@@ -145,10 +145,13 @@ def explain_at(place: TraceRow, failure: Failure, kept: HistoryCache | None = No
     causes: tuple[ExplainedCause, ...] = ()
     if has_root_cause(rule.id):
         past = failure_history(columns, config, failure.trace, failure.row, place.event, kept, begun)
-        found = find_root_cause(past, failure, place.tp or "the partition")
-        if found is not None:
-            says = found.says if rule.id.startswith("DATA-") else f"{found.says} {rule.means}"
-            causes = tuple(ExplainedCause(one.says, place.number(one.row), past.event(one.row).at) for one in found.causes)
+        root_cause = find_root_cause(past, failure, place.tp or "the partition")
+        if root_cause is not None:
+            # What a lost record means for users is in the sentence already; of a high watermark the rule says it.
+            says = root_cause.says if rule.id.startswith("DATA-") else f"{root_cause.says} {rule.means}"
+            causes = tuple(
+                ExplainedCause(step.says, place.number(step.row), past.event(step.row).at) for step in root_cause.causes
+            )
     return Explanation(
         rule=rule,
         means=says,

@@ -106,7 +106,7 @@ class InputPart(NamedTuple):
     name: str
     kind: str
     batches: Iterator[InputBatch]
-    found: InputFindings
+    findings: InputFindings
 
 
 class NotSeparableError(Exception):
@@ -126,21 +126,21 @@ def read_input(
     `layout` is the pattern that broker logs are written in, `selection` the part of them that is read, `span` the part of an
     NDJSON file. Raises NotSeparableError, at any time, if the span cannot be judged without the rest.
     """
-    path, found = source.path, InputFindings()
+    path, findings = source.path, InputFindings()
     if path.is_dir():
         yield from _logs(source, layout, selection)
     elif selection is None and is_parquet(path):
-        yield InputPart(source.name, "Parquet", _lacking(_parquet(source, found.problems), found), found)
+        yield InputPart(source.name, "Parquet", _lacking(_parquet(source, findings.problems), findings), findings)
     elif path.is_file() and (layout is not None or kafka.is_log(path)):
         yield from _logs(source, layout, selection)
     elif selection is not None and path.exists():
         raise UsageError(f"{source.name}: expected broker logs to select topics or times from, seen another kind of input")
     elif uri := elsewhere(source.name):
         do = "with --spark Parquet is judged where it lies; copy anything else"
-        found.problems.append(Problem(uri, None, "a path of this machine", "a URI", do))
-        yield InputPart(uri, "URI", iter(()), found)
+        findings.problems.append(Problem(uri, None, "a path of this machine", "a URI", do))
+        yield InputPart(uri, "URI", iter(()), findings)
     else:
-        yield InputPart(source.name, "NDJSON", _lacking(_ndjson(source, found.problems, span), found), found)
+        yield InputPart(source.name, "NDJSON", _lacking(_ndjson(source, findings.problems, span), findings), findings)
 
 
 def is_parquet(path: Path) -> bool:
@@ -152,11 +152,11 @@ def is_parquet(path: Path) -> bool:
         return False
 
 
-def _lacking(batches: Iterator[InputBatch], found: InputFindings) -> Iterator[InputBatch]:
+def _lacking(batches: Iterator[InputBatch], findings: InputFindings) -> Iterator[InputBatch]:
     """Yield the batches, and note what their configs say is missing, each thing once."""
     for batch in batches:
-        found.missing += [line for line in batch.config.extra.get(MISSING, ()) if line not in found.missing]
-        found.missing += [doubt.missing for doubt in batch.doubts if doubt.missing not in found.missing]
+        findings.missing += [line for line in batch.config.extra.get(MISSING, ()) if line not in findings.missing]
+        findings.missing += [doubt.missing for doubt in batch.doubts if doubt.missing not in findings.missing]
         yield batch
 
 
@@ -193,13 +193,13 @@ def _logs(source: InputSource, layout: str | None, selection: Selection | None) 
     """Yield a part for each cluster."""
     for capture in kafka.read_all(source.path, layout, None if selection is None else selection.fresh_copy()):
         name = f"{source.name} ({capture.cluster})" if capture.cluster else source.name
-        found = InputFindings(
+        findings = InputFindings(
             list(capture.problems),
             [f"{name}: {note}" for note in capture.summary.notes()],
             [str(life) for life in capture.coverage],
             list(capture.missing),
         )
-        yield InputPart(name, LOGS, capture_batches(capture, name), found)
+        yield InputPart(name, LOGS, capture_batches(capture, name), findings)
 
 
 def capture_batches(capture: kafka.Capture, name: str) -> Iterator[InputBatch]:

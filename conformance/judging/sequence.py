@@ -60,8 +60,8 @@ def judge_sequence(judgement: Judgement, traces: Sequence[Trace], columns: Colum
 def with_numbers(judgement: Judgement, numbers: Sequence[Numbers], starts: Sequence[int]) -> Judgement:
     """Return the judgement with SEQ-01 added, from the numbers of its traces, which begin at the rows `starts`."""
     failures = [replace(one.first, trace=at, row=starts[at] + one.first.row) for at, one in enumerate(numbers) if one.first]
-    held, failed, lost = (sum(getattr(one, count) for one in numbers) for count in ("held", "failed", "lost"))
-    notes = [note for one in numbers for note in one.notes][:SHOWN]
+    held, failed, lost = (sum(getattr(of_trace, count) for of_trace in numbers) for count in ("held", "failed", "lost"))
+    notes = [note for of_trace in numbers for note in of_trace.notes][:SHOWN]
     if lost > SHOWN:
         notes.append(f"and {lost - SHOWN} more gaps")
     tally = RuleTally(held, failed, 0, (), len(failures), after_loss=lost)

@@ -185,7 +185,7 @@ def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
         fields = past.event(registered).fields
         kind = {True: " cleanly", False: " uncleanly", None: ""}[fields.get("clean")]
         isr = fields.get("isr")
-        says = "" if isr is None else f", with the ISR {{{', '.join(f'n{one}' for one in isr)}}}"
+        says = "" if isr is None else f", with the ISR {{{', '.join(f'n{member}' for member in isr)}}}"
         yield CausalStep(f"The controller elected {name} for epoch {after.epoch}{kind}{says}.", registered)
     has = (
         f"its log ends at {grouped(after.leo)}"
@@ -232,8 +232,8 @@ def explain_differing_logs(past: History, row: int, offset: int, end: int, tp: s
     return root_cause(sentence, causes)
 
 
-def _disagree(past: History, row: int, one: int, two: int, offset: int, end: int) -> bool:
-    a, b = past.after(row, one), past.after(row, two)
+def _disagree(past: History, row: int, broker_a: int, broker_b: int, offset: int, end: int) -> bool:
+    a, b = past.after(row, broker_a), past.after(row, broker_b)
     if a.hw is None or b.hw is None or min(a.hw, b.hw) != end:
         return False
     return None not in (a.epoch_of(offset), b.epoch_of(offset)) and a.epoch_of(offset) != b.epoch_of(offset)

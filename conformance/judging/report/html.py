@@ -65,7 +65,7 @@ class RuleFilter(NamedTuple):
 
     verdict: Verdict
     css_class: str
-    count: int
+    rule_count: int
     folded: bool
 
 

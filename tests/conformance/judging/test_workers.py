@@ -25,14 +25,6 @@ if __name__ == "__main__":
 """
 
 
-def alive(process: int) -> bool:
-    """Return whether a process runs: one that its parent has not waited for does not."""
-    try:
-        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_whoever_is_killed_leaves_none_of_them(how: signal.Signals, tmp_path: Path) -> None:
     script, places = tmp_path / "parent.py", [tmp_path / "one", tmp_path / "two"]

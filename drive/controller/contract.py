@@ -114,7 +114,7 @@ ControllerCase = DriveCase[ClusterOpening]
 
 
 def step_line(step: Step) -> str:
-    """A step on one line."""
+    """Return a step on one line."""
     name, *arguments = step
     return " ".join((name, *(f"{field}={_word(value)}" for field, value in zip(STEPS[name].takes, arguments, strict=True))))
 
@@ -136,7 +136,7 @@ def _word(value: Any) -> str:
 
 
 def is_step(found: Any) -> bool:
-    """Whether a value read from somewhere is a step of the contract."""
+    """Return whether a value read from somewhere is a step of the contract."""
     if not isinstance(found, tuple) or not found or found[0] not in STEPS or len(found) != 1 + len(STEPS[found[0]].takes):
         return False
     named = dict(zip(STEPS[found[0]].takes, found[1:], strict=True))
@@ -179,17 +179,18 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
 
 
 def directory(broker: int, letter: str) -> str:
-    """A log directory of a broker."""
+    """Return the name of a log directory of a broker."""
     return f"{broker}{letter}"
 
 
 def fields_that_differ(expected: Report, seen: Report) -> tuple[str, ...]:
-    """Where two reports say different things: of a result, the error first, for nothing else is there beside one."""
+    """Return the fields in which two reports differ."""
     return tuple(field for field in REPORTED if _of(expected, field) != _of(seen, field))
 
 
 def _of(report: Report, field: str) -> Any:
     value = report.get(field)
+    # A refused request has nothing but its error: what else a response of it contains is not compared.
     if field == "result" and isinstance(value, Mapping) and value.get("error"):
         return value["error"]
     return value

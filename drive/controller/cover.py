@@ -40,7 +40,7 @@ from tidegauge.spec.checker.models import Model, find_model
 from tidegauge.traces.model.bounds import control_bounds_of
 
 LONGEST, NEAR = 24, 3
-"""How long a path may go on behind its beginning, and how many steps it walks to reach something new."""
+"""How long a path may go on after its beginning, and how many steps it walks to reach something new."""
 
 MODELS: Mapping[str, int] = MappingProxyType(
     {
@@ -58,12 +58,12 @@ The switches are those of the expected profile."""
 
 
 def named(b: int, bounds: ControlBounds) -> int:
-    """A broker of the graph, in a step: from 1 on, those that partition 0 has elsewhere last."""
+    """Return a broker of the graph as it is named in a step: from 1 on, those that partition 0 has elsewhere last."""
     return b + 1 if b < ELSEWHERE else b - ELSEWHERE + bounds.brokers + 1
 
 
 def begin(bounds: ControlBounds) -> Path:
-    """The requests that make the graph's first state: everybody is up, and the partition has its replicas."""
+    """Return the requests that make the graph's first state: every broker is up, and the partition has its replicas."""
     letters = "AB" if bounds.disks_fail else "A"
     elsewhere = tuple(named(ELSEWHERE + n, bounds) for n in range(bounds.partition_zero))
     here = tuple(b + 1 for b in bounds.replicas)
@@ -76,12 +76,13 @@ def begin(bounds: ControlBounds) -> Path:
 
 
 def assigned(bounds: ControlBounds) -> int:
-    """How often the partition changes in its beginning: a replica of a broker with two directories has none at first."""
+    """Return how often the partition changes in its beginning."""
+    # A replica of a broker with two directories has none at first, and its assignment is a change.
     return len(bounds.replicas) if bounds.disks_fail else 0
 
 
 def requests_of(state: ControlCluster, label: Label) -> Path:
-    """What a step of the graph asks the controller for; nothing where it is a broker's alone."""
+    """Return what a step of the graph asks the controller for; nothing where it is a broker's alone."""
     bounds, tp = state.bounds, state.tp
     name, *arguments = label
     b = arguments[0] + 1 if arguments and name not in {"Reassign", "SetMinIsr", "SetElr"} else 0
@@ -135,19 +136,19 @@ Taken = tuple[int, Path]
 
 
 def cover_of(name: str, profile: Profile, opening: ClusterOpening) -> Cover:
-    """That of a model of MCController."""
+    """Return the cover of a model of MCController."""
     return cover(control_bounds_of(model_of(name))._replace(max_partition_epoch=MODELS[name]), profile, opening, name)
 
 
 def model_of(name: str) -> Model:
-    """A model that has a cover. Raises UsageError for another."""
+    """Return a model that has a cover. Raises UsageError for another."""
     if name not in MODELS:
         raise UsageError(f"drive: expected a graph of the controller: {', '.join(MODELS)}; seen {name}")
     return find_model(name)
 
 
 def cover(bounds: ControlBounds, profile: Profile, opening: ClusterOpening, name: str) -> Cover:
-    """Paths that take each step at least once."""
+    """Return paths that take each step at least once."""
     opening = opening._replace(elr=int(profile.elr), min_insync_replicas=1)
     graph = _Graph(bounds, profile)
     steps = sum(map(len, graph.of))
@@ -190,7 +191,7 @@ class _Graph:
         return numbers[key]
 
     def follow(self, start: ReferenceController) -> None:
-        """Leave what the reference goes along with, breadth first."""
+        """Keep the steps that take the reference to the graph's next state, breadth first."""
         incarnations = Incarnations()
         for step in begin(self._bounds):
             start, _ = take_step(start, step, incarnations)
@@ -201,6 +202,8 @@ class _Graph:
                 after = here
                 for step in asked:
                     after, _ = take_step(after, step, incarnations)
+                # A release without ELR, or one up to 3.9 where a session is over and not noticed, goes another way: such a
+                # step is no part of the cover.
                 if facts(after.control, self._tp, 0, 0, self._bounds.brokers) != self._facts[target]:
                     del self.of[source][asked]
                 elif target not in self._from and target != 0:
@@ -209,7 +212,7 @@ class _Graph:
                     states[target] = after
 
     def way_to(self, target: int) -> list[Taken]:
-        """A shortest run."""
+        """Return a shortest run to a state."""
         way: list[Taken] = []
         while target != 0:
             way.append(self._from[target])
@@ -217,7 +220,7 @@ class _Graph:
         return way[::-1]
 
     def onward(self, at: int, left: Set[Taken]) -> list[Taken]:
-        """What is left from here on, as long as there is something near."""
+        """Return what is left from here on, as long as there is something near."""
         way: list[Taken] = []
         taken: set[Taken] = set()
         while len(way) < LONGEST and (more := self._nearest(at, left, taken)):
@@ -242,7 +245,7 @@ class _Graph:
 
 
 def _local(found: View) -> View:
-    """What of a state's view the controller has."""
+    """Return the part of a state's view that the controller has."""
     partition, brokers, _, _, _, least, _, kept = found
     return partition, tuple(broker[1:] for broker in brokers), least, kept
 
@@ -251,7 +254,7 @@ Facts = tuple[Any, ...]
 
 
 def facts(control: ReplicationControl, tp: TopicPartition, add: int, epochs: int, brokers: int) -> Facts:
-    """What a controller has of the partition and the first brokers: their numbers raised by `add`, epochs by `epochs`."""
+    """Return what a controller has of the partition and the first brokers: numbers raised by `add`, epochs by `epochs`."""
     found = control.partitions.get(tp)
     known = (control.brokers.get(b + 1 - add) for b in range(brokers))
     rows = tuple(None if one is None else (one.fenced, one.in_controlled_shutdown) for one in known)
@@ -264,7 +267,7 @@ def facts(control: ReplicationControl, tp: TopicPartition, add: int, epochs: int
 
 
 def _heard(state: ControlCluster, b: int) -> Path:
-    """All others say that they have read everything: what ends a controlled shutdown that began before."""
+    """Return heartbeats of all others that have read everything: they end a controlled shutdown that began before."""
     control = state.control
     if not control.brokers[b].in_controlled_shutdown:
         return ()
@@ -273,7 +276,7 @@ def _heard(state: ControlCluster, b: int) -> Path:
 
 
 def _registers(state: ControlCluster, b: int, directory: int) -> Path:
-    """A process starts, with the directories that control_steps gives it; a replica that lies in one no more is assigned."""
+    """Return the start of a process with the directories that control_steps gives it."""
     letters = "".join(name[-1] for name in directories_of(state, b, directory))
     starts: Path = (registers(b + 1, clean=stops_in_order(state, b, directory), directories=letters),)
     known = state.control.brokers.get(b)
@@ -283,4 +286,5 @@ def _registers(state: ControlCluster, b: int, directory: int) -> Path:
         return ()
     if directory != TAKEN_OUT:
         return starts
+    # The replica is in none of its directories any more, so that the broker assigns it to one.
     return (*starts, ("assign_directory", b + 1, 0, "t", state.tp.partition, "B"))

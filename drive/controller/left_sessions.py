@@ -1,6 +1,6 @@
-"""Sessions that nobody keeps any more: a controller finds each of them at a look of its own once it is over.
+"""Sessions whose broker sends no heartbeats any more: a controller finds each of them at a check of its own once it is over.
 
-Rule of this file: counted are those that may not have been found yet, by the clock of the process.
+Those are counted that may not have been found yet, by the clock of the process.
 """
 
 from tidegauge.drive.kafka_process.clock import Clock
@@ -20,10 +20,10 @@ class LeftSessions:
         return len(self._since)
 
     def add(self, many: int = 1) -> None:
-        """So many are left from now on."""
+        """Count so many more that are left from now on."""
         self._since += [self._clock.now()] * many
 
     def looked_for(self) -> None:
-        """The controller has looked until there was nothing to find: what was over is gone."""
+        """Forget what was over: the controller has checked until there was nothing to find."""
         begun = self._clock.now() - OVER * self._clock.session
         self._since = [since for since in self._since if since > begun]

@@ -1,11 +1,4 @@
-"""The reference controller behind the contract: `impl.control`, and what its brokers know.
-
-Rules of this file
-
-1. A value: a step makes a new one.
-2. Where Kafka's controller throws it gives up its leadership, and leads again (QuorumController#handleEventException):
-   sessions start anew, in 4.0 those of fenced brokers as well (ClusterControlManager#activate).
-"""
+"""The reference of a controller's contract: `impl.control`, and what its brokers know."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,19 +60,19 @@ class ReferenceController(NamedTuple):
 
 
 class _RequestOutcome(NamedTuple):
-    """What a request gave."""
+    """The controller after a request, and the response."""
 
     controller: QuorumController
     result: dict[str, Any] | None
 
 
 def opened(opening: ClusterOpening, profile: Profile) -> ReferenceController:
-    """A cluster without brokers."""
+    """Return a cluster without brokers."""
     return ReferenceController(QuorumController(empty(opening, profile), end=0), opening.metadata_version)
 
 
 def empty(opening: ClusterOpening, profile: Profile) -> ReplicationControl:
-    """The state that the metadata log makes of it."""
+    """Return the state that the metadata log makes of it."""
     features = Features(opening.metadata_version, opening.elr)
     own = Table([(MIN_IN_SYNC_REPLICAS, str(opening.min_insync_replicas))])
     return ReplicationControl(
@@ -88,12 +81,12 @@ def empty(opening: ClusterOpening, profile: Profile) -> ReplicationControl:
 
 
 def report(state: ReferenceController, numbers: Incarnations, result: Mapping[str, Any] | None = None) -> Report:
-    """What is seen of it."""
+    """Return what is reported of it."""
     return {"result": None if result is None else dict(result), **state_report(state.control, numbers)}
 
 
 def take_step(state: ReferenceController, step: Step, numbers: Incarnations) -> tuple[ReferenceController, Report]:
-    """One step, and what is seen then."""
+    """Take one step, and return what is reported after it."""
     name, *arguments = step
     if name in {"register", "register_late"}:
         state = _lapsed(state, arguments[0]) if name == "register_late" else state
@@ -101,29 +94,31 @@ def take_step(state: ReferenceController, step: Step, numbers: Incarnations) -> 
     else:
         given = _REQUESTS[name](state, *arguments)
         state, result = state._replace(controller=given.controller), given.result
+    # Where Kafka's controller throws it gives up its leadership, and leads again (QuorumController#handleEventException).
     if name in RESIGNS and result is not None and result["error"] == UNKNOWN_SERVER_ERROR:
         state = state._replace(controller=resigned(state.controller))
     return state, report(state, numbers, result)
 
 
 def resigned(controller: QuorumController) -> QuorumController:
-    """It leads again: what it alone knew is gone."""
+    """Return the controller that leads again: what it alone knew is gone."""
     fresh, sessions = Heartbeats(), set()
     for broker, registration in controller.control.brokers.items():
         fresh = heartbeats_.track_registration(fresh, broker, fenced=registration.fenced)
+        # Sessions start anew, in 4.0 those of fenced brokers as well (ClusterControlManager#activate).
         if controller.control.profile.failover_renews_fenced or not registration.fenced:
             sessions.add((broker, registration.epoch))
     return controller._replace(heartbeats=fresh._replace(sessions=frozenset(sessions)))
 
 
 def epoch_of(state: ReferenceController, broker: int, lag: int = 0) -> int:
-    """The broker epoch that a broker has; UNDEFINED if it is not registered."""
+    """Return the broker epoch that a broker has; UNDEFINED if it is not registered."""
     known = state.control.brokers.get(broker)
     return UNDEFINED if known is None else known.epoch - lag
 
 
 def _lapsed(state: ReferenceController, broker: int) -> ReferenceController:
-    """The session of a broker is over."""
+    """Return the state in which the session of a broker is over."""
     heartbeats = heartbeats_.expire_session(state.controller.heartbeats, (broker, epoch_of(state, broker)))
     return state._replace(controller=state.controller._replace(heartbeats=heartbeats))
 

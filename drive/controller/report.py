@@ -19,7 +19,7 @@ class Incarnations:
         return copied
 
     def ordinal(self, broker: int, epoch: int) -> int:
-        """Which incarnation of a broker has this epoch, from 0 on."""
+        """Return which incarnation of a broker has this epoch, from 0 on."""
         epochs = self._epochs.setdefault(broker, [])
         if epoch not in epochs:
             epochs.append(epoch)
@@ -27,7 +27,7 @@ class Incarnations:
 
 
 def state_report(control: ReplicationControl, incarnations: Incarnations) -> dict[str, Any]:
-    """Registrations and features."""
+    """Return registrations and features as they are reported."""
     return {
         "partitions": {str(tp): _partition(registration) for tp, registration in control.partitions.items()},
         "brokers": {

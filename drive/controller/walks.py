@@ -28,7 +28,7 @@ TOPICS = ("t", "u")
 
 
 def walk(seed: int, number: int, profile: Profile, opening: ClusterOpening) -> ControllerCase:
-    """One walk, on a cluster like `opening` but for ELR and the least ISR."""
+    """Draw one walk, on a cluster like `opening` but for ELR and min.insync.replicas."""
     rng = random.Random(f"{seed}.{number}")
     opening = opening._replace(elr=opening.elr if number % 4 else 0, min_insync_replicas=1 + number % 2)
     path = [*up(*FOUR[: rng.choice((3, 3, 4))]), _create_topic(rng, "t")]
@@ -43,7 +43,7 @@ def walk(seed: int, number: int, profile: Profile, opening: ClusterOpening) -> C
 
 
 def walks(seed: int, count: int, profile: Profile, opening: ClusterOpening) -> tuple[ControllerCase, ...]:
-    """The first walks of a seed."""
+    """Return the first walks of a seed."""
     return tuple(walk(seed, number, profile, opening) for number in range(count))
 
 
@@ -55,7 +55,7 @@ def _drawn(rng: random.Random, state: ReferenceController) -> Step:
 
 
 def _draws(profile: Profile) -> Mapping[Callable[[random.Random, ReferenceController], Step], int]:
-    """Without what a release cannot be brought to."""
+    """Return what can be drawn of a release."""
     return {draw: often for draw, often in _DRAWS.items() if draw is not _register_late or is_left_unnoticed(profile)}
 
 

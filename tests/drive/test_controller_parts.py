@@ -247,7 +247,7 @@ def test_in_the_machines_time_no_session_is_over_without_being_noticed(tmp_path:
     )
     node = ControllerNode("4.3.1", tmp_path)
     assert node.time == "the machine's"
-    assert node.is_possible((plain, with_late)) == (plain,)
+    assert node.possible((plain, with_late)) == (plain,)
     node.close()
 
 

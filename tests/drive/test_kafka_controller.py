@@ -70,7 +70,7 @@ def test_in_the_machines_own_time_a_session_is_over_by_waiting(monkeypatch: pyte
         cases = [case for case in finding_cases(node.opening()) if case.name in {"F4", "F6"}]
         assert node.time == "the machine's"
         drawn = walks(7, 12, profile, node.opening())
-        assert 0 < len(node.is_possible(drawn)) < len(drawn)
+        assert 0 < len(node.possible(drawn)) < len(drawn)
         found = run(node, cases, reference(profile))
     assert [failure.text for failure in found.failures] == []
     assert set(found.findings) == {"F4", "F6"}

@@ -113,7 +113,7 @@ def requests_of(state: ControlCluster, label: Label) -> Path:
         case "FailDirectory":
             return (beats(b, offline="A"),)
         case "ShutDown":
-            return (*_heard(state, arguments[0]), beats(b, shut_down=True))
+            return (*_read_by_all_others(state, arguments[0]), beats(b, shut_down=True))
         case "Register":
             return _registers(state, arguments[0], arguments[1])
         case _:
@@ -266,7 +266,7 @@ def facts(control: ReplicationControl, tp: TopicPartition, add: int, epochs: int
     return (*raised, leader, found.recovery, found.leader_epoch, found.partition_epoch + epochs), rows
 
 
-def _heard(state: ControlCluster, b: int) -> Path:
+def _read_by_all_others(state: ControlCluster, b: int) -> Path:
     """Return heartbeats of all others that have read everything: they end a controlled shutdown that began before."""
     control = state.control
     if not control.brokers[b].in_controlled_shutdown:

@@ -68,40 +68,41 @@ class Names:
         self._lane, self.base = lane, SPREAD * lane
 
     def id_of(self, broker: int) -> int:
-        """Its broker id."""
+        """Return a broker's id in the process."""
         return self.base + broker
 
     def broker(self, found: int) -> int | None:
-        """Which broker has an id; None for one of another path, -1 for none."""
+        """Return which broker has an id; None for one of another path, -1 for none."""
         if found < 0:
             return found
         return found - self.base if self.base < found < self.base + SPREAD else None
 
     def brokers(self, found: Iterable[int]) -> tuple[int, ...]:
-        """Brokers of this path; a last known leader may be -1, none (apache/kafka#20629)."""
+        """Return brokers of this path."""
+        # A last known leader may be -1, none (apache/kafka#20629).
         return tuple(found_id if found_id < 0 else found_id - self.base for found_id in found)
 
     def full(self, topic: str) -> str:
-        """The topic's name in the process."""
+        """Return a topic's name in the process."""
         return f"{topic}.{self._lane}"
 
     def topic(self, full: str) -> str | None:
-        """The topic with a name in the process; None for one of another path."""
+        """Return the topic with a name in the process; None for one of another path."""
         name, _, lane = full.rpartition(".")
         return name if lane == str(self._lane) else None
 
     def directory_id(self, name: str) -> UUID:
-        """A directory of a broker of this path: the broker's number, and a letter."""
+        """Return the id of a directory of a broker of this path: of the broker's number, and a letter."""
         return UUID(int=DIRECTORIES_FROM + self.id_of(int(name[:-1])) << 64 | ord(name[-1]))
 
     def directory(self, found: UUID) -> str:
-        """Which directory has an id."""
+        """Return which directory has an id."""
         if found.int in RESERVED:
             return RESERVED[found.int]
         return f"{(found.int >> 64) - DIRECTORIES_FROM - self.base}{chr(found.int & 0x7F)}"
 
     def resource(self, kind: str, name: str) -> str:
-        """The name of a configuration's resource in the process."""
+        """Return the name of a configuration's resource in the process."""
         if kind == TOPIC:
             return self.full(name)
         return str(self.id_of(int(name))) if name else ""

@@ -1,18 +1,13 @@
 """The cluster of one path: brokers and clients of its own on a controller's process, and the time of their sessions.
 
-Rules of this file
+The controller checks for expired sessions every eighth of a session, and finds one session at a check, in no order; the next
+check comes 10 ms later then (QuorumController#registerFenceStaleBrokers, BrokerHeartbeatTracker#maybeRemoveExpired):
 
-1. Before time moves everybody else beats whose session would be too old then, with what he said last. A broker
-   registration that changes makes the controller forget what was said (BrokerHeartbeatManager#register), so then nothing is
-   said again.
-2. A controlled shutdown ends once every active broker has read up to it. One broker of the process that belongs to no
-   path (`HOLDER`) is active all the time: while it says that it has read nothing, a heartbeat ends no controlled shutdown.
-3. A session that is over is found at one of the looks that the controller takes every eighth of a session, one session a
-   look and in no order (QuorumController#registerFenceStaleBrokers, BrokerHeartbeatTracker#maybeRemoveExpired); the next
-   look is 10 ms later then. A look comes with the next request.
-4. So between a look just before its end and the next one, a session is over and nobody has noticed, if that look found none:
-   sessions that were left, by paths before too, are looked for first. Up to 3.9 the look comes when a session ends
-   (QuorumController#rescheduleMaybeFenceStaleBrokers): there is no such time.
+    heartbeat            end of the session
+    |---- session --------|
+    .   check   .   check   .   check      the session is over between its end and the next check, and that is not noticed
+
+Up to 3.9 the check comes when a session ends (QuorumController#rescheduleMaybeFenceStaleBrokers), and there is no such time.
 """
 
 import math
@@ -33,23 +28,23 @@ HOLDER = 2
 """Broker 2 of lane 0; 1 is the controller."""
 
 DISCARD_PORT = 9
-LOOK = 0.02
-LOOKS = 200
-"""How many looks a session that is over is waited for, besides those for sessions that were left."""
+NEXT_CHECK = 0.02
+MOST_CHECKS = 200
+"""How many checks an expired session is waited for, besides those for sessions that were left."""
 
 MANY = 20
-"""Sessions that were left: before there are more, time passes and they are looked for."""
+"""Sessions that were left: before there are more, time passes and they expire."""
 
 HALF = 0.51
 """Of a session: twice of it is over, once of it is not."""
 
 OLD = 0.75
-"""Of a session: what is to be older than that beats. A half of one is not, and what is left is time for a slow machine."""
+"""Of a session: a broker whose session would be older sends a heartbeat first. The rest is time for a slow machine."""
 
 BEFORE, AFTER = 0.45, 0.07
-"""Of a session: a half and BEFORE of it is not over, a half, BEFORE and AFTER is; the look after that comes later.
+"""Of a session: a half and BEFORE of it is not over, a half, BEFORE and AFTER is; the check after that comes later.
 
-What is missing to a whole one is time to look for those that were left, on a machine with much other work too.
+What is missing to a whole one is time to expire the sessions that were left, on a machine with much other work too.
 """
 
 
@@ -63,26 +58,27 @@ class Lane:
         self.image = Image(self.names, control)
         self.epochs: dict[int, int] = {}
         self.incarnations: dict[int, object] = {}
-        self._said: dict[int, tuple[int, int]] = {}
-        """The metadata offset that each said last, and where the log ended then: those that have a session."""
-        self._heard: dict[int, float] = {}
-        """When by the clock of the process each was last heard of: not later than the controller thinks."""
+        self._last_offsets: dict[int, tuple[int, int]] = {}
+        """The metadata offset in the last heartbeat of each that has a session, and where the log ended then."""
+        self._last_heartbeats: dict[int, float] = {}
+        """When each sent its last heartbeat, by the clock of the process: not later than the controller has it."""
         self._leaving: set[int] = set()
 
     async def read(self) -> None:
-        """Follow the metadata log; who has asked for nothing since he read it last knows all of it."""
+        """Read the metadata log."""
+        # Nothing was requested since it was read last, so there is nothing more in it.
         if self.process.is_read:
             return
         self.image.read(await self.process.read())
-        for broker in tuple(self._said):
+        for broker in tuple(self._last_offsets):
             known = self.image.control.brokers.get(broker)
             if known is None or known.epoch != self.epochs[broker]:
-                del self._said[broker]
+                del self._last_offsets[broker]
             if known is None or known.fenced:
                 self._leaving.discard(broker)
 
     async def register(self, broker: int, *, new: bool, previous: int, directories: tuple[str, ...]) -> WireMessage:
-        """BrokerRegistration."""
+        """Send a BrokerRegistration."""
         incarnation = self.incarnations.get(broker)
         incarnation = uuid4() if new or incarnation is None else incarnation
         names, process = self.names, self.process
@@ -97,18 +93,21 @@ class Lane:
             "logDirs": [names.directory_id(name) for name in directories],
             "previousBrokerEpoch": previous,
         }
-        found = await process.call("BrokerRegistration", body)
-        if found["errorCode"] == NONE:
-            if self.epochs.get(broker) != found["brokerEpoch"]:
+        response = await process.call("BrokerRegistration", body)
+        if response["errorCode"] == NONE:
+            if self.epochs.get(broker) != response["brokerEpoch"]:
                 if broker in self.epochs:
                     process.left_sessions.add()
-                self._said.pop(broker, None)
+                self._last_offsets.pop(broker, None)
                 self._leaving.discard(broker)
                 known = self.image.control.brokers.get(broker)
                 if not new and known is not None and not known.fenced:
-                    self._said[broker] = UNDEFINED, 0  # its session goes on in another epoch, up to 3.8 (KAFKA-16952)
-            self.incarnations[broker], self.epochs[broker] = incarnation, found["brokerEpoch"]
-        return found
+                    self._last_offsets[broker] = (
+                        UNDEFINED,
+                        0,
+                    )  # its session goes on in another epoch, up to 3.8 (KAFKA-16952)
+            self.incarnations[broker], self.epochs[broker] = incarnation, response["brokerEpoch"]
+        return response
 
     async def heartbeat(
         self,
@@ -120,10 +119,10 @@ class Lane:
         shut_down: bool = False,
         offline: tuple[str, ...] = (),
     ) -> WireMessage:
-        """BrokerHeartbeat."""
+        """Send a BrokerHeartbeat."""
         epoch = self.epoch(broker, lag)
         if not lag and broker in self.epochs:
-            self._said[broker] = offset, self.process.observer.at
+            self._last_offsets[broker] = offset, self.process.observer.at
         body = {
             "brokerId": self.names.id_of(broker),
             "brokerEpoch": epoch,
@@ -133,81 +132,87 @@ class Lane:
             "offlineLogDirs": [self.names.directory_id(name) for name in offline],
         }
         now = self.process.clock.now()
-        found = await self.process.call("BrokerHeartbeat", body)
-        if found["errorCode"] == NONE:
-            self._heard[broker] = now
-        if shut_down and found["errorCode"] == NONE and not (found["isFenced"] or found["shouldShutDown"]):
+        response = await self.process.call("BrokerHeartbeat", body)
+        if response["errorCode"] == NONE:
+            self._last_heartbeats[broker] = now
+        if shut_down and response["errorCode"] == NONE and not (response["isFenced"] or response["shouldShutDown"]):
             self._leaving.add(broker)
-        return found
+        return response
 
     def epoch(self, broker: int, lag: int = 0) -> int:
-        """The broker epoch that it has."""
+        """Return the broker epoch that a broker has."""
         return self.epochs[broker] - lag if broker in self.image.control.brokers else UNDEFINED
 
     async def session_expires(self, broker: int) -> None:
         """Let time pass until the session of a broker is over and that is in the log; nothing where it has none."""
         await self.read()
-        if broker not in self._said or not self._may_have_session(broker):
+        if broker not in self._last_offsets or not self._may_have_session(broker):
             return
         begun = self.image.changed_at.get(broker, UNDEFINED)
         for _ in range(2):
             await self._pass(HALF, broker)
-        for _ in range(LOOKS + len(self.process.left_sessions)):
+        for _ in range(MOST_CHECKS + len(self.process.left_sessions)):
             await self.process.barrier()
             await self.read()
             if self.image.changed_at.get(broker, UNDEFINED) != begun:
-                self._said.pop(broker, None)
+                self._last_offsets.pop(broker, None)
                 return
-            await self._pass(LOOK / self.process.clock.session, broker)  # in the machine's time looks are a good part of one
+            await self._pass(
+                NEXT_CHECK / self.process.clock.session, broker
+            )  # in the machine's time checks are a good part of a session
         raise WireError(f"the controller: expected the session of broker {broker} to be over; seen no record of that")
 
     async def session_lapses(self, broker: int) -> None:
-        """Let time pass until the session of a broker is over, with the last look before that; nothing where it has none."""
+        """Let time pass until a broker's session is over, with the last check before that; nothing where it has none."""
         await self.read()
-        if broker not in self._said or not self._may_have_session(broker):
+        if broker not in self._last_offsets or not self._may_have_session(broker):
             return
-        await self._beat([broker])
+        await self._send_heartbeats([broker])
         for share in (1 / 2, BEFORE):
             await self._pass(share, broker)
-        await self._look_for_left()
+        await self._expire_left_sessions()
         self.process.clock.advance(self.process.clock.session * AFTER)
 
     async def _pass(self, share: float, but: int) -> None:
-        """Let a share of a session pass, which nobody's is over after but that of one."""
+        """Let a share of a session pass, after which no session is over but that of one broker."""
         await self.read()
         if self._holder is not None and self._holder.is_old(HOLDER, share):
             await self._holder.heartbeat(HOLDER)
-        await self._beat([broker for broker in self._said if broker != but and self.is_old(broker, share)])
+        await self._send_heartbeats(
+            [broker for broker in self._last_offsets if broker != but and self.is_old(broker, share)]
+        )
         self.process.clock.advance(self.process.clock.session * share)
 
     def is_old(self, broker: int, share: float) -> bool:
-        """Whether a broker's session is too old when a share of one has passed."""
-        since = self.process.clock.now() - self._heard.get(broker, -math.inf)
+        """Return whether a broker's session is too old when a share of one has passed."""
+        since = self.process.clock.now() - self._last_heartbeats.get(broker, -math.inf)
         return since > (OLD - share) * self.process.clock.session
 
-    async def _beat(self, brokers: Collection[int]) -> None:
-        """Some beat again: first those that leave, while the holder has them stay."""
+    async def _send_heartbeats(self, brokers: Collection[int]) -> None:
+        """Send heartbeats again, with the offsets of the last ones."""
+        # A controlled shutdown ends once every active broker has read up to it. The holder belongs to no path and is active
+        # all the time: while its heartbeat says that it has read nothing, those that leave can send theirs.
         leaving = [broker for broker in brokers if broker in self._leaving]
         holder = self._holder if leaving else None
         if holder is not None:
             await holder.heartbeat(HOLDER, 0)
         for broker in leaving:
-            await self.heartbeat(broker, self._last_said(broker))
+            await self.heartbeat(broker, self._offset_to_repeat(broker))
         if holder is not None:
             await holder.heartbeat(HOLDER)
         for broker in brokers:
             if broker not in leaving:
-                await self.heartbeat(broker, self._last_said(broker), fence=self.image.control.brokers[broker].fenced)
+                await self.heartbeat(broker, self._offset_to_repeat(broker), fence=self.image.control.brokers[broker].fenced)
 
     def resigned(self) -> None:
-        """The controller has, and leads again: sessions are those of the brokers that are not fenced; nothing was said."""
+        """Keep the sessions that a controller has that resigned and leads again: of brokers that are not fenced."""
         brokers, of_all = self.image.control.brokers, self.image.control.profile.failover_renews_fenced
         known = [broker for broker in self.epochs if broker in brokers and (of_all or not brokers[broker].fenced)]
-        self._said = dict.fromkeys(known, (UNDEFINED, 0))
+        self._last_offsets = dict.fromkeys(known, (UNDEFINED, 0))
         self._leaving.clear()
 
     async def hold(self) -> None:
-        """Be the lane of the holder."""
+        """Register the holder, and unfence it."""
         await self.register(HOLDER, new=True, previous=UNDEFINED, directories=("2A",))
         await self.read()
         await self.heartbeat(HOLDER)
@@ -215,7 +220,7 @@ class Lane:
         await self.read()
 
     async def close(self) -> None:
-        """Leave nothing that acts: no topic, no broker that is not fenced. Brokers stay registered, fenced."""
+        """Leave nothing that acts: no topic, no broker that is not fenced. Brokers stay registered."""
         for topic in tuple(self.image.topic_ids):
             body = {"topics": [{"name": self.names.full(topic), "topicId": UUID(int=0)}], "timeoutMs": 9000}
             await self.process.call("DeleteTopics", body)
@@ -235,26 +240,29 @@ class Lane:
             await holder.heartbeat(HOLDER)
             self.process.clock.advance(self.process.clock.session * HALF)
         await holder.heartbeat(HOLDER)
-        await self._look_for_left()
+        await self._expire_left_sessions()
 
-    async def _look_for_left(self) -> None:
-        """Each look finds one, and the next comes soon then. Who has registered and never beaten is found so, too."""
+    async def _expire_left_sessions(self) -> None:
+        """Let the controller find every session that was left, also of brokers that never sent a heartbeat."""
+        # Each check finds one, and the next one comes soon then.
         for _ in range(1 + len(self.process.left_sessions) + len(self.epochs)):
             await self.process.wake()
-            self.process.clock.advance(LOOK)
+            self.process.clock.advance(NEXT_CHECK)
         await self.process.barrier()
         self.process.left_sessions.looked_for()
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it left nothing."""
+        """Whether it left nothing that acts."""
         return not self.image.topic_ids and all(known.fenced for known in self.image.control.brokers.values())
 
     def _may_have_session(self, broker: int) -> bool:
-        """Whether anything comes of its silence: a wrong guess shows in the next registration of that broker."""
+        """Return whether a broker's silence has an effect: a wrong guess shows in its next registration."""
         control = self.image.control
         return control.profile.fenced_has_session or not control.brokers[broker].fenced
 
-    def _last_said(self, broker: int) -> int:
-        offset, at = self._said[broker]
+    def _offset_to_repeat(self, broker: int) -> int:
+        offset, at = self._last_offsets[broker]
+        # A registration that changes makes the controller forget the offset (BrokerHeartbeatManager#register), and the next
+        # heartbeat must not bring it back.
         return UNDEFINED if self.image.changed_at.get(broker, UNDEFINED) >= at else offset

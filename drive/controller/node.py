@@ -31,7 +31,7 @@ from tidegauge.impl.rules import NONE
 
 
 class ControllerNode:
-    """One controller process, started when it is first needed."""
+    """One controller process, started when it is first needed. It plays one case after the other."""
 
     def __init__(self, release: str, jars: Path) -> None:
         self.capabilities = controller_capabilities(f"Kafka {release} (controller)")
@@ -54,14 +54,14 @@ class ControllerNode:
         self._runner.close()
 
     def opening(self, elr: int = 1, min_insync_replicas: int = 1) -> ClusterOpening:
-        """A cluster at the metadata.version that this release begins with; no ELR where it has none."""
+        """Return the opening at the metadata.version that this release begins with; no ELR where it has none."""
         process = self._runner.run(self._started())
         has_elr = any(one["name"] == ELR_VERSION and one["maxSupportedVersion"] > 0 for one in process.supported)
         return ClusterOpening(process.levels[METADATA_VERSION], elr if has_elr else 0, min_insync_replicas)
 
     @property
     def time(self) -> str:
-        """Whose time its process has."""
+        """Which clock its process has."""
         return "ours" if self._is_moved else "the machine's"
 
     @property
@@ -69,7 +69,8 @@ class ControllerNode:
         return self._process is not None and not isinstance(self._process.clock, RealClock)
 
     def possible(self, cases: Iterable[ControllerCase]) -> tuple[ControllerCase, ...]:
-        """Those that its process can be given: in the machine's time no session is over without being noticed (lane.py)."""
+        """Return those that its process can be given."""
+        # In the machine's time no session is over without being noticed (lane.py).
         return tuple(case for case in cases if self._is_moved or all(name != "register_late" for name, *_ in case.path))
 
     def play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
@@ -77,7 +78,7 @@ class ControllerNode:
         self._runner.run(self._play(cases, watch))
 
     def log_lines(self, case: ControllerCase) -> list[str]:
-        """What the controller has logged about the brokers and topics with which an order was played last."""
+        """Return what the controller has logged about the brokers and topics with which an order was played last."""
         words = self._last.get(case)
         return [] if words is None or self._process is None else self._process.process.lines_about(*words)
 
@@ -123,7 +124,7 @@ class ControllerNode:
 
 
 async def _put(process: ControllerProcess, opening: ClusterOpening) -> bool:
-    """Have the cluster begin so; whether it does."""
+    """Give the cluster's configuration and ELR the values of an opening; return whether the controller did."""
     if process.levels[METADATA_VERSION] != opening.metadata_version:
         return False
     cluster = {MIN_IN_SYNC_REPLICAS: str(opening.min_insync_replicas), UNCLEAN_LEADER_ELECTION: None}
@@ -141,12 +142,12 @@ class PlayedPath:
         self._lane, self._numbers = lane, Incarnations()
 
     async def report(self, result: Mapping[str, Any] | None) -> Report:
-        """What is seen after a step."""
+        """Return what is seen after a step."""
         await self._lane.read()
         return {"result": result, **state_report(self._lane.image.control, self._numbers)}
 
     async def given(self, step: Step) -> Report:
-        """One step, and what is seen then."""
+        """Take one step, and return what is seen then."""
         lane, (name, *arguments) = self._lane, step
         epoch = lane.process.observer.epoch
         result: dict[str, Any] | None = await requests.STEPS[name](lane, self._numbers, *arguments)

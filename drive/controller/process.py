@@ -1,11 +1,6 @@
 """One unmodified KRaft controller process, alone in its quorum: configuration, time, connections, its log.
 
-Rules of this file
-
-1. What a controller does by itself is switched off, or comes so late by its own clock that it never does: no-op records,
-   snapshots, leader balance, the periodic unclean election.
-2. Its port has to be known before it starts, for it stands in controller.quorum.voters: one that was free a moment ago.
-3. What a request did is committed when its response is there. `wake` is such a request that changes nothing.
+What a request did is committed when its response is there. `wake` is such a request that changes nothing.
 """
 
 import asyncio
@@ -38,7 +33,9 @@ NO_SUCH_TOPIC = "no-such-topic"
 
 
 def properties(port: int, session: float) -> Mapping[str, object]:
-    """The controller's configuration."""
+    """Return the controller's configuration."""
+    # What a controller does by itself is switched off, or comes so late by its own clock that it never comes: no-op records,
+    # snapshots, leader balance, the periodic unclean election.
     session_ms = int(session * 1000)
     return {
         "process.roles": "controller",
@@ -84,7 +81,8 @@ class ControllerProcess:
         """Whether nothing was asked of it since its log was read: then there is nothing more in it (rule 1)."""
 
     async def start(self) -> None:
-        """Start it, and wait until it leads and has said which levels it begins with."""
+        """Start it, and wait until it leads and its first feature levels are in its log."""
+        # The port is in controller.quorum.voters, so it has to be known before the process starts.
         self._port = free_port()
         self.process = KafkaProcess(self._jars, properties(self._port, self.clock.session), self.clock.environment)
         self.process.start()
@@ -96,7 +94,7 @@ class ControllerProcess:
         await self._until(self._begun, "a metadata.version in its log")
 
     async def call(self, name: str, body: WireMessage, version: int | None = None) -> WireMessage:
-        """One request, in the newest version that both sides have; again after a moment while it does not lead."""
+        """Send one request, in the newest version that both sides have; again after a moment while it does not lead."""
         (response,) = await self._called([self._call(name, body, version)])
         return response
 
@@ -117,13 +115,13 @@ class ControllerProcess:
         return await self._until(asked, f"a response to {calls[0].name} by the active controller")
 
     async def read(self) -> list[LogRecord]:
-        """What its log has more than when it was last read."""
+        """Return what its log has more than when it was last read."""
         found = await self.observer.read()
         self.is_read = True
         return found
 
     async def wake(self, times: int = 1) -> None:
-        """Wake its event queue, so that what is due by now is done."""
+        """Wake its event queue, so that what is due by now is done: a reassignment of a topic that does not exist."""
         partition = {"partitionIndex": 0, "replicas": None}
         topics = [{"name": NO_SUCH_TOPIC, "partitions": [partition]}]
         nothing = self._call("AlterPartitionReassignments", {"timeoutMs": 9000, "topics": topics})
@@ -136,7 +134,7 @@ class ControllerProcess:
         await self.wake(2)
 
     async def leads_again(self, epoch: int) -> None:
-        """It has resigned in this leader epoch: wait until it leads in a later one."""
+        """Wait until a controller that has resigned in this leader epoch leads in a later one."""
 
         async def later() -> bool | None:
             await self.read()
@@ -161,7 +159,7 @@ class ControllerProcess:
             return None
 
     async def _features(self) -> list[WireMessage]:
-        """What a broker of this release supports, as the controller says of itself."""
+        """Return the features that a broker of this release supports: those of the controller."""
         version = min(4, self.versions[API_VERSIONS].stop - 1)
         who = {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "1"}
         found = await self.connection.request(API_VERSIONS, version, who)
@@ -188,7 +186,7 @@ class ControllerProcess:
 
 
 def leads_not(response: WireMessage) -> bool:
-    """Whether a controller that does not lead responded: in the whole, or in its only part."""
+    """Return whether a controller that does not lead responded: in the whole, or in its only part."""
     if response.get("errorCode") == NOT_CONTROLLER:
         return True
     parts = response.get("topics") or response.get("responses") or response.get("results") or []
@@ -196,7 +194,7 @@ def leads_not(response: WireMessage) -> bool:
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
+    """Return a port of the loopback that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])

@@ -5,7 +5,7 @@ Rules of this file
 1. The peer does what a right one may. It leads, has committed a batch of five records, and a client has deleted the first
    three; it came back from a crash with an older checkpoint, so its high watermark is its log start
    (UnifiedLog#updateHighWatermark). That is what its fetch response says.
-2. Between the third step and the fourth nothing happens but that somebody reads: rule 3 of drive/reference.py.
+2. Between the third step and the fourth nothing happens but a read: `read_by_consumer` of drive/broker/reference.py.
 3. Then the broker leads. A client cannot delete what it could before, and a follower whose disk was lost begins at the log
    start: what is recorded of it is the batch's base, too. Its next fetch mends it all.
 """

@@ -127,7 +127,7 @@ def test_only_the_session_that_is_meant_is_over(taken: list[tuple[str, int]]) ->
 
 def test_others_are_kept_while_looks_take_as_long_as_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """As they do in the machine's time, where it is slow."""
-    monkeypatch.setattr(lane_, "LOOK", 5.0)
+    monkeypatch.setattr(lane_, "NEXT_CHECK", 5.0)
 
     async def work(process: Believes, lane: Lane) -> None:
         process.blind = 20

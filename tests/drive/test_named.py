@@ -13,6 +13,7 @@ from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.play.scenario import DIRECTORY
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.kafka_broker.node import CAN
 from tidegauge.drive.paths.named import ROUNDED, Named, named_scenarios
 from tidegauge.drive.paths.path_report import shown_text
@@ -185,7 +186,7 @@ def test_a_high_watermark_inside_a_batch_falls_below_the_log_start_since_4_0(gen
 def test_recorded_releases_have_it_since_4_0_and_no_other_profile_explains_it() -> None:
     """What unmodified brokers did: KAFKA-17803."""
     (one,) = named_scenarios(ROUNDED, profile_named("release-4.3.1"), KAFKA)
-    for node in map(read, places()):
+    for node in (read(place, BROKER_FORMAT) for place in places()):
         rounded = parse_release(release_of(node)) >= (4, 0)
         assert (0 in [report["hw"] for report in node.reports(one.case)[4:]]) == rounded, node.capabilities.name
         without = profile_of(node)._replace(hw_rounded_to_batches=not rounded)

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.drive.test_frames import in_a_loop
-from tests.drive.test_waiting import LEADS, LEADS_AGAIN, THREE_BROKERS, TWO_BROKERS, read, taken_through
+from tests.drive.test_waiting import LEADS, LEADS_AGAIN, THREE_BROKERS, TWO_BROKERS, read_result, taken_through
 from tidegauge.drive.broker.contract import BrokerCase, Opening
 from tidegauge.drive.broker.fetch_sessions import known_of
 from tidegauge.drive.broker.fetches import TP
@@ -30,6 +30,7 @@ from tidegauge.drive.runner.run import run
 from tidegauge.drive.runner.shipped import place_of
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.drive.runner.text import story
+from tidegauge.drive.runner.transcript import read
 from tidegauge.drive.transports.lines import DrivenProgramError, parse_report
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
@@ -75,15 +76,15 @@ NAMED: dict[str, tuple[Path, list[Report | None]]] = {
     ),
     "records, as long as they are asked for": (
         (*LEADS, fetch(0), APPEND, fetch(1), fetch(2), fetch(3, 1, 0)),
-        [empty(0), read(0, 0), read(0, 0), None],
+        [empty(0), read_result(0, 0), read_result(0, 0), None],
     ),
     "a high watermark that moved, once": (
         (*LEADS, APPEND, fetch(0), fetch(1, 1, 0), fetch(2, 1, 0), fetch(3, 1, 0)),
-        [read(0, 0), None, empty(1), None],
+        [read_result(0, 0), None, empty(1), None],
     ),
     "a log start that moved, once": (
         (*LEADS, APPEND, fetch(0), fetch(1, 1, 0), fetch(2, 1, 0), ("delete_records", 1), fetch(3, 1, 0), fetch(4, 1, 0)),
-        [read(0, 0), None, empty(1), empty(1, 1), None],
+        [read_result(0, 0), None, empty(1), empty(1, 1), None],
     ),
     "an error each time, and what was known already after it": (
         (*LEADS, fetch(0), fetch(1, epoch=1), fetch(2, epoch=1), fetch(3), fetch(4)),
@@ -133,7 +134,7 @@ def test_a_response_names_the_partition_when_there_is_something_to_say(name: str
 def test_two_peers_have_two_sessions() -> None:
     led: Step = ("metadata", 1, 0, 0, (1, 2, 3))
     path = (led, fetch(0), fetch(0, peer=3), fetch(1), APPEND, fetch(1, peer=3), fetch(2, peer=3), fetch(2))
-    assert results_of(path, THREE_BROKERS) == [empty(0), empty(0), None, *[read(0, 0)] * 3]
+    assert results_of(path, THREE_BROKERS) == [empty(0), empty(0), None, *[read_result(0, 0)] * 3]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -395,8 +396,8 @@ def requests_of(*fetches: tuple[int, int | None, WireMessage]) -> tuple[list[tup
         calls = PartitionRequests(await connection.versions())
         for session_epoch, offset, _ in fetches:
             full = calls.fetch(TOPIC, offset or 0, replica=2)
-            call, read = sessions.fetch(2, full, session_epoch, wanted=offset is not None)
-            found.append(read((await connection.exchange([call]))[0]))
+            call, read_result = sessions.fetch(2, full, session_epoch, wanted=offset is not None)
+            found.append(read_result((await connection.exchange([call]))[0]))
         connection.close()
         listener.close()
 

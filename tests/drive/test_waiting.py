@@ -28,7 +28,7 @@ from tidegauge.drive.runner.run import run
 from tidegauge.drive.runner.shipped import place_of
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.drive.runner.text import story
-from tidegauge.drive.runner.transcript import Recorder, TranscriptNode
+from tidegauge.drive.runner.transcript import Recorder, TranscriptNode, read
 from tidegauge.drive.transports.lines import DrivenProgramError, parse_report
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
@@ -43,7 +43,7 @@ WAITS: Step = ("fetch_and_wait", 2, 0, 0, -1, True)
 FENCED = 74
 
 
-def read(base: int, hw: int, epoch: int = 0) -> Report:
+def read_result(base: int, hw: int, epoch: int = 0) -> Report:
     """One record that is the peer's."""
     return {"error": 0, "hw": hw, "log_start": 0, "records": [[base, base, epoch]], "diverging": None}
 
@@ -65,7 +65,7 @@ def taken_through(path: Path, opening: Opening = TWO_BROKERS, switches: dict[str
 @pytest.mark.parametrize(
     ("then", "fetched"),
     [
-        (("append", 1), {"2": read(0, 0)}),
+        (("append", 1), {"2": read_result(0, 0)}),
         (ANOTHER_LEADS, {"2": {"error": FENCED}}),
         (("metadata", -1, 1, 1, (1,)), {"2": {"error": FENCED}}),
         (("metadata", 1, 0, 1, (1, 2)), {}),
@@ -99,7 +99,7 @@ def test_a_high_watermark_that_moves_completes_it_in_2_4_and_2_5_alone(wakes: bo
 
 def test_both_peers_may_wait_and_one_record_answers_both() -> None:
     path: Path = (("metadata", 1, 0, 0, (1, 2, 3)), WAITS, ("fetch_and_wait", 3, 0, 0, -1, True), ("append", 1))
-    assert taken_through(path, THREE_BROKERS)[-1]["fetched"] == {"2": read(0, 0), "3": read(0, 0)}
+    assert taken_through(path, THREE_BROKERS)[-1]["fetched"] == {"2": read_result(0, 0), "3": read_result(0, 0)}
 
 
 def test_a_peer_has_one_that_waits_and_the_next_when_that_is_answered() -> None:
@@ -112,7 +112,7 @@ def test_a_peer_has_one_that_waits_and_the_next_when_that_is_answered() -> None:
 @pytest.mark.parametrize(
     ("before", "fetch", "result"),
     [
-        ((("append", 1),), WAITS, read(0, 0)),
+        ((("append", 1),), WAITS, read_result(0, 0)),
         ((), ("fetch_and_wait", 2, 1, 0, -1, True), {"error": 75}),
         ((), ("fetch_and_wait", 2, 0, 4, -1, True), {"error": 1}),
         ((ANOTHER_LEADS,), ("fetch_and_wait", 2, 1, 0, -1, True), {"error": 6}),
@@ -267,7 +267,7 @@ def test_a_program_that_reports_no_responses_is_blamed(fetched: str) -> None:
     only = Capabilities("some", EVERYTHING.can, frozenset({"fetched"}))
     with pytest.raises(DrivenProgramError, match='in "fetched" an object of responses to fetches by peer'):
         parse_report(json.loads(line), ("append", 1), only, line.encode(), "on line 1")
-    right = {"p": 1, "fetched": {"2": {"error": 6}, "3": read(0, 0), "4": None}}
+    right = {"p": 1, "fetched": {"2": {"error": 6}, "3": read_result(0, 0), "4": None}}
     assert parse_report(right, ("append", 1), only, b"", "") == right
 
 

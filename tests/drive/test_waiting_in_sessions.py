@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.drive.test_sessions import APPEND, ELSE, INVALID, NOT_FOUND, SESSION, TOPIC, asked, empty, fetch, partition
-from tests.drive.test_waiting import ANOTHER_LEADS, LEADS, LEADS_AGAIN, read, recorded_node, taken_through
+from tests.drive.test_waiting import ANOTHER_LEADS, LEADS, LEADS_AGAIN, read_result, recorded_node, taken_through
 from tidegauge.drive.broker import fetch_sessions as sessions
 from tidegauge.drive.broker import reference as reference_
 from tidegauge.drive.broker import steps
@@ -24,7 +24,7 @@ from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.shipped import place_of
-from tidegauge.drive.runner.transcript import Recorder
+from tidegauge.drive.runner.transcript import Recorder, read
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.impl.client_messages import PartitionRead
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -61,31 +61,31 @@ def heard(path: Path) -> list[Any]:
 HEARD: dict[str, tuple[Path, list[Any]]] = {
     "a full fetch opens its session when it is answered": (
         (*LEADS, waits(0), fetch(1), APPEND, fetch(1, 1, 0)),
-        [None, NOT_FOUND, later(read(0, 0)), None],
+        [None, NOT_FOUND, later(read_result(0, 0)), None],
     ),
     "an incremental one is told a record, and its session goes on": (
         (*LEADS, fetch(0), waits(1), APPEND, fetch(2, 1, 0)),
-        [empty(0), None, later(read(0, 0)), None],
+        [empty(0), None, later(read_result(0, 0)), None],
     ),
     "what it was told is known: a high watermark is told once": (
         (*LEADS, APPEND, fetch(0), waits(1, 1, 0), APPEND, fetch(2, 2, 0), fetch(3, 2, 0)),
-        [read(0, 0), None, later(read(1, 1)), None, empty(2)],
+        [read_result(0, 0), None, later(read_result(1, 1)), None, empty(2)],
     ),
     "one that the request does not name waits, too": (
         (*LEADS, fetch(0), waits(1), APPEND, waits(2), waits(3, 1, 0), APPEND),
-        [empty(0), None, later(read(0, 0)), read(0, 0), None, later(read(1, 1))],
+        [empty(0), None, later(read_result(0, 0)), read_result(0, 0), None, later(read_result(1, 1))],
     ),
     "it is refused when its session has gone on meanwhile": (
         (*LEADS, fetch(0), waits(1), fetch(2), APPEND, fetch(3)),
-        [empty(0), None, None, later(INVALID), read(0, 0)],
+        [empty(0), None, None, later(INVALID), read_result(0, 0)],
     ),
     "a request that was refused has not moved its session": (
         (*LEADS, fetch(0), waits(1), fetch(4), APPEND),
-        [empty(0), None, INVALID, later(read(0, 0))],
+        [empty(0), None, INVALID, later(read_result(0, 0))],
     ),
     "it is answered though its session was closed meanwhile": (
         (*LEADS, fetch(0), waits(1), fetch(0), APPEND, fetch(1)),
-        [empty(0), None, empty(0), later(read(0, 0)), read(0, 0)],
+        [empty(0), None, empty(0), later(read_result(0, 0)), read_result(0, 0)],
     ),
     "it is refused when its session had gone on before it was closed": (
         (*LEADS, fetch(0), waits(1), fetch(2), fetch(FINAL_EPOCH), APPEND),
@@ -93,15 +93,15 @@ HEARD: dict[str, tuple[Path, list[Any]]] = {
     ),
     "a session of the same peer that went as far is another one": (
         (*LEADS, fetch(0), waits(1), fetch(0), fetch(1), APPEND, fetch(2)),
-        [empty(0), None, empty(0), None, later(read(0, 0)), read(0, 0)],
+        [empty(0), None, empty(0), None, later(read_result(0, 0)), read_result(0, 0)],
     ),
     "the session that is opened last is the peer's": (
         (*LEADS, waits(0), fetch(0), fetch(1), APPEND, fetch(2), fetch(1)),
-        [None, empty(0), None, later(read(0, 0)), INVALID, read(0, 0)],
+        [None, empty(0), None, later(read_result(0, 0)), INVALID, read_result(0, 0)],
     ),
     "without a session it waits all the same, and opens none": (
         (*LEADS, fetch(0), waits(FINAL_EPOCH), APPEND, fetch(1)),
-        [empty(0), None, later(read(0, 0)), NOT_FOUND],
+        [empty(0), None, later(read_result(0, 0)), NOT_FOUND],
     ),
     "who leads no more says so": (
         (*LEADS, fetch(0), waits(1), ANOTHER_LEADS, fetch(2)),

@@ -153,6 +153,7 @@ class LazyAutomaton:
         if len(self._known.cells):
             places[:] = double_array.KNOWN
             self._execution.walk(*self._known, len(given.table), rows, fixed, times, places, states)
+        # The rest of these traces, from their first unknown transition on, is followed by the hash table.
         wanted = np.flatnonzero(places != double_array.KNOWN)
         self._not_known += int((starts[wanted + 1] - places[wanted]).sum())
         while (

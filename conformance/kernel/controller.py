@@ -34,7 +34,10 @@ def change_partition(
         registration_changed(st, leader, epoch, partition_epoch, isr, live, clean)
     elif epoch == UNKNOWN:
         undecided(st, RULE.CTRL_02, 1 << field.LEADER_EPOCH)
-        elections_missed(st)
+        # A change without a leader epoch may be an election, and an unclean one.
+        st[s.PARTITION, s.FIRST_EPOCH] = UNKNOWN
+        st[s.PARTITION, s.COMPLETE_FROM] = 1
+        st[s.PARTITION, s.ELECTIONS_UNOBSERVED] = 1
     elif clean != 1:
         # The first change in the trace, or the first after a gap: the election of its epoch may have been unclean.
         st[s.PARTITION, s.UNCLEAN] = max(st[s.PARTITION, s.UNCLEAN], epoch)
@@ -42,6 +45,7 @@ def change_partition(
     # With eligible leader replicas the last member may leave the ISR (KIP-966).
     if st[s.OPTION, s.ELR] == 0:
         isr_not_empty(st, isr)
+    # These compare with the registration before, so it is replaced only after them.
     check_assignment(st, isr, to)
     check_elr(st, partition_epoch, isr, to)
     members_joined(st, st[s.PARTITION, s.C_ISR], isr)
@@ -74,13 +78,6 @@ def reported_again(st: s.State, leader: int, epoch: int, partition_epoch: int, i
         and agree_if_known(epoch, st[s.PARTITION, s.C_EPOCH])
         and agree_if_known(isr, st[s.PARTITION, s.C_ISR])
     )
-
-
-def elections_missed(st: s.State) -> None:
-    """Note that a change without a leader epoch may be an election, and an unclean one."""
-    st[s.PARTITION, s.FIRST_EPOCH] = UNKNOWN
-    st[s.PARTITION, s.COMPLETE_FROM] = 1
-    st[s.PARTITION, s.ELECTIONS_UNOBSERVED] = 1
 
 
 def registration_changed(
@@ -167,13 +164,14 @@ def isr_grown(st: s.State, leader: int, old_isr: int, isr: int, live: int) -> No
     if leader == UNKNOWN:
         undecided(st, RULE.ISR_04, 1 << field.LEADER)
         return
-    if leader < 0:
+    if leader < 0:  # without a leader nobody proposes
         decide(st, RULE.ISR_04, False, field.ISR, old_isr, isr)
         return
     proposed = st[s.REPLICAS + leader, s.PROPOSED]
     if st[s.OPTION, s.REPORTS_ISR_PROPOSALS] == 0 or st[s.PARTITION, s.OBSERVED] >> leader & 1 == 0:
         proposed = UNKNOWN
     same(st, RULE.ISR_04, field.ISR, proposed, isr, 1 << field.ISR)
+    # Without a list of live brokers only a member that is known to be fenced can be refused.
     joining = isr & ~old_isr
     may = not_fenced(st, live)
     if live != UNKNOWN or joining & ~may != 0:

@@ -89,10 +89,10 @@ def request_handled(st: s.State, p: int, f: int, sent: int, asked: Request, agai
     reports = s.REPORTS_SEND_FETCH if sent == s.REQUEST else s.REPORTS_SEND_EPOCH_REQUEST
     compared = field.REQ_OFFSET if sent == s.REQUEST else field.REQ_LAST_EPOCH
     # Without events of the follower (a trace of one broker's log, or lines missing) it may have sent anything.
-    unheard = kind == UNKNOWN or st[s.PARTITION, s.OBSERVED] >> f & 1 == 0 or st[s.OPTION, reports] == 0
+    unobserved = kind == UNKNOWN or st[s.PARTITION, s.OBSERVED] >> f & 1 == 0 or st[s.OPTION, reports] == 0
     # Of still older requests only their existence is known: one that fits neither of the two may be any of them.
     unknown = not current and (st[p, s.OLD_KIND] == UNKNOWN or (st[p, s.MORE_OVERTAKEN] == 1 and not overtaken))
-    if again or unheard or unknown:
+    if again or unobserved or unknown:
         undecided(st, RULE.FETCH_04, 1 << compared)
     elif sent == s.REQUEST:
         expected = st[p, s.REQ_OFFSET] if kind == sent else -1
@@ -102,19 +102,20 @@ def request_handled(st: s.State, p: int, f: int, sent: int, asked: Request, agai
         decide(st, RULE.FETCH_04, current or overtaken, compared, expected, last)
     # A request with all its fields, or the only one there is, is surely the one in flight. Without its fields it may just as
     # well be an older one: then the one in flight may still arrive, and which of the two responses is taken is open.
-    said = UNKNOWN not in (epoch, last) and (sent == s.EPOCH_REQUEST or offset != UNKNOWN)
-    sure = current and (said or not older)
+    complete = UNKNOWN not in (epoch, last) and (sent == s.EPOCH_REQUEST or offset != UNKNOWN)
+    sure = current and (complete or not older)
     other = current and not sure
     if other:
         st[p, s.MORE_OVERTAKEN] = 1
     elif not current:
         # Another request was handled than the one in flight, which is still under way or has a response under way: the
         # follower may get either response.
-        other = kind in (s.REQUEST, s.EPOCH_REQUEST) or (kind in HANDLED and not unheard)
+        other = kind in (s.REQUEST, s.EPOCH_REQUEST) or (kind in HANDLED and not unobserved)
         if overtaken:
             st[p, s.OLD_KIND] = s.NOTHING
         if kind in (s.REQUEST, s.EPOCH_REQUEST):
             overtake(st, p)
+    # The response is compared with the request that was handled, so its fields replace those of the one that was sent.
     st[p, s.REQ_EPOCH] = st[p, s.REQ_EPOCH] if sure and epoch == UNKNOWN else epoch
     st[p, s.REQ_OFFSET] = st[p, s.REQ_OFFSET] if sure and offset == UNKNOWN else offset
     st[p, s.REQ_LAST] = st[p, s.REQ_LAST] if sure and last == UNKNOWN else last
@@ -132,6 +133,7 @@ def response_in_flight(st: s.State, p: int, leader: int, kind: int, epoch: int, 
     ):
         undecided(st, RULE.FETCH_10, 1 << field.RES_HW)
         return False
+    # Nothing in flight, or a response of another kind: the follower made this one up, or took one over twice.
     if seen != kind:
         decide(st, RULE.FETCH_10, False, field.IN_FLIGHT, seen, kind)
         return False

@@ -127,6 +127,7 @@ def log_end_was_fetched(st: s.State, p: int, f: int, own: int, remote_leo: int) 
         if at_hand != UNKNOWN:
             decide(st, RULE.ISR_01, remote_leo in (at_hand, recorded), field.REMOTE_LEO, at_hand, remote_leo)
         return
+    # The fetch in flight was handled already, so the LEO is the recorded one, unless fetches may be missing or repeated.
     one_at_a_time = st[s.OPTION, s.DUPLICATES] == 0 and st[s.OPTION, s.REPORTS_SEND_FETCH] == 1
     if one_at_a_time and (kind == s.NOTHING or kind in HANDLED) and remote_leo != st[p, s.STALE_LEO]:
         decide(st, RULE.ISR_01, remote_leo == recorded, field.REMOTE_LEO, recorded, remote_leo)
@@ -168,6 +169,7 @@ def handle_alter_partition_response(
         advance(st, b, hw, UNKNOWN)
     elif error == NONE:
         acts_on(st, b, partition_epoch)
+        # A response that does not report the ISR has committed the proposal in flight.
         if isr < 0:
             isr = UNKNOWN if st[s.REPLICAS + b, s.PENDING] == 0 else st[s.REPLICAS + b, s.PENDING]
         st[s.REPLICAS + b, s.ISR] = isr
@@ -199,6 +201,7 @@ def produce_ack(st: s.State, b: int, acks: int, end: int, error: int) -> None:
         undecided(st, RULE.ACK_01, 1 << field.HW)
     else:
         decide(st, RULE.ACK_01, hw >= end, field.HW, end, hw)
+    # An acknowledged record is a promise: every later leader and member of the ISR must have it (DATA-03).
     acknowledge(st, b, end)
 
 

@@ -57,12 +57,6 @@ def too_few(st: s.State, b: int, isr: int) -> int:
     return 0 if st[s.OPTION, s.BLOCKS_UNDER_MIN_ISR] == 0 else under_min(st, b, isr)
 
 
-def maximal_isr(st: s.State, b: int, isr: int) -> int:
-    """Return the ISR and the members of the proposal in flight together; UNKNOWN where either is."""
-    pending = st[s.REPLICAS + b, s.PENDING]
-    return UNKNOWN if UNKNOWN in (isr, pending) else int(isr | pending)
-
-
 def gather_log_ends(st: s.State, b: int, maximal: int) -> bool:
     """Fill the rows LEOS and COUNTED for the leader's rule; False when a LEO that counts is unknown."""
     n = st[s.OPTION, s.BROKERS]
@@ -121,8 +115,9 @@ def expected_hw(st: s.State, b: int, isr: int, trigger: int, reported: int) -> i
         return int(hw)
     if UNKNOWN in (hw, leo):
         return UNKNOWN
-    maximal, short = maximal_isr(st, b, isr), too_few(st, b, isr)
-    if UNKNOWN in (maximal, short) or not gather_log_ends(st, b, maximal):
+    # A proposed member counts from the moment of the proposal: the controller may have added it (maximal ISR, KIP-497).
+    pending, short = st[s.REPLICAS + b, s.PENDING], too_few(st, b, isr)
+    if UNKNOWN in (isr, pending, short) or not gather_log_ends(st, b, isr | pending):
         return UNKNOWN
     n = st[s.OPTION, s.BROKERS]
     tried = leader_high_watermark(hw, leo, s.entries(st, s.LEOS, n), s.flags(st, s.COUNTED, n), short == 1)

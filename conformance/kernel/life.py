@@ -153,6 +153,7 @@ def compare_cache(st: s.State, b: int, rule: int, pairs: s.Ints) -> None:
             i < min(had, n) and st[s.epochs_row(st, b), i] == pairs[2 * i] and st[s.starts_row(st, b), i] == pairs[2 * i + 1]
         ):
             i += 1
+        # The first difference is reported: a missing or additional entry, else its epoch, else its start.
         if i == min(had, n):
             decide(st, rule, had == n, field.ENTRIES, had, n)
         elif st[s.epochs_row(st, b), i] != pairs[2 * i]:

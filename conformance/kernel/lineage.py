@@ -39,7 +39,7 @@ def cache_assign(st: s.State, b: int, epoch: int, start: int) -> None:
         st[s.REPLICAS + b, s.CACHED] = UNKNOWN
         return
     keeps = assign_keeps(s.entries(st, s.epochs_row(st, b), n), s.entries(st, s.starts_row(st, b), n), epoch, start)
-    if keeps < 0:
+    if keeps < 0:  # the cache has this entry
         return
     if keeps >= st[s.PARTITION, s.CACHE_ROOM]:
         st[s.PARTITION, s.OVERFLOW] |= s.LOGS_FULL
@@ -73,6 +73,7 @@ def cache_raise(st: s.State, b: int, start: int) -> None:
     covers = truncate_from_start_covers(s.entries(st, s.starts_row(st, b), n), start)
     if covers == 0:
         return
+    # The entry that covers the new start stays and begins there; those before it go.
     for i in range(covers - 1, n):
         st[s.epochs_row(st, b), i - covers + 1] = st[s.epochs_row(st, b), i]
         st[s.starts_row(st, b), i - covers + 1] = st[s.starts_row(st, b), i]
@@ -105,6 +106,7 @@ def agree_until(st: s.State, one: int, one_cached: int, two: int, two_cached: in
         # Where one of the logs does not show the epoch nothing is known to differ.
         if first != second and first != UNKNOWN and second != UNKNOWN:
             return at
+        # Within one entry of both caches all records have these two epochs: go to where the next entry of either begins.
         at = min(next_start(st, one, one_cached, at, end), next_start(st, two, two_cached, at, end))
     return end
 

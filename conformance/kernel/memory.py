@@ -15,7 +15,9 @@ from tidegauge.traces.columns import UNKNOWN
 def tidy(st: s.State) -> None:
     """Forget what can no longer matter, and clear what is after the last registration, term or entry."""
     clear_unused_entries(st)
-    clear_unused_registrations(st)
+    for i in range(st[s.PARTITION, s.REGISTRATIONS], st[s.PARTITION, s.PAST_ROOM]):
+        for k in range(s.R_EPOCH, s.R_REPLICAS + 1):
+            st[s.registration(st, i), k] = 0
     forget_consumed(st)
 
 
@@ -47,13 +49,6 @@ def clear_unused_entries(st: s.State) -> None:
         for k in range(max(cached, 0), room):
             st[s.epochs_row(st, log), k] = 0
             st[s.starts_row(st, log), k] = 0
-
-
-def clear_unused_registrations(st: s.State) -> None:
-    """Clear what is after the last registration."""
-    for i in range(st[s.PARTITION, s.REGISTRATIONS], st[s.PARTITION, s.PAST_ROOM]):
-        for k in range(s.R_EPOCH, s.R_REPLICAS + 1):
-            st[s.registration(st, i), k] = 0
 
 
 def compare_registrations(st: s.State, one: int, two: int) -> int:

@@ -31,6 +31,7 @@ def observe(st: s.State, b: int, leo: int, hw: int, log_start: int, reported: bo
         set_leo(st, b, leo)
     if log_start != UNKNOWN:
         set_log_start(st, b, log_start)
+    # Of a broker that runs this is the checkpoint, not its high watermark.
     if hw != UNKNOWN and st[s.REPLICAS + b, s.HW] == UNKNOWN and st[s.REPLICAS + b, s.UP] != 1:
         set_hw(st, b, hw)
     if reported:

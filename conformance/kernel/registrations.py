@@ -18,6 +18,8 @@ from tidegauge.traces.columns import UNKNOWN
 def register_broker(st: s.State, b: int, broker_epoch: int, clean: int) -> None:
     """Check CTRL-09: each incarnation has a higher broker epoch. After an unclean shutdown it is not eligible (CTRL-07)."""
     known = st[s.REPLICAS + b, s.BROKER_EPOCH]
+    # A new incarnation registers fenced, and is unfenced when it has caught up with the metadata: where neither is reported,
+    # its state is unknown.
     if broker_epoch != known:
         st[s.REPLICAS + b, s.FENCED] = UNKNOWN
     if UNKNOWN not in (broker_epoch, known):

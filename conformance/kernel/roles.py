@@ -91,6 +91,7 @@ def update_assignment(st: s.State, b: int, epoch: int, partition_epoch: int, isr
     st[s.REPLICAS + b, s.ASSIGNED] = replicas
     if replicas == UNKNOWN:
         return
+    # Partition#updateAssignmentAndIsr drops the state of replicas that are assigned no more.
     for r in range(st[s.OPTION, s.BROKERS]):
         if replicas >> r & 1 == 0:
             value = -1 if st[s.OPTION, s.REPORTS_HANDLE_FETCH] == 1 else UNKNOWN
@@ -202,6 +203,7 @@ def become_follower(
     if leader == b:  # a broker cannot follow itself
         decide(st, RULE.EPOCH_04, False, field.LEADER, UNKNOWN, leader)
     acts_on(st, b, partition_epoch)
+    # It has caught up with the controller: what follows is no replay.
     if st[s.PARTITION, s.C_EPOCH] == UNKNOWN or epoch >= st[s.PARTITION, s.C_EPOCH]:
         st[s.REPLICAS + b, s.FRESH] = 0
     # Within a leader epoch the fetcher is not restarted (KAFKA-13790): a truncation in progress goes on.

@@ -143,6 +143,7 @@ def check_claim(st: s.State, earlier: int, later: int, claim: int, rule: int) ->
     elif st[s.term(st, earlier), s.T_CACHED] == UNKNOWN or st[s.term(st, later), s.T_CACHED] == UNKNOWN:
         undecided(st, rule, 1 << field.EPOCHS)
     else:
+        # Records below a log start may be gone from either log, so they are not compared.
         start, n = int(st[s.PARTITION, s.DELETED_UPTO]), st[s.OPTION, s.BROKERS]
         same = agree_until(
             st, n + earlier, st[s.term(st, earlier), s.T_CACHED], n + later, st[s.term(st, later), s.T_CACHED], start, end

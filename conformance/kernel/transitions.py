@@ -105,7 +105,7 @@ def learn_transition(
     st, memories, effects = judge.st, automaton.memories, automaton.effects
     unpack(st, automaton.memory, memories.starts[memory] * WORD)
     row = at[EFFECTS]
-    if symbol == len(judge.event):
+    if symbol == len(judge.event):  # the end of the trace
         ends(st)
     else:
         judge_event(run, judge, symbol)
@@ -181,6 +181,7 @@ def follow(
                 transition[slot, KEY] = key
                 at[TRANSITIONS] += 1
             to = transition[slot, TO]
+            # A rule fails here, or the memory is too large: the kernel judges the whole trace, and counts all of it.
             if to < 0:
                 take_back(transition, end + 1, rows, starts[t], i, times)
                 left[t] = 1

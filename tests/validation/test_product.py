@@ -147,7 +147,7 @@ def test_nothing_is_offered_that_is_right() -> None:
 def test_a_weaker_judge_lets_more_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """The count rises where a check is gone, and the key that it rises under has no reason."""
     before = {(one.event, one.field): one.open + one.passed for one in accepted_by_the_judge()}
-    monkeypatch.setattr(serving, "records", lambda *_: None)
+    monkeypatch.setattr(serving, "check_records", lambda *_: None)
     after = {(one.event, one.field): one.open + one.passed for one in false_accepts(walked(), INTERPRETED, memories=8)}
     assert after[("HandleFetch", "rec_base")] > before[("HandleFetch", "rec_base")]
     assert ("HandleFetch", "rec_base") not in REASONS

@@ -107,9 +107,9 @@ def test_what_is_not_known_stays_so_in_a_file(tmp_path: Path) -> None:
     )
     reports = ({"leo": 0, "hw": 0, "proposal": None}, {"proposal": None})
     write(tmp_path / "t", BROKER_FORMAT, few, FETCH_TRUNCATION.name, [Recorded(case, reports)])
-    read: list[object] = []
-    read(tmp_path / "t", BROKER_FORMAT).play([case], lambda _number, _at, seen: read.append(seen) is None)
-    assert tuple(read) == reports
+    replayed: list[object] = []
+    read(tmp_path / "t", BROKER_FORMAT).play([case], lambda _number, _at, seen: replayed.append(seen) is None)
+    assert tuple(replayed) == reports
 
 
 @pytest.fixture(scope="module")

@@ -201,7 +201,7 @@ def responds_whatever_came() -> Wrong:
 
 def forgets_that_a_closed_one_had_gone_on() -> Wrong:
     """A session that is closed is taken for what it was when the fetch began to wait. 4.3.1 told us that it is not."""
-    return sessions, "kept", lambda _cache, context: context
+    return sessions, "refresh_context", lambda _cache, context: context
 
 
 def refuses_what_waits_in_a_closed_one() -> Wrong:

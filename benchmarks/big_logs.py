@@ -25,10 +25,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegauge.traces.kafka.lines.lines import read_lines
-from tidegauge.traces.kafka.lines.patterns import TABLE
-from tidegauge.traces.kafka.lines.selection import Selection
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.traces.kafka_logs.parsing.lines import read_lines
+from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 
 CAPTURE = "4.2.0/a-steady"
 OF_A_COPY = 3

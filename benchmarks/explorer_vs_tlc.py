@@ -4,8 +4,8 @@ import sys
 from functools import partial
 
 from benchmarks.measure import Report, parser
-from tidegauge.spec.checker.models import find_model
-from tidegauge.spec.checker.tlc import TlcOutcome, TlcResult, run_tlc
+from tidegauge.spec.tlc.models import find_model
+from tidegauge.spec.tlc.tlc import TlcOutcome, TlcResult, run_tlc
 from validation.graphs import WHOLE
 from validation.spec_equals_impl import system_of
 

@@ -20,12 +20,12 @@ from benchmarks.measure import Report, parser
 from benchmarks.profiled import Function, spent
 from benchmarks.runs import repeated, runs_of
 from benchmarks.timed import on_one_core
-from tidegauge.conformance.judging.check import CheckOptions, check
-from tidegauge.conformance.judging.check import Report as Judged
-from tidegauge.conformance.judging.side_by_side import check_in_parallel
-from tidegauge.conformance.kernel.compiled import compiled
+from tidegauge.conformance.checking.check import CheckOptions, check
+from tidegauge.conformance.checking.check import Report as Judged
+from tidegauge.conformance.checking.sharded import check_in_parallel
+from tidegauge.conformance.engine.compiled import compiled
 from tidegauge.traces.columns import UNKNOWN, to_columns
-from tidegauge.traces.files import ndjson, parquet
+from tidegauge.traces.formats import ndjson, parquet
 from tidegauge.traces.schema import Trace
 
 BROKERS, LENGTH = 3, 100

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from benchmarks.measure import Point, Report, parser
 from benchmarks.timed import OFTEN, copied, judge_parquet, on_one_core, validated, walks_of
-from tidegauge.conformance.judging.check import check
-from tidegauge.conformance.judging.judge import judge
-from tidegauge.conformance.judging.recurring import BEGIN_FROM, AdaptiveJudge, prepare
-from tidegauge.impl.explored.explore import Graph, explore
+from tidegauge.conformance.checking.check import check
+from tidegauge.conformance.engine.adaptive_judge import BEGIN_FROM, AdaptiveJudge, prepare
+from tidegauge.conformance.engine.judge import judge
+from tidegauge.impl.explorer.explore import Graph, explore
 from tidegauge.spark_check.generation import BOUNDS
-from tidegauge.traces.files import ndjson, parquet
-from tidegauge.traces.model.behaviour import trace_of_path
-from tidegauge.traces.model.edges import edge_table
-from tidegauge.traces.model.walks import generate
+from tidegauge.traces.formats import ndjson, parquet
+from tidegauge.traces.from_model.behaviour import trace_of_path
+from tidegauge.traces.from_model.edges import edge_table
+from tidegauge.traces.from_model.walks import generate
 from tidegauge.traces.schema import Trace
 
 LINES_OF = 10_000

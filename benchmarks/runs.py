@@ -9,9 +9,9 @@ Rules of this file
 
 import numpy as np
 
-from tidegauge.impl.explored.explore import Bounds
+from tidegauge.impl.explorer.explore import Bounds
 from tidegauge.traces.columns import Columns
-from tidegauge.traces.model.impl_walks import impl_walks
+from tidegauge.traces.from_model.impl_walks import impl_walks
 from tidegauge.traces.schema import Config, Trace
 
 STEPS = 2_500

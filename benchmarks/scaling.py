@@ -17,17 +17,17 @@ from pathlib import Path
 from benchmarks.measure import Point, Report, Timing, parser
 from benchmarks.runs import LOG, PROFILE, STEPS, repeated, runs_of
 from benchmarks.timed import OFTEN, copied, judge_parquet, until_known, validated, walks_of
-from tidegauge.conformance.judging.judge import judge
-from tidegauge.conformance.judging.workers import workers
-from tidegauge.conformance.kernel.compiled import compiled
-from tidegauge.impl.explored.explore import explore
+from tidegauge.conformance.engine.compiled import compiled
+from tidegauge.conformance.engine.judge import judge
+from tidegauge.impl.explorer.explore import explore
 from tidegauge.spark_check import Order, judge_on_spark
 from tidegauge.spark_check.generation import BOUNDS, write_part
 from tidegauge.spark_check.session import session
 from tidegauge.traces.columns import Columns, to_columns
-from tidegauge.traces.files import parquet
-from tidegauge.traces.model.edges import edge_table
+from tidegauge.traces.formats import parquet
+from tidegauge.traces.from_model.edges import edge_table
 from tidegauge.traces.schema import Config
+from tidegauge.util.workers import workers
 
 WALKS = 131_072
 """Interleavings in a file: about four million events, a task or two of Spark's."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.measure import Report, parser
 from benchmarks.timed import judge_parquet, until_known
-from tidegauge.conformance.kernel.compiled import compiled
+from tidegauge.conformance.engine.compiled import compiled
 from tidegauge.spark_check import Order, judge_on_spark
 from tidegauge.spark_check.generation import write_part
 from tidegauge.spark_check.session import session

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import Point, Report, Timing
-from tidegauge.conformance.judging.recurring import LOAD_FROM, AdaptiveJudge
-from tidegauge.impl.explored.explore import Graph
-from tidegauge.spec.checker.models import find_model
-from tidegauge.spec.validation.trace_validation import observe_behaviour, validate_traces
+from tidegauge.conformance.engine.adaptive_judge import LOAD_FROM, AdaptiveJudge
+from tidegauge.impl.explorer.explore import Graph
+from tidegauge.spec.tlc.models import find_model
+from tidegauge.spec.trace_validation.trace_validation import observe_behaviour, validate_traces
 from tidegauge.traces.columns import Columns
-from tidegauge.traces.files import parquet
-from tidegauge.traces.model.edges import EdgeTable
-from tidegauge.traces.model.walks import STEPS, draw
+from tidegauge.traces.formats import parquet
+from tidegauge.traces.from_model.edges import EdgeTable
+from tidegauge.traces.from_model.walks import STEPS, draw
 
 OFTEN = 15
 """How often what takes a fraction of a second is timed, a copy or a judgement of columns."""

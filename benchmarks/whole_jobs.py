@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from benchmarks.measure import Report, parser
 from benchmarks.pace import Pace
-from tidegauge.drive.cache import cache
+from tidegauge.util.files import cache
 
 
 class Job(NamedTuple):

@@ -1,20 +1,18 @@
-"""`tidegauge` and `python -m tidegauge`: the command line, run by this interpreter."""
+"""The entry point of `tidegauge` and `python -m tidegauge`."""
 
 import signal
 import sys
 
 
 def run() -> int:
-    """The process: what `main` does, with the files of the checkout one stands in."""
-    from tidegauge.commands.terminal import interrupted, nobody_reads  # noqa: PLC0415  Ctrl-C may come while the rest loads
+    """Run the command line; a second kind of end than its own, a signal or a closed pipe, is told in one line."""
+    from tidegauge.cli.terminal import interrupted, nobody_reads  # noqa: PLC0415  Ctrl-C may come while the rest loads
 
-    # as Ctrl-C: else what it has started, and the folders it works in, outlive it
+    # A SIGTERM ends as Ctrl-C does: otherwise the processes that were started, and their folders, outlive this one.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        from tidegauge.commands.checkout import run_own_files  # noqa: PLC0415
-        from tidegauge.commands.main import main  # noqa: PLC0415
+        from tidegauge.cli.main import main  # noqa: PLC0415
 
-        run_own_files(sys.argv[1:])
         return main()
     except KeyboardInterrupt:
         return interrupted()

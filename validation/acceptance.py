@@ -10,8 +10,8 @@ Rules of this file
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from tidegauge.traces.model.behaviour import events_of_step, initial_events
-from tidegauge.traces.model.views import Label, View
+from tidegauge.traces.from_model.behaviour import events_of_step, initial_events
+from tidegauge.traces.from_model.views import Label, View
 from tidegauge.traces.schema import Event
 
 Position = tuple[int, tuple[int, ...]]

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidegauge.conformance.judging.check import JudgedBatch, Report, check
-from tidegauge.conformance.judging.judge import ReplicaState
-from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.kafka.shipped import FOLDER
+from tidegauge.conformance.checking.check import JudgedBatch, Report, check
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.conformance.engine.judge import ReplicaState
+from tidegauge.traces.kafka_logs.capture import FOLDER
 
 
 @dataclass(frozen=True)

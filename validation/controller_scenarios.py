@@ -18,22 +18,26 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from tidegauge.conformance.evidence.exported import DIRECTORY, file_stem
-from tidegauge.conformance.play.arguments import controller_action_text
-from tidegauge.conformance.play.clusters import ControllerPlay
-from tidegauge.conformance.play.directives import Player
-from tidegauge.conformance.play.transcript import Block, Transcript, render
+from tidegauge.conformance.export.exported import DIRECTORY, file_stem
+from tidegauge.conformance.repl.arguments import controller_action_text
+from tidegauge.conformance.repl.clusters import ControllerPlay
+from tidegauge.conformance.repl.directives import Player
+from tidegauge.conformance.repl.scenario import Block, Transcript, render
 from tidegauge.impl.cluster.transitions import Label
-from tidegauge.impl.errors import TidegaugeError
-from tidegauge.impl.explored.control_cluster import ControlCluster, control_view, control_violation, initial_control_cluster
-from tidegauge.impl.explored.control_steps import search_control
-from tidegauge.impl.explored.describe import broker_name
-from tidegauge.impl.explored.describe_control import control_label_text, control_view_text
-from tidegauge.impl.explored.search import Counterexample
+from tidegauge.impl.explorer.control_cluster import (
+    ControlCluster,
+    control_view,
+    control_violation,
+    initial_control_cluster,
+    search_control,
+)
+from tidegauge.impl.explorer.describe import broker_name, control_label_text, control_view_text
+from tidegauge.impl.explorer.search import Counterexample
 from tidegauge.impl.rules import UNDEFINED
-from tidegauge.spec.checker.models import Model, load_models
-from tidegauge.traces.model.bounds import CONTROLLER_SWITCHES, control_bounds_of, control_profile_of, switch_name
+from tidegauge.spec.tlc.models import Model, load_models
+from tidegauge.traces.from_model.impl_walks import CONTROLLER_SWITCHES, control_bounds_of, control_profile_of, switch_name
 from tidegauge.traces.schema import Trace
+from tidegauge.util.errors import TidegaugeError
 
 MOST_FETCHES = 4
 """A follower that has not caught up by then never will."""

@@ -10,11 +10,11 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegauge.conformance.evidence.exported import file_stem
-from tidegauge.conformance.judging.judge import judge
-from tidegauge.spec.checker.models import Model, find_model
+from tidegauge.conformance.engine.judge import judge
+from tidegauge.conformance.export.exported import file_stem
+from tidegauge.spec.tlc.models import Model, find_model
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.files import ndjson
+from tidegauge.traces.formats import ndjson
 from validation import golden
 from validation.controller_scenarios import UNSEEN, shown, switches_of
 

@@ -16,17 +16,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tidegauge.conformance.judging.judge import judge
+from tidegauge.conformance.engine.judge import judge
 from tidegauge.impl.cluster.cluster import Bounds
-from tidegauge.impl.explored import faults
-from tidegauge.impl.explored.explore import Graph, explore, find_violation
-from tidegauge.impl.explored.invariants import INVARIANTS
-from tidegauge.impl.explored.view import view
+from tidegauge.impl.explorer import faults
+from tidegauge.impl.explorer.explore import Graph, explore, find_violation
+from tidegauge.impl.explorer.invariants import INVARIANTS
+from tidegauge.impl.explorer.view import view
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.files import ndjson
-from tidegauge.traces.model.behaviour import trace_of_path
-from tidegauge.traces.model.edges import EdgeTable, edge_table
-from tidegauge.traces.model.views import LEADER, BrokerView, Label, View, broker, controller
+from tidegauge.traces.formats import ndjson
+from tidegauge.traces.from_model.behaviour import trace_of_path
+from tidegauge.traces.from_model.edges import EdgeTable, edge_table
+from tidegauge.traces.from_model.views import LEADER, BrokerView, Label, View, broker, controller
 from tidegauge.traces.schema import Trace
 from validation import controller_scenarios
 

@@ -9,7 +9,7 @@ when one differs.
 import sys
 import time
 
-from tidegauge.spec.checker.models import find_model
+from tidegauge.spec.tlc.models import find_model
 from validation.spec_equals_impl import Compared, Equality, compare
 
 WHOLE = (

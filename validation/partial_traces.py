@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tidegauge.conformance.judging.options import REPORTS
+from tidegauge.conformance.engine.judge import REPORTS
 from tidegauge.traces.schema import EVENTS, WHOLE, Config, Event, Trace
 
 Left = tuple[str, Trace]

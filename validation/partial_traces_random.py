@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tidegauge.conformance.judging.judge import Judgement, judge
-from tidegauge.conformance.judging.options import REPORTS
-from tidegauge.impl.explored.explore import Bounds, explore
+from tidegauge.conformance.engine.judge import REPORTS, Judgement, judge
+from tidegauge.impl.explorer.explore import Bounds, explore
 from tidegauge.traces.columns import UNKNOWN, Columns, Ints
-from tidegauge.traces.files.distinct import Distinct
-from tidegauge.traces.model.edges import EdgeTable, edge_table
-from tidegauge.traces.model.walks import STEPS, draw
+from tidegauge.traces.formats.dictionary import Distinct
+from tidegauge.traces.from_model.edges import EdgeTable, edge_table
+from tidegauge.traces.from_model.walks import STEPS, draw
 from tidegauge.traces.schema import EVENTS, MISSING_AHEAD, MISSING_BEHIND, Config
 
 TRACES = 1_000_000

@@ -14,18 +14,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from tidegauge.conformance.judging.judge import judge
-from tidegauge.conformance.judging.progress import Echo
-from tidegauge.conformance.judging.workers import workers
+from tidegauge.conformance.engine.judge import judge
 from tidegauge.impl.cluster.cluster import Bounds, actions, step
-from tidegauge.impl.errors import UsageError
-from tidegauge.impl.explored.explore import find_violation
-from tidegauge.impl.explored.faults import fault_named
-from tidegauge.impl.explored.view import view
+from tidegauge.impl.explorer.explore import find_violation
+from tidegauge.impl.explorer.faults import fault_named
+from tidegauge.impl.explorer.view import view
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.model.behaviour import trace_of_path
-from tidegauge.traces.model.impl_walks import impl_walks
+from tidegauge.traces.from_model.behaviour import trace_of_path
+from tidegauge.traces.from_model.impl_walks import impl_walks
 from tidegauge.traces.schema import Trace
+from tidegauge.util.errors import UsageError
+from tidegauge.util.workers import Echo, workers
 
 STEPS = 200
 CHUNK = 100

@@ -9,7 +9,7 @@ when a known loss is not seen.
 import os
 import sys
 
-from tidegauge.conformance.judging.judge import judge
+from tidegauge.conformance.engine.judge import judge
 from tidegauge.traces.columns import to_columns
 from validation.random_runs import CASES, LOST, STEPS, judge_runs, shortest_loss
 

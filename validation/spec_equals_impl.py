@@ -5,9 +5,9 @@ Rules of this file
 1. The whole bounded graph is compared, in both directions. A sample would say nothing about what it left out.
 2. A difference is told where a reader can follow it: at the first state, in breadth-first order, from which the two sides
    do not take the same steps, with a shortest path to it.
-3. Bounds are those of the model's cfg (traces.model.bounds).
-4. Each module is explored by the system of impl that has its steps: impl.cluster.cluster, impl.explored.isr_cluster for
-   MCAlterPartition, impl.explored.control_steps for MCController. The cfgs of that one say which switches of their profile
+3. Bounds are those of the model's cfg (traces.from_model.impl_walks).
+4. Each module is explored by the system of impl that has its steps: impl.cluster.cluster, impl.explorer.isr_cluster for
+   MCAlterPartition, impl.explorer.control_cluster for MCController. The cfgs of that one say which switches of their profile
    are off.
 5. A model that starts from a deep state is compared from there. MCSeeds says how a partition gets there from Init; the
    implementation goes the same way first.
@@ -20,17 +20,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tidegauge.impl.cluster.cluster import Cluster, initial
 from tidegauge.impl.cluster.transitions import bounded_model
-from tidegauge.impl.explored import control_cluster, control_steps, describe, describe_control, describe_isr, isr_cluster
-from tidegauge.impl.explored.explore import Graph, Walker, explore_from
+from tidegauge.impl.explorer import control_cluster, describe, isr_cluster
+from tidegauge.impl.explorer.explore import Graph, Walker, explore_from
 from tidegauge.impl.profiles import Profile, Rules
 from tidegauge.impl.releases import profile_named
-from tidegauge.spec.checker.behaviour import view_of
-from tidegauge.spec.checker.graph import LabelledGraph, labelled_graph
-from tidegauge.spec.checker.models import Model, find_model
-from tidegauge.spec.checker.several import ONLY_RUN, TlcStart, run_several
-from tidegauge.spec.checker.tlc import Limits, run_tlc
-from tidegauge.spec.errors import SpecError
-from tidegauge.traces.model.bounds import bounds_of, control_bounds_of, control_profile_of, isr_bounds_of
+from tidegauge.spec.tlc.behaviour import view_of
+from tidegauge.spec.tlc.graph import LabelledGraph, labelled_graph
+from tidegauge.spec.tlc.models import Model, find_model
+from tidegauge.spec.tlc.parallel import ONLY_RUN, TlcStart, run_several
+from tidegauge.spec.tlc.tlc import Limits, run_tlc
+from tidegauge.traces.from_model.impl_walks import bounds_of, control_bounds_of, control_profile_of, isr_bounds_of
+from tidegauge.util.errors import SpecError
 
 View: TypeAlias = tuple[Any, ...]
 Label: TypeAlias = tuple[Any, ...]
@@ -175,17 +175,17 @@ def isr_start_of(compared: Compared, rules: Rules | None = None) -> isr_cluster.
 def control_start_of(compared: Compared, rules: Rules | None = None) -> control_cluster.ControlCluster:
     """Return the start of a model of MCController, which has no decision that is a rule."""
     if rules is not None:
-        raise SpecError(f"{compared.model}: expected no other rules, seen some: impl.control reads none of them")
+        raise SpecError(f"{compared.model}: expected no other rules, seen some: impl.controller reads none of them")
     model = find_model(compared.model)
     return control_cluster.initial_control_cluster(control_bounds_of(model, **compared.constants), control_profile_of(model))
 
 
 REPLICATION = System(start_of, explore_from, describe.label_text, describe.view_text)
-ISR_CHANGES = System(isr_start_of, isr_cluster.explore_isr, describe_isr.isr_label_text, describe_isr.isr_view_text)
+ISR_CHANGES = System(isr_start_of, isr_cluster.explore_isr, describe.isr_label_text, describe.isr_view_text)
 
 
 CONTROLLER = System(
-    control_start_of, control_steps.explore_control, describe_control.control_label_text, describe_control.control_view_text
+    control_start_of, control_cluster.explore_control, describe.control_label_text, describe.control_view_text
 )
 SYSTEMS = {"MCAlterPartition": ISR_CHANGES, "MCController": CONTROLLER}
 

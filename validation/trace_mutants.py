@@ -16,10 +16,10 @@ Rules of this file
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tidegauge.conformance.judging.judge import LOAD_FROM, judge
-from tidegauge.conformance.judging.sequence import judge_sequence
+from tidegauge.conformance.checking.event_rules import judge_sequence
+from tidegauge.conformance.engine.judge import LOAD_FROM, judge
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.model.behaviour import numbered
+from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.schema import FIELDS, Config, Event, FieldKind, Trace
 from validation.acceptance import Language
 

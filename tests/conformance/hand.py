@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tidegauge.conformance.judging.judge import Judgement, judge
-from tidegauge.conformance.judging.sequence import judge_sequence
+from tidegauge.conformance.checking.event_rules import judge_sequence
+from tidegauge.conformance.engine.judge import Judgement, judge
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.model.behaviour import numbered
+from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.schema import EVENTS, Config, Event, Trace
 
 CONFIG = Config(nodes=(1, 2, 3), min_isr=1, controller=100)

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from tidegauge.conformance.judging.options import CAPABILITIES, REPORTS
-from tidegauge.conformance.judging.rulebook import rules_table
-from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.conformance.engine.judge import CAPABILITIES, REPORTS
+from tidegauge.conformance.judge.rulebook import rules_table
 
 PAGE = (Path(__file__).parents[2] / "docs" / "judge.md").read_text(encoding="utf-8")
 
 
 def test_the_rules_table_is_the_catalog() -> None:
-    """Row by row; make it again with conformance.judging.rulebook.rules_table."""
+    """Row by row; make it again with conformance.judge.rulebook.rules_table."""
     assert rules_table() in PAGE
 
 

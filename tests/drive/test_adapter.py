@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.commands.main import main
+from tidegauge.cli.main import main
 
-ADAPTER = Path(__file__).parents[2] / "drive" / "adapters" / "python" / "adapter.py"
+ADAPTER = Path(__file__).parents[2] / "tidegauge" / "drive" / "adapters" / "python" / "adapter.py"
 DRIVE = ["drive", "--quiet", "--graph", "small", "--walks", "40"]
 
 

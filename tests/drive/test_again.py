@@ -13,12 +13,11 @@ from tidegauge.drive.controller.contract import ClusterOpening, controller_capab
 from tidegauge.drive.controller.reference import reference as controller_reference
 from tidegauge.drive.controller.scenarios import finding_cases
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
-from tidegauge.drive.paths.named import ROUNDED, named_scenarios
+from tidegauge.drive.paths.scenarios import ROUNDED, named_scenarios
 from tidegauge.drive.runner.player import ReferenceNode, play
-from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, place_of
-from tidegauge.drive.runner.transcript import Recorder, read, write
-from tidegauge.impl.errors import UsageError
+from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, Recorder, place_of, read, write
 from tidegauge.impl.releases import profile_named
+from tidegauge.util.errors import UsageError
 from validation.releases import replay as again
 
 RELEASE = "4.3.1"

@@ -11,7 +11,7 @@ from tidegauge.drive.contract import Report, Step
 from tidegauge.drive.kafka_broker import node
 from tidegauge.drive.kafka_broker.node import KnownReports, PathRun, no_reports, spread
 from tidegauge.drive.kafka_broker.partition import DrivenPartition
-from tidegauge.drive.prefix_tree import PrefixTree
+from tidegauge.drive.runner.player import PrefixTree
 
 LEAD, APPEND, OTHER = ("metadata", 1, 0, 0, (1, 2)), ("append", 1), ("append", -1)
 SEEN: Report = {"result": None, "requests": {}, "produced": [], "fetched": {}, "log_start": 3}

@@ -8,24 +8,34 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.commands.main import main
-from tidegauge.conformance.judging.rulebook import known_bugs
+from tidegauge.cli.main import main
+from tidegauge.conformance.judge.rulebook import known_bugs
 from tidegauge.drive.broker.contract import BrokerCase
-from tidegauge.drive.broker.known_bugs import BUGS, bug_named
+from tidegauge.drive.broker.known_bugs import BUGS, WRONG_STEPS, bug_named
 from tidegauge.drive.broker.reference import reference, reference_with
 from tidegauge.drive.broker.steps import EVERYTHING
-from tidegauge.drive.broker.wrong_steps import WRONG_STEPS
-from tidegauge.drive.bugs.exercised import ELSEWHERE, TO_EXERCISE
 from tidegauge.drive.bugs.kill import CHUNK, WALKS, kill
-from tidegauge.drive.bugs.matrix import BugRow, Caught, Matrix, differences, expected, of_json, text_of, to_json, wrong
+from tidegauge.drive.bugs.matrix import (
+    ELSEWHERE,
+    TO_EXERCISE,
+    BugRow,
+    Caught,
+    Matrix,
+    differences,
+    expected,
+    of_json,
+    text_of,
+    to_json,
+    wrong,
+)
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walk
-from tidegauge.drive.runner.explain import explanations
 from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.report import explanations
 from tidegauge.drive.runner.shrink import shrunk
-from tidegauge.impl.errors import UsageError
-from tidegauge.impl.explored.faults import FAULTS
-from validation.releases import publish
+from tidegauge.impl.explorer.faults import FAULTS
+from tidegauge.util.errors import UsageError
+from validation.docs import drive_contract
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = {row.name: row for row in expected().rows}
@@ -58,7 +68,7 @@ def test_the_kept_matrix_is_about_the_bugs_there_are_and_nothing_survives() -> N
 def test_the_table_in_the_page_is_made_from_it() -> None:
     """Else: python -m validation.releases.publish."""
     page = (ROOT / "docs" / "drive.md").read_text(encoding="utf-8")
-    assert publish.tables()["bugs"] in page
+    assert drive_contract.tables()["bugs"] in page
     assert "| `KAFKA-769` | " in page
 
 

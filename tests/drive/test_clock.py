@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.commands.main import main
+from tidegauge.cli.main import main
 from tidegauge.drive.kafka_process.clock import COMPILERS, MovedClock, NoLibraryError, RealClock, build_library, make_clock
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.commands.main import main
+from tidegauge.cli.main import main
 from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.reference import BrokerReference, reference
 from tidegauge.drive.broker.steps import EVERYTHING
@@ -15,11 +15,10 @@ from tidegauge.drive.contract import Capabilities, CaseT
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.compare import Comparison, compare, text_of
 from tidegauge.drive.runner.player import ReferenceNode, play
-from tidegauge.drive.runner.shipped import BROKER, place_named
-from tidegauge.drive.runner.transcript import Recorded, Recorder, TranscriptNode, read, write
-from tidegauge.impl.errors import UsageError
-from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.drive.runner.transcript import BROKER, Recorded, Recorder, TranscriptNode, place_named, read, write
+from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.util.errors import UsageError
 
 CASES = walks(1, 40, FETCH_TRUNCATION)
 

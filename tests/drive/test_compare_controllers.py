@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.drive.test_compare import causes
-from tidegauge.commands.main import main
+from tidegauge.cli.main import main
 from tidegauge.drive.contract import Report
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, controller_capabilities
 from tidegauge.drive.controller.reference import reference
@@ -15,8 +15,16 @@ from tidegauge.drive.controller.scenarios import SHOWN_BY, finding_cases
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.runner.compare import compare, text_of
 from tidegauge.drive.runner.player import ReferenceNode, play
-from tidegauge.drive.runner.shipped import CONTROLLER, place_named, place_of
-from tidegauge.drive.runner.transcript import Recorded, Recorder, TranscriptNode, read, write
+from tidegauge.drive.runner.transcript import (
+    CONTROLLER,
+    Recorded,
+    Recorder,
+    TranscriptNode,
+    place_named,
+    place_of,
+    read,
+    write,
+)
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import profile_named
 

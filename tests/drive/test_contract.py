@@ -6,37 +6,39 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tidegauge.conformance.judging.rulebook import actions
+from tidegauge.conformance.judge.rulebook import actions
 from tidegauge.drive.broker.contract import REPORTED, BrokerCase, Opening
 from tidegauge.drive.broker.reference import differences, reference, take_step
 from tidegauge.drive.broker.state import opened, report
 from tidegauge.drive.broker.steps import EVERYTHING, MAY_WAIT, STEPS, action_of, is_step, lacks, step_json, step_of
 from tidegauge.drive.contract import Capabilities, Report
-from tidegauge.drive.paths.smoke import smoke
+from tidegauge.drive.paths.selection import smoke_case
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner import player
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.transports.lines import hello, opening_line, step_line
-from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_named
-from tidegauge.traces.made import page_with, schema_text
-from validation.releases import publish
+from validation.docs import drive_contract
+from validation.docs.tables import page_with, schema_text
 
 ROOT = Path(__file__).resolve().parents[2]
-VALIDATOR = jsonschema.Draft202012Validator(publish.json_schema())
+VALIDATOR = jsonschema.Draft202012Validator(drive_contract.json_schema())
 CASES = walks(3, 40, FETCH_TRUNCATION)
 
 
 def test_the_json_schema_in_the_repository_is_the_one_made_from_the_code() -> None:
     """Else: python -m validation.releases.publish."""
-    assert (ROOT / "drive" / "schema.json").read_text(encoding="utf-8") == schema_text(publish.json_schema())
+    assert (ROOT / "tidegauge" / "drive" / "schema.json").read_text(encoding="utf-8") == schema_text(
+        drive_contract.json_schema()
+    )
 
 
 def test_the_tables_in_the_page_are_made_from_the_code() -> None:
     """Else: python -m validation.releases.publish."""
     page = (ROOT / "docs" / "drive.md").read_text(encoding="utf-8")
-    assert page_with(publish.tables(), publish.MAKER, page) == page
+    assert page_with(drive_contract.tables(), drive_contract.MAKER, page) == page
     assert "| `lose_response` | `peer` |" in page
 
 
@@ -44,7 +46,7 @@ def test_every_kind_of_step_is_drawn_and_is_a_line_of_the_schema() -> None:
     """Walks take every step but the one that no follower of today asks for."""
     drawn = {taken[0] for case in CASES for taken in case.path}
     assert drawn == set(STEPS) - {"offsets_for_leader_epoch_response"}
-    given = jsonschema.Draft202012Validator(publish.json_schema()["$defs"]["given"])
+    given = jsonschema.Draft202012Validator(drive_contract.json_schema()["$defs"]["given"])
     given.validate(json.loads(opening_line(1, CASES[0].opening)))
     for taken in {taken[0]: taken for case in CASES for taken in case.path}.values():
         given.validate(json.loads(step_line(1, taken)))
@@ -54,7 +56,7 @@ def test_every_report_of_the_reference_is_a_line_of_the_schema() -> None:
     reports: list[dict[str, object]] = []
     play(ReferenceNode(reference()), CASES[:4], reference(), lambda _n, _at, seen: not reports.append({"p": 1, **seen}))
     assert len(reports) == 100
-    report = jsonschema.Draft202012Validator(publish.json_schema()["$defs"]["report"])
+    report = jsonschema.Draft202012Validator(drive_contract.json_schema()["$defs"]["report"])
     for one in reports:
         report.validate(one)
 
@@ -185,10 +187,10 @@ def test_a_field_that_is_absent_is_not_known_and_not_compared() -> None:
 
 
 def test_the_ten_steps_are_ten_and_the_reference_takes_them() -> None:
-    case = smoke(FETCH_TRUNCATION, EVERYTHING)
+    case = smoke_case(FETCH_TRUNCATION, EVERYTHING)
     assert len(case.path) == 10
     assert play(ReferenceNode(reference()), [case], reference()).differences == ()
-    few = smoke(FETCH_TRUNCATION, Capabilities("few", frozenset({"metadata", "append"}), frozenset({"leo"})))
+    few = smoke_case(FETCH_TRUNCATION, Capabilities("few", frozenset({"metadata", "append"}), frozenset({"leo"})))
     assert [taken[0] for taken in few.path] == ["metadata", "append", "append", "metadata", "metadata"]
 
 

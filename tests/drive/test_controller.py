@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.commands.main import main
+from tidegauge.cli.main import main
 from tidegauge.drive.contract import Watch
 from tidegauge.drive.controller.contract import (
     ALL,
@@ -24,12 +24,11 @@ from tidegauge.drive.controller.reference import reference, shows_finding
 from tidegauge.drive.controller.scenarios import SCENARIOS, SHOWN_BY, finding_cases
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.controller.walks import walks
-from tidegauge.drive.runner.explain import explanations
 from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.report import explanations
 from tidegauge.drive.runner.run import run, text_of
-from tidegauge.drive.runner.shipped import FOLDER
-from tidegauge.drive.runner.transcript import Recorder, TranscriptError, read, write
-from tidegauge.impl.error_codes import UNKNOWN_SERVER_ERROR
+from tidegauge.drive.runner.transcript import FOLDER, Recorder, TranscriptError, read, write
+from tidegauge.impl.errors import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import profile_named
 

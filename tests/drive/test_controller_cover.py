@@ -3,7 +3,7 @@ themselves."""
 
 import pytest
 
-from tidegauge.commands.main import main
+from tidegauge.cli.main import main
 from tidegauge.drive.controller.contract import ClusterOpening, is_step
 from tidegauge.drive.controller.cover import MODELS, begin, cover_of
 from tidegauge.drive.controller.findings import FINDINGS
@@ -11,8 +11,8 @@ from tidegauge.drive.controller.reference import reference
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.impl.releases import profile_named
-from tidegauge.spec.checker.models import find_model
-from tidegauge.traces.model.bounds import control_bounds_of
+from tidegauge.spec.tlc.models import find_model
+from tidegauge.traces.from_model.impl_walks import control_bounds_of
 
 OPENING = ClusterOpening(30)
 KAFKA, OLDER = profile_named("release-4.3.1"), profile_named("release-3.9.1")

@@ -11,8 +11,7 @@ from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.controller.findings import FINDINGS
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.runner.player import play
-from tidegauge.drive.runner.shipped import place_of, profile_of
-from tidegauge.drive.runner.transcript import TranscriptError, read
+from tidegauge.drive.runner.transcript import TranscriptError, place_of, profile_of, read
 from validation.releases.distinct import of_each_distinct
 from validation.releases.switches_read import switches_read
 

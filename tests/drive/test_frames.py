@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.compiler import WireError, WireMessage
 from tidegauge.drive.wire.frames import HOST, Conditions, Connection, Listener, ReceivedRequest, WireRequest
 from tidegauge.drive.wire.messages import Messages
-from tidegauge.drive.wire.primitives import WireError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)

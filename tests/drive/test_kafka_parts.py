@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.commands.main import main
+from tidegauge.cli.main import main
 from tidegauge.drive.kafka_broker.broker import HIGH_WATERMARKS
 from tidegauge.drive.kafka_broker.node import begins_at, common_sequence, crash_checkpoint, ends_of, write_checkpoint
 from tidegauge.drive.kafka_process import jars
-from tidegauge.impl.errors import UsageError
+from tidegauge.util.errors import UsageError
 
 LEAD = ("metadata", 1, 0, 0, (1, 2))
 AGAIN = ("metadata", 1, 1, 1, (1, 2))

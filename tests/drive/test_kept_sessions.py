@@ -15,8 +15,7 @@ from tidegauge.drive.controller import lane as lane_
 from tidegauge.drive.controller.contract import ALL, ClusterOpening
 from tidegauge.drive.controller.image import LogRecord
 from tidegauge.drive.controller.lane import HOLDER, Lane
-from tidegauge.drive.controller.left_sessions import LeftSessions
-from tidegauge.drive.controller.process import ControllerProcess
+from tidegauge.drive.controller.process import ControllerProcess, LeftSessions
 from tidegauge.drive.controller.reference import empty
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.impl.releases import profile_named

@@ -12,8 +12,8 @@ from tidegauge.drive.kafka_broker import lag_check
 from tidegauge.drive.kafka_broker.lag_check import CHECKED_EVERY_MS, LAG_SECONDS, LagCheck
 from tidegauge.drive.kafka_broker.node import KafkaNode
 from tidegauge.drive.kafka_process import clock
+from tidegauge.drive.wire.compiler import WireError
 from tidegauge.drive.wire.frames import Conditions
-from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
 
 ONE, OTHER, THIRD = (UUID(int=number) for number in (1, 2, 3))

@@ -9,16 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegauge.drive.kafka_broker.peers import LeaderSession
-from tidegauge.drive.wire.compiler import WireMessage
-from tidegauge.drive.wire.primitives import WireError
-from tidegauge.impl.client_messages import PartitionFetch, PartitionRead
-from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
-from tidegauge.impl.messages import FetchRequest, FetchResponse
+from tidegauge.drive.wire.compiler import WireError, WireMessage
+from tidegauge.impl.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
+from tidegauge.impl.fetch import fetch_session_handler as handler_
+from tidegauge.impl.fetch.fetch_session import INITIAL, Fetches, FetchMetadata, SessionFetch, SessionResponse
+from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import FetchRequest, FetchResponse, PartitionFetch, PartitionRead
 from tidegauge.impl.rules import NONE
-from tidegauge.impl.sessions import fetch_session_handler as handler_
-from tidegauge.impl.sessions.fetch_metadata import INITIAL, Fetches, FetchMetadata, SessionFetch, SessionResponse
-from tidegauge.impl.sessions.fetch_session_handler import FetchSessionHandler
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 TOPICS = tuple(UUID(int=number) for number in range(3))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tidegauge.drive.controller.left_sessions import LeftSessions
+from tidegauge.drive.controller.process import LeftSessions
 
 
 class Hand:

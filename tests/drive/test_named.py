@@ -8,30 +8,28 @@ from pathlib import Path
 import pytest
 
 from tests.drive.test_scenarios import ADAPTER
-from tidegauge.commands.main import main
-from tidegauge.conformance.judging.judge import judge
-from tidegauge.conformance.play.scenario import DIRECTORY
+from tidegauge.cli.main import main
+from tidegauge.conformance.engine.judge import judge
+from tidegauge.conformance.repl.scenario import DIRECTORY
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.kafka_broker.node import CAN
-from tidegauge.drive.paths.named import ROUNDED, Named, named_scenarios
 from tidegauge.drive.paths.path_report import shown_text
+from tidegauge.drive.paths.scenarios import ROUNDED, Named, named_scenarios
 from tidegauge.drive.runner.player import ReferenceNode, play
-from tidegauge.drive.runner.shipped import places, profile_of, release_of
-from tidegauge.drive.runner.transcript import Recorder, read
-from tidegauge.impl.errors import UsageError
-from tidegauge.impl.explored import isr_cluster
-from tidegauge.impl.explored.invariants import Violation
-from tidegauge.impl.explored.isr_cluster import IsrBounds
+from tidegauge.drive.runner.transcript import Recorder, places, profile_of, read, release_of
+from tidegauge.impl.explorer import isr_cluster
+from tidegauge.impl.explorer.invariants import Violation
+from tidegauge.impl.explorer.isr_cluster import IsrBounds
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import parse_release, profile_named
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.files import ndjson
-from tidegauge.traces.model.isr_changes import trace_of_isr_changes
-from tidegauge.traces.model.isr_cluster_steps import steps_of
+from tidegauge.traces.formats import ndjson
+from tidegauge.traces.from_model.isr_changes import steps_of, trace_of_isr_changes
 from tidegauge.traces.schema import Trace
+from tidegauge.util.errors import UsageError
 
 KAFKA = EVERYTHING._replace(can=CAN)
 SERVED = [sys.executable, "-m", "tidegauge.drive.transports.serve"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive.broker.coverage import T_TABLE, counting, coverage_lines
+from tidegauge.drive.broker.decisions import T_TABLE, counting, coverage_lines
 from tidegauge.drive.broker.reference import is_possible, reference, take_step
 from tidegauge.drive.broker.state import opened
 from tidegauge.drive.broker.steps import ENDS, EVERYTHING
@@ -17,9 +17,9 @@ from tidegauge.drive.paths.selection import cases_for
 from tidegauge.drive.paths.walks import walk, walks
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.impl.cluster.cluster import Bounds
-from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_named
+from tidegauge.util.errors import UsageError
 
 SMALL = GRAPHS["small"].inputs(FETCH_TRUNCATION)
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ADAPTER = ROOT / "drive" / "adapters" / "python" / "adapter.py"
+ADAPTER = ROOT / "tidegauge" / "drive" / "adapters" / "python" / "adapter.py"
 NAME = "tidegauge.drive.pytest_plugin.plugin"
 INSTALLED = any(point.value == NAME for point in entry_points(group="pytest11"))
 PLUGIN = [] if INSTALLED else ["-p", NAME]

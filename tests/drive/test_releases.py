@@ -8,11 +8,10 @@ from tests.drive import instead
 from tests.drive.test_columns import PAGE
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
-from tidegauge.drive.paths.named import named_scenarios
-from tidegauge.drive.runner import shipped
+from tidegauge.drive.paths.scenarios import named_scenarios
+from tidegauge.drive.runner import transcript
 from tidegauge.drive.runner.recheck import recheck
-from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, FOLDER, place_of, places
-from tidegauge.drive.runner.transcript import read
+from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, FOLDER, place_of, places, read
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, SINCE, parse_release, profile_named
 from validation.releases import page as releases
@@ -43,7 +42,7 @@ def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch:
 
 def test_each_profile_since_the_oldest_release_is_on_the_wire() -> None:
     """Whatever changed in between, a release that has it did what the table says."""
-    there = shipped.releases()
+    there = transcript.releases()
     changes = {since for rows in SINCE.values() for since, _ in rows if since > parse_release(there[0])}
     asked = {".".join(map(str, (*since, 0)[:3])) for since in changes}
     assert {unnamed(one) for one in asked} <= {unnamed(one) for one in there}

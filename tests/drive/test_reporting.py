@@ -7,12 +7,11 @@ from tidegauge.drive.contract import Capabilities, Watch
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.differences import Difference
-from tidegauge.drive.runner.explain import explanations
 from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.report import explanations, story
 from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.runner.shrink import shrunk
-from tidegauge.drive.runner.text import story
-from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED
 from tidegauge.impl.releases import profile_named
 

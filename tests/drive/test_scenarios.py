@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.commands.main import main
-from tidegauge.conformance.judging.rulebook import rulebook
-from tidegauge.conformance.play.scenario import Scenario, read, shipped
-from tidegauge.conformance.play.session import Session
-from tidegauge.drive.broker.coverage import T_TABLE, counting, with_callees
+from tidegauge.cli.main import main
+from tidegauge.conformance.judge.rulebook import rulebook
+from tidegauge.conformance.repl.scenario import Scenario, read, shipped
+from tidegauge.conformance.repl.session import Session
+from tidegauge.drive.broker.decisions import T_TABLE, counting, with_callees
 from tidegauge.drive.broker.known_bugs import BUGS
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
@@ -21,7 +21,7 @@ from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_named
 
-ADAPTER = Path(__file__).parents[2] / "drive" / "adapters" / "python" / "adapter.py"
+ADAPTER = Path(__file__).parents[2] / "tidegauge" / "drive" / "adapters" / "python" / "adapter.py"
 PLAYED: dict[Path, tuple[Scenario, Session, list[ScenarioCase]]] = {}
 
 ISSUES = {

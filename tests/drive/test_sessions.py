@@ -12,9 +12,8 @@ import pytest
 from tests.drive.test_frames import in_a_loop
 from tests.drive.test_waiting import LEADS, LEADS_AGAIN, THREE_BROKERS, TWO_BROKERS, read_result, taken_through
 from tidegauge.drive.broker.contract import BrokerCase, Opening
-from tidegauge.drive.broker.fetch_sessions import known_of
-from tidegauge.drive.broker.fetches import TP
 from tidegauge.drive.broker.known_bugs import BUGS
+from tidegauge.drive.broker.peer_fetches import TP, known_of
 from tidegauge.drive.broker.reference import reference, reference_with, take_step, take_step_unread
 from tidegauge.drive.broker.state import Outcome, ReferenceBroker, WrongStep, fetch_json, opened
 from tidegauge.drive.broker.steps import EVERYTHING, IN_SESSION
@@ -24,20 +23,19 @@ from tidegauge.drive.kafka_broker.clients import PartitionRequests, Topic
 from tidegauge.drive.kafka_broker.waiting_requests import PeerSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.probe.definitions import shipped_messages
+from tidegauge.drive.probe.connection import shipped_messages
 from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.report import story
 from tidegauge.drive.runner.run import run
-from tidegauge.drive.runner.shipped import place_of
 from tidegauge.drive.runner.shrink import shrunk
-from tidegauge.drive.runner.text import story
-from tidegauge.drive.runner.transcript import read
+from tidegauge.drive.runner.transcript import place_of, read
 from tidegauge.drive.transports.lines import DrivenProgramError, parse_report
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
-from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
+from tidegauge.impl.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
+from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH
 from tidegauge.impl.messages import FetchResponse
 from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH
 
 APPEND: Step = ("append", 1)
 FENCED, NOT_LEADER, OUT_OF_RANGE = {"error": 74}, {"error": 6}, {"error": 1}

@@ -8,10 +8,9 @@ import pytest
 from tests.drive.test_frames import in_a_loop
 from tidegauge.drive.kafka_broker.clients import DEBUGGING_CONSUMER, PartitionRequests, Topic
 from tidegauge.drive.kafka_broker.state_reader import ReplicaState, StateReader
-from tidegauge.drive.probe.definitions import shipped_messages
-from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.probe.connection import shipped_messages
+from tidegauge.drive.wire.compiler import WireError, WireMessage
 from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
-from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE
 
 TOPIC = Topic(uuid4(), "p")

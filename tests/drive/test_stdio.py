@@ -14,7 +14,7 @@ from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.graphs import cover_of
-from tidegauge.drive.paths.smoke import smoke
+from tidegauge.drive.paths.selection import smoke_case
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import run
@@ -23,7 +23,7 @@ from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 
 SERVE = [sys.executable, "-m", "tidegauge.drive.transports.serve"]
-SMOKE = [smoke(FETCH_TRUNCATION, EVERYTHING)]
+SMOKE = [smoke_case(FETCH_TRUNCATION, EVERYTHING)]
 HELLO = '{"contract":1,"name":"x","can":["metadata","append"],"reports":["leo"]}'
 
 
@@ -144,7 +144,7 @@ while text := line():
         say(json.dumps({"p": given["p"], "leo": 0}))
 """
     with StdioNode(program(body)) as node:
-        found = play(node, [smoke(FETCH_TRUNCATION, node.capabilities)], reference())
+        found = play(node, [smoke_case(FETCH_TRUNCATION, node.capabilities)], reference())
     assert [one.at for one in found.differences] == [2]
 
 
@@ -157,7 +157,7 @@ while text := line():
         say(json.dumps({"p": json.loads(text)["p"], "leo": 0, "hw": 0, "ends": [], "requests": {}}))
 """
     with StdioNode(program(body)) as node:
-        found = play(node, [smoke(FETCH_TRUNCATION, node.capabilities)], reference())
+        found = play(node, [smoke_case(FETCH_TRUNCATION, node.capabilities)], reference())
     assert [(one.at, one.fields) for one in found.differences] == [(1, ("ends",))]
 
 

@@ -3,14 +3,12 @@
 import pytest
 
 from tidegauge.drive.broker.contract import BrokerCase
-from tidegauge.drive.broker.findings import broker_findings
+from tidegauge.drive.broker.known_bugs import broker_findings
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
-from tidegauge.drive.profile_reads import recording_reads
 from tidegauge.drive.runner.player import play
-from tidegauge.drive.runner.shipped import place_of, profile_of
-from tidegauge.drive.runner.transcript import TranscriptNode, read
-from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.drive.runner.transcript import TranscriptNode, place_of, profile_of, read
+from tidegauge.impl.profiles import FETCH_TRUNCATION, recording_reads
 from validation.releases.page import paths_that_show
 from validation.releases.switches_read import switches_read
 

@@ -18,7 +18,7 @@ import pytest
 from tests.drive.test_process import running_commands, soon
 from tidegauge.drive.probe.connection import tcp
 from tidegauge.drive.probe.run import CHECKS, probe, select_checks
-from tidegauge.impl.errors import UsageError
+from tidegauge.util.errors import UsageError
 from validation.third_parties import run
 from validation.third_parties.page import third_parties_page
 from validation.third_parties.results import CheckResult, ThirdPartyResult, plain, read_results, write_results

@@ -15,9 +15,21 @@ from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.recheck import recheck, text_of
-from tidegauge.drive.runner.shipped import CONTROLLER, FOLDER, place_of, places, release_of, releases
-from tidegauge.drive.runner.transcript import Recorded, Recorder, TranscriptError, TranscriptNode, read, write
-from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.drive.runner.transcript import (
+    CONTROLLER,
+    FOLDER,
+    Recorded,
+    Recorder,
+    TranscriptError,
+    TranscriptNode,
+    place_of,
+    places,
+    read,
+    release_of,
+    releases,
+    write,
+)
+from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_named
 from validation.releases import job_steps as steps

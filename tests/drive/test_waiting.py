@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.drive.test_frames import in_a_loop
-from tidegauge.drive.broker import fetches as purgatory
+from tidegauge.drive.broker import peer_fetches as purgatory
 from tidegauge.drive.broker.contract import REPORTED, BrokerCase, Opening
 from tidegauge.drive.broker.known_bugs import BUGS
 from tidegauge.drive.broker.reference import BrokerReference, is_possible, reference, reference_with, take_step
@@ -21,19 +21,18 @@ from tidegauge.drive.kafka_broker.clients import PartitionRequests, Topic, fetch
 from tidegauge.drive.kafka_broker.waiting_requests import WaitingFetches
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.probe.definitions import shipped_messages
+from tidegauge.drive.probe.connection import shipped_messages
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.report import story
 from tidegauge.drive.runner.run import run
-from tidegauge.drive.runner.shipped import place_of
 from tidegauge.drive.runner.shrink import shrunk
-from tidegauge.drive.runner.text import story
-from tidegauge.drive.runner.transcript import Recorder, TranscriptNode, read
+from tidegauge.drive.runner.transcript import Recorder, TranscriptNode, place_of, read
 from tidegauge.drive.transports.lines import DrivenProgramError, parse_report
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
+from tidegauge.impl.frozen_map import Table
 from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.impl.table import Table
 
 TWO_BROKERS, THREE_BROKERS = Opening(), Opening((2, 3))
 LEADS: Path = (("metadata", 1, 0, 0, (1, 2)),)

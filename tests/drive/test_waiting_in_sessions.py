@@ -9,7 +9,7 @@ import pytest
 
 from tests.drive.test_sessions import APPEND, ELSE, INVALID, NOT_FOUND, SESSION, TOPIC, asked, empty, fetch, partition
 from tests.drive.test_waiting import ANOTHER_LEADS, LEADS, LEADS_AGAIN, read_result, recorded_node, taken_through
-from tidegauge.drive.broker import fetch_sessions as sessions
+from tidegauge.drive.broker import peer_fetches as sessions
 from tidegauge.drive.broker import reference as reference_
 from tidegauge.drive.broker import steps
 from tidegauge.drive.broker.contract import BrokerCase
@@ -23,15 +23,18 @@ from tidegauge.drive.kafka_broker.waiting_requests import PeerSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play
-from tidegauge.drive.runner.shipped import place_of
-from tidegauge.drive.runner.transcript import Recorder, read
+from tidegauge.drive.runner.transcript import Recorder, place_of, read
 from tidegauge.drive.wire.compiler import WireMessage
-from tidegauge.impl.client_messages import PartitionRead
+from tidegauge.impl.fetch.fetch_session import (
+    FINAL_EPOCH,
+    FetchContext,
+    FetchSessionCache,
+    SessionKind,
+    update_and_generate_response,
+)
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import PartitionRead
 from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH
-from tidegauge.impl.sessions.fetch_session import FetchContext, SessionKind, update_and_generate_response
-from tidegauge.impl.sessions.fetch_session_cache import FetchSessionCache
-from tidegauge.impl.table import Table
 
 IN_SESSION_AND_WAIT = "fetch_in_session_and_wait"
 GRAPH = "session_waits"

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.files import ndjson, parquet
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.formats import ndjson, parquet
+from tidegauge.traces.kafka_logs.capture import shipped
 from validation.golden import DIRECTORY
 
 DISKS = Path(__file__).parents[1] / "kafka_logs" / "disks"

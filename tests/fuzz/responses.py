@@ -25,7 +25,7 @@ from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.state import ReferenceBroker, opened, report
 from tidegauge.drive.broker.steps import EVERYTHING, step_of
 from tidegauge.drive.contract import frozen
-from tidegauge.drive.paths.smoke import smoke
+from tidegauge.drive.paths.selection import smoke_case
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.transports.lines import DrivenProgramError, json_line
@@ -121,7 +121,7 @@ def outcome(seed: int, number: int) -> tuple[str, str]:
     began = time.monotonic()
     try:
         with StdioNode(["x"], launch=lambda _: Garbled(seed, number)) as node:
-            cases = [smoke(FETCH_TRUNCATION, node.capabilities)]
+            cases = [smoke_case(FETCH_TRUNCATION, node.capabilities)]
             if number % WHOLE == 0:
                 shown = run(node, cases, reference(FETCH_TRUNCATION))
                 text_of(shown)

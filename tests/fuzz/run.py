@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.fuzz.inputs import Input, made
-from tidegauge.commands.main import FAULT, main
+from tidegauge.cli.main import FAULT, main
 
 INPUTS = 1_000_000
 PROCESSES = 2

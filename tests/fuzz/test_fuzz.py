@@ -9,7 +9,7 @@ import pytest
 from tests.fuzz import run as room
 from tests.fuzz.inputs import KINDS, Input, made
 from tests.fuzz.run import batch, outcome
-from tidegauge.commands import main as command_line
+from tidegauge.cli import main as command_line
 
 SEED = 1
 WRONG_ONCE = [

@@ -1,17 +1,15 @@
 """A broker for the tests: three live brokers, one partition led or followed by broker 1."""
 
-from tidegauge.impl.client_messages import ClientResponse, FetchParams, PartitionFetch
-from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint
-from tidegauge.impl.messages import BrokerState, FetchRequest
+from tidegauge.impl.fetch.fetcher_thread import BrokerEndPoint
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import Batch, BrokerState, ClientResponse, FetchParams, FetchRequest, PartitionFetch
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.records import Batch
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.replica_settings import settings
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.server.replica_manager import Hosted, ReplicaManager, take_responses
 from tidegauge.impl.server.role_changes import PartitionChange, make_leaders
 from tidegauge.impl.storage.log import Log, append_as_follower
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 SETUP = Setup()

@@ -3,19 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-from tidegauge.impl.client_messages import PartitionFetch, PartitionRead
-from tidegauge.impl.messages import FetchRequest, FetchResponse
-from tidegauge.impl.records import Batch
+from tidegauge.impl.fetch import fetch_session as s
+from tidegauge.impl.fetch import fetch_session_handler as h
+from tidegauge.impl.fetch.fetch_session import Fetches, FetchSessionCache, Reads
+from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import Batch, FetchRequest, FetchResponse, PartitionFetch, PartitionRead
 from tidegauge.impl.rules import NONE
-from tidegauge.impl.sessions import fetch_session as s
-from tidegauge.impl.sessions import fetch_session_handler as h
-from tidegauge.impl.sessions.fetch_metadata import (
-    Fetches,
-    Reads,
-)
-from tidegauge.impl.sessions.fetch_session_cache import FetchSessionCache
-from tidegauge.impl.sessions.fetch_session_handler import FetchSessionHandler
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 TPS = tuple(TopicPartition("t", number) for number in range(4))

@@ -3,9 +3,8 @@
 from typing import Any
 
 from tests.impl.brokers import NOW
-from tidegauge.impl.messages import BrokerState, FetchRequest
+from tidegauge.impl.messages import Batch, BrokerState, FetchRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
-from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import partition as p
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import UNDEFINED

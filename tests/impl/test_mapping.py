@@ -46,7 +46,11 @@ def test_every_module_of_the_implementation_is_named() -> None:
         "server.waiting",
     }
     text = {"explored.describe", "explored.describe_control", "explored.describe_isr", "explored.view"}
-    paths = (path.relative_to(ROOT / "impl") for path in (ROOT / "impl").rglob("*.py") if path.name != "__init__.py")
+    paths = (
+        path.relative_to(ROOT / "tidegauge" / "impl")
+        for path in (ROOT / "tidegauge" / "impl").rglob("*.py")
+        if path.name != "__init__.py"
+    )
     modules = {".".join(path.with_suffix("").parts) for path in paths} - values - text
     missing = {name for name in modules if f"impl.{name}" not in MAPPING}
     faults = {"explored.fault", "explored.faults", "explored.fetch_faults", "explored.high_watermark_faults"}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION, KIP101, KIP279, KIP320, PROFILES, Profile
 from tidegauge.impl.releases import EVERY_RELEASE, SINCE, parse_release, profile_named, profile_of_release
+from tidegauge.util.errors import UsageError
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.replica_settings import FOR_EVER, SETTINGS, settings, setup_of
+from tidegauge.util.errors import UsageError
 
 KAFKAS_DEFAULTS = {
     "num.replica.fetchers": 1,

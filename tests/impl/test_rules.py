@@ -3,8 +3,8 @@
 import pytest
 
 from tidegauge.impl import rules
-from tidegauge.impl.error_codes import ERROR_CODES
-from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.impl.errors import ERROR_CODES
+from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import Rules
 from tidegauge.impl.rules import (
     DIVERGING,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.impl.table import Table
+from tidegauge.impl.frozen_map import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 STEPS = st.lists(st.tuples(st.sampled_from(("put", "put_at_end", "without")), st.integers(0, 4), st.integers()))

@@ -15,15 +15,15 @@ from tests.kafka_classes.replay import Sequence, Step
 from tests.kafka_classes.replay_controller import LISTED, THROWN, expect, levels
 from tidegauge.drive.contract import Path
 from tidegauge.drive.controller.contract import ALL, ClusterOpening, ControllerCase, is_step
+from tidegauge.drive.controller.image import Incarnations, state_report
 from tidegauge.drive.controller.reference import ReferenceController, opened, take_step
-from tidegauge.drive.controller.report import Incarnations, state_report
-from tidegauge.impl.control.features import Features
-from tidegauge.impl.control.records import TOPIC, ConfigResource
-from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl
-from tidegauge.impl.error_codes import ERROR_NAMES
+from tidegauge.impl.controller.features import Features
+from tidegauge.impl.controller.records import TOPIC, ConfigResource
+from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl
+from tidegauge.impl.errors import ERROR_NAMES
+from tidegauge.impl.frozen_map import Table
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
-from tidegauge.impl.table import Table
 
 NOBODY = "nobody"
 """A topic that is not there."""

@@ -8,11 +8,11 @@ from itertools import groupby
 from typing import Any
 
 from tests.kafka_classes.replay import Sequence, Step
-from tidegauge.impl.control.features import Features, partition_change_record_version, profile_in_force
-from tidegauge.impl.control.heartbeats import BrokerHeartbeatState, Heartbeats
-from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState
-from tidegauge.impl.control.quorum_controller import QuorumController
-from tidegauge.impl.control.records import (
+from tidegauge.impl.controller.brokers import BrokerHeartbeatState, Heartbeats
+from tidegauge.impl.controller.features import Features, partition_change_record_version, profile_in_force
+from tidegauge.impl.controller.partition_registration import PartitionRegistration, RecoveryState
+from tidegauge.impl.controller.quorum_controller import QuorumController
+from tidegauge.impl.controller.records import (
     TOPIC,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
@@ -27,7 +27,7 @@ from tidegauge.impl.control.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from tidegauge.impl.control.replication_control import (
+from tidegauge.impl.controller.replication_control import (
     CLUSTER,
     MIN_IN_SYNC_REPLICAS,
     UNCLEAN_LEADER_ELECTION,
@@ -37,8 +37,8 @@ from tidegauge.impl.control.replication_control import (
     min_isr,
     unclean_enabled,
 )
+from tidegauge.impl.frozen_map import Table
 from tidegauge.impl.profiles import Profile
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 REMOVED = "deleted:"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from tidegauge.impl.records import Batch
+from tidegauge.impl.messages import Batch
 from tidegauge.impl.storage.epoch_cache import EpochCache, EpochEntries
 from tidegauge.impl.storage.log import Log
 

@@ -1,4 +1,4 @@
-"""impl.control against ReplicationControlManager and its neighbours: responses, records, state, of every operation."""
+"""impl.controller against ReplicationControlManager and its neighbours: responses, records, state, of every operation."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -7,22 +7,21 @@ from typing import Any, NamedTuple
 from tests.kafka_classes.controller_tables import expected_stale, in_order, printed, printed_record, stale_index, start
 from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare
 from tidegauge.impl import releases, rules
-from tidegauge.impl.control import configurations, elections, quorum_controller, reassignments, topics
-from tidegauge.impl.control import heartbeats as heartbeats_
-from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
-from tidegauge.impl.control.configurations import ConfigChange
-from tidegauge.impl.control.features import ELR_VERSION, METADATA_VERSION, FeatureUpdate
-from tidegauge.impl.control.heartbeats import BrokerHeartbeat
-from tidegauge.impl.control.partition_change import Election
-from tidegauge.impl.control.partition_registration import RecoveryState
-from tidegauge.impl.control.quorum_controller import QuorumController
-from tidegauge.impl.control.reassignments import DirectoryAssignment, Reassignment
-from tidegauge.impl.control.records import ConfigResource, ControllerRecord, ControllerResult, RegisterBrokerRecord
-from tidegauge.impl.control.replication_control import ReplicationControl
-from tidegauge.impl.error_codes import ERROR_NAMES
+from tidegauge.impl.controller import brokers as heartbeats_
+from tidegauge.impl.controller import configurations, quorum_controller, requests
+from tidegauge.impl.controller.brokers import BrokerHeartbeat
+from tidegauge.impl.controller.configurations import ConfigChange
+from tidegauge.impl.controller.features import ELR_VERSION, METADATA_VERSION, FeatureUpdate
+from tidegauge.impl.controller.partition_change import Election
+from tidegauge.impl.controller.partition_registration import RecoveryState
+from tidegauge.impl.controller.quorum_controller import QuorumController
+from tidegauge.impl.controller.records import ConfigResource, ControllerRecord, ControllerResult, RegisterBrokerRecord
+from tidegauge.impl.controller.replication_control import ReplicationControl
+from tidegauge.impl.controller.requests import AlterPartition, DirectoryAssignment, Proposal, Reassignment, alter_partition
+from tidegauge.impl.errors import ERROR_NAMES
+from tidegauge.impl.frozen_map import Table
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import Profile, Rules
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 LATEST = {"4.1.1": 27, "4.3.1": 30}
@@ -155,16 +154,16 @@ def _errors(errors: tuple[tuple[TopicPartition, int], ...]) -> list[list[Any]]:
 
 def _elect_leaders(bench: Bench, step: Step) -> Outcome:
     asked = None if step["ask"] is None else tuple(tp_of(t, p) for t, p in step["ask"])
-    records, errors = elections.elect_leaders(bench.control, Election[step["type"]], asked)
+    records, errors = requests.elect_leaders(bench.control, Election[step["type"]], asked)
     return _appended(bench, records, _errors(errors))
 
 
 def _balance_leaders(bench: Bench, step: Step) -> Outcome:
-    return _appended(bench, elections.balance_leaders(bench.control).records, None)
+    return _appended(bench, requests.balance_leaders(bench.control).records, None)
 
 
 def _elect_unclean_leaders(bench: Bench, step: Step) -> Outcome:
-    return _appended(bench, elections.elect_unclean_leaders(bench.control).records, None)
+    return _appended(bench, requests.elect_unclean_leaders(bench.control).records, None)
 
 
 def _by_error(bench: Bench, result: ControllerResult[int]) -> Outcome:
@@ -186,15 +185,13 @@ def _reassign(bench: Bench, step: Step) -> Outcome:
         Reassignment(tp_of(ask["t"], ask["p"]), None if ask["replicas"] is None else tuple(ask["replicas"]))
         for ask in step["ask"]
     )
-    records, errors = reassignments.alter_partition_reassignments(
-        bench.control, asked, allow_rf_change=step["allowRfChange"]
-    )
+    records, errors = requests.alter_partition_reassignments(bench.control, asked, allow_rf_change=step["allowRfChange"])
     return _appended(bench, records, _errors(errors))
 
 
 def _assign_dirs(bench: Bench, step: Step) -> Outcome:
     asked = DirectoryAssignment(step["b"], step["epoch"], step["dir"], tp_of(step["t"], step["p"]))
-    records, error = reassignments.assign_replicas_to_dirs(bench.control, asked)
+    records, error = requests.assign_replicas_to_dirs(bench.control, asked)
     if ERROR_NAMES[error] in {"UNSUPPORTED_VERSION", "STALE_BROKER_EPOCH"}:
         return Outcome(bench, (), None, error)
     return _appended(bench, records, ERROR_NAMES[error])
@@ -202,11 +199,11 @@ def _assign_dirs(bench: Bench, step: Step) -> Outcome:
 
 def _create_topic(bench: Bench, step: Step) -> Outcome:
     assignment = tuple(map(tuple, step["assignment"]))
-    return _by_error(bench, topics.create_topic(bench.control, step["t"], assignment, step["topicConfig"]))
+    return _by_error(bench, requests.create_topic(bench.control, step["t"], assignment, step["topicConfig"]))
 
 
 def _delete_topic(bench: Bench, step: Step) -> Outcome:
-    return _by_error(bench, topics.delete_topic(bench.control, step["t"]))
+    return _by_error(bench, requests.delete_topic(bench.control, step["t"]))
 
 
 OPERATIONS = {

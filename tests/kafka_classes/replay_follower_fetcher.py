@@ -4,20 +4,13 @@ from collections import Counter
 from typing import Any
 
 from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare, log_of, pairs
-from tidegauge.impl.error_codes import ERROR_CODES
-from tidegauge.impl.errors import KafkaError
-from tidegauge.impl.messages import FetchResponse, FetchResponseInFlight, ListOffsets
+from tidegauge.impl.errors import ERROR_CODES, KafkaError
+from tidegauge.impl.messages import Batch, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Rules, Setup
-from tidegauge.impl.records import Batch
-from tidegauge.impl.replica import fetch_state
 from tidegauge.impl.replica import fetcher as f
-from tidegauge.impl.replica.fetch_state import Fetcher, PartitionFetchState
-from tidegauge.impl.rules import (
-    FENCED_LEADER_EPOCH,
-    NONE,
-    UNDEFINED,
-    UNKNOWN_TOPIC_OR_PARTITION,
-)
+from tidegauge.impl.replica import fetcher as fetch_state
+from tidegauge.impl.replica.fetcher import Fetcher, PartitionFetchState
+from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _offsets(step: Step) -> ListOffsets | None:

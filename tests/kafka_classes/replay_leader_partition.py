@@ -4,16 +4,13 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare, log_of, pairs
-from tidegauge.impl import error_codes, rules
-from tidegauge.impl.client_messages import Isolation
-from tidegauge.impl.error_codes import ERROR_CODES, ERROR_NAMES
-from tidegauge.impl.messages import AlterPartitionResponse, BrokerState, FetchRequest, Metadata
+from tidegauge.impl import errors, rules
+from tidegauge.impl.errors import ERROR_CODES, ERROR_NAMES
+from tidegauge.impl.messages import AlterPartitionResponse, Batch, BrokerState, FetchRequest, Isolation, Metadata
 from tidegauge.impl.profiles import Rules, Setup
-from tidegauge.impl.records import Batch
-from tidegauge.impl.replica import isr
 from tidegauge.impl.replica import partition as p
-from tidegauge.impl.replica.partition_state import Partition, PartitionState
-from tidegauge.impl.replica.replica import Replica
+from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.replica.partition_state import Partition, PartitionState, Replica
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.server.purgatory import high_watermark_incremented
 
@@ -32,7 +29,7 @@ CLASSES = {
     rules.NOT_LEADER_OR_FOLLOWER: "org.apache.kafka.common.errors.NotLeaderOrFollowerException",
     rules.FENCED_LEADER_EPOCH: "org.apache.kafka.common.errors.FencedLeaderEpochException",
     rules.UNKNOWN_LEADER_EPOCH: "org.apache.kafka.common.errors.UnknownLeaderEpochException",
-    error_codes.NOT_ENOUGH_REPLICAS: "org.apache.kafka.common.errors.NotEnoughReplicasException",
+    errors.NOT_ENOUGH_REPLICAS: "org.apache.kafka.common.errors.NotEnoughReplicasException",
 }
 
 
@@ -62,7 +59,7 @@ def _completions(op: str, before: Partition, after: Partition) -> int:
 
 
 def _submission(partition: Partition) -> dict[str, Any]:
-    request = isr.alter_partition_request(partition, own_epoch=101)
+    request = partition_.alter_partition_request(partition, own_epoch=101)
     return {
         "isr": [list(member) for member in zip(request.isr, request.isr_epochs, strict=True)],
         "leaderEpoch": request.leader_epoch,
@@ -126,7 +123,9 @@ def _produce(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
 
 def _answered(setup: Setup, bench: Bench, response: AlterPartitionResponse, now: int) -> Outcome:
     (proposed, request), *rest = bench.unanswered
-    partition, again = isr.handle_alter_partition_response(setup, bench.partition, proposed, response, bench.metadata, now)
+    partition, again = partition_.handle_alter_partition_response(
+        setup, bench.partition, proposed, response, bench.metadata, now
+    )
     bench = bench._replace(partition=partition, unanswered=tuple(rest))
     if not again:
         return Outcome(bench)
@@ -151,7 +150,7 @@ def _delete_records(setup: Setup, bench: Bench, step: Step) -> Outcome:
     partition, error, requested = p.delete_records(setup, bench.partition, step["o"])
     if error != rules.NONE:
         return _after(bench, partition, None, error)
-    low = isr.low_watermark(partition, bench.metadata)
+    low = partition_.low_watermark(partition, bench.metadata)
     return _after(bench, partition, {"requested": requested, "lowWatermark": low})
 
 
@@ -182,7 +181,7 @@ def applied(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
             )
             return Outcome(bench, {"error": ERROR_NAMES[error], "epoch": found, "end": end})
         case "maybeShrinkIsr":
-            return _after(bench, isr.maybe_shrink_isr(setup, partition, now))
+            return _after(bench, partition_.maybe_shrink_isr(setup, partition, now))
         case "alterPartitionOk":
             response = AlterPartitionResponse(rules.NONE, step["leaderEpoch"], step["partitionEpoch"], tuple(step["isr"]))
             return _answered(setup, bench, response, now)
@@ -193,7 +192,7 @@ def applied(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
         case "deleteRecords":
             return _delete_records(setup, bench, step)
         case "enoughReplicas":
-            enough, error = isr.check_enough_replicas_reach_offset(setup, partition, step["requiredOffset"])
+            enough, error = partition_.check_enough_replicas_reach_offset(setup, partition, step["requiredOffset"])
             return Outcome(bench, [enough, ERROR_NAMES[error]])
         case "advance" | "noop":
             return Outcome(bench)
@@ -226,8 +225,8 @@ def state_of(setup: Setup, bench: Bench) -> dict[str, Any]:
         "isr": sorted(partition.state.isr),
         "maxIsr": sorted(partition.state.maximal_isr),
         "inflight": partition.state.is_inflight,
-        "underMinIsr": isr.is_under_min_isr(setup, partition),
-        "lw": isr.low_watermark(partition, bench.metadata) if partition.is_leader else NOT_LEADER,
+        "underMinIsr": partition_.is_under_min_isr(setup, partition),
+        "lw": partition_.low_watermark(partition, bench.metadata) if partition.is_leader else NOT_LEADER,
         "replicas": {str(r.broker_id): _replica(r) for r in partition.remotes},
         "log": {
             "ls": log.start,

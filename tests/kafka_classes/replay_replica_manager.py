@@ -6,33 +6,35 @@ from typing import Any, NamedTuple
 
 from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare
 from tidegauge.impl import rules
-from tidegauge.impl.client_messages import (
+from tidegauge.impl.errors import ERROR_CODES, ERROR_NAMES
+from tidegauge.impl.fetch.fetcher_thread import BrokerEndPoint
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import (
+    AlterPartitionResponse,
+    Batch,
+    BrokerState,
     ClientResponse,
     DeleteRecordsResponse,
     FetchedPartitions,
     FetchParams,
+    FetchRequest,
     PartitionFetch,
     PartitionRead,
     ProducedBatch,
     ProduceResponse,
 )
-from tidegauge.impl.error_codes import ERROR_CODES, ERROR_NAMES
-from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint
-from tidegauge.impl.messages import AlterPartitionResponse, BrokerState, FetchRequest
 from tidegauge.impl.profiles import Rules, Setup
-from tidegauge.impl.records import Batch
-from tidegauge.impl.replica import isr
 from tidegauge.impl.replica import partition as p
+from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.append_records import append_records
-from tidegauge.impl.server.delete_records import delete_records
 from tidegauge.impl.server.fetch_messages import fetch_messages
 from tidegauge.impl.server.isr_updates import handle_isr_response, maybe_shrink_isrs
+from tidegauge.impl.server.offset_requests import delete_records
 from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition, take_responses, with_partition
 from tidegauge.impl.server.role_changes import PartitionChange, apply_delta
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 LOCAL = 1
@@ -169,7 +171,7 @@ def _proposals(before: ReplicaManager, after: ReplicaManager, step: Step) -> tup
 
 
 def _submission(manager: ReplicaManager, tp: TopicPartition) -> dict[str, Any]:
-    request = isr.alter_partition_request(manager.hosted[tp].partition)
+    request = partition_.alter_partition_request(manager.hosted[tp].partition)
     return {
         "p": tp.partition,
         "isr": list(request.isr),

@@ -5,11 +5,11 @@ from typing import Any
 
 from tests.kafka_classes.replay import EXCEPTIONS, Disagreement, Replay, Sequence, Step, compare, java_name, pairs
 from tidegauge.impl.errors import KafkaError, OffsetOutOfRangeError
+from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import Rules, Setup
-from tidegauge.impl.records import Batch
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import log as l
-from tidegauge.impl.storage import log_loader as loader
+from tidegauge.impl.storage import log as loader
 from tidegauge.impl.storage.log import AppendInfo, Log
 
 EVERYTHING = 1 << 20

@@ -15,7 +15,7 @@ from tests.kafka_classes import (
     replay_unified_log,
 )
 from tests.kafka_classes.replay import Replay, run
-from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import Profile, Rules
 
 Table = Callable[[str], Iterator[dict[str, Any]]]

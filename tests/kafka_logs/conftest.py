@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.lines.layout.dates import microseconds
-from tidegauge.traces.kafka.lines.lines import clock
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka_logs import Capture, read
+from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.parsing.lines import clock
+from tidegauge.traces.kafka_logs.parsing.timestamps import microseconds
 from tidegauge.traces.schema import Trace
 
 Reader = Callable[[str], Capture]

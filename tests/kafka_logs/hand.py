@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tidegauge.traces.kafka import Capture, read
+from tidegauge.traces.kafka_logs import Capture, read
 from tidegauge.traces.schema import Event
 
 LOADED = (

@@ -23,10 +23,10 @@ from tests.kafka_logs.hand import (
     request,
     sends,
 )
-from tidegauge.conformance.judging.check import check
-from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.conformance.checking.check import check
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.traces.kafka_logs import Capture, read
+from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.schema import Event
 
 STARTED = ("main", "LoggingSignalHandler", "Registered signal handlers for TERM, INT, HUP")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.judging.check import CheckedInput, check
-from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.conformance.checking.check import CheckedInput, check
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.traces.kafka_logs.capture import shipped
 
 BROKEN, SOUND = "4.2.0/k-epoch-jump", "4.2.0/k-epoch-jump-control"
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.traces.kafka.between.clocks import SLACK, WINDOW, ahead
-from tidegauge.traces.kafka.between.doubts import uncertain_intervals
-from tidegauge.traces.kafka.nodes.gaps import END, EVERYTHING, LOG, REQUESTS, Gap
-from tidegauge.traces.kafka.nodes.steps import LoggedStep
+from tidegauge.traces.kafka_logs.correlation.coverage import uncertain_intervals
+from tidegauge.traces.kafka_logs.correlation.merge import SLACK, WINDOW, ahead
+from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, EVERYTHING, LOG, REQUESTS, Gap
+from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep
 
 SEND = ("answered", 7)
 SECOND = 1_000_000
@@ -75,5 +75,5 @@ def test_a_log_that_goes_on_lacks_nothing_of_what_came_before(
 ) -> None:
     """Node 2 says nothing of the partition behind its first line, and its log ends at time 8."""
     steps = [step(2, "ChangePartition", 0), *(step(1, "LeaderAppend", index) for index in range(1, 9))]
-    ends = Gap(2, EVERYTHING, (0, 100), END, (8, None), "its log ends while the process runs")
+    ends = Gap(2, EVERYTHING, (0, 100), AFTER_ALL_LINES, (8, None), "its log ends while the process runs")
     assert uncertain_intervals([ends], steps, bounds, over) == [((first, 8), ends)]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.traces.kafka import is_log, read
-from tidegauge.traces.kafka.lines.files import find_nodes
+from tidegauge.traces.kafka_logs import is_log, read
+from tidegauge.traces.kafka_logs.discovery.files import find_nodes
 
 
 def line(second: int, message: str = "Kafka version: 4.2.0", node: int = 0) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tidegauge.traces.kafka import Capture
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka_logs import Capture
+from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.schema import Event, Trace
 
 CAPTURES = sorted(shipped())

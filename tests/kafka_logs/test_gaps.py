@@ -8,14 +8,14 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from tidegauge.conformance.judging.check import Report, check
-from tidegauge.conformance.judging.report.html import page
-from tidegauge.conformance.judging.report.json_report import as_json
-from tidegauge.conformance.judging.report.junit import write_junit
-from tidegauge.conformance.judging.report.text import as_text
-from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.kafka import read
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.conformance.checking.check import Report, check
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.conformance.report.html import page
+from tidegauge.conformance.report.json_report import as_json
+from tidegauge.conformance.report.junit import write_junit
+from tidegauge.conformance.report.text import as_text
+from tidegauge.traces.kafka_logs import read
+from tidegauge.traces.kafka_logs.capture import shipped
 from validation.metamorphic.cases import logs
 
 HEALTHY, BROKEN = "4.2.0/k-epoch-jump-control", "4.2.0/k-epoch-jump"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.schema import EVENTS, Event, Trace
 
 Find = Callable[[str, str], Trace]

@@ -6,13 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidegauge.impl.errors import UsageError
-from tidegauge.traces.kafka import read
-from tidegauge.traces.kafka.lines.layout import json_lines
-from tidegauge.traces.kafka.lines.layout.dates import moment, of_java
-from tidegauge.traces.kafka.lines.layout.found import find
-from tidegauge.traces.kafka.lines.layout.pattern import envelope
-from tidegauge.traces.kafka.lines.lines import clock, read_lines
+from tidegauge.traces.kafka_logs import read
+from tidegauge.traces.kafka_logs.parsing import layout
+from tidegauge.traces.kafka_logs.parsing.layout import envelope, find
+from tidegauge.traces.kafka_logs.parsing.lines import clock, read_lines
+from tidegauge.traces.kafka_logs.parsing.timestamps import moment, of_java
+from tidegauge.util.errors import UsageError
 
 AT = 1_795_249_635_637_000
 VERSION = "Kafka version: 4.2.0"
@@ -157,7 +156,7 @@ def test_thread_or_message() -> None:
 )
 def test_json_that_is_no_log_line(text: str) -> None:
     """Time, message and logger are needed."""
-    assert json_lines.entry(text) is None
+    assert layout.entry(text) is None
 
 
 def test_a_hole_in_a_file_costs_only_the_lines_it_tore(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.judging.judge import judge
+from tidegauge.conformance.engine.judge import judge
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka_logs import Capture, read
+from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.schema import Trace
 
 NAME = "4.2.0/b-kill-leader"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.commands.main import main
-from tidegauge.conformance.judging.judge import judge
+from tidegauge.cli.main import main
+from tidegauge.conformance.engine.judge import judge
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.lines.loggers import NEEDED, configuration, levels
-from tidegauge.traces.kafka.lines.patterns import TABLE
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka_logs import Capture, read
+from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.loggers import NEEDED, configuration, levels
+from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.schema import Trace
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.between.merge import merge
-from tidegauge.traces.kafka.nodes.steps import LoggedStep
-from tidegauge.traces.kafka.nodes.timeline import fetches_before_what_they_raised
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka_logs import Capture, read
+from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.correlation.merge import merge
+from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep
+from tidegauge.traces.kafka_logs.nodes.timeline import fetches_before_what_they_raised
 from tidegauge.traces.schema import Event, Trace
 
 HOUR = 3_600_000_000

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.lines.lines import read_lines
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka_logs import Capture, read
+from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.parsing.lines import read_lines
 from tidegauge.traces.problems import Problem
 
 SMALL = "4.2.0/k-epoch-jump"

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tidegauge.traces.kafka.lines.lines import Line
-from tidegauge.traces.kafka.lines.patterns import TABLE
-from tidegauge.traces.kafka.lines.phrases import PartitionRequest, changes, fetch_line, leos, proposal
-from tidegauge.traces.kafka.lines.said import parse_line
+from tidegauge.traces.kafka_logs.parsing.lines import Line
+from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest, changes, fetch_line, leos, parse_line, proposal
+from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "lines.json").read_text())
 NOT_SEEN_IN = {

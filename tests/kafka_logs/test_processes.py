@@ -9,10 +9,10 @@ import pytest
 
 from tests.kafka_logs.hand import LEADS, LOADED, STARTED, broker, recorded
 from tests.kafka_logs.test_gaps import copied
-from tidegauge.conformance.judging.check import check
-from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.kafka import read
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.conformance.checking.check import check
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.traces.kafka_logs import read
+from tidegauge.traces.kafka_logs.capture import shipped
 from validation.metamorphic.cases import logs
 
 Shift = Callable[[str, str, int], Path]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.judging.check import Report, check
-from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.conformance.checking.check import Report, check
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.traces.kafka_logs.capture import shipped
 from validation.metamorphic.relayouts import COARSER, RELAYOUTS, WITHOUT_CHECKPOINTS
 from validation.metamorphic.tree import Tree, is_log, tree_of, write
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidegauge.conformance.judging.check import Report, check
-from tidegauge.conformance.judging.judge import ReplicaState
-from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.kafka import read
-from tidegauge.traces.kafka.disks.segment_files import EpochRun, contradiction
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.conformance.checking.check import Report, check
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.conformance.engine.judge import ReplicaState
+from tidegauge.traces.kafka_logs import read
+from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.disks.segment_files import EpochRun, contradiction
 from tidegauge.traces.segments import record_batch
 
 with warnings.catch_warnings():
@@ -274,7 +274,7 @@ def test_without_the_checksum_package_segments_are_read_and_that_is_said(
     """google-crc32c is the extra `segments`."""
     replica(tmp_path / "n1", OLD, hw=10)
     monkeypatch.setattr(record_batch, "CHECKSUM", None)
-    monkeypatch.setattr("tidegauge.traces.kafka.disks.segment_files.CHECKSUM", None)
+    monkeypatch.setattr("tidegauge.traces.kafka_logs.disks.segment_files.CHECKSUM", None)
     capture = read(tmp_path)
     assert len(capture.traces) == 1
     (problem,) = capture.problems

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.kafka_logs.test_gaps import copied
-from tidegauge.commands.main import main
-from tidegauge.conformance.judging import side_by_side
-from tidegauge.conformance.judging.check import CheckOptions, Report, check
-from tidegauge.conformance.judging.side_by_side import check_in_parallel, check_in_shares
-from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.lines import blocks
-from tidegauge.traces.kafka.lines.lines import Line, read_lines
-from tidegauge.traces.kafka.lines.patterns import TABLE
-from tidegauge.traces.kafka.lines.selection import Selection
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.cli.main import main
+from tidegauge.conformance.checking import sharded
+from tidegauge.conformance.checking.check import CheckOptions, Report, check
+from tidegauge.conformance.checking.sharded import check_in_parallel, check_in_shares
+from tidegauge.traces.kafka_logs import Capture, read
+from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.traces.kafka_logs.parsing import lines as blocks
+from tidegauge.traces.kafka_logs.parsing.lines import Line, read_lines
+from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
 
@@ -63,12 +63,12 @@ def said(report: Report) -> object:
 @pytest.mark.parametrize("name", [BROKEN, HEALTHY])
 def test_shares_in_several_processes_give_the_same_report(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are; explanations too."""
-    monkeypatch.setattr(side_by_side, "LARGE", 1)
-    monkeypatch.setattr(side_by_side, "OF_A_SHARE", 800_000)
+    monkeypatch.setattr(sharded, "LARGE", 1)
+    monkeypatch.setattr(sharded, "OF_A_SHARE", 800_000)
     whole, progress = check([shipped()[name]]), list[str]()
     report = check_in_parallel([shipped()[name]], CheckOptions(), processes=2, echo=progress.append)
     assert said(report) == said(whole)
-    assert len(progress) == 1 + side_by_side.share_count(shipped()[name]) > 2
+    assert len(progress) == 1 + sharded.share_count(shipped()[name]) > 2
 
 
 def test_a_worker_that_raises_leaves_none_behind(tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ def test_a_worker_that_raises_leaves_none_behind(tmp_path: Path) -> None:
 
 
 def test_small_logs_and_other_inputs_are_no_shares(tmp_path: Path) -> None:
-    assert side_by_side.share_count(shipped()[BROKEN]) == 1
-    assert side_by_side.share_count(tmp_path / "nothing") == 1
+    assert sharded.share_count(shipped()[BROKEN]) == 1
+    assert sharded.share_count(tmp_path / "nothing") == 1
 
 
 # ---------------------------------------------------------------------------------------------------------------------

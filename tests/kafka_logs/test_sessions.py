@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tidegauge.traces.kafka import Capture
-from tidegauge.traces.kafka.between.match import match
-from tidegauge.traces.kafka.lines.lines import Line
-from tidegauge.traces.kafka.lines.phrases import PartitionRequest
-from tidegauge.traces.kafka.lines.requests import Fetch, LoggedRequest, LoggedResponse, Sessions, read_request
-from tidegauge.traces.kafka.nodes.steps import Send
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka_logs import Capture
+from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.correlation.match import match
+from tidegauge.traces.kafka_logs.nodes.steps import Send
+from tidegauge.traces.kafka_logs.parsing.lines import Line
+from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
+from tidegauge.traces.kafka_logs.parsing.request_log import Fetch, LoggedRequest, LoggedResponse, Sessions, read_request
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
 

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.kafka_logs.test_selection import events
-from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.lines.counted import LATEST, SessionSummaries
-from tidegauge.traces.kafka.lines.files import logs_in
-from tidegauge.traces.kafka.lines.lines import Line
-from tidegauge.traces.kafka.lines.selection import Selection, SessionRequest
-from tidegauge.traces.kafka.lines.shares import read_log, split_logs
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka_logs import Capture, read
+from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.discovery.files import logs_in
+from tidegauge.traces.kafka_logs.discovery.selection import LATEST, Selection, SessionRequest, SessionSummaries
+from tidegauge.traces.kafka_logs.discovery.shards import read_log, split_logs
+from tidegauge.traces.kafka_logs.parsing.lines import Line
 from validation.metamorphic.cases import logs
 from validation.metamorphic.losses import LOSSES
 

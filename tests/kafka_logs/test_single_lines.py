@@ -23,9 +23,9 @@ from tests.kafka_logs.hand import (
     truncates,
 )
 from tests.kafka_logs.test_gaps import copied, number_of, without
-from tidegauge.conformance.judging.check import check
-from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.conformance.checking.check import check
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.traces.kafka_logs.capture import shipped
 from validation.metamorphic.cases import logs
 
 THREE = (*LEADS[:2], LEADS[2].format("1,2,3"))

@@ -6,17 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.kafka_logs.hand import (
-    CREATED,
-    DELETED,
-    FOLLOWS,
-    LEADS,
-    LOADED,
-    STARTED,
-    broker,
-    events,
-    request,
-)
+from tests.kafka_logs.hand import CREATED, DELETED, FOLLOWS, LEADS, LOADED, STARTED, broker, events, request
 
 
 def test_a_proposal_the_controller_refuses_has_no_line_but_a_request(tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.follow.growing_logs import ROTATIONS, copied, packed, renamed
-from tidegauge.traces.kafka.lines.growing import GrowingLog
-from tidegauge.traces.kafka.lines.lines import read_lines
-from tidegauge.traces.kafka.lines.tails import LogTails
-from tidegauge.traces.kafka.shipped import FOLDER
+from tidegauge.traces.kafka_logs.capture import FOLDER
+from tidegauge.traces.kafka_logs.discovery.tail import GrowingLog, LogTails
+from tidegauge.traces.kafka_logs.parsing.lines import read_lines
 from validation.metamorphic.cases import logs
 
 LOGS = ("n1/server", "n1/request", "n2/server")

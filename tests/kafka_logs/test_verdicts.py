@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.judging.judge import Judgement, judge
+from tidegauge.conformance.engine.judge import Judgement, judge
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka_logs import Capture, read
+from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.schema import Trace
 
 HOUR = 3_600_000_000

@@ -1,4 +1,4 @@
-"""Does a trace notice? Mutants of conformance/kernel, held against a fixed corpus of traces.
+"""Does a trace notice? Mutants of conformance/judge, held against a fixed corpus of traces.
 
     python -m tests.mutation.kernel [--mutants 500 [--seed 2026]] [MODULE ...]
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.mutation.kernel_runs import other_config
-from tidegauge.traces.model.behaviour import numbered
+from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.schema import EVENTS, FIELDS, Event, FieldKind, Trace
 from validation.partial_traces import kinds_left_out, lines_left_out, nodes_left_out
 

@@ -20,9 +20,9 @@ from functools import cache
 from pathlib import Path
 
 from tests.mutation.prepared import Prepared, prepared
-from tidegauge.conformance.judging.judge import Judgement, judge
+from tidegauge.conformance.engine.judge import Judgement, judge
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.files import ndjson
+from tidegauge.traces.formats import ndjson
 from tidegauge.traces.problems import lost
 from tidegauge.traces.schema import Trace
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.conformance.hand import CONFIG, COPIED, TWO, append, change, lead, reported
-from tidegauge.traces.model.behaviour import numbered
+from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.schema import Config, Event, Trace
 
 UNWRITTEN = -1

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.conformance.hand import CONFIG, change, follow, lead, reported
-from tidegauge.traces.model.behaviour import numbered
+from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.schema import Event, Trace
 
 FIRST = 5

@@ -26,9 +26,9 @@ from tests.conformance.hand import (
     serve,
     take,
 )
-from tests.conformance.kernel.test_forks import FORKED as FORKED_LOG
-from tests.conformance.kernel.test_forks import KIP101
-from tidegauge.traces.model.behaviour import DUPLICATES, numbered
+from tests.conformance.judge.test_forks import FORKED as FORKED_LOG
+from tests.conformance.judge.test_forks import KIP101
+from tidegauge.traces.from_model.behaviour import DUPLICATES, numbered
 from tidegauge.traces.schema import EVENTS, Config, Event, Trace
 
 SILENT = "silent"

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.mutation.mutants import mutants_of, statements_less
 
-ROOT = Path(__file__).parents[2] / "conformance" / "kernel"
+ROOT = Path(__file__).parents[2] / "tidegauge" / "conformance" / "judge"
 NOT_JUDGED = (
     *("__init__", "ahead", "compiled", "machine_code", "rule_ids", "fields", "groups", "memory"),
     *("one_event", "transitions", "packed", "pools", "double_array"),
@@ -92,7 +92,7 @@ def code_of(text: str) -> CodeType:
 
 def function_of(module: str, name: str) -> FunctionType:
     """A function of the kernel as it runs."""
-    found: Any = getattr(importlib.import_module(f"tidegauge.conformance.kernel.{module}"), name)
+    found: Any = getattr(importlib.import_module(f"tidegauge.conformance.judge.{module}"), name)
     return found
 
 

@@ -25,11 +25,11 @@ from tests.mutation.kernel_families import families
 from tests.mutation.kernel_heirs import heirs
 from tests.mutation.kernel_little_families import little_families
 from tests.mutation.kernel_runs import unreliable_runs
-from tidegauge.conformance.judging.options import REPORTS
+from tidegauge.conformance.engine.judge import REPORTS
 from tidegauge.impl.profiles import PROFILES
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.files import ndjson
-from tidegauge.traces.model.behaviour import DUPLICATES, numbered
+from tidegauge.traces.formats import ndjson
+from tidegauge.traces.from_model.behaviour import DUPLICATES, numbered
 from tidegauge.traces.problems import lost
 from tidegauge.traces.schema import FIELDS, REASSIGNED, UNCLEAN_ELECTIONS, WHOLE, Config, FieldKind, Trace
 from validation.golden import DIRECTORY
@@ -40,8 +40,8 @@ from validation.product.models import MODELS, Model
 from validation.random_runs import CASES
 from validation.trace_mutants import mutants
 
-KERNEL_TESTS = Path(__file__).parents[1] / "conformance" / "kernel"
-INDEPENDENT = Path(__file__).parents[1] / "conformance" / "independent"
+KERNEL_TESTS = Path(__file__).parents[1] / "tidegauge" / "conformance" / "kernel"
+INDEPENDENT = Path(__file__).parents[1] / "tidegauge" / "conformance" / "independent"
 SHORT = 60
 """Events of a trace at most."""
 VARIED = 30

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegauge.impl.profiles import PROFILES
-from tidegauge.traces.model.behaviour import DUPLICATES
+from tidegauge.traces.from_model.behaviour import DUPLICATES
 from tidegauge.traces.schema import FIELDS, REASSIGNED, UNCLEAN_ELECTIONS, Config, Event, FieldKind, Trace
 from validation.partial_traces import kinds_left_out, lines_left_out
 from validation.random_runs import CASES

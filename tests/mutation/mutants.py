@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from tidegauge.spec.proofs import small_changes
-from tidegauge.spec.proofs.small_changes import Mutant, Swaps, confused
+from tidegauge.spec.proofs import mutants
+from tidegauge.spec.proofs.mutants import Mutant, Swaps, confused
 
 SWAPS: Swaps = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -22,7 +22,7 @@ SWAPS: Swaps = {
 
 def mutants_of(source: str, calls: bool = False) -> list[Mutant]:
     """Every mutant of every function of a module, in the order of the text; `calls`: also in what a bare call is given."""
-    return small_changes.mutants_of(source, _replacements, calls)
+    return mutants.mutants_of(source, _replacements, calls)
 
 
 def statements_less(source: str) -> list[Mutant]:

@@ -7,7 +7,7 @@ Rules of this file
 2. A table that is `full` when its room is used up may not grow, and looks for what it can forget at every other term: so a
    short trace shows what takes hundreds of leader epochs else.
 3. Where there are several traces, their events stand in a table of their own, in another order, and the last state of the
-   last trace is not asked for: columns may come so (traces.files.distinct), and callers may ask for a few last states.
+   last trace is not asked for: columns may come so (traces.formats.dictionary), and callers may ask for a few last states.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,12 +19,11 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tidegauge.conformance.judging.judge import frozen_inputs
-from tidegauge.conformance.judging.options import options_of
-from tidegauge.conformance.kernel import state, superseded
-from tidegauge.conformance.kernel.judge_kernel import judge_traces
-from tidegauge.conformance.kernel.rule_ids import RULES
-from tidegauge.conformance.kernel.state import (
+from tidegauge.conformance.engine.judge import frozen_inputs, options_of
+from tidegauge.conformance.judge import compaction, state
+from tidegauge.conformance.judge.fields import RULES
+from tidegauge.conformance.judge.kernel import judge_traces
+from tidegauge.conformance.judge.state import (
     AT_FAILURES,
     BROKERS,
     FAILED_TRACES,
@@ -67,7 +66,7 @@ class Prepared:
         with ExitStack() as little_room:
             if self.full:
                 little_room.enter_context(patch.object(state, "MOST_PAST", int(st[PARTITION, PAST_ROOM])))
-                little_room.enter_context(patch.object(superseded, "TERMS_AT_ONCE", SOON))
+                little_room.enter_context(patch.object(compaction, "TERMS_AT_ONCE", SOON))
             run(st, *self.inputs, last, caches)
         kept, first = int(st[PARTITION, FAILURES]), int(st[PARTITION, AT_FAILURES])
         tallies = st[TALLIES : TALLIES + RULES, : FAILED_TRACES + 1]

@@ -31,8 +31,7 @@ from typing import Any
 import pytest
 
 from tests.mutation.mutants import mutants_of
-from tidegauge.spec.proofs.mutants import equivalents
-from tidegauge.spec.proofs.small_changes import Mutant
+from tidegauge.spec.proofs.mutants import Mutant, equivalents
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "tests" / "kafka_classes" / "data"
@@ -138,13 +137,13 @@ def _fails(files: Sequence[str]) -> bool:
 
 def path_of(module: str) -> Path:
     """The file of a module of `impl`, whichever wing it is in."""
-    (found,) = (ROOT / "impl").rglob(f"{module}.py")
+    (found,) = (ROOT / "tidegauge" / "impl").rglob(f"{module}.py")
     return found
 
 
 def name_of(module: str) -> str:
     """What it is imported as."""
-    return ".".join(("tidegauge", *path_of(module).relative_to(ROOT).with_suffix("").parts))
+    return ".".join(path_of(module).relative_to(ROOT).with_suffix("").parts)
 
 
 def load_tables(names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:

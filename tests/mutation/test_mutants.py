@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 
 from tests.conformance.hand import COPIED, FORKED, OPENING, TWO
-from tests.conformance.kernel.test_elected_again import FOLLOWED, elected
+from tests.conformance.judge.test_elected_again import FOLLOWED, elected
 from tests.mutation import kernel, kernel_pool
 from tests.mutation.kernel_choice import cover
 from tests.mutation.kernel_corpus import LITTLE, differences, tables, with_little_room
@@ -19,10 +19,10 @@ from tests.mutation.kernel_watch import Watch
 from tests.mutation.mutants import mutants_of, statements_less
 from tests.mutation.prepared import prepared
 from tests.mutation.run import KILLERS, killed, known_survivors, load_tables, path_of
-from tidegauge.conformance.kernel import state
-from tidegauge.conformance.kernel.state import FAILED_TRACES, HELD_COUNT, MOST_PAST, PAST_FULL
-from tidegauge.spec.proofs.small_changes import Mutant
-from tidegauge.traces.model.behaviour import numbered
+from tidegauge.conformance.judge import state
+from tidegauge.conformance.judge.state import FAILED_TRACES, HELD_COUNT, MOST_PAST, PAST_FULL
+from tidegauge.spec.proofs.mutants import Mutant
+from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.schema import Trace
 
 SOURCE = '''

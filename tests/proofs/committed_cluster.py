@@ -2,11 +2,11 @@
 
 import random
 
-from tidegauge.spec.proofs.committed import plain_cluster
-from tidegauge.spec.proofs.committed.plain_ghosts import PLAIN_BROKERS
+from tidegauge.spec.proofs.committed import plain
+from tidegauge.spec.proofs.committed.plain import PLAIN_BROKERS
 
 
-class Cluster(plain_cluster.PlainCluster):
+class Cluster(plain.PlainCluster):
     """The cluster, taking steps by chance."""
 
     def random_step(self, choice: random.Random) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegauge.commands.main import main
+from tidegauge.cli.main import main
 from tidegauge.spec.proofs.mutants import MutationReport
 from tidegauge.spec.proofs.premises import REMOVALS
 

@@ -8,13 +8,11 @@ from tests.proofs.committed_cluster import Cluster
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.committed.claims import COMMITTED_DATA
 from tidegauge.spec.proofs.committed.cluster import ClusterState, CommittedPremise
-from tidegauge.spec.proofs.committed.disk_steps import delete, lose_tail, restart
-from tidegauge.spec.proofs.committed.isr_steps import accept, propose_expand
 from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
-from tidegauge.spec.proofs.committed.steps import commit, elect, learn
+from tidegauge.spec.proofs.committed.steps import accept, commit, delete, elect, learn, lose_tail, propose_expand, restart
+from tidegauge.spec.proofs.engine.induction import perform
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore
-from tidegauge.spec.proofs.engine.plain import perform
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
 Step = Callable[[ProofPath, ClusterState], ClusterState]

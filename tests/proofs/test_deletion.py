@@ -2,7 +2,7 @@
 
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.groups import Lemma, two_full_caches
-from tidegauge.spec.proofs.lemmas.deletion import READS_AT_START, fetch_step_with_deleted_records
+from tidegauge.spec.proofs.lemmas.convergence import READS_AT_START, fetch_step_with_deleted_records
 from tidegauge.spec.proofs.lemmas.logs import LogValue
 
 

@@ -7,7 +7,7 @@ from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
 from tidegauge.spec.proofs.eligible.invariant import ELECTION_INVARIANT
 from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
 from tidegauge.spec.proofs.mutants import equivalents, mutants
-from tidegauge.spec.proofs.registry import all_groups
+from tidegauge.spec.proofs.premises import all_groups
 
 PAGE = (File(__file__).parents[2] / "docs" / "proofs.md").read_text(encoding="utf-8")
 

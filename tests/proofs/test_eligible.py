@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
-from tidegauge.commands.main import main
+from tidegauge.cli.main import main
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.eligible.claims import CLEAN_ELECTION
 from tidegauge.spec.proofs.eligible.invariant import WHOLE
 from tidegauge.spec.proofs.eligible.plain import PlainRegistration
 from tidegauge.spec.proofs.eligible.registration import NOBODY, NUMBERS, ElectionPremise, RegistrationState
 from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
+from tidegauge.spec.proofs.engine.induction import perform
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore
-from tidegauge.spec.proofs.engine.plain import perform
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
 BROKERS = (1, 2, 3)

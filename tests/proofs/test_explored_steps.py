@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.proofs.committed_cluster import Cluster
-from tidegauge.impl.explored.explore import Bounds, Walker
-from tidegauge.impl.explored.view import LEADER, NO_ROLE
+from tidegauge.impl.explorer.explore import Bounds, Walker
+from tidegauge.impl.explorer.view import LEADER, NO_ROLE
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, Profile
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.spec.proofs.committed.cluster import NONE, CommittedPremise

@@ -5,10 +5,10 @@ import inspect
 import pytest
 
 from tidegauge.impl import rules
-from tidegauge.spec.errors import SpecError
-from tidegauge.spec.proofs.engine.verdicts import GroupResult, ProofVerdict, overall
+from tidegauge.spec.proofs.engine.paths import GroupResult, ProofVerdict, overall
+from tidegauge.spec.proofs.premises import all_groups
 from tidegauge.spec.proofs.prove import exit_code, prove, prove_group
-from tidegauge.spec.proofs.registry import all_groups
+from tidegauge.util.errors import SpecError
 
 SOURCE = inspect.getsource(rules)
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tidegauge.impl.cluster.cluster import Bounds
-from tidegauge.impl.explored.explore import explore
-from tidegauge.impl.explored.view import FOLLOWER, LEADER
+from tidegauge.impl.explorer.explore import explore
+from tidegauge.impl.explorer.view import FOLLOWER, LEADER
 from tidegauge.spec.proofs.lemmas.logs import LogValue
 from tidegauge.spec.proofs.scenario import FETCH_MODE, record_epoch, replay
 

@@ -9,15 +9,15 @@ import pytest
 
 from tests.proofs.test_prove import broken
 from tidegauge.spec.proofs.engine.paths import ProofPath, explore
+from tidegauge.spec.proofs.premises import all_groups
 from tidegauge.spec.proofs.prove import prove_group
-from tidegauge.spec.proofs.registry import all_groups
 
 ROOT = File(__file__).parents[2]
 
 REPORTED = """
 import sys
 from tidegauge.spec.proofs.prove import prove_group
-from tidegauge.spec.proofs.registry import all_groups
+from tidegauge.spec.proofs.premises import all_groups
 for name in sys.argv[2:]:
     print("group", name)
     for text in (None, open(sys.argv[1], encoding="utf-8").read()):

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from tidegauge.conformance.judging import sequence
-from tidegauge.conformance.kernel import rule_ids
+from tidegauge.conformance.checking import event_rules
+from tidegauge.conformance.judge import fields
 from tidegauge.impl import rules
-from tidegauge.impl.explored.invariants import INVARIANTS
+from tidegauge.impl.explorer.invariants import INVARIANTS
 from tidegauge.impl.profiles import Rules
-from tidegauge.spec.checker.tlc import modules
+from tidegauge.spec.tlc.tlc import modules
 from tidegauge.traces.schema import EVENTS
 
 CATALOG: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
-    (Path(__file__).parents[2] / "catalog.toml").read_text(encoding="utf-8")
+    (Path(__file__).parents[2] / "tidegauge" / "catalog.toml").read_text(encoding="utf-8")
 )
 ROWS = [(kind, name, row) for kind, rows in CATALOG.items() if kind != "bug" for name, row in rows.items()]
 IDS = [f"{kind}.{name}" for kind, name, _ in ROWS]
@@ -95,19 +95,19 @@ def test_actions_are_the_steps_of_the_spec() -> None:
 
 
 def test_invariants_are_those_of_the_implementation_and_the_spec() -> None:
-    """What impl.explored.invariants checks has a row that names it."""
+    """What impl.explorer.invariants checks has a row that names it."""
     assert set(INVARIANTS) == {name for name, row in CATALOG["invariant"].items() if "impl" in row}
 
 
 def test_the_judge_checks_the_rules_of_the_catalog_and_no_other() -> None:
     """The judge names a rule as RULE.HW_10; the compiler finds a misspelt name only in a function that is compiled."""
-    kernel = Path(rule_ids.__file__).parent
+    kernel = Path(fields.__file__).parent
     named = {
         name
         for path in kernel.rglob("*.py")
         for name in re.findall(r"\bRULE\.([A-Z0-9_]+)", path.read_text(encoding="utf-8"))
     }
-    assert {name.replace("_", "-") for name in named} | {sequence.RULE} == set(CATALOG["rule"])
+    assert {name.replace("_", "-") for name in named} | {event_rules.SEQUENCE_RULE} == set(CATALOG["rule"])
 
 
 def test_every_rule_says_what_it_means_where_it_is_broken() -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.commands.main import main, parser
-from tidegauge.commands.options import RELEASE_LINES, chosen_master
+from tidegauge.cli.main import main, parser
+from tidegauge.cli.options import RELEASE_LINES, chosen_master
 from tidegauge.impl.releases import FIRST_RELEASE, LAST_RELEASE, parse_release, profile_of_release
-from tidegauge.traces.files.parquet import Reader
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.formats.parquet import Reader
+from tidegauge.traces.kafka_logs.capture import shipped
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.follow.growing_logs import Written, in_time
-from tidegauge.commands.main import main
-from tidegauge.traces.kafka.shipped import FOLDER
+from tidegauge.cli.main import main
+from tidegauge.traces.kafka_logs.capture import FOLDER
 from validation.golden import DIRECTORY
 from validation.metamorphic.cases import logs
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tidegauge.commands import main as room
-from tidegauge.commands.main import main
-from tidegauge.traces.files.replacing import replacing
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.cli import main as room
+from tidegauge.cli.main import main
+from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.util.files import replacing
 from validation.golden import DIRECTORY
 from validation.main_job.__main__ import main as main_job
 

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("impl", "spec", "traces", "conformance", "drive", "spark_check", "commands")
-READMES = [*(ROOT / room / "README.md" for room in ROOMS), ROOT / "spec" / "proofs" / "README.md"]
-NEEDS_SPARK = ROOT / "spark_check" / "README.md"
+ROOMS = ("impl", "spec", "traces", "conformance", "drive", "spark_check", "cli")
+READMES = [
+    *(ROOT / "tidegauge" / room / "README.md" for room in ROOMS),
+    ROOT / "tidegauge" / "spec" / "proofs" / "README.md",
+]
+NEEDS_SPARK = ROOT / "tidegauge" / "spark_check" / "README.md"
 
 
 def snippets(page: Path) -> list[str]:
@@ -28,7 +31,7 @@ def rows(page: Path) -> list[str]:
 def test_the_python_of_a_readme_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a folder that has the file it speaks of."""
     monkeypatch.chdir(tmp_path)
-    shutil.copy(next((ROOT / "traces" / "golden").glob("*.ndjson")), tmp_path / "failover.ndjson")
+    shutil.copy(next((ROOT / "tidegauge" / "traces" / "golden").glob("*.ndjson")), tmp_path / "failover.ndjson")
     names: dict[str, object] = {}
     for snippet in snippets(page):
         exec(compile(snippet, str(page), "exec"), names)
@@ -47,7 +50,7 @@ def test_every_file_and_folder_in_a_table_is_there(page: Path) -> None:
 @pytest.mark.parametrize("room", ["impl", "traces", "conformance", "drive"])
 def test_every_wing_is_in_its_readme(room: str) -> None:
     """A wing that nobody explains is one too many."""
-    page = (ROOT / room / "README.md").read_text(encoding="utf-8")
-    wings = [path.parent.name for path in (ROOT / room).glob("*/__init__.py")]
+    page = (ROOT / "tidegauge" / room / "README.md").read_text(encoding="utf-8")
+    wings = [path.parent.name for path in (ROOT / "tidegauge" / room).glob("*/__init__.py")]
     assert wings
     assert not [wing for wing in wings if f"`{wing}/`" not in page]

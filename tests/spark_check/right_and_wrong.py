@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from tidegauge.impl.explored.explore import explore
-from tidegauge.impl.explored.faults import FAULTS
-from tidegauge.traces.model.edges import edge_table
-from tidegauge.traces.model.walks import generate
+from tidegauge.impl.explorer.explore import explore
+from tidegauge.impl.explorer.faults import FAULTS
+from tidegauge.traces.from_model.edges import edge_table
+from tidegauge.traces.from_model.walks import generate
 
 
 def right_and_wrong(folder: Path, walks: int) -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_work import damage
-from tidegauge.commands.main import main
-from tidegauge.conformance.judging.check import CheckOptions, Report, check
-from tidegauge.spark_check.captures import captures_in, check_on_spark
-from tidegauge.traces.kafka.shipped import FOLDER, shipped
+from tidegauge.cli.main import main
+from tidegauge.conformance.checking.check import CheckOptions, Report, check
+from tidegauge.spark_check.check import captures_in, check_on_spark
+from tidegauge.traces.kafka_logs.capture import FOLDER, shipped
 
 
 def said(report: Report) -> object:

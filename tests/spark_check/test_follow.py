@@ -15,17 +15,16 @@ import pytest
 
 from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_captures import said
-from tidegauge.commands.main import main
+from tidegauge.cli.main import main
+from tidegauge.conformance.checking.check import CheckOptions, Report, check
 from tidegauge.conformance.follow.loop import follow, publisher
-from tidegauge.conformance.judging.check import CheckOptions, Report, check
-from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check import judge_on_spark
-from tidegauge.spark_check.arrivals import Arrivals, log_in
-from tidegauge.spark_check.follow import ParquetArrivals, RunningTally, follow_on_spark
+from tidegauge.spark_check.follow import Arrivals, ParquetArrivals, RunningTally, follow_on_spark, log_in
 from tidegauge.spark_check.session import session
-from tidegauge.spark_check.work import Task, file_fingerprint, judge_fingerprint, run_task, unreadable_row
-from tidegauge.traces.files.parquet import row_groups
+from tidegauge.spark_check.worker import Task, file_fingerprint, judge_fingerprint, run_task, unreadable_row
+from tidegauge.traces.formats.parquet import row_groups
 from tidegauge.traces.problems import Problem
+from tidegauge.util.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,17 +14,16 @@ from pyarrow.fs import FileInfo, FileType
 
 from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_work import ORDER
-from tidegauge.conformance.judging.check import CheckOptions
-from tidegauge.impl.errors import UsageError
-from tidegauge.spark_check import work
-from tidegauge.spark_check.arrow_path import ArrowPath, status_of
-from tidegauge.spark_check.attempts import atomic_write, remove_leftovers
-from tidegauge.spark_check.captures import check_on_spark
+from tidegauge.conformance.checking.check import CheckOptions
+from tidegauge.spark_check import worker
+from tidegauge.spark_check.check import check_on_spark
 from tidegauge.spark_check.follow import follow_on_spark
 from tidegauge.spark_check.generation import write_part
 from tidegauge.spark_check.judging import stored
-from tidegauge.spark_check.place import AnyPath, open_parquet, to_path, writable_directory
-from tidegauge.traces.files.parquet import RowGroup
+from tidegauge.spark_check.storage import AnyPath, ArrowPath, open_parquet, status_of, to_path, writable_directory
+from tidegauge.spark_check.worker import atomic_write, remove_leftovers
+from tidegauge.traces.formats.parquet import RowGroup
+from tidegauge.util.errors import UsageError
 
 NAME = "c+d=1%2?e#f.parquet"
 """Holds what means something else in a URI."""
@@ -176,16 +175,16 @@ def test_a_worker_reads_it_there_and_leaves_its_rows_there(bucket: ArrowPath, wa
     with open_parquet(name) as opened, open_parquet(str(walks / "wrong.parquet")) as there:
         assert opened.config == there.config
         groups = opened.row_groups()
-    mark = work.file_fingerprint(name, work.judge_fingerprint())
-    (task,) = work.tasks_of(mark, groups, 10**9)
-    (on_disk,) = work.tasks_of(mark, [RowGroup(str(walks / "wrong.parquet"), *_rest(group)) for group in groups], 10**9)
-    rows, there_rows = list(work.run_task(task, str(bucket / "results"))), list(work.run_task(on_disk, None))
+    mark = worker.file_fingerprint(name, worker.judge_fingerprint())
+    (task,) = worker.tasks_of(mark, groups, 10**9)
+    (on_disk,) = worker.tasks_of(mark, [RowGroup(str(walks / "wrong.parquet"), *_rest(group)) for group in groups], 10**9)
+    rows, there_rows = list(worker.run_task(task, str(bucket / "results"))), list(worker.run_task(on_disk, None))
     assert [(row.events, row.tallies, row.failures) for row in rows] == [
         (row.events, row.tallies, row.failures) for row in there_rows
     ]
     assert stored(bucket / "results") == rows
     (bucket / "walks" / "wrong.parquet").unlink()
-    assert all(row.problem for row in work.run_task(task, None))
+    assert all(row.problem for row in worker.run_task(task, None))
 
 
 def _rest(group: RowGroup) -> tuple[int, int, int, int]:
@@ -195,14 +194,14 @@ def _rest(group: RowGroup) -> tuple[int, int, int, int]:
 def test_a_changed_file_has_another_fingerprint(bucket: ArrowPath, walks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = bucket / "a.parquet"
     file.put(walks / "right.parquet")
-    before = work.file_fingerprint(str(file), "judge")
+    before = worker.file_fingerprint(str(file), "judge")
     (listed,) = bucket.iterdir()
-    assert work.file_fingerprint(str(file), "judge") == work.file_fingerprint(listed, "judge") == before
+    assert worker.file_fingerprint(str(file), "judge") == worker.file_fingerprint(listed, "judge") == before
     with monkeypatch.context() as patch:
         patch.setattr(ArrowPath, "_info", None)
-        assert work.file_fingerprint(listed, "judge") == before, "the list of a directory said all that is asked"
+        assert worker.file_fingerprint(listed, "judge") == before, "the list of a directory said all that is asked"
     file.put(walks / "wrong.parquet")
-    assert work.file_fingerprint(str(file), "judge") != before
+    assert worker.file_fingerprint(str(file), "judge") != before
 
 
 def test_a_part_is_made_there_once(bucket: ArrowPath, tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.kernel import machine_code
-from tidegauge.conformance.kernel.compiled import fingerprint
-from tidegauge.spark_check.ship import ZIP, project_zip
+from tidegauge.conformance.engine import machine_code
+from tidegauge.conformance.engine.compiled import fingerprint
+from tidegauge.spark_check.packaging import ZIP, project_zip
 
 MADE = {"f.nbi": b"index", "f.1.nbc": b"code"}
 
@@ -28,7 +28,7 @@ def taken(shipped: Path, **environment: str) -> dict[str, bytes]:
     code = (
         "import sys; sys.path.remove('')\n"
         "import tidegauge; assert 'tidegauge.zip' in tidegauge.__file__, tidegauge.__file__\n"
-        "from tidegauge.spark_check.ship import take_machine_code; take_machine_code()"
+        "from tidegauge.spark_check.packaging import take_machine_code; take_machine_code()"
     )
     cache = shipped / "cache"
     own = {**os.environ, "PYTHONPATH": ZIP, "XDG_CACHE_HOME": str(cache), **environment}

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark_check.test_work import damage
-from tidegauge.conformance.judging.judge import judge
-from tidegauge.impl.explored.explore import Bounds, explore
-from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.conformance.engine.judge import judge
+from tidegauge.impl.explorer.explore import Bounds, explore
+from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.spark_check import Order, generate_on_spark, judge_on_spark
 from tidegauge.spark_check.session import session
-from tidegauge.traces.files import parquet
-from tidegauge.traces.model.edges import edge_table
-from tidegauge.traces.model.walks import generate
+from tidegauge.traces.formats import parquet
+from tidegauge.traces.from_model.edges import edge_table
+from tidegauge.traces.from_model.walks import generate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

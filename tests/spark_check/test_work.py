@@ -9,18 +9,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tidegauge.conformance.judging.judge import RuleTally
-from tidegauge.impl.explored.explore import Bounds, explore
-from tidegauge.spark_check import work
-from tidegauge.spark_check.attempts import atomic_write, remove_leftovers
-from tidegauge.spark_check.errors import failure_reason
+from tidegauge.conformance.engine.judge import RuleTally
+from tidegauge.impl.explorer.explore import Bounds, explore
+from tidegauge.spark_check import worker
 from tidegauge.spark_check.generation import Order, write_part
-from tidegauge.spark_check.judging import stored
+from tidegauge.spark_check.judging import Totals, stored, sum_rules
+from tidegauge.spark_check.packaging import project_zip
 from tidegauge.spark_check.result_row import ARROW_SCHEMA, SQL_SCHEMA, ResultRow, TallyRow
-from tidegauge.spark_check.ship import project_zip
-from tidegauge.spark_check.totals import Totals, sum_rules
-from tidegauge.traces.files import parquet
-from tidegauge.traces.model.edges import EdgeTable, edge_table
+from tidegauge.spark_check.session import failure_reason
+from tidegauge.spark_check.worker import atomic_write, remove_leftovers
+from tidegauge.traces.formats import parquet
+from tidegauge.traces.from_model.edges import EdgeTable, edge_table
 
 ORDER = Order(walks=3000, bounds=Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0), steps=10, parts=2)
 MARK = "0123456789abcdef"
@@ -71,8 +70,8 @@ def test_the_zip_brings_all_a_worker_imports(tmp_path: Path) -> None:
     """In a directory of its own, with nothing but the zip on the path beside the installed libraries."""
     code = (
         f"import sys; sys.path = [{str(project_zip(tmp_path))!r}, *(p for p in sys.path if 'packages' in p or 'lib' in p)]\n"
-        "import tidegauge.spark_check.work, tidegauge.spark_check.generation, tidegauge.conformance.kernel.compiled\n"
-        "print(tidegauge.spark_check.work.__file__)"
+        "import tidegauge.spark_check.worker, tidegauge.spark_check.generation, tidegauge.conformance.engine.compiled\n"
+        "print(tidegauge.spark_check.worker.__file__)"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert "tidegauge.zip" in done.stdout, done.stderr
@@ -80,7 +79,7 @@ def test_the_zip_brings_all_a_worker_imports(tmp_path: Path) -> None:
 
 def test_tasks_are_runs_of_row_groups_and_none_is_left_out() -> None:
     groups = [parquet.RowGroup(__file__, index, 100, index * 10, 10) for index in range(7)]
-    tasks = work.tasks_of(MARK, groups, 250)
+    tasks = worker.tasks_of(MARK, groups, 250)
     assert [[group.index for group in task.groups] for task in tasks] == [[0, 1, 2], [3, 4, 5], [6]]
     assert len({task.name for task in tasks}) == 3
 
@@ -88,20 +87,20 @@ def test_tasks_are_runs_of_row_groups_and_none_is_left_out() -> None:
 def test_a_changed_file_has_another_fingerprint(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"one")
-    before = work.file_fingerprint(str(path), MARK)
+    before = worker.file_fingerprint(str(path), MARK)
     path.write_bytes(b"other")
-    assert work.file_fingerprint(str(path), MARK) != before
+    assert worker.file_fingerprint(str(path), MARK) != before
     path.write_bytes(b"two")
     os.utime(path, (1, 1))
-    other = work.file_fingerprint(str(path), MARK)
+    other = worker.file_fingerprint(str(path), MARK)
     os.utime(path, (1, 2))
-    assert work.file_fingerprint(str(path), MARK) not in (before, other), "as large as before"
+    assert worker.file_fingerprint(str(path), MARK) not in (before, other), "as large as before"
 
 
 def test_each_row_group_gives_one_row_and_the_results_hold_the_same(walks: str, tmp_path: Path) -> None:
     groups = parquet.row_groups(walks)
-    (task,) = work.tasks_of(MARK, groups, 10**9)
-    rows = list(work.run_task(task, str(tmp_path)))
+    (task,) = worker.tasks_of(MARK, groups, 10**9)
+    rows = list(worker.run_task(task, str(tmp_path)))
     assert [(row.events, row.traces) for row in rows] == [(group.rows, group.traces) for group in groups]
     assert [ResultRow.from_dict(row) for row in pq.read_table(tmp_path / task.name).to_pylist()] == rows
     assert not list(tmp_path.glob(".*"))
@@ -113,8 +112,8 @@ def test_a_damaged_row_group_is_malformed_and_the_next_is_judged(walks: str, tmp
         parquet.write(reader.read(0), reader.config, path, row_group=5000)
     groups = parquet.row_groups(path)
     damage(path, group=0)
-    (task,) = work.tasks_of(MARK, groups, 10**9)
-    rows = list(work.run_task(task, None))
+    (task,) = worker.tasks_of(MARK, groups, 10**9)
+    rows = list(worker.run_task(task, None))
     assert [row.malformed_events for row in rows] == [groups[0].rows, *[0] * (len(groups) - 1)]
     assert rows[0].malformed_traces == groups[0].traces
     assert [row.events for row in rows] == [0, *(group.rows for group in groups[1:])]
@@ -127,17 +126,17 @@ def test_both_layouts_of_a_file_are_judged_alike(walks: str, tmp_path: Path) -> 
         parquet.write(reader.read(0), reader.config, tmp_path / "wide.parquet", row_group=10**9)
     said = []
     for path in (walks, str(tmp_path / "wide.parquet")):
-        (task,) = work.tasks_of(MARK, parquet.row_groups(path), 10**9)
-        (row,) = list(work.run_task(task, None))
+        (task,) = worker.tasks_of(MARK, parquet.row_groups(path), 10**9)
+        (row,) = list(worker.run_task(task, None))
         said.append((row.events, row.traces, row.tallies))
     assert said[0] == said[1]
     assert said[0][2]
 
 
 def test_a_file_that_is_gone_when_the_worker_comes_is_malformed(walks: str) -> None:
-    (task,) = work.tasks_of(MARK, parquet.row_groups(walks), 10**9)
+    (task,) = worker.tasks_of(MARK, parquet.row_groups(walks), 10**9)
     Path(walks).unlink()
-    rows = list(work.run_task(task, None))
+    rows = list(worker.run_task(task, None))
     assert sum(row.malformed_events for row in rows) == sum(group.rows for group in task.groups)
 
 
@@ -146,29 +145,29 @@ def test_what_could_not_be_read_leaves_no_row_and_is_tried_again(walks: str, tmp
     path, results = tmp_path / "wide.parquet", tmp_path / "results"
     with parquet.Reader(walks) as reader:
         parquet.write(reader.read(0), reader.config, path, row_group=5000)
-    (task,) = work.tasks_of(MARK, parquet.row_groups(path), 10**9)
+    (task,) = worker.tasks_of(MARK, parquet.row_groups(path), 10**9)
     results.mkdir()
     path.rename(tmp_path / "away.parquet")
-    assert all(row.problem for row in work.run_task(task, str(results)))
+    assert all(row.problem for row in worker.run_task(task, str(results)))
     assert list(results.iterdir()) == []
     (tmp_path / "away.parquet").rename(path)
-    assert not any(row.problem for row in work.run_task(task, str(results)))
+    assert not any(row.problem for row in worker.run_task(task, str(results)))
     assert len(stored(results)) == len(task.groups)
 
 
 def test_a_profile_that_is_not_known_is_a_problem_of_its_row_groups(walks: str) -> None:
-    (task,) = work.tasks_of(MARK, parquet.row_groups(walks), 10**9, "no such profile")
-    rows = list(work.run_task(task, None))
+    (task,) = worker.tasks_of(MARK, parquet.row_groups(walks), 10**9, "no such profile")
+    rows = list(worker.run_task(task, None))
     assert [row.to_problem().lost for row in rows] == [group.rows for group in task.groups]
     assert "no such profile" in str(rows[0].to_problem())
 
 
 def test_results_are_those_of_one_profile_and_one_judge(walks: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = work.judge_fingerprint()
-    assert work.judge_fingerprint("hw-only") != before
-    assert work.file_fingerprint(walks, work.judge_fingerprint("hw-only")) != work.file_fingerprint(walks, before)
-    monkeypatch.setattr(work, "kernel_fingerprint", lambda: "another text of the judge")
-    assert work.judge_fingerprint() != before
+    before = worker.judge_fingerprint()
+    assert worker.judge_fingerprint("hw-only") != before
+    assert worker.file_fingerprint(walks, worker.judge_fingerprint("hw-only")) != worker.file_fingerprint(walks, before)
+    monkeypatch.setattr(worker, "kernel_fingerprint", lambda: "another text of the judge")
+    assert worker.judge_fingerprint() != before
 
 
 def test_two_attempts_at_a_time_do_not_meet(tmp_path: Path) -> None:
@@ -199,8 +198,8 @@ def test_what_killed_attempts_left_is_removed(tmp_path: Path) -> None:
 
 def test_results_that_are_none_are_passed_over(walks: str, tmp_path: Path) -> None:
     """A file that was damaged, or that another version left: its row groups are judged again."""
-    (task,) = work.tasks_of(MARK, parquet.row_groups(walks), 10**9)
-    list(work.run_task(task, str(tmp_path)))
+    (task,) = worker.tasks_of(MARK, parquet.row_groups(walks), 10**9)
+    list(worker.run_task(task, str(tmp_path)))
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1")
     pq.write_table(pq.read_table(tmp_path / task.name).drop(["worker"]), tmp_path / "older.parquet")
     assert [row.row_group for row in stored(tmp_path)] == [group.index for group in task.groups]

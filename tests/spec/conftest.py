@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidegauge.spec.checker.behaviour import Behaviour, counterexample
-from tidegauge.spec.checker.models import find_model
+from tidegauge.spec.tlc.behaviour import Behaviour, counterexample
+from tidegauge.spec.tlc.models import find_model
 
 
 @pytest.fixture(scope="session")

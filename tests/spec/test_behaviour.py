@@ -3,10 +3,10 @@
 import pytest
 
 from tidegauge.impl.cluster.cluster import Bounds
-from tidegauge.impl.explored.explore import Walker
-from tidegauge.spec.checker.behaviour import Behaviour, counterexample, simulate
-from tidegauge.spec.checker.models import find_model
-from tidegauge.spec.errors import SpecError
+from tidegauge.impl.explorer.explore import Walker
+from tidegauge.spec.tlc.behaviour import Behaviour, counterexample, simulate
+from tidegauge.spec.tlc.models import find_model
+from tidegauge.util.errors import SpecError
 
 BEYOND = {"MaxLog": 9, "MaxEpoch": 7, "MaxCrash": 2}
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.spec.checker.cfg import Cfg, named_brokers, parse_cfg
-from tidegauge.spec.errors import SpecError
-from tidegauge.spec.place import SPEC
+from tidegauge.spec import SPEC
+from tidegauge.spec.tlc.cfg import Cfg, named_brokers, parse_cfg
+from tidegauge.util.errors import SpecError
 
 FILES = sorted((SPEC / "models").rglob("*.cfg"))
 

@@ -5,14 +5,13 @@ from typing import Any
 import pytest
 
 from tidegauge.impl.cluster.cluster import Bounds
-from tidegauge.impl.explored.explore import Graph, Walker, explore
-from tidegauge.spec.checker.behaviour import Behaviour
-from tidegauge.spec.checker.graph import GraphReporter, labelled_graph, reporting
-from tidegauge.spec.checker.models import find_model
-from tidegauge.spec.checker.specification import specification_of
-from tidegauge.spec.checker.tlc import run_tlc
-from tidegauge.spec.errors import SpecError
-from tidegauge.traces.model.bounds import bounds_of
+from tidegauge.impl.explorer.explore import Graph, Walker, explore
+from tidegauge.spec.tlc.behaviour import Behaviour
+from tidegauge.spec.tlc.graph import GraphReporter, labelled_graph, reporting
+from tidegauge.spec.tlc.models import find_model, specification_of
+from tidegauge.spec.tlc.tlc import run_tlc
+from tidegauge.traces.from_model.impl_walks import bounds_of
+from tidegauge.util.errors import SpecError
 
 
 def edges_of(graph: Graph) -> set[tuple[object, ...]]:
@@ -51,7 +50,7 @@ def test_another_protocol_has_another_graph() -> None:
 @pytest.mark.tlc
 def test_a_view_that_hides_a_variable_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """When two states look alike, the count of reported states falls short of TLC's and that is an error."""
-    from tidegauge.spec.checker import graph, tlc  # noqa: PLC0415
+    from tidegauge.spec.tlc import graph, tlc  # noqa: PLC0415
 
     blind = tlc.modules()["MCReplication.tla"].replace("committed, crashes>>", "committed, 0>>")
 

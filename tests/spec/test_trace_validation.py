@@ -6,11 +6,17 @@ from dataclasses import replace
 import pytest
 
 from tidegauge.impl.cluster.cluster import Bounds
-from tidegauge.impl.explored.explore import Walker
-from tidegauge.spec.checker.behaviour import Behaviour
-from tidegauge.spec.checker.models import find_model
-from tidegauge.spec.errors import SpecError
-from tidegauge.spec.validation.trace_validation import NONE, UNKNOWN, StepObservation, observe_behaviour, validate_traces
+from tidegauge.impl.explorer.explore import Walker
+from tidegauge.spec.tlc.behaviour import Behaviour
+from tidegauge.spec.tlc.models import find_model
+from tidegauge.spec.trace_validation.trace_validation import (
+    NONE,
+    UNKNOWN,
+    StepObservation,
+    observe_behaviour,
+    validate_traces,
+)
+from tidegauge.util.errors import SpecError
 
 SMALL = find_model("Small")
 

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.spec.checker.java import Java, find_java
-from tidegauge.spec.checker.models import find_model, run_model
-from tidegauge.spec.checker.several import TlcStart
-from tidegauge.spec.checker.warm_start import warm_start
+from tidegauge.spec.tlc.models import find_model, run_model
+from tidegauge.spec.tlc.parallel import TlcStart, warm_start
+from tidegauge.util.java import Java, find_java
 
 
 @pytest.mark.tlc

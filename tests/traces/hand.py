@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tidegauge.traces.model.behaviour import events_of_step
-from tidegauge.traces.model.views import Label, View
+from tidegauge.traces.from_model.behaviour import events_of_step
+from tidegauge.traces.from_model.views import Label, View
 
 Fields = dict[str, Any]
 

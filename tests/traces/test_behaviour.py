@@ -3,8 +3,8 @@
 import pytest
 
 from tests.traces.hand import DOWN, FOLLOWER, LEADER, NOBODY, Fields, broker, reported, state
-from tidegauge.traces.model.behaviour import initial_events, numbered, trace_of_path
-from tidegauge.traces.model.views import Label, View
+from tidegauge.traces.from_model.behaviour import initial_events, numbered, trace_of_path
+from tidegauge.traces.from_model.views import Label, View
 
 
 def test_the_initial_events_load_register_and_appoint() -> None:

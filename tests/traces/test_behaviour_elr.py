@@ -6,7 +6,7 @@ The controller's part of a view goes on: elr, last leader, down after a clean st
 import pytest
 
 from tests.traces.hand import DOWN, FOLLOWER, LEADER, NOBODY, broker, reported, state
-from tidegauge.traces.model.views import Label
+from tidegauge.traces.from_model.views import Label
 
 
 @pytest.mark.parametrize(("clean", "event"), [(2, "Stop"), (0, "CrashAndLose")])

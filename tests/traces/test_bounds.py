@@ -3,10 +3,10 @@
 import pytest
 
 from tidegauge.impl.cluster.transitions import Bounds
-from tidegauge.impl.explored import isr_cluster
-from tidegauge.spec.checker.models import find_model, load_models
-from tidegauge.spec.errors import SpecError
-from tidegauge.traces.model.bounds import bounds_of, isr_bounds_of
+from tidegauge.impl.explorer import isr_cluster
+from tidegauge.spec.tlc.models import find_model, load_models
+from tidegauge.traces.from_model.impl_walks import bounds_of, isr_bounds_of
+from tidegauge.util.errors import SpecError
 
 
 def test_bounds_are_the_constants_unless_narrowed() -> None:

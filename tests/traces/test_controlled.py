@@ -5,10 +5,10 @@ from collections import defaultdict
 
 import pytest
 
-from tidegauge.conformance.judging.judge import judge
+from tidegauge.conformance.engine.judge import judge
 from tidegauge.impl.cluster.transitions import Label
-from tidegauge.impl.explored.control_cluster import ControlBounds, control_violation
-from tidegauge.impl.explored.controlled_cluster import (
+from tidegauge.impl.explorer.control_cluster import ControlBounds, control_violation
+from tidegauge.impl.explorer.controlled_cluster import (
     ControlledCluster,
     controlled_successors,
     initial_controlled_cluster,
@@ -16,7 +16,7 @@ from tidegauge.impl.explored.controlled_cluster import (
 )
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.model.controlled import traces_of_controlled
+from tidegauge.traces.from_model.controlled import traces_of_controlled
 from tidegauge.traces.schema import Trace
 
 TARGETS = ((0,), (0, 1), (0, 1, 2), (2, 1), (1, 2, 0))

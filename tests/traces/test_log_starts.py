@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from tidegauge.conformance.judging.judge import judge
+from tidegauge.conformance.engine.judge import judge
 from tidegauge.impl.cluster.cluster import Bounds, Label, initial, step
-from tidegauge.impl.explored.explore import Graph, explore
-from tidegauge.impl.explored.view import view
+from tidegauge.impl.explorer.explore import Graph, explore
+from tidegauge.impl.explorer.view import view
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.model.behaviour import events_of_step, numbered, trace_of_path
+from tidegauge.traces.from_model.behaviour import events_of_step, numbered, trace_of_path
 from tidegauge.traces.schema import EVENTS, Event, Trace
 
 BOUNDS = Bounds(brokers=2, max_log=2, max_epoch=2, max_crashes=1, max_start=2)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.traces.strategies import CONFIG, trace_lists
-from tidegauge.traces.files import ndjson
+from tidegauge.traces.formats import ndjson
 from tidegauge.traces.schema import Config, Event, Trace
 
 CONFIG_LINE = json.dumps({"v": 1, "event": "Config", "trace": "t", "tp": "a-0", "nodes": [1, 2], "controller": 100})

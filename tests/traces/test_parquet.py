@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from tests.traces.strategies import CONFIG, trace_lists
 from tidegauge.traces.columns import UNKNOWN, Columns, to_columns
-from tidegauge.traces.files import parquet
+from tidegauge.traces.formats import parquet
 from tidegauge.traces.schema import Event, Trace
 
 

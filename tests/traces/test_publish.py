@@ -10,24 +10,26 @@ import pytest
 from hypothesis import given
 
 from tests.traces.strategies import trace_lists
-from tidegauge.traces import publish
-from tidegauge.traces.files import ndjson
-from tidegauge.traces.made import page_with, schema_text
+from tidegauge.traces.formats import ndjson
 from tidegauge.traces.schema import Trace
+from validation.docs import trace_schema
+from validation.docs.tables import page_with, schema_text
 
 ROOT = Path(__file__).resolve().parents[2]
-VALIDATOR = jsonschema.Draft202012Validator(publish.json_schema())
+VALIDATOR = jsonschema.Draft202012Validator(trace_schema.json_schema())
 
 
 def test_the_json_schema_in_the_repository_is_the_one_made_from_the_code() -> None:
-    """Else: python -m tidegauge.traces.publish."""
-    assert (ROOT / "traces" / "schema.json").read_text(encoding="utf-8") == schema_text(publish.json_schema())
+    """Else: python -m validation.docs.trace_schema."""
+    assert (ROOT / "tidegauge" / "traces" / "schema.json").read_text(encoding="utf-8") == schema_text(
+        trace_schema.json_schema()
+    )
 
 
 def test_the_tables_in_the_page_are_made_from_the_code() -> None:
-    """Else: python -m tidegauge.traces.publish."""
+    """Else: python -m validation.docs.trace_schema."""
     page = (ROOT / "docs" / "traces.md").read_text(encoding="utf-8")
-    assert page_with(publish.tables(), publish.MAKER, page) == page
+    assert page_with(trace_schema.tables(), trace_schema.MAKER, page) == page
     assert "| `HandleFetch` | 5 | leader |" in page
 
 

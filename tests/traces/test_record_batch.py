@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.storage import log as log_
-from tidegauge.impl.storage import log_loader
 from tidegauge.impl.storage.log import Log
 from tidegauge.traces.segments import segment
 from tidegauge.traces.segments.compression import (
@@ -230,7 +229,7 @@ def test_a_crash_that_tears_the_file_is_what_the_loader_of_impl_sees(sizes: list
     batches = [batch_of(b.base, b.epoch, [b"x"] * (b.last - b.base + 1)) for b in log.batches]
     whole = segment.segment_bytes(batches)
     read = segment.parse(whole[: data.draw(st.integers(0, len(whole)))])
-    loaded = log_loader.load(setup, log._replace(batches=read.log_batches))
+    loaded = log_.load(setup, log._replace(batches=read.log_batches))
     assert loaded.end == (read.batches[-1].last + 1 if read.batches else 0)
     assert loaded.cache.memory.pairs() == read.epochs
 

@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidegauge.impl.errors import UsageError
-from tidegauge.impl.explored.explore import Bounds, Graph, Walker, explore
+from tidegauge.impl.explorer.explore import Bounds, Graph, Walker, explore
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.files import parquet
-from tidegauge.traces.model.behaviour import events_of_step, initial_events
-from tidegauge.traces.model.edges import EdgeTable, edge_table, path_of
-from tidegauge.traces.model.impl_walks import impl_walks
-from tidegauge.traces.model.walks import SeenHashes, Walks, draw, generate
+from tidegauge.traces.formats import parquet
+from tidegauge.traces.from_model.behaviour import events_of_step, initial_events
+from tidegauge.traces.from_model.edges import EdgeTable, edge_table, path_of
+from tidegauge.traces.from_model.impl_walks import impl_walks
+from tidegauge.traces.from_model.walks import SeenHashes, Walks, draw, generate
 from tidegauge.traces.schema import Trace
+from tidegauge.util.errors import UsageError
 
 BOUNDS = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1)
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.evidence.exported import DIRECTORY, file_stem
-from tidegauge.conformance.judging.judge import judge
-from tidegauge.impl.explored.control_cluster import CONTROL_INVARIANTS, control_view
-from tidegauge.impl.explored.describe_control import control_view_text
+from tidegauge.conformance.engine.judge import judge
+from tidegauge.conformance.export.exported import DIRECTORY, file_stem
+from tidegauge.impl.explorer.control_cluster import CONTROL_INVARIANTS, control_view
+from tidegauge.impl.explorer.describe import control_view_text
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED
-from tidegauge.spec.checker.models import find_model
+from tidegauge.spec.tlc.models import find_model
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.schema import Trace
 from validation import controller_scenarios, random_controller_runs

@@ -5,12 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.evidence.exported import DIRECTORY, file_stem
-from tidegauge.impl.explored.control_cluster import control_view, control_violation, initial_control_cluster
-from tidegauge.impl.explored.control_steps import control_successors
+from tidegauge.conformance.export.exported import DIRECTORY, file_stem
+from tidegauge.impl.explorer.control_cluster import (
+    control_successors,
+    control_view,
+    control_violation,
+    initial_control_cluster,
+)
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED
-from tidegauge.spec.checker.models import Model, find_model
-from tidegauge.traces.model.bounds import control_bounds_of, control_profile_of
+from tidegauge.spec.tlc.models import Model, find_model
+from tidegauge.traces.from_model.impl_walks import control_bounds_of, control_profile_of
 from validation.controller_scenarios import UNSEEN, models, run_of
 from validation.finding_table import Row, broken_by, finding_of, rows, table
 
@@ -54,7 +58,7 @@ def test_the_switches_of_all_findings_are_those_that_the_repaired_profile_turns_
 
 @pytest.mark.parametrize("finding", FINDINGS)
 def test_the_reference_replays_each_finding_with_its_switch_on_and_off(finding: str) -> None:
-    """In tests/impl/control, by the test's name."""
+    """In tests/impl/controller, by the test's name."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "impl" / "control").glob("test_*.py"))
     assert f"def test_{finding.lower()}_" in text
 

@@ -4,18 +4,9 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tidegauge.conformance.judging.progress import Echo
-from tidegauge.conformance.judging.verdicts import Verdict
-from validation.main_job.job import (
-    JobCase,
-    JobStep,
-    StepResult,
-    exit_code,
-    run_job,
-    summary_table,
-    write_json,
-    write_junit,
-)
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.util.workers import Echo
+from validation.main_job.job import JobCase, JobStep, StepResult, exit_code, run_job, summary_table, write_json, write_junit
 from validation.main_job.page import job_page
 
 

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.kafka.shipped import FOLDER
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.traces.kafka_logs.capture import FOLDER
 from validation.metamorphic.cases import (
     SECOND_CLUSTER,
     TRANSFORMATIONS,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.conformance.judging.judge import Judgement, judge
-from tidegauge.conformance.judging.sequence import judge_sequence
+from tidegauge.conformance.checking.event_rules import judge_sequence
+from tidegauge.conformance.engine.judge import Judgement, judge
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.files import ndjson
+from tidegauge.traces.formats import ndjson
 from tidegauge.traces.schema import EVENTS, Trace
 from validation import partial_traces
 from validation.golden import DIRECTORY

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tidegauge.impl.explored.explore import Bounds
+from tidegauge.impl.explorer.explore import Bounds
 from validation.partial_traces_random import GRAPHS, chunk, judged, table_of
 
 CHUNKS, TRACES = range(3), 2000

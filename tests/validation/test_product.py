@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidegauge.conformance.judging.judge import judge
-from tidegauge.conformance.kernel import follower, leader, serving
+from tidegauge.conformance.engine.judge import judge
+from tidegauge.conformance.judge.events import follower, leader, serving
 from tidegauge.impl.cluster.cluster import Bounds
-from tidegauge.impl.explored.explore import Graph, explore
-from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.impl.explorer.explore import Graph, explore
+from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import Rules
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.model.behaviour import config_for, numbered
+from tidegauge.traces.from_model.behaviour import config_for, numbered
 from tidegauge.traces.schema import Trace
 from validation.acceptance import Language
 from validation.product.access_trace import noted, uncompiled

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tidegauge.conformance.judging.judge import judge
+from tidegauge.conformance.engine.judge import judge
 from tidegauge.impl.cluster.cluster import Bounds
-from tidegauge.impl.errors import UsageError
 from tidegauge.traces.columns import to_columns
+from tidegauge.util.errors import UsageError
 from validation import schedules
 from validation.random_runs import CASES, LOG_STARTS, JudgedCase, RunCase, judge_runs, replay, shortest_loss
 from validation.schedules import main

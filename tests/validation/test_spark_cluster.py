@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.kernel.compiled import compiled, fingerprint
-from tidegauge.conformance.kernel.machine_code import files_of
+from tidegauge.conformance.engine.compiled import compiled, fingerprint
+from tidegauge.conformance.engine.machine_code import files_of
 from tidegauge.spark_check import Order, generate_on_spark, judge_on_spark
 from tidegauge.spark_check.generation import write_part
-from tidegauge.spark_check.work import run_task, tasks_of
-from tidegauge.traces.files.parquet import row_groups
+from tidegauge.spark_check.worker import run_task, tasks_of
+from tidegauge.traces.formats.parquet import row_groups
 from validation.spark_cluster.commands import Checked
 from validation.spark_cluster.faults import Scene, _outcome
 from validation.spark_cluster.standalone import Cluster

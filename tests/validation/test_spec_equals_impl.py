@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidegauge.impl.explored.explore import Bounds, explore
-from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.impl.explorer.explore import Bounds, explore
+from tidegauge.impl.explorer.faults import FAULTS
 from validation.spec_equals_impl import Compared, compare, first_divergence
 
 TINY = Compared("Small", "fetch-truncation", {"MaxLog": 1, "MaxCrash": 0})

@@ -5,25 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from tidegauge.spec.checker.models import find_model
-from tidegauge.spec.errors import SpecError
-from tidegauge.spec.validation.event_validation import validate_events
-from tidegauge.spec.validation.trace_validation import TlcVerdict
-from tidegauge.traces.files import ndjson
-from tidegauge.traces.model.behaviour import numbered
+from tidegauge.spec.tlc.models import find_model
+from tidegauge.spec.trace_validation.trace_validation import TlcVerdict, validate_events
+from tidegauge.traces.formats import ndjson
+from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.schema import Event, Trace
+from tidegauge.util.errors import SpecError
 from validation.golden import DIRECTORY
-from validation.tlc_oracle import (
-    CASES,
-    FORKED,
-    OracleCase,
-    Ruling,
-    oracle_rulings,
-    reported,
-    rulings,
-    table,
-    unexplained,
-)
+from validation.tlc_oracle import CASES, FORKED, OracleCase, Ruling, oracle_rulings, reported, rulings, table, unexplained
 from validation.trace_mutants import CHANGED, SWAPPED, TraceMutant
 
 TWO, HW_ONLY = CASES[0], CASES[-1]

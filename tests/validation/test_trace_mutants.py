@@ -4,22 +4,13 @@ from collections import Counter
 
 import pytest
 
-from tidegauge.impl.explored.explore import explore
-from tidegauge.traces.files import ndjson
-from tidegauge.traces.model.behaviour import trace_of_path
+from tidegauge.impl.explorer.explore import explore
+from tidegauge.traces.formats import ndjson
+from tidegauge.traces.from_model.behaviour import trace_of_path
 from tidegauge.traces.schema import Trace
 from validation.acceptance import Language
 from validation.golden import DIRECTORY, SMALL, STORIES
-from validation.trace_mutants import (
-    BY_DESIGN,
-    CHANGED,
-    DROPPED,
-    ONE_NUMBER,
-    MutantOutcome,
-    figures,
-    mutants,
-    run,
-)
+from validation.trace_mutants import BY_DESIGN, CHANGED, DROPPED, ONE_NUMBER, MutantOutcome, figures, mutants, run
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tidegauge.commands.main import guarded
-from tidegauge.commands.options import natural, positive
-from tidegauge.commands.terminal import echo, only_steps
-from tidegauge.conformance.judging.progress import DEFAULT_SEED
-from tidegauge.conformance.kernel.ahead import compiled_ahead
-from tidegauge.traces.files.replacing import directory
+from tidegauge.cli.main import guarded
+from tidegauge.cli.options import natural, positive
+from tidegauge.cli.terminal import echo, only_steps
+from tidegauge.conformance.engine.precompile import compiled_ahead
+from tidegauge.util.files import directory
+from tidegauge.util.workers import DEFAULT_SEED
 from validation.main_job import steps
 from validation.main_job.job import JobStep, exit_code, run_job, summary_table, write_json, write_junit
 from validation.main_job.page import write_job_page

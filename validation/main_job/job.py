@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tidegauge.conformance.judging.explain import Explanation
-from tidegauge.conformance.judging.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
-from tidegauge.conformance.judging.progress import Echo
-from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.conformance.explain.explain import Explanation
+from tidegauge.util.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
+from tidegauge.util.workers import Echo
 
 
 @dataclass(frozen=True)

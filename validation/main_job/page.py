@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tidegauge.conformance.judging.report.html import PageHead, environment, failure_cards, judged_by, render_page
-from tidegauge.conformance.judging.report.timeline import Timelines
+from tidegauge.conformance.report.html import PageHead, environment, failure_cards, judged_by, render_page
+from tidegauge.conformance.report.timeline import Timelines
 from validation.main_job.job import StepOutcome, exit_code
 
 TEMPLATE = Path(__file__).with_name("page.html")

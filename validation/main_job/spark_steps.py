@@ -5,19 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegauge.conformance.judging.progress import Echo
-from tidegauge.conformance.kernel.rule_ids import RULE_IDS
-from tidegauge.impl.explored.explore import Bounds, explore
-from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.conformance.judge.fields import RULE_IDS
+from tidegauge.impl.explorer.explore import Bounds, explore
+from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.spark_check.generation import Order, generate_on_spark
-from tidegauge.spark_check.judging import judge_on_spark
+from tidegauge.spark_check.judging import Totals, judge_on_spark
 from tidegauge.spark_check.session import session
-from tidegauge.spark_check.totals import Totals
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.files.parquet import write
-from tidegauge.traces.model.edges import edge_table
-from tidegauge.traces.model.impl_walks import impl_walks
-from tidegauge.traces.model.walks import generate
+from tidegauge.traces.formats.parquet import write
+from tidegauge.traces.from_model.edges import edge_table
+from tidegauge.traces.from_model.impl_walks import impl_walks
+from tidegauge.traces.from_model.walks import generate
+from tidegauge.util.workers import Echo
 from validation.main_job.job import JobCase, StepResult
 from validation.random_runs import MISSED_EPOCH
 

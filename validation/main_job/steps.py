@@ -4,14 +4,13 @@ import os
 from dataclasses import asdict
 from typing import NamedTuple
 
-from tidegauge.conformance.evidence.kill_matrix import Fate, kill_all
-from tidegauge.conformance.judging.progress import Echo
-from tidegauge.conformance.judging.workers import workers
-from tidegauge.conformance.kernel.compiled import compiled
-from tidegauge.impl.explored.explore import explore
+from tidegauge.conformance.engine.compiled import compiled
+from tidegauge.conformance.kill_matrix import Fate, kill_all
+from tidegauge.impl.explorer.explore import explore
 from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.spec.checker import models
-from tidegauge.traces.files import ndjson
+from tidegauge.spec.tlc import models
+from tidegauge.traces.formats import ndjson
+from tidegauge.util.workers import Echo, workers
 from validation.acceptance import Language
 from validation.captures import judge_captures
 from validation.golden import DIRECTORY, SMALL, STORIES
@@ -39,7 +38,7 @@ def models_as_pinned(echo: Echo) -> StepResult:
 
 def rules_proved(echo: Echo) -> StepResult:
     """Prove the rules' own code by z3, in processes of their own."""
-    from tidegauge.spec.proofs.engine.verdicts import GroupResult, ProofVerdict  # noqa: PLC0415
+    from tidegauge.spec.proofs.engine.paths import GroupResult, ProofVerdict  # noqa: PLC0415
     from tidegauge.spec.proofs.prove import prove  # noqa: PLC0415  z3 is an extra; the other steps do without
 
     def progress(_name: str, result: GroupResult | None) -> None:
@@ -112,7 +111,7 @@ def _product(model: Model) -> _Product:
 
 
 def seeded_faults(echo: Echo) -> StepResult:
-    """Judge traces of every fault of impl.explored.faults."""
+    """Judge traces of every fault of impl.explorer.faults."""
     kills = []
     for kill in kill_all():
         judged = kill.judged

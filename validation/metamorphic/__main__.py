@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.conformance.judging.workers import workers
-from tidegauge.traces.kafka.shipped import FOLDER
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.traces.kafka_logs.capture import FOLDER
+from tidegauge.util.workers import workers
 from validation.metamorphic.cases import (
     TRANSFORMATIONS,
     Outcome,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tidegauge.conformance.judging.check import CheckOptions, check
-from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.conformance.checking.check import CheckOptions, check
+from tidegauge.conformance.checking.verdicts import Verdict
 from validation.captures import expectations
 from validation.metamorphic.line_kinds import HOW, is_of_a_kind, kinds, lose, loss_of
 from validation.metamorphic.log_files import Files

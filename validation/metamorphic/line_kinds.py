@@ -11,8 +11,8 @@ import re
 from functools import cache
 from random import Random
 
-from tidegauge.traces.kafka.lines.lines import Line
-from tidegauge.traces.kafka.lines.said import parse_line
+from tidegauge.traces.kafka_logs.parsing.lines import Line
+from tidegauge.traces.kafka_logs.parsing.parsed_line import parse_line
 from validation.metamorphic.log_files import Files
 from validation.metamorphic.tree import parts
 

@@ -16,17 +16,7 @@ from functools import partial
 
 from validation.metamorphic.layouts import PREFIXES, WRITERS, in_parts_of_16_kib, written
 from validation.metamorphic.rotations import ROTATIONS, one_console, rotated, split_as_stock
-from validation.metamorphic.tree import (
-    Relayout,
-    Tree,
-    is_log,
-    joined,
-    lines,
-    of_bytes,
-    of_lines,
-    of_names,
-    time_of,
-)
+from validation.metamorphic.tree import Relayout, Tree, is_log, joined, lines, of_bytes, of_lines, of_names, time_of
 
 
 def zipped(tree: Tree) -> Tree:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from tidegauge.conformance.kernel.compiled import MODULES, TOP, Rewriting, callees_first, functions_of, with_globals
-from tidegauge.conformance.kernel.state import FAILED, PARTITION, Ints, State
+from tidegauge.conformance.engine.compiled import MODULES, TOP, Rewriting, callees_first, functions_of, with_globals
+from tidegauge.conformance.judge.state import FAILED, PARTITION, Ints, State
 
 
 def cell_read(st: State, row: int, column: int) -> int:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegauge.traces.model.behaviour import events_of_step, initial_events
-from tidegauge.traces.model.views import Label, View
+from tidegauge.traces.from_model.behaviour import events_of_step, initial_events
+from tidegauge.traces.from_model.views import Label, View
 from tidegauge.traces.schema import Event
 from validation.acceptance import key
 from validation.partial_traces import NOTHING, Omission

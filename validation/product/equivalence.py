@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidegauge.conformance.kernel.one_event import FREE, Bytes, Judge, Table, judge_event, mix, restore
-from tidegauge.conformance.kernel.state import FAILED, PARTITION, Ints, State
+from tidegauge.conformance.engine.one_event import FREE, Bytes, Judge, Table, judge_event, mix, restore
+from tidegauge.conformance.judge.state import FAILED, PARTITION, Ints, State
 from validation.product.machine import DONE, FULL, clear_undecided, undecided_rules
 
 REFUSED, LEFT_OPEN, ACCEPTED = range(3)

@@ -8,15 +8,15 @@ import numba
 import numpy as np
 from numba import types
 
-from tidegauge.conformance.judging.judge import frozen_inputs
-from tidegauge.conformance.judging.options import options_of
-from tidegauge.conformance.kernel import one_event, state
-from tidegauge.conformance.kernel.compiled import UNCOUNTED, Kernel, by_address, jit, kernel, twins_of
-from tidegauge.conformance.kernel.judge_kernel import judge_traces
-from tidegauge.conformance.kernel.memory import tidy
-from tidegauge.conformance.kernel.one_event import Bytes, Judge, Table, judge_from
-from tidegauge.conformance.kernel.state import PIECEWISE, Ints, forget
-from tidegauge.conformance.kernel.whole import logs_agree
+from tidegauge.conformance.engine import one_event
+from tidegauge.conformance.engine.compiled import UNCOUNTED, Kernel, by_address, jit, kernel, twins_of
+from tidegauge.conformance.engine.judge import frozen_inputs, options_of
+from tidegauge.conformance.engine.one_event import Bytes, Judge, Table, judge_from
+from tidegauge.conformance.judge import state
+from tidegauge.conformance.judge.compaction import tidy
+from tidegauge.conformance.judge.events.end_of_trace import logs_agree
+from tidegauge.conformance.judge.kernel import judge_traces
+from tidegauge.conformance.judge.state import PIECEWISE, Ints, forget
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.schema import Config, Event, Trace
 from validation.product import equivalence, machine

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegauge.conformance.kernel.one_event import Judge, Table
-from tidegauge.conformance.kernel.state import Ints
+from tidegauge.conformance.engine.one_event import Judge, Table
+from tidegauge.conformance.judge.state import Ints
 from tidegauge.traces.schema import Config, Event
 from validation.acceptance import key
 from validation.product.automaton import Automaton

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. A state of the product is (state of the automaton, memory of the judge). The kernel judges one event at a time; its memory
-   is saved and restored (conformance.kernel.one_event).
+   is saved and restored (conformance.engine.one_event).
 2. What the judge makes of an event depends on its memory alone, so each memory judges each event once.
 3. Tables have the room they are given: a search that runs out of it returns, gets more, and continues.
 """
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegauge.conformance.kernel.one_event import FREE, Bytes, Judge, Table, intern_memory, judge_event, mix, restore, save
-from tidegauge.conformance.kernel.rule_ids import RULES
-from tidegauge.conformance.kernel.state import FAILED, OVERFLOW, PARTITION, TALLIES, UNDECIDED_COUNT, Ints, State
+from tidegauge.conformance.engine.one_event import FREE, Bytes, Judge, Table, intern_memory, judge_event, mix, restore, save
+from tidegauge.conformance.judge.fields import RULES
+from tidegauge.conformance.judge.state import FAILED, OVERFLOW, PARTITION, TALLIES, UNDECIDED_COUNT, Ints, State
 
 DONE, FULL, TOO_LARGE = range(3)
 REJECTED = -1

@@ -5,11 +5,11 @@ Graphs are the explorer's: `./run conformance` and `./run graphs` show that TLC 
 
 from dataclasses import dataclass
 
-from tidegauge.impl.explored.explore import Graph, explore_from
+from tidegauge.impl.explorer.explore import Graph, explore_from
 from tidegauge.impl.profiles import Rules
-from tidegauge.spec.checker.models import find_model
-from tidegauge.traces.model.behaviour import config_for
-from tidegauge.traces.model.bounds import bounds_of
+from tidegauge.spec.tlc.models import find_model
+from tidegauge.traces.from_model.behaviour import config_for
+from tidegauge.traces.from_model.impl_walks import bounds_of
 from tidegauge.traces.schema import Config
 from validation.partial_traces import NOTHING, Omission
 from validation.product.automaton import Automaton, automaton

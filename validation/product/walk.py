@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegauge.conformance.judging.judge import TooLargeError
-from tidegauge.conformance.kernel.one_event import FREE, Table, empty_memories, judge_event, save, spans_of
-from tidegauge.conformance.kernel.rule_ids import RULE_IDS
-from tidegauge.conformance.kernel.state import FAILED, PARTITION, Ints
+from tidegauge.conformance.engine.judge import TooLargeError
+from tidegauge.conformance.engine.one_event import FREE, Table, empty_memories, judge_event, save, spans_of
+from tidegauge.conformance.judge.fields import RULE_IDS
+from tidegauge.conformance.judge.state import FAILED, PARTITION, Ints
 from tidegauge.traces.schema import Config, Event
 from validation.product import machine
 from validation.product.automaton import Automaton

@@ -23,12 +23,11 @@ from tidegauge.drive.controller.scenarios import SHOWN_BY, finding_cases
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.kafka_process.jars import jars_of
-from tidegauge.drive.profile_reads import recording_reads
 from tidegauge.drive.runner.differences import PlayResult
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import run, text_of
-from tidegauge.drive.runner.shipped import CONTROLLER, place_of, profile_of
-from tidegauge.drive.runner.transcript import Recorder, TranscriptNode, read, write
+from tidegauge.drive.runner.transcript import CONTROLLER, Recorder, TranscriptNode, place_of, profile_of, read, write
+from tidegauge.impl.profiles import recording_reads
 from tidegauge.impl.releases import RELEASE, Release, profile_named
 from validation.releases.columns import Column
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from tidegauge.conformance.judging.workers import workers
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.controller.findings import FINDINGS
 from tidegauge.drive.runner.transcript import TranscriptParts, parts
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.releases import profile_named
+from tidegauge.util.workers import workers
 
 T = TypeVar("T")
 

@@ -4,12 +4,11 @@ without them."""
 from pathlib import Path
 from typing import Any
 
-from tidegauge.conformance.judging.progress import Echo
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.runner.recheck import Recheck, recheck
-from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, FOLDER, places
-from tidegauge.drive.runner.transcript import read
+from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, FOLDER, places, read
+from tidegauge.util.workers import Echo
 from validation.main_job.job import JobCase, StepResult
 from validation.releases.distinct import of_each_distinct
 

@@ -20,25 +20,36 @@ from functools import partial
 from operator import call
 from pathlib import Path
 
-from tidegauge.conformance.judging.workers import workers
 from tidegauge.drive.broker.contract import BrokerCase
-from tidegauge.drive.broker.findings import broker_findings
+from tidegauge.drive.broker.known_bugs import broker_findings
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import IN_SESSION, MAY_WAIT
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.kafka_broker.node import KafkaNode
 from tidegauge.drive.kafka_process.jars import jars_of
-from tidegauge.drive.paths.named import ROUNDED, named_scenarios
+from tidegauge.drive.paths.scenarios import ROUNDED, named_scenarios
 from tidegauge.drive.paths.selection import cases_for
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.reference import Finding
 from tidegauge.drive.runner.run import run, text_of
-from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, FOLDER, place_of, places, profile_of, releases
-from tidegauge.drive.runner.transcript import Recorder, TranscriptNode, read, write
-from tidegauge.impl.errors import TidegaugeError
+from tidegauge.drive.runner.transcript import (
+    BROKER,
+    CONTROLLER,
+    FOLDER,
+    Recorder,
+    TranscriptNode,
+    place_of,
+    places,
+    profile_of,
+    read,
+    releases,
+    write,
+)
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, parse_release, profile_named
+from tidegauge.util.errors import TidegaugeError
+from tidegauge.util.workers import workers
 from validation.releases import controllers
 from validation.releases.columns import Column, Columns, rows, table, tables
 from validation.releases.switches_read import switches_read

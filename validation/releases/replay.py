@@ -21,9 +21,8 @@ from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.kafka_broker.node import KafkaNode
 from tidegauge.drive.kafka_process.jars import jars_of
 from tidegauge.drive.runner.compare import compare, text_of
-from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, FOLDER, place_of
-from tidegauge.drive.runner.transcript import Recorder, read, write
-from tidegauge.impl.errors import TidegaugeError, UsageError
+from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, FOLDER, Recorder, place_of, read, write
+from tidegauge.util.errors import TidegaugeError, UsageError
 
 
 class Replay(NamedTuple):

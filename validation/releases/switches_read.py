@@ -7,9 +7,8 @@ from tidegauge.drive.broker.contract import BrokerCase, Opening
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.state import ReferenceBroker
 from tidegauge.drive.contract import Step
-from tidegauge.drive.prefix_tree import PrefixTree
-from tidegauge.drive.profile_reads import recording_reads
-from tidegauge.impl.profiles import Profile
+from tidegauge.drive.runner.player import PrefixTree
+from tidegauge.impl.profiles import Profile, recording_reads
 
 
 class Reached(NamedTuple):

@@ -10,8 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tidegauge.conformance.judging.progress import DEFAULT_SEED
-from tidegauge.impl.errors import TidegaugeError
+from tidegauge.util.errors import TidegaugeError
+from tidegauge.util.workers import DEFAULT_SEED
 from validation.spark_cluster.commands import check, peak_bytes, start, succeeded
 from validation.spark_cluster.faults import FAULTS, Scene
 from validation.spark_cluster.standalone import Cluster

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tidegauge.impl.errors import TidegaugeError
+from tidegauge.util.errors import TidegaugeError
 from validation.spark_cluster.standalone import HOST
 
 SLOWEST = 24 * 3600

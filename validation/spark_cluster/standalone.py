@@ -27,8 +27,8 @@ from typing import Self
 import psutil
 
 from tidegauge import spark_check
-from tidegauge.impl.errors import TidegaugeError
-from tidegauge.spec.checker.java import find_java, spark_java_home
+from tidegauge.util.errors import TidegaugeError
+from tidegauge.util.java import find_java, spark_java_home
 
 HOST = "127.0.0.1"
 NOT_INHERITED = ("PYTHONPATH", "SPARK_CONF_DIR", "SPARK_LOCAL_IP")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 
 from tidegauge.drive.probe.run import CheckVerdict
-from tidegauge.traces.made import table
+from validation.docs.tables import table
 from validation.third_parties.results import CheckResult, ThirdPartyResult
 from validation.third_parties.third_party import Reason, ThirdParty
 

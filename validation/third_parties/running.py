@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import NamedTuple
 
 from tidegauge.drive.kafka_process.guarded import Guarded
-from tidegauge.impl.errors import UsageError
+from tidegauge.util.errors import UsageError
 from validation.third_parties.third_party import ThirdParty
 
 START_SECONDS, POLL_SECONDS = 60.0, 0.05

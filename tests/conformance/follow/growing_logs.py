@@ -9,10 +9,10 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from tidegauge.conformance.checking.check import CheckOptions, Report
 from tidegauge.conformance.follow.broker_logs import BrokerLogs
 from tidegauge.conformance.follow.loop import News
-from tidegauge.conformance.judging.check import CheckOptions, Report
-from tidegauge.traces.kafka.growth import LINES
+from tidegauge.traces.kafka_logs.growing_capture import LINES
 from validation.metamorphic.cases import logs
 
 _TIME = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+)\]")

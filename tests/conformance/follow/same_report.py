@@ -9,12 +9,12 @@ from random import Random
 from typing import Any
 
 from tests.conformance.hand import TWO
+from tidegauge.conformance.checking.check import CheckOptions, Report, check
 from tidegauge.conformance.follow.loop import News, Publish
 from tidegauge.conformance.follow.ndjson import NdjsonSource
-from tidegauge.conformance.judging.check import CheckOptions, Report, check
-from tidegauge.traces.files import ndjson
-from tidegauge.traces.model.behaviour import numbered
-from tidegauge.traces.model.impl_walks import impl_walks
+from tidegauge.traces.formats import ndjson
+from tidegauge.traces.from_model.behaviour import numbered
+from tidegauge.traces.from_model.impl_walks import impl_walks
 from tidegauge.traces.schema import Config, Event, Trace
 from validation.random_runs import CASES
 from validation.trace_mutants import mutants

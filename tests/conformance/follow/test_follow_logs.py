@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.follow.growing_logs import followed
+from tidegauge.conformance.checking.check import Report, check
+from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.follow.loop import Alarm, Withdrawn
-from tidegauge.conformance.judging.check import Report, check
-from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.kafka.growth import LINES
-from tidegauge.traces.kafka.shipped import FOLDER
+from tidegauge.traces.kafka_logs.capture import FOLDER
+from tidegauge.traces.kafka_logs.growing_capture import LINES
 from validation.captures import expectations
 from validation.metamorphic.cases import logs
 

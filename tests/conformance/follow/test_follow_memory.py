@@ -10,16 +10,16 @@ import pytest
 
 from tests.conformance.follow.same_report import FedNdjson, hand, same, text_of
 from tests.conformance.hand import COPIED, OPENING, reported
-from tests.conformance.kernel.test_superseded import reign, reigns, unheard
+from tests.conformance.judge.test_superseded import reign, reigns, unheard
+from tidegauge.conformance.engine.judge import PAST as PAST_AT_FIRST
+from tidegauge.conformance.engine.judge import ROOM as ROOM_AT_FIRST
+from tidegauge.conformance.engine.judge import grown
 from tidegauge.conformance.follow import growing_trace
 from tidegauge.conformance.follow.growing_trace import Window, WindowEvent
 from tidegauge.conformance.follow.loop import News
-from tidegauge.conformance.judging.judge import PAST as PAST_AT_FIRST
-from tidegauge.conformance.judging.judge import ROOM as ROOM_AT_FIRST
-from tidegauge.conformance.judging.judge import grown
-from tidegauge.conformance.kernel.forks import fork, fork_end, fork_start
-from tidegauge.conformance.kernel.state import CACHE_ROOM, PARTITION, PAST_ROOM, SIZED, TALLIES, epochs_row
-from tidegauge.traces.files import ndjson
+from tidegauge.conformance.judge.lineage import fork, fork_end, fork_start
+from tidegauge.conformance.judge.state import CACHE_ROOM, PARTITION, PAST_ROOM, SIZED, TALLIES, epochs_row
+from tidegauge.traces.formats import ndjson
 from tidegauge.traces.schema import Trace
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from tests.conformance.follow.same_report import FedNdjson, follow, hand, same, text_of, whole
 from tests.conformance.hand import COPIED, TWO, bent, reported
-from tests.conformance.kernel.test_superseded import reigns, unheard
+from tests.conformance.judge.test_superseded import reigns, unheard
 from tests.traces.strategies import trace_lists
 from tidegauge.conformance.follow import growing_trace
 from tidegauge.conformance.follow.loop import Alarm, News, Withdrawn
 from tidegauge.conformance.follow.ndjson import PROBLEMS
-from tidegauge.traces.files import ndjson
-from tidegauge.traces.model.behaviour import numbered
+from tidegauge.traces.formats import ndjson
+from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
 from validation.golden import DIRECTORY

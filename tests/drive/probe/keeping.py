@@ -1,4 +1,4 @@
-"""A broker whose fetch sessions are those of `impl.sessions`: what it does else is what Kafka did in a recording.
+"""A broker whose fetch sessions are those of `impl.fetch`: what it does else is what Kafka did in a recording.
 
 Rules of this file
 
@@ -13,20 +13,22 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from tests.drive.probe.recorded import FETCH, NOBODY_HAS, NUMBER, Recording, asked
-from tidegauge.drive.probe.connection import Wire
-from tidegauge.drive.probe.definitions import shipped_messages
+from tidegauge.drive.probe.connection import Wire, shipped_messages
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest, read_response
-from tidegauge.impl import error_codes
-from tidegauge.impl.client_messages import PartitionFetch, PartitionRead
-from tidegauge.impl.messages import FetchRequest, FetchResponse
-from tidegauge.impl.records import Batch
+from tidegauge.impl import errors
+from tidegauge.impl.fetch import fetch_session
+from tidegauge.impl.fetch.fetch_session import (
+    FetchContext,
+    FetchMetadata,
+    FetchSessionCache,
+    Reads,
+    SessionFetch,
+    SessionResponse,
+)
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import Batch, FetchRequest, FetchResponse, PartitionFetch, PartitionRead
 from tidegauge.impl.rules import DIVERGING, OUT_OF_RANGE, UNDEFINED, fetch_decision, fetch_error
-from tidegauge.impl.sessions import fetch_session
-from tidegauge.impl.sessions.fetch_metadata import FetchMetadata, Reads, SessionFetch, SessionResponse
-from tidegauge.impl.sessions.fetch_session import FetchContext
-from tidegauge.impl.sessions.fetch_session_cache import FetchSessionCache
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 from tidegauge.traces.segments.record_batch import header
 
@@ -80,13 +82,10 @@ class Keeping:
             self._names |= {topic["topicId"]: topic["name"] for topic in response["topics"]}
         if call.name == "Produce":
             (topic,), (reported,) = call.body["topicData"], response["responses"]
-            if reported["partitionResponses"][0]["errorCode"] == error_codes.NONE:
+            if reported["partitionResponses"][0]["errorCode"] == errors.NONE:
                 name = topic.get("name") or self._names[topic["topicId"]]
                 self._logs[name] = self._logs[name].append(topic["partitionData"][0]["records"])
-        if (
-            call.name == "DeleteRecords"
-            and (reported := response["topics"][0])["partitions"][0]["errorCode"] == error_codes.NONE
-        ):
+        if call.name == "DeleteRecords" and (reported := response["topics"][0])["partitions"][0]["errorCode"] == errors.NONE:
             start = reported["partitions"][0]["lowWatermark"]
             self._logs[reported["name"]] = self._logs[reported["name"]]._replace(start=start)
 
@@ -137,17 +136,17 @@ class Keeping:
     def _decided(self, tp: TopicPartition, request: FetchRequest) -> FetchResponse:
         """All records that there are; the room is not looked at."""
         if tp.partition:
-            return FetchResponse(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+            return FetchResponse(errors.UNKNOWN_TOPIC_OR_PARTITION)
         if error := fetch_error(request.current_leader_epoch, EPOCH, True, True, True):
             return FetchResponse(error)
         log, last = self._logs[tp.topic], request.last_fetched_epoch
         what, epoch, end = fetch_decision((EPOCH,), (0,), log.start, log.end, request.fetch_offset, last)
         if what == OUT_OF_RANGE:
-            return FetchResponse(error_codes.OFFSET_OUT_OF_RANGE)
+            return FetchResponse(errors.OFFSET_OUT_OF_RANGE)
         if what == DIVERGING:
-            return FetchResponse(error_codes.NONE, log.end, log.start, (), epoch, end)
+            return FetchResponse(errors.NONE, log.end, log.start, (), epoch, end)
         records = tuple(batch for batch, _ in self._from(tp, request.fetch_offset))
-        return FetchResponse(error_codes.NONE, log.end, log.start, records)
+        return FetchResponse(errors.NONE, log.end, log.start, records)
 
     def _from(self, tp: TopicPartition, offset: int) -> list[tuple[Batch, bytes]]:
         return [one for one in self._logs[tp.topic].batches if one[0].last >= offset]

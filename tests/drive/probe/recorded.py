@@ -15,12 +15,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from pathlib import Path
 
-from tidegauge.drive.probe.connection import VERSION_AT, Wire
-from tidegauge.drive.probe.definitions import shipped_messages
-from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.probe.connection import VERSION_AT, Wire, shipped_messages
+from tidegauge.drive.wire.compiler import WireError, WireMessage
 from tidegauge.drive.wire.frames import WireRequest, read_response
-from tidegauge.drive.wire.primitives import WireError
-from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH
+from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH
 
 FOLDER = Path(__file__).parent
 RELEASES = ("3.4.0", "4.1.1")

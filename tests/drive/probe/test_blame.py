@@ -12,12 +12,11 @@ import pytest
 from tests.drive.probe.recorded import NOBODY_HAS, NUMBER, Recording, Rewrite, asked
 from tidegauge.drive.probe.check import batches_in
 from tidegauge.drive.probe.checks.appending import EPOCH_AT
-from tidegauge.drive.probe.connection import Dial, Wire, single_entry
-from tidegauge.drive.probe.definitions import shipped_messages
+from tidegauge.drive.probe.connection import Dial, Wire, shipped_messages, single_entry
 from tidegauge.drive.probe.run import CheckVerdict, ProbeRun, probe, select_checks
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import read_response
-from tidegauge.impl import error_codes
+from tidegauge.impl import errors
 from tidegauge.traces.segments.record_batch import decode, header
 
 
@@ -216,7 +215,7 @@ def test_a_fetch_that_may_not_wait_and_brings_nothing_is_one_failure(recording: 
 def test_a_producer_epoch_that_is_refused_leaves_what_comes_after_it_undecided(recording: Recording) -> None:
     def fenced(name: str, message: WireMessage) -> None:
         if name == "Produce":
-            message["responses"][0]["partitionResponses"][0]["errorCode"] = error_codes.PRODUCER_FENCED
+            message["responses"][0]["partitionResponses"][0]["errorCode"] = errors.PRODUCER_FENCED
 
     recording.rewrite = fenced
     found = probed(recording, "producers.older-epoch", "producers.newer-epoch")

@@ -7,16 +7,15 @@ from uuid import UUID
 import pytest
 
 from tests.drive.probe.recorded import RELEASES, Recording
-from tidegauge.conformance.judging.rulebook import rulebook
+from tidegauge.conformance.judge.rulebook import rulebook
 from tidegauge.drive.probe.check import CLOSED, REPORTED, Check, Expectation, Script
 from tidegauge.drive.probe.checks.appending import EPOCH_AT
-from tidegauge.drive.probe.connection import BrokerConnection
-from tidegauge.drive.probe.definitions import REQUESTS
+from tidegauge.drive.probe.connection import REQUESTS, BrokerConnection
 from tidegauge.drive.probe.fixtures import Fixtures
 from tidegauge.drive.probe.run import CHECKS, CheckVerdict, ProbeRun, probe, select_checks
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
-from tidegauge.impl import error_codes
+from tidegauge.impl import errors
 from tidegauge.traces.segments.record_batch import batch_of, encode
 
 TODAY = "4.1.1"
@@ -105,12 +104,12 @@ class Spoiling(BrokerConnection):
 
     def request(self, call: WireRequest) -> WireMessage:
         if self._of.expected == CLOSED:
-            return {"errorCode": error_codes.NONE}
+            return {"errorCode": errors.NONE}
         return self._changed(self._of.connection.request(call))
 
     def request_claiming(self, call: WireRequest, version: int) -> WireMessage:
         if self._of.expected == CLOSED:
-            return {"errorCode": error_codes.NONE}
+            return {"errorCode": errors.NONE}
         return self._changed(self._of.connection.request_claiming(call, version))
 
     def _changed(self, message: WireMessage) -> WireMessage:
@@ -143,7 +142,7 @@ def change(partition: WireMessage, name: str) -> None:
     """Make a field another."""
     match name:
         case "errorCode":
-            partition[name] = error_codes.POLICY_VIOLATION
+            partition[name] = errors.POLICY_VIOLATION
         case "batches":
             partition["records"] = b"" if partition["records"] else encode(batch_of(0, 0, [b"more"]))
         case "epochs":

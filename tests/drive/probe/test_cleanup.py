@@ -11,8 +11,8 @@ from tidegauge.drive.probe.connection import NoResponseError, Wire
 from tidegauge.drive.probe.run import CheckVerdict, probe, select_checks
 from tidegauge.drive.probe.topics import GRANTED, NOT_REQUESTED, Cleanup
 from tidegauge.drive.wire.compiler import WireMessage
-from tidegauge.impl import error_codes
-from tidegauge.spec.interrupts import interruptible
+from tidegauge.impl import errors
+from tidegauge.util.interrupts import interruptible
 
 TOPIC = "of-ours"
 
@@ -49,11 +49,11 @@ def _next(left: list[Any]) -> Any:
 @pytest.mark.parametrize(
     ("codes", "looks", "deletions"),
     [
-        ([error_codes.NONE], [True, True, False], 1),
-        ([error_codes.REQUEST_TIMED_OUT, error_codes.NONE], [True, True, False], 2),
-        ([error_codes.UNKNOWN_TOPIC_OR_PARTITION], [False], 1),
+        ([errors.NONE], [True, True, False], 1),
+        ([errors.REQUEST_TIMED_OUT, errors.NONE], [True, True, False], 2),
+        ([errors.UNKNOWN_TOPIC_OR_PARTITION], [False], 1),
         (["lost"], [False], 1),
-        (["lost", error_codes.NONE], [True, False], 2),
+        (["lost", errors.NONE], [True, False], 2),
     ],
     ids=["later", "timed out", "never created", "response lost", "request lost"],
 )
@@ -66,10 +66,10 @@ def test_a_topic_is_gone_when_metadata_no_longer_names_it(codes: list[Any], look
 @pytest.mark.parametrize(
     ("codes", "looks", "why"),
     [
-        ([error_codes.NONE], [True], GRANTED),
-        ([error_codes.REQUEST_TIMED_OUT], [True], "REQUEST_TIMED_OUT (7)"),
-        ([error_codes.TOPIC_AUTHORIZATION_FAILED], [True], "TOPIC_AUTHORIZATION_FAILED (29)"),
-        ([error_codes.REQUEST_TIMED_OUT, error_codes.POLICY_VIOLATION], [True], "POLICY_VIOLATION (44)"),
+        ([errors.NONE], [True], GRANTED),
+        ([errors.REQUEST_TIMED_OUT], [True], "REQUEST_TIMED_OUT (7)"),
+        ([errors.TOPIC_AUTHORIZATION_FAILED], [True], "TOPIC_AUTHORIZATION_FAILED (29)"),
+        ([errors.REQUEST_TIMED_OUT, errors.POLICY_VIOLATION], [True], "POLICY_VIOLATION (44)"),
         (["lost"], ["nobody is there"], "nobody is there"),
     ],
 )
@@ -79,8 +79,8 @@ def test_a_topic_that_stays_is_named_with_the_reason(codes: list[Any], looks: li
 
 def test_a_topic_whose_creation_was_not_answered_is_waited_for() -> None:
     """It comes to be behind its first deletion, unless it never does."""
-    unknown = error_codes.UNKNOWN_TOPIC_OR_PARTITION
-    later = Broker([unknown, unknown, error_codes.NONE], [False, False, True, False])
+    unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
+    later = Broker([unknown, unknown, errors.NONE], [False, False, True, False])
     later.cleanup.uncertain(TOPIC)
     assert later.left() == {}
     assert later.deletions == 3
@@ -94,7 +94,7 @@ def test_every_topic_is_asked_for_before_any_is_waited_for() -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    broker = Broker([error_codes.NONE], [True])
+    broker = Broker([errors.NONE], [True])
     broker.cleanup.expect("another")
     with pytest.raises(KeyboardInterrupt):
         broker.cleanup.run(interrupted, 9.0)
@@ -161,7 +161,7 @@ def test_a_topic_that_is_created_behind_its_deletion_is_deleted_again(recording:
 
     def unknown_at_first(name: str, message: WireMessage) -> None:
         if name == "DeleteTopics" and len(deleted) == 1:
-            message["responses"][0]["errorCode"] = error_codes.UNKNOWN_TOPIC_OR_PARTITION
+            message["responses"][0]["errorCode"] = errors.UNKNOWN_TOPIC_OR_PARTITION
 
     recording.rewrite = unknown_at_first
     found = probe(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.drive.kafka_process.jars import jar_cache
-from tidegauge.drive.probe.definitions import PACKED, REQUESTS, pack_definitions, shipped_messages
+from tidegauge.drive.probe.connection import PACKED, REQUESTS, pack_definitions, shipped_messages
 
 
 def test_they_say_where_they_come_from_and_under_which_licence() -> None:

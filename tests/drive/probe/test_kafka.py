@@ -11,8 +11,7 @@ import pytest
 from tests.drive.probe.cluster import HOST, cluster
 from tests.drive.test_kafka_broker import jars
 from tests.drive.test_process import soon
-from tidegauge.drive.probe.connection import BrokerConnection, tcp
-from tidegauge.drive.probe.definitions import shipped_messages
+from tidegauge.drive.probe.connection import BrokerConnection, shipped_messages, tcp
 from tidegauge.drive.probe.run import CheckVerdict, probe
 from tidegauge.drive.wire.frames import WireRequest
 

@@ -3,12 +3,11 @@
 import pytest
 
 from tests.drive.probe.recorded import Recording, Rewrite
-from tidegauge.drive.probe.connection import BrokerConnection, NoResponseError, tcp
-from tidegauge.drive.probe.definitions import shipped_messages
+from tidegauge.drive.probe.connection import BrokerConnection, NoResponseError, shipped_messages, tcp
 from tidegauge.drive.probe.run import CHECKS, CheckVerdict, probe, select_checks
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
-from tidegauge.impl import error_codes
+from tidegauge.impl import errors
 
 DECIDED = {"CreateTopics": "topics", "DeleteTopics": "responses", "AlterPartitionReassignments": None, "ElectLeaders": None}
 """By the controller; where its refusal stands in the response."""
@@ -87,9 +86,7 @@ def test_a_broker_that_is_not_the_controller_is_not_asked_to_decide(recording: R
         if name in DECIDED:
             refused.append(name)
             if refused.count(name) % 2:
-                (message if (field := DECIDED[name]) is None else message[field][0])["errorCode"] = (
-                    error_codes.NOT_CONTROLLER
-                )
+                (message if (field := DECIDED[name]) is None else message[field][0])["errorCode"] = errors.NOT_CONTROLLER
         elif name == "Metadata":
             first = next(one for one in message["brokers"] if one["port"] == recording.place[1])
             message["controllerId"] = first["nodeId"]

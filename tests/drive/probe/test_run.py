@@ -12,16 +12,16 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from tests.drive.probe.recorded import Recording, asked, closes_session, topics_in
-from tidegauge.commands.main import main
+from tidegauge.cli.main import main
 from tidegauge.drive.probe import connection
 from tidegauge.drive.probe.check import Check
 from tidegauge.drive.probe.connection import Wire
 from tidegauge.drive.probe.report import message_text, probe_text
 from tidegauge.drive.probe.run import CHECKS, CheckVerdict, ProbeRun, probe, select_checks
 from tidegauge.drive.wire.compiler import WireMessage
-from tidegauge.impl import error_codes
-from tidegauge.impl.errors import UsageError
-from tidegauge.spec.interrupts import interruptible
+from tidegauge.impl import errors
+from tidegauge.util.errors import UsageError
+from tidegauge.util.interrupts import interruptible
 
 TODAY = "4.1.1"
 MANY = 300
@@ -63,7 +63,7 @@ def test_what_is_not_offered_is_not_supported_and_nothing_fails(recording: Recor
 def test_unsupported_version_in_place_of_what_is_expected_is_no_failure(recording: Recording) -> None:
     def unsupported(name: str, message: WireMessage) -> None:
         if name == "OffsetForLeaderEpoch":
-            message["topics"][0]["partitions"][0]["errorCode"] = error_codes.UNSUPPORTED_VERSION
+            message["topics"][0]["partitions"][0]["errorCode"] = errors.UNSUPPORTED_VERSION
 
     recording.rewrite = unsupported
     found = probed(recording, select_checks(["epochs.current"]))
@@ -74,7 +74,7 @@ def test_unsupported_version_in_place_of_what_is_expected_is_no_failure(recordin
 def test_a_topic_that_cannot_be_created_leaves_what_needs_it_undecided(recording: Recording) -> None:
     def forbidden(name: str, message: WireMessage) -> None:
         if name == "CreateTopics":
-            message["topics"][0]["errorCode"] = error_codes.TOPIC_AUTHORIZATION_FAILED
+            message["topics"][0]["errorCode"] = errors.TOPIC_AUTHORIZATION_FAILED
 
     recording.rewrite = forbidden
     found = probed(recording, select_checks(["acks.one", "fencing"]))
@@ -134,7 +134,7 @@ def test_every_topic_that_is_created_is_deleted_and_has_a_name_of_the_probes_own
 def test_a_topic_that_is_there_is_not_touched(recording: Recording) -> None:
     def there(name: str, message: WireMessage) -> None:
         if name == "Metadata":
-            message["topics"][0]["errorCode"] = error_codes.NONE
+            message["topics"][0]["errorCode"] = errors.NONE
 
     recording.rewrite = there
     with pytest.raises(UsageError, match="choose another --seed"):
@@ -147,7 +147,7 @@ def test_a_topic_that_somebody_else_creates_meanwhile_is_not_deleted(recording: 
 
     def taken(name: str, message: WireMessage) -> None:
         if name == "CreateTopics":
-            message["topics"][0]["errorCode"] = error_codes.TOPIC_ALREADY_EXISTS
+            message["topics"][0]["errorCode"] = errors.TOPIC_ALREADY_EXISTS
 
     recording.rewrite = taken
     with pytest.raises(UsageError, match="choose another --seed"):
@@ -207,7 +207,7 @@ def test_interrupted_at_any_request_the_topics_go_first(recording: Recording, af
 def test_a_topic_that_could_not_be_deleted_is_said(recording: Recording) -> None:
     def stays(name: str, message: WireMessage) -> None:
         if name == "DeleteTopics":
-            message["responses"][0]["errorCode"] = error_codes.POLICY_VIOLATION
+            message["responses"][0]["errorCode"] = errors.POLICY_VIOLATION
 
     recording.rewrite = stays
     found = probed(recording, select_checks(["acks.one"]))
@@ -232,7 +232,7 @@ def test_a_failure_is_told_in_words_and_in_hex(recording: Recording, at: list[st
 
     def unfenced(name: str, message: WireMessage) -> None:
         if name == "OffsetForLeaderEpoch":
-            message["topics"][0]["partitions"][0].update(errorCode=error_codes.NONE, leaderEpoch=0, endOffset=10)
+            message["topics"][0]["partitions"][0].update(errorCode=errors.NONE, leaderEpoch=0, endOffset=10)
 
     recording.rewrite = unfenced
     report, junit = tmp_path / "probe.json", tmp_path / "probe.xml"

@@ -7,21 +7,23 @@ import pytest
 from tests.drive.probe.keeping import Contexts, Keeping, Responses, answered
 from tests.drive.probe.recorded import Recording
 from tidegauge.drive.probe.run import CheckVerdict, ProbeRun, probe, select_checks
-from tidegauge.impl.client_messages import PartitionRead
-from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
-from tidegauge.impl.rules import UNDEFINED
-from tidegauge.impl.sessions import fetch_session as s
-from tidegauge.impl.sessions.fetch_metadata import (
+from tidegauge.impl.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
+from tidegauge.impl.fetch import fetch_session as s
+from tidegauge.impl.fetch.fetch_session import (
     FINAL_EPOCH,
     INVALID_SESSION_ID,
+    CachedPartition,
+    FetchContext,
+    FetchSessionCache,
     Reads,
     SessionFetch,
+    SessionKind,
     SessionResponse,
     next_session_epoch,
 )
-from tidegauge.impl.sessions.fetch_session import FetchContext, SessionKind
-from tidegauge.impl.sessions.fetch_session_cache import CachedPartition, FetchSessionCache
-from tidegauge.impl.table import Table
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import PartitionRead
+from tidegauge.impl.rules import UNDEFINED
 
 RIGHT = s.maybe_update_response_data
 Context = tuple[FetchSessionCache, FetchContext]

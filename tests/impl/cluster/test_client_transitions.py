@@ -2,11 +2,11 @@
 
 from tests.impl.reached import reached
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, actions, step
-from tidegauge.impl.error_codes import NOT_ENOUGH_REPLICAS_AFTER_APPEND
-from tidegauge.impl.explored.explore import find_violation
-from tidegauge.impl.explored.faults import FAULTS
-from tidegauge.impl.explored.invariants import Violation, violated
-from tidegauge.impl.explored.view import view
+from tidegauge.impl.errors import NOT_ENOUGH_REPLICAS_AFTER_APPEND
+from tidegauge.impl.explorer.explore import find_violation
+from tidegauge.impl.explorer.faults import FAULTS
+from tidegauge.impl.explorer.invariants import Violation, violated
+from tidegauge.impl.explorer.view import view
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER
 
 BOUNDS = Bounds(brokers=2, max_log=4, max_epoch=2, max_crashes=1, max_waiting=2)

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from tests.impl.reached import LEADERLESS, reached
 from tidegauge.impl.cluster.broker import is_truncating
 from tidegauge.impl.cluster.cluster import Bounds, Label, actions, initial, step
-from tidegauge.impl.errors import IllegalStateError, UsageError
-from tidegauge.impl.explored.explore import Walker
-from tidegauge.impl.explored.faults import FAULTS
-from tidegauge.impl.explored.invariants import violated
-from tidegauge.impl.explored.view import message_view, view
+from tidegauge.impl.errors import IllegalStateError
+from tidegauge.impl.explorer.explore import Walker
+from tidegauge.impl.explorer.faults import FAULTS
+from tidegauge.impl.explorer.invariants import violated
+from tidegauge.impl.explorer.view import message_view, view
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_named
+from tidegauge.util.errors import UsageError
 
 SMALL = Bounds(2, 2, 1, 1)
 

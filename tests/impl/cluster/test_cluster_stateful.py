@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from tidegauge.impl.cluster.cluster import Bounds
-from tidegauge.impl.explored.explore import Walker
-from tidegauge.impl.explored.faults import FAULTS
-from tidegauge.impl.explored.invariants import INVARIANTS, violated
+from tidegauge.impl.explorer.explore import Walker
+from tidegauge.impl.explorer.faults import FAULTS
+from tidegauge.impl.explorer.invariants import INVARIANTS, violated
 
 FAR = Bounds(brokers=3, max_log=6, max_epoch=6, max_crashes=3, max_fetch=2)
 NEAR = Bounds(brokers=2, max_log=3, max_epoch=3, max_crashes=2)
@@ -51,7 +51,7 @@ class Schedules(RuleBasedStateMachine):
 
 
 class Today(Schedules):
-    """Every state is one of the specification, too: impl.explored.view refuses the others."""
+    """Every state is one of the specification, too: impl.explorer.view refuses the others."""
 
     @invariant()
     def is_a_state_of_the_specification(self) -> None:
@@ -80,7 +80,7 @@ CAUGHT = {
     "EpochCacheWellFormed": "assign-never-evicts",
 }
 """Invariant -> a wrong rule that breaks it within some hundred schedules. What is too rare for that, epochs that fall along
-a log and a leader's ISR that lost a member, tests/impl/explored/test_explore.py finds by searching all of them."""
+a log and a leader's ISR that lost a member, tests/impl/explorer/test_explore.py finds by searching all of them."""
 
 
 @pytest.mark.parametrize("invariant_", CAUGHT)

@@ -4,7 +4,7 @@ import pytest
 
 from tidegauge.impl.cluster import controller as c
 from tidegauge.impl.cluster.controller import Controller
-from tidegauge.impl.error_codes import NOT_CONTROLLER
+from tidegauge.impl.errors import NOT_CONTROLLER
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import ELR, Setup
 from tidegauge.impl.rules import (

@@ -7,12 +7,12 @@ from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, record_epochs, step
 from tidegauge.impl.cluster.transitions import extend_committed
 from tidegauge.impl.errors import OffsetOutOfRangeError
-from tidegauge.impl.explored.explore import explore, find_violation
-from tidegauge.impl.explored.faults import FAULTS
-from tidegauge.impl.explored.invariants import INVARIANTS, violated
-from tidegauge.impl.explored.view import view
+from tidegauge.impl.explorer.explore import explore, find_violation
+from tidegauge.impl.explorer.faults import FAULTS
+from tidegauge.impl.explorer.invariants import INVARIANTS, violated
+from tidegauge.impl.explorer.view import view
+from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
-from tidegauge.impl.records import Batch
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.storage.log import Log
 

@@ -12,14 +12,14 @@ from tidegauge.impl.cluster import controller
 from tidegauge.impl.cluster.broker import EARLIER, REGISTERED
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, initial, step
 from tidegauge.impl.cluster.transitions import Transition
-from tidegauge.impl.errors import UsageError
-from tidegauge.impl.explored.explore import Walker, explore, find_violation
-from tidegauge.impl.explored.invariants import violated
-from tidegauge.impl.explored.view import view
+from tidegauge.impl.explorer.explore import Walker, explore, find_violation
+from tidegauge.impl.explorer.invariants import violated
+from tidegauge.impl.explorer.view import view
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.releases import profile_named
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, UNDEFINED
+from tidegauge.util.errors import UsageError
 
 TWICE = Bounds(2, 2, 1, 1, 1, max_duplicates=9)
 DISKS = Bounds(2, 2, 2, 2, 1, max_lost_disks=2)

@@ -2,14 +2,12 @@
 
 import pytest
 
-from tidegauge.impl.error_codes import KAFKA_STORAGE_ERROR
-from tidegauge.impl.errors import IllegalStateError
-from tidegauge.impl.messages import FetchResponse, FetchResponseInFlight, ListOffsets
+from tidegauge.impl.errors import KAFKA_STORAGE_ERROR, IllegalStateError
+from tidegauge.impl.messages import Batch, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, HW_ONLY, Setup
-from tidegauge.impl.records import Batch
-from tidegauge.impl.replica import fetch_state
+from tidegauge.impl.replica import fetcher
 from tidegauge.impl.replica import fetcher as f
-from tidegauge.impl.replica.fetch_state import Fetcher, PartitionFetchState, TruncationCall
+from tidegauge.impl.replica.fetcher import Fetcher, PartitionFetchState, TruncationCall
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, OFFSET_OUT_OF_RANGE, UNDEFINED, UNKNOWN_LEADER_EPOCH
 from tidegauge.impl.storage.log import Log, append_as_follower, assign_epoch_start_offset, update_high_watermark
 
@@ -48,7 +46,7 @@ def test_before_kip_101_a_follower_truncates_at_its_own_high_watermark() -> None
 
 def test_an_entry_of_the_same_epoch_is_left_alone() -> None:
     """Adding it again changes neither offset nor delay."""
-    delayed = fetch_state.delay(READY)
+    delayed = fetcher.delay(READY)
     assert f.add_partition(SETUP, delayed, 4, 2) == delayed
     added = f.add_partition(SETUP, delayed, 5, 9).entry
     assert added is not None
@@ -110,23 +108,23 @@ def test_an_epoch_response_of_another_epoch_is_dropped() -> None:
     start = f.add_partition(BY_REQUEST, Fetcher(LOG), 4, 5)
     assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 3, FENCED_LEADER_EPOCH, -1, -1) == start
     assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 4, FENCED_LEADER_EPOCH, -1, -1).failed
-    assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 4, UNKNOWN_LEADER_EPOCH, -1, -1) == fetch_state.delay(start)
+    assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 4, UNKNOWN_LEADER_EPOCH, -1, -1) == fetcher.delay(start)
 
 
 def test_a_fenced_entry_fails_until_new_metadata() -> None:
     """Any other error only delays it."""
     fenced = f.process_fetch_response(SETUP, READY, respond(FetchResponse(FENCED_LEADER_EPOCH)))
     assert (fenced.entry, fenced.failed) == (None, True)
-    assert f.process_fetch_response(SETUP, READY, respond(FetchResponse(KAFKA_STORAGE_ERROR))) == fetch_state.delay(READY)
-    assert f.build_fetch(1, fetch_state.delay(READY)) is None
-    assert fetch_state.expire_delay(fetch_state.delay(READY)) == READY
+    assert f.process_fetch_response(SETUP, READY, respond(FetchResponse(KAFKA_STORAGE_ERROR))) == fetcher.delay(READY)
+    assert f.build_fetch(1, fetcher.delay(READY)) is None
+    assert fetcher.expire_delay(fetcher.delay(READY)) == READY
 
 
 def test_a_failed_append_fails_the_partition_and_a_corrupt_one_delays_it() -> None:
     """KIP-461: only this partition stops."""
     wrong = respond(FetchResponse(NONE, 9, 0, (Batch(3, 4, 4),)))
     assert f.process_fetch_response(SETUP, READY, wrong).failed
-    assert f.process_fetch_response(SETUP, READY, respond(DATA), corrupt=True) == fetch_state.delay(READY)
+    assert f.process_fetch_response(SETUP, READY, respond(DATA), corrupt=True) == fetcher.delay(READY)
 
 
 @pytest.mark.parametrize(("offsets", "end", "start", "lag"), [((0, 6), 6, 0, 0), ((12, 20), 12, 12, 8), ((0, 20), 9, 0, 11)])
@@ -146,7 +144,7 @@ def test_a_fenced_list_offsets_fails_in_the_current_epoch_and_is_retried_at_once
     older = respond(FetchResponse(OFFSET_OUT_OF_RANGE), epoch=UNDEFINED, offsets=fenced)
     assert f.process_fetch_response(SETUP, READY, older) == READY
     unknown = out._replace(offsets=ListOffsets(0, 20, latest_error=UNKNOWN_LEADER_EPOCH))
-    assert f.process_fetch_response(SETUP, READY, unknown) == fetch_state.delay(READY)
+    assert f.process_fetch_response(SETUP, READY, unknown) == fetcher.delay(READY)
 
 
 def test_a_request_says_where_the_entry_stands() -> None:

@@ -8,13 +8,9 @@ from tidegauge.impl.messages import FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, HW_ONLY, KIP101, KIP279, KIP320, Profile, Setup
 from tidegauge.impl.replica import fetcher as f
 from tidegauge.impl.replica import partition as p
-from tidegauge.impl.replica.fetch_state import Fetcher
+from tidegauge.impl.replica.fetcher import Fetcher
 from tidegauge.impl.replica.partition_state import Partition
-from tidegauge.impl.rules import (
-    NONE,
-    UNDEFINED,
-    UNKNOWN_LEADER_EPOCH,
-)
+from tidegauge.impl.rules import NONE, UNDEFINED, UNKNOWN_LEADER_EPOCH
 from tidegauge.impl.storage.log import Log
 
 

@@ -2,14 +2,21 @@
 
 import pytest
 
-from tidegauge.impl.client_messages import Isolation, ListedOffset, OffsetSpec
-from tidegauge.impl.error_codes import REQUEST_TIMED_OUT
-from tidegauge.impl.errors import UnexpectedAppendOffsetError
-from tidegauge.impl.messages import AlterPartitionResponse, BrokerState, FetchRequest, FetchResponse
+from tidegauge.impl.errors import REQUEST_TIMED_OUT, UnexpectedAppendOffsetError
+from tidegauge.impl.messages import (
+    AlterPartitionResponse,
+    Batch,
+    BrokerState,
+    FetchRequest,
+    FetchResponse,
+    Isolation,
+    ListedOffset,
+    OffsetSpec,
+    Producer,
+)
 from tidegauge.impl.profiles import FETCH_TRUNCATION, KIP320, Setup
-from tidegauge.impl.records import Batch, Producer
-from tidegauge.impl.replica import isr
 from tidegauge.impl.replica import partition as p
+from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
@@ -78,9 +85,9 @@ def listed(spec: OffsetSpec, log: Log) -> ListedOffset:
 def test_only_a_leader_is_at_the_minimum_of_its_isr() -> None:
     """Partition#isAtMinIsr: a follower remembers no ISR to count."""
     setup = SETUP._replace(min_insync_replicas=2)
-    counts = [isr.is_at_min_isr(setup, led(members=members, setup=setup)) for members in ((0,), (0, 1), ALL)]
+    counts = [partition_.is_at_min_isr(setup, led(members=members, setup=setup)) for members in ((0,), (0, 1), ALL)]
     assert counts == [False, True, False]
-    assert not isr.is_at_min_isr(setup, Partition(0, state=PartitionState((0,))))
+    assert not partition_.is_at_min_isr(setup, Partition(0, state=PartitionState((0,))))
 
 
 def test_a_batch_that_is_sent_again_is_no_batch_appended() -> None:
@@ -101,7 +108,7 @@ def test_a_leader_alone_in_the_isr_commits_its_tail_at_once() -> None:
 
 def test_older_metadata_is_skipped_and_equal_metadata_is_not() -> None:
     """Only a lower partition epoch is refused: an equal one still erases a pending proposal (finding F3)."""
-    pending = isr.prepare_isr_shrink(led(), (2,))
+    pending = partition_.prepare_isr_shrink(led(), (2,))
     older, _ = p.make_leader(SETUP, pending, 2, 0, ALL, ALL, METADATA, NOW)
     assert older == pending
     equal, _ = p.make_leader(SETUP, pending, 2, 1, ALL, ALL, METADATA, NOW)
@@ -238,22 +245,24 @@ def test_an_expansion_holds_the_high_watermark_at_once_and_a_shrink_late() -> No
     written, _, _ = p.append_records_to_leader(SETUP, joining, 3, 1, METADATA, NOW + 40_000)
     assert (joining.log.hw, written.log.hw) == (10, 10)
     partition, _ = fetched(led(members=(0, 1)), 1, 5)
-    shrinking = isr.maybe_shrink_isr(SETUP, partition, NOW + 40_000)
+    shrinking = partition_.maybe_shrink_isr(SETUP, partition, NOW + 40_000)
     assert shrinking.state.proposed_isr == (0,)
-    assert isr.maybe_increment_leader_hw(SETUP, shrinking, METADATA, NOW + 40_000).log.hw == 5
+    assert partition_.maybe_increment_leader_hw(SETUP, shrinking, METADATA, NOW + 40_000).log.hw == 5
 
 
 def test_the_controllers_response_commits_or_takes_back() -> None:
     """Committed raises the high watermark; a fenced member takes the proposal back; metadata errors wait."""
     partition, _ = fetched(led(members=(0, 1)), 1, 5)
-    shrinking = isr.maybe_shrink_isr(SETUP, partition, NOW + 40_000)
+    shrinking = partition_.maybe_shrink_isr(SETUP, partition, NOW + 40_000)
     done = AlterPartitionResponse(NONE, 2, 2, (0,))
-    committed, again = isr.handle_alter_partition_response(SETUP, shrinking, shrinking.state, done, METADATA, NOW + 80_000)
+    committed, again = partition_.handle_alter_partition_response(
+        SETUP, shrinking, shrinking.state, done, METADATA, NOW + 80_000
+    )
     assert (committed.state, committed.log.hw, again) == (PartitionState((0,)), 10, False)
     refused = AlterPartitionResponse(INELIGIBLE_REPLICA)
-    back, again = isr.handle_alter_partition_response(SETUP, shrinking, shrinking.state, refused, METADATA, NOW)
+    back, again = partition_.handle_alter_partition_response(SETUP, shrinking, shrinking.state, refused, METADATA, NOW)
     assert (back.state, again) == (PartitionState((0, 1)), False)
     for error, again in ((FENCED_LEADER_EPOCH, False), (REQUEST_TIMED_OUT, True)):
         response = AlterPartitionResponse(error)
-        after = isr.handle_alter_partition_response(SETUP, shrinking, shrinking.state, response, METADATA, NOW)
+        after = partition_.handle_alter_partition_response(SETUP, shrinking, shrinking.state, response, METADATA, NOW)
         assert after == (shrinking, again)

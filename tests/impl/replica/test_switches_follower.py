@@ -4,23 +4,18 @@ import pytest
 
 from tests.impl.switches import LOG, TODAY, without
 from tidegauge.impl.errors import FatalExitError, UnexpectedAppendOffsetError
-from tidegauge.impl.fetching import fetcher_thread as t
-from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, FetcherThread, InitialFetchState, PartitionResponse
-from tidegauge.impl.messages import FetchResponse, FetchResponseInFlight, ListOffsets
+from tidegauge.impl.fetch import fetcher_thread as t
+from tidegauge.impl.fetch.fetcher_thread import BrokerEndPoint, FetcherThread, InitialFetchState, PartitionResponse
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import Batch, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import KIP320, Setup
-from tidegauge.impl.records import Batch
 from tidegauge.impl.releases import profile_of_release
 from tidegauge.impl.replica import fetcher as f
-from tidegauge.impl.replica.fetch_state import Fetcher, PartitionFetchState
-from tidegauge.impl.rules import (
-    FENCED_LEADER_EPOCH,
-    NONE,
-    UNDEFINED,
-)
+from tidegauge.impl.replica.fetcher import Fetcher, PartitionFetchState
+from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.epoch_cache import EpochCache, EpochEntries
 from tidegauge.impl.storage.log import Log
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 from tidegauge.impl.errors import RemoteStorageError
+from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import tiered as t
-from tidegauge.impl.replica.fetch_state import Fetcher, PartitionFetchState
+from tidegauge.impl.replica.fetcher import Fetcher, PartitionFetchState
 from tidegauge.impl.replica.tiered import LeaderOffsets, RemoteSegment
 from tidegauge.impl.storage.log import Log, append_as_follower
 

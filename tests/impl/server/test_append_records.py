@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.impl.brokers import ALL, BATCH_OF_ONE, NOW, OTHER, SETUP, TP, asked, broker, change, follower, leading, responses
-from tidegauge.impl.client_messages import FetchParams, PartitionAppend, ProducedBatch, ProduceResponse
-from tidegauge.impl.error_codes import (
+from tidegauge.impl.errors import (
     CORRUPT_MESSAGE,
     INVALID_REQUIRED_ACKS,
     INVALID_TOPIC_EXCEPTION,
@@ -17,23 +16,26 @@ from tidegauge.impl.error_codes import (
     RECORD_LIST_TOO_LARGE,
     REQUEST_TIMED_OUT,
 )
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import FetchParams, PartitionAppend, ProducedBatch, ProduceResponse
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
-from tidegauge.impl.replica.isr import maybe_shrink_isr
+from tidegauge.impl.replica.partition import maybe_shrink_isr
 from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.append_records import append_records
-from tidegauge.impl.server.broker_topic_stats import BrokerTopicStats, TopicStats, mark_events
 from tidegauge.impl.server.fetch_messages import fetch_messages
 from tidegauge.impl.server.replica_manager import (
+    BrokerTopicStats,
     ReplicaManager,
+    TopicStats,
+    mark_events,
     mark_offline,
     online_partition,
     take_responses,
     with_partition,
 )
 from tidegauge.impl.server.role_changes import make_followers, stop_partitions
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 ONE = ProducedBatch(1)

@@ -6,25 +6,32 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.impl.brokers import OTHER, broker
-from tidegauge.impl.client_messages import (
+from tidegauge.impl.controller.brokers import broker_fenced, broker_unfenced
+from tidegauge.impl.controller.partition_registration import PartitionRegistration
+from tidegauge.impl.controller.replay import replay_records
+from tidegauge.impl.controller.replication_control import BrokerRegistration, ReplicationControl
+from tidegauge.impl.controller.requests import AlterPartition, Proposal, alter_partition
+from tidegauge.impl.fetch import fetch_session as s
+from tidegauge.impl.fetch import fetch_session_handler as h
+from tidegauge.impl.fetch import fetcher_manager as fetchers_
+from tidegauge.impl.fetch import fetcher_thread as t
+from tidegauge.impl.fetch.fetch_session import FetchSessionCache, SessionFetch
+from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
+from tidegauge.impl.fetch.fetcher_thread import BrokerEndPoint, FetcherThread, PartitionResponse
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import (
+    BrokerState,
     FetchedPartitions,
     FetchParams,
+    FetchRequest,
+    ListOffsets,
     PartitionFetch,
     PartitionRead,
     ProducedBatch,
     ProduceResponse,
 )
-from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
-from tidegauge.impl.control.broker_states import broker_fenced, broker_unfenced
-from tidegauge.impl.control.partition_registration import PartitionRegistration
-from tidegauge.impl.control.replay import replay_records
-from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl
-from tidegauge.impl.fetching import fetcher_manager as fetchers_
-from tidegauge.impl.fetching import fetcher_thread as t
-from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, FetcherThread, PartitionResponse
-from tidegauge.impl.messages import BrokerState, FetchRequest, ListOffsets
 from tidegauge.impl.profiles import REPAIRED, Setup
-from tidegauge.impl.replica import isr
+from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server import purgatory
@@ -40,13 +47,7 @@ from tidegauge.impl.server.replica_manager import (
     with_partition,
 )
 from tidegauge.impl.server.role_changes import PartitionChange, apply_delta
-from tidegauge.impl.sessions import fetch_session as s
-from tidegauge.impl.sessions import fetch_session_handler as h
-from tidegauge.impl.sessions.fetch_metadata import SessionFetch
-from tidegauge.impl.sessions.fetch_session_cache import FetchSessionCache
-from tidegauge.impl.sessions.fetch_session_handler import FetchSessionHandler
 from tidegauge.impl.storage.log import Log
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 SETUP = Setup(profile=REPAIRED, replica_lag_time_max_ms=1000)
@@ -160,7 +161,9 @@ class Together(RuleBasedStateMachine):
     @rule(b=BROKERS)
     def shrink(self, b: int) -> None:
         if self.partition(b).is_leader:
-            self.managers[b] = with_partition(self.managers[b], TP, isr.maybe_shrink_isr(SETUP, self.partition(b), self.now))
+            self.managers[b] = with_partition(
+                self.managers[b], TP, partition_.maybe_shrink_isr(SETUP, self.partition(b), self.now)
+            )
 
     @rule(b=BROKERS)
     def alter_partition(self, b: int) -> None:
@@ -168,11 +171,11 @@ class Together(RuleBasedStateMachine):
         before = self.partition(b)
         if not before.is_leader or not before.state.is_inflight:
             return
-        request = isr.alter_partition_request(before, 10 + b)
+        request = partition_.alter_partition_request(before, 10 + b)
         records, result = alter_partition(self.control, AlterPartition(b, 10 + b, (Proposal(TP, request),)))
         assert result.error == NONE
         self.control = replay_records(self.control, records)
-        after, _ = isr.handle_alter_partition_response(
+        after, _ = partition_.handle_alter_partition_response(
             SETUP, before, before.state, result.responses[0], self.managers[b].metadata, self.now
         )
         manager = with_partition(self.managers[b], TP, after)

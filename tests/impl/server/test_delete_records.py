@@ -3,16 +3,15 @@
 import pytest
 
 from tests.impl.brokers import NOW, OTHER, SETUP, TP, asked, broker, change, follower, leading, responses
-from tidegauge.impl.client_messages import DeleteRecordsResponse, PartitionDelete
-from tidegauge.impl.error_codes import INVALID_TOPIC_EXCEPTION, KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT
-from tidegauge.impl.messages import BrokerState
+from tidegauge.impl.errors import INVALID_TOPIC_EXCEPTION, KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import BrokerState, DeleteRecordsResponse, PartitionDelete
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.delete_records import delete_records
 from tidegauge.impl.server.fetch_messages import fetch_messages
+from tidegauge.impl.server.offset_requests import delete_records
 from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online_partition
 from tidegauge.impl.server.role_changes import make_followers, stop_partitions
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 INTERNAL = TopicPartition("__consumer_offsets", 0)

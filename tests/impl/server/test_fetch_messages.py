@@ -5,18 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.impl.brokers import BATCH_OF_ONE, NOW, OTHER, SETUP, TP, asked, change, follower, leading, responses
-from tidegauge.impl.client_messages import (
+from tidegauge.impl.errors import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, OFFSET_MOVED_TO_TIERED_STORAGE
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import (
     FUTURE_LOCAL_REPLICA,
+    Batch,
     FetchedPartitions,
     FetchParams,
+    FetchResponse,
     Isolation,
     PartitionFetch,
     PartitionRead,
     ProducedBatch,
 )
-from tidegauge.impl.error_codes import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, OFFSET_MOVED_TO_TIERED_STORAGE
-from tidegauge.impl.messages import FetchResponse
-from tidegauge.impl.records import Batch
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     NONE,
@@ -32,7 +33,6 @@ from tidegauge.impl.server.read_from_log import RACK_AWARE
 from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online_partition, with_partition
 from tidegauge.impl.server.role_changes import make_followers, stop_partitions
 from tidegauge.impl.storage import log as log_
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 CONSUMER = FetchParams(max_wait_ms=500)

@@ -3,22 +3,21 @@
 import pytest
 
 from tests.impl.brokers import NOW, SETUP, TP, leading, responses
-from tidegauge.impl.client_messages import PartitionAppend, ProducedBatch, ProduceResponse
-from tidegauge.impl.error_codes import (
+from tidegauge.impl.errors import (
     CORRUPT_MESSAGE,
     DUPLICATE_SEQUENCE_NUMBER,
     INVALID_PRODUCER_EPOCH,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     UNKNOWN_PRODUCER_ID,
 )
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import PartitionAppend, ProducedBatch, Producer, ProduceResponse
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.records import Producer
 from tidegauge.impl.releases import profile_of_release
 from tidegauge.impl.rules import NONE
 from tidegauge.impl.server.append_records import append_records
 from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition
-from tidegauge.impl.storage.producer_sequences import SEQUENCES, last_sequence, producer_entry
-from tidegauge.impl.table import Table
+from tidegauge.impl.storage.producer_state import SEQUENCES, last_sequence, producer_entry
 
 ALONE = (1,)
 

@@ -1,9 +1,9 @@
 """ISR proposals of a whole broker, what comes of them, and min.insync.replicas per topic."""
 
 from tests.impl.brokers import NOW, OTHER, SETUP, TP, asked, broker, change, follower, leading, responses
-from tidegauge.impl.client_messages import FetchedPartitions, FetchParams, ProducedBatch, ProduceResponse
-from tidegauge.impl.error_codes import NOT_ENOUGH_REPLICAS
-from tidegauge.impl.messages import AlterPartitionResponse
+from tidegauge.impl.errors import NOT_ENOUGH_REPLICAS
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import AlterPartitionResponse, FetchedPartitions, FetchParams, ProducedBatch, ProduceResponse
 from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE
 from tidegauge.impl.server import purgatory
@@ -19,7 +19,6 @@ from tidegauge.impl.server.replica_manager import (
     under_min_isr_partition_count,
 )
 from tidegauge.impl.server.role_changes import make_followers
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 LATER = NOW + 60_000

@@ -3,11 +3,17 @@
 import pytest
 
 from tests.impl.brokers import NOW, OTHER, SETUP, TP, asked, broker, change, follower, leading
-from tidegauge.impl.client_messages import DEBUGGING_REPLICA, ListedOffset, ListOffsetsPartition, OffsetSpec
-from tidegauge.impl.error_codes import KAFKA_STORAGE_ERROR, OFFSET_NOT_AVAILABLE
-from tidegauge.impl.messages import OffsetsForLeaderEpochRequest
+from tidegauge.impl.errors import KAFKA_STORAGE_ERROR, OFFSET_NOT_AVAILABLE
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import (
+    DEBUGGING_REPLICA,
+    ListedOffset,
+    ListOffsetsPartition,
+    OffsetsForLeaderEpochRequest,
+    OffsetSpec,
+    Transaction,
+)
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
-from tidegauge.impl.records import Transaction
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     NONE,
@@ -21,7 +27,6 @@ from tidegauge.impl.server.offset_requests import last_offset_for_leader_epoch, 
 from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online_partition, with_partition
 from tidegauge.impl.server.role_changes import make_followers
 from tidegauge.impl.storage import log as log_
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 CONSUMER = UNDEFINED

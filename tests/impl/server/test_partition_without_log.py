@@ -6,20 +6,21 @@ Broker 1 has two log directories: A, which failed, and B. Whether a replica of i
 import pytest
 
 from tests.impl.brokers import ALL, NOW, OTHER, SETUP, TP, asked, broker, change, responses
-from tidegauge.impl.client_messages import (
+from tidegauge.impl.controller.partition_registration import LOST, UNASSIGNED
+from tidegauge.impl.errors import KAFKA_STORAGE_ERROR
+from tidegauge.impl.fetch import fetcher_manager as fetchers_
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import (
     DEBUGGING_REPLICA,
     DeleteRecordsResponse,
     FetchedPartitions,
     FetchParams,
     ListOffsetsPartition,
+    OffsetsForLeaderEpochRequest,
     OffsetSpec,
     ProducedBatch,
     ProduceResponse,
 )
-from tidegauge.impl.control.partition_registration import LOST, UNASSIGNED
-from tidegauge.impl.error_codes import KAFKA_STORAGE_ERROR
-from tidegauge.impl.fetching import fetcher_manager as fetchers_
-from tidegauge.impl.messages import OffsetsForLeaderEpochRequest
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     NONE,
@@ -30,10 +31,9 @@ from tidegauge.impl.rules import (
 )
 from tidegauge.impl.server import role_changes as r
 from tidegauge.impl.server.append_records import append_records
-from tidegauge.impl.server.delete_records import delete_records
 from tidegauge.impl.server.fetch_messages import fetch_messages
 from tidegauge.impl.server.leader_and_isr import LeaderAndIsrRequest, become_leader_or_follower
-from tidegauge.impl.server.offset_requests import last_offset_for_leader_epoch, list_offsets
+from tidegauge.impl.server.offset_requests import delete_records, last_offset_for_leader_epoch, list_offsets
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
     high_watermarks,
@@ -45,7 +45,6 @@ from tidegauge.impl.server.replica_manager import (
     partition_error,
 )
 from tidegauge.impl.server.role_changes import PartitionChange
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 ANY_REPLICA = FetchParams(max_wait_ms=0, rack="a")

@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.impl.brokers import ALL, NOW, OTHER, SETUP, TP, broker, change, leading, responses
-from tidegauge.impl.client_messages import ProducedBatch, ProduceResponse
-from tidegauge.impl.error_codes import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH
-from tidegauge.impl.fetching import fetcher_manager as fetchers_
+from tidegauge.impl.errors import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH
+from tidegauge.impl.fetch import fetcher_manager as fetchers_
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import ProducedBatch, ProduceResponse
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
@@ -34,7 +35,6 @@ from tidegauge.impl.server.replica_manager import (
 )
 from tidegauge.impl.server.role_changes import PartitionChange
 from tidegauge.impl.storage.log import Log
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 

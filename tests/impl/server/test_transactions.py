@@ -5,8 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.impl.brokers import NOW, SETUP, TP, asked, leading, responses
-from tidegauge.impl.client_messages import FetchedPartitions, FetchParams, Isolation, PartitionRead, ProducedBatch
-from tidegauge.impl.records import Batch, Marker, Transaction
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import (
+    Batch,
+    FetchedPartitions,
+    FetchParams,
+    Isolation,
+    Marker,
+    PartitionRead,
+    ProducedBatch,
+    Transaction,
+)
 from tidegauge.impl.server.append_records import append_records
 from tidegauge.impl.server.fetch_messages import fetch_messages
 from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition
@@ -18,7 +27,6 @@ from tidegauge.impl.storage.producer_state import (
     last_stable_offset,
     read_bound,
 )
-from tidegauge.impl.table import Table
 
 ONE, TWO = Transaction(1), Transaction(2)
 COMMIT_1, ABORT_1, COMMIT_2 = Transaction(1, Marker.COMMIT), Transaction(1, Marker.ABORT), Transaction(2, Marker.COMMIT)

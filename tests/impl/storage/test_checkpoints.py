@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegauge.impl.errors import CheckpointError
+from tidegauge.impl.frozen_map import Table
 from tidegauge.impl.storage import checkpoints as c
 from tidegauge.impl.storage.epoch_cache import EpochEntries
-from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 NAMES = st.text("abcXYZ019._-", min_size=1)

@@ -11,12 +11,12 @@ from tidegauge.impl.errors import (
     OffsetsOutOfOrderError,
     UnexpectedAppendOffsetError,
 )
+from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
-from tidegauge.impl.records import Batch
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import epoch_cache
 from tidegauge.impl.storage import log as l
-from tidegauge.impl.storage import log_loader as loader
+from tidegauge.impl.storage import log as loader
 from tidegauge.impl.storage.log import AppendInfo, Log
 
 SETUP = Setup()

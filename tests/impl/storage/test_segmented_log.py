@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tidegauge.impl.errors import IllegalArgumentError, InvalidOffsetError, UnexpectedAppendOffsetError
+from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.records import Batch
 from tidegauge.impl.replica_settings import settings
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage import log_segment, offset_index

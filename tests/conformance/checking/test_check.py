@@ -1,0 +1,214 @@
+"""`tidegauge check`: what a path holds is seen by its content, bad input is set aside and named, exit codes tell."""
+
+import gzip
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.hand import COPIED, FORKED, TWO, bent, change, lead, reported, start
+from tidegauge.conformance.checking.check import CheckOptions, check
+from tidegauge.conformance.checking.verdicts import Verdict, rule_verdicts, run_verdict, verdict_of
+from tidegauge.conformance.engine.judge import RuleTally, judge, total_tallies
+from tidegauge.conformance.explain.explain import STEPS, explain, explanation_text
+from tidegauge.conformance.judge.fields import RULE_IDS
+from tidegauge.conformance.judge.rulebook import known_bugs, rulebook
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.formats import ndjson, parquet
+from tidegauge.traces.from_model.behaviour import numbered
+from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.schema import Event, Trace
+from validation.golden import DIRECTORY
+
+LINES = DIRECTORY / "diverging-truncation.ndjson"
+WRONG = DIRECTORY / "fails-hw-is-own-log-end.ndjson"
+
+
+def written(path: Path, *runs: Sequence[Event]) -> Path:
+    ndjson.write([Trace(f"run-{at}", "t-0", TWO, numbered(events)) for at, events in enumerate(runs)], path)
+    return path
+
+
+def test_a_correct_trace_conforms() -> None:
+    """Verdict PASS, exit code 0, nothing to explain."""
+    report = check([LINES])
+    assert (report.verdict, report.exit_code, report.explanations) == (Verdict.PASS, 0, ())
+    assert [(one.kind, one.traces) for one in report.inputs] == [("NDJSON", 1)]
+
+
+def test_a_wrong_trace_fails_and_is_explained_with_its_line() -> None:
+    """Exit code 1; the explanation names file and line, expected and actual value, and the known bug."""
+    report = check([WRONG])
+    assert (report.verdict, report.exit_code) == (Verdict.FAIL, 1)
+    assert [one.rule.id for one in report.explanations] == ["HW-03", "HW-02"]
+    first = report.explanations[1]
+    assert first.at == f"{WRONG}:7"
+    assert (first.compared, first.expected, first.actual) == ("hw", "undefined (-1)", "1")
+    assert first.bugs[0][0] == "KAFKA-13141"
+    shown = explanation_text(first)
+    assert "expected  hw undefined (-1)" in shown
+    assert "n1   leader" in shown
+
+
+def test_several_inputs_are_judged_together() -> None:
+    """One verdict over all; each input is counted on its own."""
+    report = check([LINES, WRONG])
+    assert report.verdict is Verdict.FAIL
+    assert report.events == sum(one.events for one in report.inputs) == 13 + 6
+
+
+def test_one_input_does_not_make_another_one_good(tmp_path: Path) -> None:
+    """Each input has its verdict; where one decides nothing, neither do all together."""
+    trace = Trace("t", "t-0", TWO, (Event(1, "HwCheckpoint", {}),))
+    ndjson.write([trace], tmp_path / "t.ndjson")
+    report = check([LINES, tmp_path / "t.ndjson"])
+    assert [one.verdict for one in report.inputs] == [Verdict.PASS, Verdict.INCONCLUSIVE]
+    assert (report.verdict, report.exit_code) == (Verdict.INCONCLUSIVE, 3)
+    assert check([LINES, WRONG]).inputs[0].verdict is Verdict.PASS
+
+
+def test_a_bad_line_is_named_and_the_rest_is_judged(tmp_path: Path) -> None:
+    """Exit code 2: what could be read conforms, but not all of it could be read."""
+    path = written(tmp_path / "t.ndjson", COPIED)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines.insert(4, '{"node": 1, "event": ')
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    report = check([path])
+    assert report.exit_code == 2
+    assert report.verdict is Verdict.PASS
+    assert [(problem.line, problem.lost) for problem in report.problems] == [(5, 1)]
+    assert report.events == len(COPIED)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x01\x02", b"PAR1 and no more", b"[1, 2]\n"])
+def test_rubbish_is_bad_input_and_no_traceback(tmp_path: Path, content: bytes) -> None:
+    """Exit code 2 and at least one problem that names the file."""
+    path = tmp_path / "rubbish"
+    path.write_bytes(content)
+    report = check([path])
+    assert report.exit_code == 2
+    assert report.verdict is Verdict.SUITE_ERROR
+    assert all(problem.path.startswith(str(path)) for problem in report.problems)
+    assert report.problems
+
+
+def test_a_path_that_does_not_exist_is_bad_input(tmp_path: Path) -> None:
+    """Exit code 2, not an exception."""
+    assert check([tmp_path / "nothing"]).exit_code == 2
+
+
+def test_an_unknown_profile_is_bad_input(tmp_path: Path) -> None:
+    """The message says which profiles there are."""
+    trace = Trace("t", "t-0", replace(TWO, profile="tomorrow"), COPIED)
+    ndjson.write([trace], tmp_path / "t.ndjson")
+    report = check([tmp_path / "t.ndjson"])
+    assert report.exit_code == 2
+    assert "fetch-truncation" in str(report.problems[0])
+    assert check([tmp_path / "t.ndjson"], CheckOptions("fetch-truncation")).exit_code == 0
+
+
+def test_parquet_and_lines_say_the_same(tmp_path: Path) -> None:
+    """The same traces in both formats give the same tallies, but for the numbers only lines carry."""
+    path = written(tmp_path / "t.ndjson", COPIED, FORKED, bent(COPIED, 5, hw=1))
+    traces = ndjson.read(path).traces
+    parquet.write(to_columns(traces, TWO), TWO, tmp_path / "t.parquet")
+    one, two = check([path]), check([tmp_path / "t.parquet"])
+    assert two.inputs[0].kind == "Parquet"
+    assert [r.tally for r in one.rules if r.rule.id != "SEQ-01"] == [r.tally for r in two.rules if r.rule.id != "SEQ-01"]
+    assert [e.rule.id for e in one.explanations] == [e.rule.id for e in two.explanations]
+    assert two.explanations[0].event.fields == traces[2].events[5].fields
+
+
+def test_a_source_that_tells_nothing_decides_nothing(tmp_path: Path) -> None:
+    """Exit code 3."""
+    trace = Trace("t", "t-0", TWO, (Event(1, "HwCheckpoint", {}), Event(2, "HwCheckpoint", {})))
+    ndjson.write([trace], tmp_path / "t.ndjson")
+    report = check([tmp_path / "t.ndjson"])
+    assert (report.verdict, report.exit_code) == (Verdict.INCONCLUSIVE, 3)
+
+
+def test_a_directory_of_broker_logs_is_judged() -> None:
+    """Kafka 3.4.0 takes the high watermark of a diverging response over (KAFKA-14704), and the log line is named."""
+    report = check([shipped()["3.4.0/b-kill-leader"]])
+    assert [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL] == ["HW-06"]
+    assert report.inputs[0].kind == "broker logs"
+    first = report.explanations[0]
+    assert first.at.startswith("n1/server.log:")
+    assert ("KAFKA-14704", known_bugs()["KAFKA-14704"].says) in first.bugs
+
+
+def test_an_explanation_shows_what_concerns_it() -> None:
+    """At most STEPS events before the failing one, of its node, its peer and the controller, the failing one last."""
+    columns = to_columns([Trace("t", "t-0", TWO, FORKED)], TWO)
+    wrong = to_columns([Trace("t", "t-0", TWO, bent(FORKED, -2, target=1))], TWO)
+    failure = judge(wrong, TWO).failures[0]
+    explanation = explain(wrong, TWO, failure)
+    assert len(explanation.steps) <= STEPS + 1
+    assert explanation.event.event == "HandleDivergingResponse"
+    assert explanation.before.replicas[0].leo == 1
+    assert explanation.steps[-1].after.replicas[0].leo == 0
+    assert len(columns) == len(wrong)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Verdicts and the rulebook
+
+
+@pytest.mark.parametrize(
+    ("tally", "verdict"),
+    [
+        (RuleTally(), Verdict.NOT_EXERCISED),
+        (RuleTally(undecided=1, missing=("hw",)), Verdict.INCONCLUSIVE),
+        (RuleTally(held=1, undecided=5), Verdict.PASS),
+        (RuleTally(held=9, failed=1), Verdict.FAIL),
+    ],
+)
+def test_the_verdict_on_a_rule(tally: RuleTally, verdict: Verdict) -> None:
+    """One failure fails it, one success passes it, silence is not success."""
+    assert verdict_of(tally) is verdict
+
+
+def test_a_should_rule_does_not_fail_a_run() -> None:
+    """It is reported as failed, and the run passes on its other rules."""
+    rules = rule_verdicts({rule: RuleTally(held=1) for rule in RULE_IDS} | {"HW-01": RuleTally(failed=1)})
+    assert run_verdict(rules, 1) is Verdict.FAIL
+    eased = [replace(r, rule=replace(r.rule, level="SHOULD")) if r.rule.id == "HW-01" else r for r in rules]
+    assert run_verdict(eased, 1) is Verdict.PASS
+
+
+def test_a_run_without_events_is_an_error() -> None:
+    """It has shown nothing."""
+    assert run_verdict(rule_verdicts(total_tallies([])), 0) is Verdict.SUITE_ERROR
+
+
+def test_the_rulebook_has_a_row_for_every_rule_and_no_other() -> None:
+    """Ids, levels and sentences come from catalog.toml."""
+    assert set(rulebook()) == set(RULE_IDS)
+    assert {rule.level for rule in rulebook().values()} <= {"MUST", "SHOULD"}
+    assert all(rule.sentence.endswith(".") and rule.kafka for rule in rulebook().values())
+
+
+def test_gzipped_logs_are_read_like_plain_ones(tmp_path: Path) -> None:
+    """A capture whose logs were packed gives the same verdicts."""
+    source = shipped()["3.4.0/b-kill-leader"]
+    copy = tmp_path / "packed"
+    shutil.copytree(source, copy)
+    for path in copy.rglob("*.log"):
+        if path.parent.name in {"n1", "n2", "n3"}:
+            with gzip.open(f"{path}.gz", "wb") as out:
+                out.write(path.read_bytes())
+            path.unlink()
+    assert [r.tally for r in check([copy]).rules] == [r.tally for r in check([source]).rules]
+
+
+def test_a_lost_disk_is_reported_and_breaks_nothing(tmp_path: Path) -> None:
+    """Exit code 0 and a warning, as columns too; what is lost with it is another matter."""
+    lost = (*COPIED, reported(2, "Crash"), reported(2, "LoseDisk"), start(2))
+    report = check([written(tmp_path / "run.ndjson", lost)])
+    assert (report.verdict, report.exit_code) == (Verdict.PASS, 0)
+    (note,) = report.notes
+    assert note.startswith(f"node 2 lost its disk (1 replica, {tmp_path / 'run.ndjson'}:15)")
+    elected = (*lost, reported(1, "Crash"), change(2, 1, (2,), (2,)), lead(2, 1, (2,)))
+    assert check([written(tmp_path / "elected.ndjson", elected)]).verdict is Verdict.FAIL

@@ -1,0 +1,50 @@
+"""tidegauge bugs."""
+
+import argparse
+
+from tidegauge.cli.options import natural
+from tidegauge.cli.terminal import aside, echo, silent
+from tidegauge.conformance.checking.verdicts import CONFORMS, FAILS
+
+SEED = 1
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("name", nargs="*", help="known bugs to look at (default: all, compared with the pinned result)")
+    parser.add_argument("--seed", type=natural, default=SEED, help=f"seed of the walks (default {SEED})")
+    parser.add_argument("--rewrite", action="store_true", help="pin what is found as the expected result")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show which test catches which known bug: the judge on traces, the covers, or the walks of a driven broker."""
+    from tidegauge.drive.broker.known_bugs import BUGS, bug_named
+    from tidegauge.drive.bugs.kill import Killed, kill_all
+    from tidegauge.drive.bugs.matrix import (
+        ELSEWHERE,
+        MATRIX_FILE,
+        TO_EXERCISE,
+        differences,
+        expected,
+        text_of,
+        to_json,
+        wrong,
+    )
+
+    names, progress = [bug_named(name).name for name in args.name], silent if args.quiet else aside
+
+    def said(one: Killed) -> None:
+        echo(text_of(one.row, BUGS[one.row.name].says))
+        progress(f"{one.row.name}: cover {one.seconds[0]:.1f} s, walks {one.seconds[1]:.1f} s")
+
+    found = kill_all(args.seed, names, said)
+    survive = sum(row.survives for row in found.rows)
+    lines = [f"{row.name} survives" for row in found.rows if row.survives] if names else wrong(found, TO_EXERCISE, ELSEWHERE)
+    if args.rewrite and not names:
+        MATRIX_FILE.write_text(to_json(found), encoding="utf-8")
+    elif not names and args.seed == SEED:
+        lines += differences(expected(), found)
+    for line in lines:
+        echo(line)
+    echo(f"seed {args.seed}; {len(found.rows)} bugs, {survive} survive")
+    return FAILS if lines else CONFORMS

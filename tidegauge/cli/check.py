@@ -1,0 +1,83 @@
+"""tidegauge check."""
+
+import argparse
+import sys
+
+from tidegauge.cli import follow
+from tidegauge.cli.options import (
+    add_layout,
+    add_profile,
+    add_selection,
+    add_spark,
+    chosen_master,
+    chosen_profile,
+    chosen_selection,
+)
+from tidegauge.cli.terminal import aside, colour, echo, silent
+from tidegauge.conformance.checking.verdicts import CONFORMS
+from tidegauge.util.errors import UsageError
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "path",
+        nargs="*",
+        help="NDJSON or Parquet file, a Kafka broker log, or a directory of logs or log directories; - is standard input; "
+        "with --spark Parquet files may lie at a URI (s3://BUCKET/KEY)",
+    )
+    add_profile(parser, "judge by this profile instead of the one that the trace names")
+    add_layout(parser)
+    add_selection(parser)
+    add_spark(parser, "judge on Spark: Parquet files by their row groups, broker logs by captures")
+    parser.add_argument(
+        "--results",
+        metavar="DIR",
+        help="with --spark: keep the results of Parquet files in a directory or, without --follow, at a URI; after an "
+        "interruption the same command resumes from them",
+    )
+    follow.arguments(parser)
+    parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report and judge nothing")
+    parser.add_argument("--all", action="store_true", help="also list the rules that passed or were not exercised")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge traces: NDJSON, Parquet, or directories of Kafka broker logs or of segment files."""
+    from tidegauge.conformance.checking.check import CheckOptions
+    from tidegauge.conformance.checking.sharded import check_in_parallel
+    from tidegauge.conformance.report.html import write_html
+    from tidegauge.conformance.report.json_report import json_text, schema_text, write_json
+    from tidegauge.conformance.report.junit import write_junit
+    from tidegauge.conformance.report.text import as_text
+    from tidegauge.util.files import directory, replacing
+
+    if args.json_schema:
+        echo(schema_text().rstrip())
+        return CONFORMS
+    if not args.path:
+        raise UsageError("check: expected a path, seen none; name a file or a directory, or - for standard input")
+    out = directory(args.out) if args.out else None
+    watched = sys.stderr.isatty() and not args.quiet
+    how = CheckOptions(chosen_profile(args), args.layout, chosen_selection(args))
+    if args.results and not args.spark:
+        raise UsageError("check: expected --results with --spark, seen it without")
+    if args.until_idle and not args.follow:
+        raise UsageError("check: expected --until-idle with --follow, seen it without")
+    if args.follow:
+        report = follow.followed(args, how, aside if args.json else echo, silent if args.quiet else aside)
+    elif args.spark:
+        from tidegauge.spark_check.check import check_on_spark
+
+        report = check_on_spark(args.path, how, chosen_master(args), args.results)
+    else:
+        report = check_in_parallel(args.path, how, args.processes, aside if watched else silent)
+    echo(json_text(report) if args.json else as_text(report, colour=colour(), everything=args.all))
+    if out is not None:
+        for name, write in (("check.json", write_json), ("check.xml", write_junit), ("index.html", write_html)):
+            with replacing(out / name) as file:
+                write(report, file)
+        if not args.json:
+            echo(f"reports: {out / 'index.html'}, check.json, check.xml")
+    return report.exit_code

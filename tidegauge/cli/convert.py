@@ -1,0 +1,34 @@
+"""tidegauge convert."""
+
+import argparse
+
+from tidegauge.cli.options import add_layout
+from tidegauge.cli.terminal import aside, echo
+from tidegauge.conformance.checking.verdicts import BAD, CONFORMS
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "source", help="NDJSON or Parquet file, Kafka broker log, or a directory of these; - is standard input"
+    )
+    parser.add_argument("target", help="the file to write: Parquet if its name ends in .parquet, else NDJSON")
+    add_layout(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Turn Kafka broker logs, NDJSON or Parquet into NDJSON or Parquet.
+
+    Lines that cannot be read are left out and reported, with exit code 2. If no event can be read, no file is written.
+    """
+    from tidegauge.conformance.checking.convert import convert
+    from tidegauge.traces.problems import lost
+
+    converted = convert(args.source, args.target, args.layout)
+    for problem in converted.problems:
+        aside(str(problem))
+    if not converted.events:
+        aside(f"{args.target}: not written, no event could be read; see what is expected above")
+        return BAD
+    echo(f"{args.target}: {converted.traces:,} traces, {converted.events:,} events, {len(converted.problems):,} problems")
+    return BAD if lost(converted.problems) else CONFORMS

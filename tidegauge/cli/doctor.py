@@ -1,0 +1,118 @@
+"""tidegauge doctor."""
+
+import argparse
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from tidegauge.cli.terminal import echo
+from tidegauge.conformance.checking.verdicts import BAD, CONFORMS
+from tidegauge.spec.tlc.tlc import find_jar
+from tidegauge.util.errors import SpecError
+from tidegauge.util.java import find_java
+
+# What this machine has of what Tidegauge needs, and what to do about the rest.
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked for. `needed_for` says what does not work without it."""
+
+    name: str
+    found: bool
+    says: str
+    needed_for: str
+
+
+def examine() -> tuple[Finding, ...]:
+    """Python, the packages, Java, TLC with its digest, Spark."""
+    return (
+        Finding("Python", sys.version_info >= (3, 11), platform.python_version(), "everything; 3.11 or newer"),
+        *(_package(name, needed_for) for name, needed_for in _PACKAGES),
+        _try("Java", _java, "tidegauge model, tidegauge drive --kafka, the interleavings on Spark"),
+        _try("TLC", _tlc, "tidegauge model"),
+    )
+
+
+_PACKAGES = (
+    ("numpy", "everything"),
+    ("numba", "the judge"),
+    ("pyarrow", "Parquet"),
+    ("msgspec", "large files of NDJSON"),
+    ("z3-solver", "tidegauge prove; pip install 'tidegauge[proofs]'"),
+    ("pyspark", "the interleavings on Spark; pip install 'tidegauge[spark]'"),
+)
+
+
+def _package(name: str, needed_for: str) -> Finding:
+    try:
+        return Finding(name, True, version(name), needed_for)
+    except PackageNotFoundError:
+        return Finding(name, False, "not installed", needed_for)
+
+
+def _java() -> str:
+    java = find_java()
+    return f"{java.version} from {java.origin}, {java.path}"
+
+
+def _tlc() -> str:
+    return f"{find_jar()}, sha256 checked"
+
+
+def _try(name: str, look: Callable[[], str], needed_for: str) -> Finding:
+    try:
+        return Finding(name, True, look(), needed_for)
+    except SpecError as problem:
+        return Finding(name, False, str(problem), needed_for)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "--logging",
+        metavar="RELEASE",
+        help="instead: print the logging configuration that a cluster of Kafka 4.x or 3.x needs",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show which of the programs and packages that Tidegauge can use are on this machine."""
+    if args.logging is not None:
+        from tidegauge.traces.kafka_logs.loggers import configuration
+
+        for line in configuration(args.logging):
+            echo(line)
+        return CONFORMS
+
+    from tidegauge.drive.kafka_process.jars import find_maven
+
+    maven = find_maven()
+    fetches = "tidegauge drive --kafka without --jars: Maven fetches the jars of a release"
+    waits = (
+        "tidegauge drive --kafka, which cannot report lag times without it, and --controller, which then waits in real time "
+        "for everything that expires; install gcc or clang"
+    )
+    findings = (
+        *examine(),
+        Finding("Maven", maven is not None, maven or "no mvn on PATH", fetches),
+        # On other systems no library can be preloaded, whatever is installed.
+        *([Finding("C compiler", *_compiles(), waits)] if sys.platform == "linux" else []),
+    )
+    for finding in findings:
+        echo(f"{'found  ' if finding.found else 'MISSING'}  {finding.name}: {finding.says}")
+        if not finding.found:
+            echo(f"         needed for: {finding.needed_for}")
+    return CONFORMS if all(finding.found for finding in findings) else BAD
+
+
+def _compiles() -> tuple[bool, str]:
+    """Return whether the library that moves the clock of a driven process is there or can be compiled, and a message."""
+    from tidegauge.drive.kafka_process.clock import NoLibraryError, build_library
+
+    try:
+        return True, f"clock.c is compiled, {build_library()}"
+    except NoLibraryError as problem:
+        return False, str(problem)

@@ -1,0 +1,222 @@
+"""tidegauge drive."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidegauge.cli.options import add_profile, chosen_profile, natural, positive, seconds
+from tidegauge.cli.terminal import aside, echo, silent
+from tidegauge.util.errors import UsageError
+from tidegauge.util.files import writable
+
+if TYPE_CHECKING:
+    from tidegauge.drive.kafka_broker.node import KafkaNode
+    from tidegauge.drive.transports.stdio import StdioNode
+    from tidegauge.impl.profiles import Profile
+
+SECONDS = 10.0
+CONTROLLER_WALKS = 50
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    broker = parser.add_argument_group("the broker, one of the three")
+    broker.add_argument("command", nargs="*", metavar="CMD", help="the command that starts the broker's adapter, after --")
+    broker.add_argument("--kafka", metavar="RELEASE", help="an unmodified broker of this release of Kafka, such as 4.1.1")
+    broker.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("ONE", "OTHER"),
+        help="compare two recorded releases, or two transcripts; no broker is started",
+    )
+    parser.add_argument(
+        "--jars",
+        metavar="DIR",
+        help="with --kafka: the directory of its jars (default: Maven fetches them once, into the user's cache)",
+    )
+    parser.add_argument(
+        "--controller",
+        action="store_true",
+        help="with --kafka: drive the KRaft controller, not a broker, by the scenarios of the findings and random walks "
+        f"(default {CONTROLLER_WALKS}); with --cover by every step of the graphs of spec/Controller.tla instead",
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--smoke", action="store_true", help="ten steps only, to see whether the adapter works at all")
+    what.add_argument("--cover", action="store_true", help="take every local step of the graphs (the default)")
+    parser.add_argument(
+        "--graph", action="append", metavar="NAME", help="cover this graph instead of the usual ones; may be repeated"
+    )
+    parser.add_argument(
+        "--walks",
+        type=positive,
+        metavar="N",
+        help="take N random walks with hostile inputs, instead of a cover or with --cover",
+    )
+    parser.add_argument(
+        "--scenarios",
+        action="store_true",
+        help="play the scenarios of conformance/scenarios as one broker sees them, instead of a cover or with --cover",
+    )
+    parser.add_argument(
+        "--scenario",
+        action="append",
+        metavar="NAME",
+        help="play one scenario, named by its file or its finding (F1, F2, F3); print each step with the broker's "
+        "response, and a verdict",
+    )
+    parser.add_argument("--seed", type=natural, default=1, help="seed of the walks (default 1)")
+    parser.add_argument(
+        "--record", metavar="FILE", help="write the broker's reports to FILE as a transcript, for tidegauge recheck"
+    )
+    parser.add_argument(
+        "--badge", metavar="FILE", help="write the outcome to FILE as JSON for an endpoint badge of shields.io"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=SECONDS,
+        help=f"seconds without output before the adapter is considered hung (default {SECONDS:g})",
+    )
+    add_profile(parser, "the profile that is expected (default: fetch-truncation, or that of the release of --kafka)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Drive a broker in any language through every local step of the model, and report the first step that differs."""
+    if args.compare:
+        return _compare(args)
+    from tidegauge.drive.broker.reference import reference
+    from tidegauge.drive.broker.transcript import BROKER_FORMAT
+    from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
+    from tidegauge.drive.paths.path_report import shown_text
+    from tidegauge.drive.paths.scenarios import named_scenarios, scenario_cases
+    from tidegauge.drive.paths.selection import cases_for
+    from tidegauge.drive.runner.report import annotations, badge, on_github
+    from tidegauge.drive.runner.run import run as drive
+    from tidegauge.drive.runner.run import text_of
+    from tidegauge.drive.runner.transcript import Recorder, write
+    from tidegauge.impl.releases import RELEASE, profile_named
+
+    for place in filter(None, (args.record, args.badge)):
+        writable(place)
+    progress = silent if args.quiet else aside
+    profile = profile_named(chosen_profile(args) or (f"{RELEASE}{args.kafka}" if args.kafka else "fetch-truncation"))
+    if args.controller:
+        return _controller(args, profile, progress)
+    with _broker(args) as node:
+        progress(f"{node.capabilities.name} speaks the contract")
+        usual = ON_THE_WIRE if args.kafka else USUAL
+        others = args.smoke or args.walks is not None or args.scenarios or args.scenario
+        found = scenario_cases(profile, node.capabilities) if args.scenarios else ()
+        named_ones = [one for name in args.scenario or () for one in named_scenarios(name, profile, node.capabilities)]
+        scenarios = {one.name: one.case for one in (*found, *named_ones)}
+        cases, coverage = cases_for(
+            node.capabilities,
+            profile,
+            graphs=() if others and not (args.cover or args.graph) else args.graph or usual,
+            walks=args.walks or 0,
+            seed=args.seed,
+            smoke=args.smoke,
+            scenarios=scenarios,
+            echo=progress,
+        )
+        recorder = Recorder(cases) if args.record or named_ones else None
+        lines = getattr(node, "log_lines", lambda _: ())
+        shown = drive(node, cases, reference(profile), coverage, recorder, progress, lines)
+        recorded = recorder.recorded() if recorder is not None else ()
+        if args.record:
+            write(Path(args.record), BROKER_FORMAT, node.capabilities, profile.name, recorded)
+    reports = dict(recorded)
+    for one in named_ones:
+        echo(shown_text(one, reports[one.case], node.capabilities.name))
+    at = {difference.case: difference.at for difference in shown.played.differences}
+    for name, case in scenarios.items():
+        if case in at:
+            echo(f"scenario {name} differs after {at[case]} steps")
+    echo(text_of(shown))
+    if on_github():
+        for line in annotations(shown.name, [failure.text for failure in shown.failures]):
+            echo(line)
+    if args.badge:
+        Path(args.badge).write_text(badge(shown.exit_code, shown.profile, shown.played.steps), encoding="utf-8")
+    return shown.exit_code
+
+
+def _compare(args: argparse.Namespace) -> int:
+    """Compare two recorded releases, of brokers or of controllers."""
+    from tidegauge.drive.broker.transcript import BROKER_FORMAT
+    from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
+    from tidegauge.drive.runner.compare import Comparison, compare, text_of
+    from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, place_named, read
+
+    paths = ("smoke", "cover", "graph", "walks", "scenarios", "scenario")
+    others = ("command", "kafka", "jars", *paths, "record", "badge")
+    seen = [name for name in (*others, "profile", "release") if getattr(args, name)]
+    if seen:
+        raise UsageError(
+            f"drive: expected --compare alone, or with --controller; seen also {', '.join(seen)}; leave one of them out"
+        )
+    kind, form = (CONTROLLER, CONTROLLER_FORMAT) if args.controller else (BROKER, BROKER_FORMAT)
+    found: Comparison[Any] = compare(*(read(place_named(name, kind), form) for name in args.compare))
+    echo(text_of(found))
+    return found.exit_code
+
+
+def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable[[str], None]) -> int:
+    from tidegauge.drive.controller.cover import MODELS, cover_of, model_of
+    from tidegauge.drive.controller.node import ControllerNode
+    from tidegauge.drive.controller.reference import reference
+    from tidegauge.drive.controller.scenarios import finding_cases
+    from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
+    from tidegauge.drive.controller.walks import walks
+    from tidegauge.drive.kafka_process.jars import jars_of
+    from tidegauge.drive.runner.report import badge
+    from tidegauge.drive.runner.run import run as drive
+    from tidegauge.drive.runner.run import text_of
+    from tidegauge.drive.runner.transcript import Recorder, write
+
+    if not args.kafka or args.command or args.smoke or args.scenario:
+        raise UsageError(
+            "drive: expected --controller with --kafka RELEASE, for a cover, walks and scenarios; seen an adapter, --smoke "
+            "or --scenario; leave those out"
+        )
+    graphs = args.graph or (MODELS if args.cover else ())
+    for name in graphs:
+        model_of(name)
+    with ControllerNode(args.kafka, jars_of(args.kafka, Path(args.jars) if args.jars else None)) as node:
+        opening = node.opening()
+        progress(f"{node.capabilities.name} leads, metadata.version {opening.metadata_version}, time is {node.time}")
+        covers = {name: cover_of(name, profile, opening) for name in graphs}
+        drawn = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
+        shown_too = () if graphs and not args.scenarios else finding_cases(opening)
+        covered = (case for found in covers.values() for case in found.cases)
+        made = (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
+        cases = node.possible(made)
+        progress(f"{drawn} walks of seed {args.seed}")
+        recorder = Recorder(cases) if args.record else None
+        shown = drive(node, cases, reference(profile), (), recorder, progress, node.log_lines)
+    if recorder is not None:
+        write(Path(args.record), CONTROLLER_FORMAT, node.capabilities, profile.name, recorder.recorded())
+    if len(cases) < len(made):
+        echo(f"{len(made) - len(cases):,} paths left out: they need a clock that can be set (see `tidegauge doctor`)")
+    for name, found in covers.items():
+        echo(f"graph {name}: {found.taken:,} of {found.steps:,} steps are taken, by {len(found.cases):,} paths")
+    echo(text_of(shown))
+    if args.badge:
+        Path(args.badge).write_text(badge(shown.exit_code, shown.profile, shown.played.steps), encoding="utf-8")
+    return shown.exit_code
+
+
+def _broker(args: argparse.Namespace) -> "KafkaNode | StdioNode":
+    from tidegauge.drive.kafka_broker.node import KafkaNode
+    from tidegauge.drive.kafka_process.jars import jars_of
+    from tidegauge.drive.transports.stdio import StdioNode
+
+    if bool(args.command) == bool(args.kafka):
+        seen = "both" if args.kafka else "neither"
+        raise UsageError(
+            f"drive: expected --kafka RELEASE, or -- and the command that starts an adapter; seen {seen}; give one"
+        )
+    if args.kafka:
+        return KafkaNode(args.kafka, jars_of(args.kafka, Path(args.jars) if args.jars else None))
+    return StdioNode(args.command, args.timeout)

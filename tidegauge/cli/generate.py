@@ -1,0 +1,136 @@
+"""tidegauge generate."""
+
+import argparse
+
+from tidegauge.cli.options import add_profile, add_spark, chosen_master, chosen_profile, natural, positive
+from tidegauge.cli.terminal import echo
+from tidegauge.conformance.checking.verdicts import CONFORMS, UNDECIDED
+from tidegauge.util.errors import TidegaugeError, UsageError
+from tidegauge.util.files import replacing, writable
+from tidegauge.util.workers import DEFAULT_SEED
+
+PARTS = 4
+"""Files of a generation on Spark by default: the same parts give the same bytes on any cluster."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "--out",
+        required=True,
+        metavar="FILE",
+        help="the Parquet file to write; with --simulate also NDJSON, with --spark a directory or a URI",
+    )
+    add_spark(parser, "write the interleavings on Spark, in files that have none in common")
+    parser.add_argument(
+        "--parts", type=positive, default=PARTS, help=f"with --spark: number of files, a power of two (default {PARTS})"
+    )
+    parser.add_argument("--traces", type=positive, default=10_000, help="number of distinct interleavings (default 10000)")
+    parser.add_argument("--model", default="Small", help="the model whose state graph is walked (default Small)")
+    add_profile(parser, "profile of the implementation (default fetch-truncation)")
+    parser.add_argument("--steps", type=positive, default=24, help="transitions per interleaving (default 24)")
+    parser.add_argument(
+        "--fault", help="walk the graph of an implementation with this fault instead; tidegauge bugs lists them"
+    )
+    parser.add_argument("--seed", type=natural, default=DEFAULT_SEED, help=f"seed of the walks (default {DEFAULT_SEED})")
+    parser.add_argument(
+        "--simulate", action="store_true", help="instead: random runs of the specification by TLC, within any bounds"
+    )
+    parser.add_argument(
+        "--bound",
+        action="append",
+        default=[],
+        type=_bound,
+        metavar="NAME=N",
+        help="with --simulate: a bound of the model, such as MaxLog=12; may be repeated",
+    )
+    parser.add_argument(
+        "--brokers", type=int, choices=(1, 2, 3), help="with --simulate: number of brokers (default: the model's)"
+    )
+
+
+def _bound(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if not name.isidentifier() or not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a bound such as MaxLog=12, seen {text!r}")
+    return name, int(number)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write distinct interleavings of a model as Parquet, or of the implementation with one faulty rule."""
+    if args.spark:
+        return _on_spark(args)
+    writable(args.out)
+    if args.simulate:
+        return _simulate(args)
+    if args.bound or args.brokers:
+        raise UsageError(
+            "generate: expected --bound and --brokers with --simulate, seen one without; without it the bounds are those of "
+            "the model"
+        )
+
+    from tidegauge.impl.explorer.explore import explore
+    from tidegauge.impl.explorer.faults import fault_named
+    from tidegauge.impl.profiles import FETCH_TRUNCATION
+    from tidegauge.spec.tlc.models import find_model
+    from tidegauge.traces.from_model.edges import edge_table
+    from tidegauge.traces.from_model.impl_walks import bounds_of
+    from tidegauge.traces.from_model.walks import generate
+
+    profile = chosen_profile(args) or FETCH_TRUNCATION.name
+    bounds = bounds_of(find_model(args.model))
+    rules = fault_named(args.fault).rules if args.fault else None
+    if not args.quiet:
+        echo(f"exploring {args.model}, {bounds.brokers} brokers ...")
+    try:
+        graph = explore(bounds, profile, rules)
+    except UsageError:
+        raise
+    except TidegaugeError as error:
+        what = f"{profile} with {args.fault}" if args.fault else profile
+        raise UsageError(
+            f"generate: expected states that the specification has, seen that {what} goes beyond them ({error}); "
+            "take another --release, --profile or --fault, or a smaller --model"
+        ) from error
+    table = edge_table(graph.states, graph.labels, graph.edges, profile, source=f"{args.model} {args.fault or ''}".strip())
+    with replacing(args.out) as file:
+        made = generate(table, file, args.traces, steps=args.steps, seed=args.seed)
+    echo(f"{args.out}: {made.traces:,} distinct interleavings, {made.events:,} events, seed {args.seed}")
+    return CONFORMS if made.traces else UNDECIDED
+
+
+def _on_spark(args: argparse.Namespace) -> int:
+    if args.simulate or args.fault or args.bound or args.brokers:
+        raise UsageError("generate: expected --spark without --simulate, --fault, --bound and --brokers, seen one of them")
+
+    from tidegauge.impl.profiles import FETCH_TRUNCATION
+    from tidegauge.spark_check.generation import Order, generate_on_spark
+    from tidegauge.spec.tlc.models import find_model
+    from tidegauge.traces.from_model.impl_walks import bounds_of
+
+    profile = chosen_profile(args) or FETCH_TRUNCATION.name
+    order = Order(args.traces, bounds_of(find_model(args.model)), profile, args.steps, args.seed, args.parts)
+    made = generate_on_spark(args.out, order, chosen_master(args))
+    traces, events = sum(part.traces for part in made), sum(part.events for part in made)
+    echo(f"{args.out}: {traces:,} distinct interleavings, {events:,} events in {len(made):,} parts, seed {args.seed}")
+    return CONFORMS if traces else UNDECIDED
+
+
+def _simulate(args: argparse.Namespace) -> int:
+    if args.fault or args.profile or args.release:
+        raise UsageError(
+            "generate: expected --simulate without --fault, --profile and --release, seen one of them: the specification's "
+            "profile is that of --model; RepairedFromInit, HwOnly, Kip101, Kip279, Kip320 and Kip966 have others"
+        )
+
+    from tidegauge.conformance.export.exported import simulated, write
+    from tidegauge.spec.tlc.models import find_model
+
+    model = find_model(args.model)
+    if not args.quiet:
+        echo(f"simulating {model.name} ...")
+    made = simulated(model, args.traces, steps=args.steps, seed=args.seed, brokers=args.brokers, bounds=dict(args.bound))
+    with replacing(args.out) as file:
+        write(made, file)
+    echo(f"{args.out}: {len(made):,} simulated runs, {sum(len(trace.events) for trace in made):,} events, seed {args.seed}")
+    return CONFORMS if made else UNDECIDED

@@ -1,0 +1,115 @@
+"""Tidegauge checks whether a broker's high watermark can be trusted.
+
+The command line: it parses arguments and runs a command of `commands`. Exit codes: 0 conforms, 1 a rule fails, 2 bad usage
+or bad input, 3 nothing could be decided.
+"""
+
+import argparse
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from tidegauge import __version__
+from tidegauge.cli import bugs, check, convert, doctor, drive, generate, model, play, probe, prove, recheck, scenario
+from tidegauge.cli.terminal import aside, flushed, interrupted, nobody_reads
+from tidegauge.conformance.checking.verdicts import BAD
+from tidegauge.util.errors import SpecError, TidegaugeError
+from tidegauge.util.workers import collect_garbage_rarely
+
+TRACEBACK = "TIDEGAUGE_TRACEBACK"
+"""The environment variable that shows the traceback of a fault in Tidegauge itself."""
+
+FAULT = "a fault of Tidegauge itself"
+
+EXTRAS = {"z3": "proofs", "pyspark": "spark", "pandas": "spark", "google_crc32c": "segments"}
+"""The extra of the distribution that installs an optional package."""
+
+
+class Command(Protocol):
+    """A module of `commands`."""
+
+    @property
+    def arguments(self) -> Callable[[argparse.ArgumentParser], None]:
+        """Add its options to a parser."""
+
+    @property
+    def run(self) -> Callable[[argparse.Namespace], int]:
+        """Run it and return the exit code; its docstring is the help text."""
+
+
+COMMANDS: dict[str, Command] = {
+    "model": model,
+    "prove": prove,
+    "check": check,
+    "convert": convert,
+    "generate": generate,
+    "bugs": bugs,
+    "scenario": scenario,
+    "play": play,
+    "drive": drive,
+    "recheck": recheck,
+    "probe": probe,
+    "doctor": doctor,
+}
+
+
+@cache
+def parser() -> argparse.ArgumentParser:
+    """Make the parser of all commands."""
+    top = argparse.ArgumentParser(
+        prog="tidegauge",
+        description="Check whether a broker's high watermark can be trusted.",
+        epilog="exit codes: 0 conforms, 1 a rule fails, 2 bad usage or bad input, 3 nothing could be decided",
+    )
+    top.add_argument("--version", action="version", version=f"tidegauge {__version__}, {Path(__file__).parents[1]}")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        doc = (command.run.__doc__ or "").strip()
+        added = commands.add_parser(name, help=doc.splitlines()[0].rstrip("."), description=doc)
+        added.set_defaults(of=command)
+        added.add_argument("--quiet", action="store_true", help="print results only, no progress")
+        command.arguments(added)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the `tidegauge` command."""
+    return guarded(lambda: _run(parser().parse_args(argv)))
+
+
+def _run(args: argparse.Namespace) -> int:
+    return int(args.of.run(args))
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Run a command and return its exit code; what it raises becomes a sentence on standard error."""
+    collect_garbage_rarely()
+    try:
+        return command()
+    except KeyboardInterrupt:
+        return interrupted()
+    except BrokenPipeError:
+        return nobody_reads()
+    except Exception as raised:  # a user gets a sentence, not a traceback
+        if TRACEBACK in os.environ:
+            raise
+        aside(f"tidegauge: {sentence(raised)}")
+        return BAD if flushed() else nobody_reads(BAD)
+
+
+def sentence(raised: Exception) -> str:
+    """Write an exception as a sentence: what was expected, what was seen, what to do."""
+    if isinstance(raised, TidegaugeError | SpecError):
+        return str(raised)
+    if isinstance(raised, ModuleNotFoundError) and (package := (raised.name or "").split(".")[0]) in EXTRAS:
+        return f"expected package {raised.name}, seen none; run: pip install 'tidegauge[{EXTRAS[package]}]'"
+    if isinstance(raised, OSError):
+        where = " ".join(map(str, filter(None, (raised.filename, raised.filename2)))) or "a file"
+        return f"expected to read or write {where}, seen {raised.strerror or raised}; check its name, rights and space"
+    last = traceback.extract_tb(raised.__traceback__)[-1]
+    where = f"{type(raised).__name__} at {Path(last.filename).name}:{last.lineno}"
+    message = str(raised).splitlines() or ["no message"]
+    return f"{FAULT}, no verdict: {where}: {message[0]}; please report it with what {TRACEBACK}=1 prints"

@@ -1,0 +1,97 @@
+"""tidegauge model."""
+
+import argparse
+from collections.abc import Sequence
+from itertools import count
+from typing import TYPE_CHECKING
+
+from tidegauge.cli.terminal import echo
+from tidegauge.conformance.checking.verdicts import CONFORMS, FAILS
+
+if TYPE_CHECKING:
+    from tidegauge.spec.tlc.models import Comparison, Model
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("name", nargs="*", help="models to run (default: all of a tier)")
+    parser.add_argument(
+        "--tier",
+        default="small",
+        choices=("small", "medium", "large"),
+        help="run this tier and the cheaper ones (default small)",
+    )
+    parser.add_argument("--list", action="store_true", help="list the models and run nothing")
+    parser.add_argument(
+        "--record", action="store_true", help="write the results of TLC to spec/models.toml as the expected ones"
+    )
+    parser.add_argument(
+        "--export",
+        metavar="DIR",
+        help="instead: write counterexamples and witnesses to DIR: NAME.ndjson and, if possible, a scenario NAME.txt",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run TLC on the models and compare its results with the pinned ones."""
+    from tidegauge.spec.tlc import models
+
+    chosen = [models.find_model(name) for name in args.name] or models.in_tier(args.tier)
+    if args.list:
+        echo(models.models_table(chosen))
+        return CONFORMS
+    if args.export:
+        return _export(chosen, args)
+    numbers = count(1)
+
+    def report(comparison: "Comparison") -> None:
+        echo(str(comparison) if args.quiet else f"[{next(numbers)}/{len(chosen)}] {comparison}")
+
+    done = models.run_models(chosen, on_done=report)
+    if args.record:
+        echo(f"recorded in {models.pin_results(done)}")
+        return CONFORMS
+    wrong = sum(not comparison.ok for comparison in done)
+    for comparison in () if args.quiet else done:
+        if not comparison.ok:
+            _show(comparison)
+    echo(f"{len(done) - wrong} of {len(done)} models gave what is pinned")
+    return FAILS if wrong else CONFORMS
+
+
+def _show(comparison: "Comparison") -> None:
+    """Print, step by step, how a model failed that was expected to do otherwise."""
+    from tidegauge.conformance.export.exported import failing_run
+
+    for number, line in enumerate(failing_run(comparison)):
+        if not number:
+            echo(f"\n{comparison.model.cfg}, step by step:")
+        echo(line)
+
+
+def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
+    """Write a run of each model that has one. A model without one is skipped, or an error if it was named."""
+    from tidegauge.conformance.export.exported import ExportError, export
+    from tidegauge.util.errors import SpecError
+    from tidegauge.util.files import directory
+
+    folder = directory(args.export)
+    wrong = 0
+    for model in chosen:
+        if not args.name and model.expect != "safety failure":
+            continue
+        try:
+            written = export(model, folder)
+        except (ExportError, SpecError) as problem:
+            if args.name:
+                raise
+            if not args.quiet:
+                echo(f"{model.name}: nothing to write: {str(problem).splitlines()[0]}")
+            continue
+        files = f"{written.trace}" + (f", {written.scenario}" if written.scenario else "")
+        judged = f"the judge rejects it: {', '.join(written.broken)}" if written.broken else "the judge accepts it"
+        echo(f"{model.name}: {written.property} fails after {written.states} states; {files}; {judged}")
+        if (written.property, written.states) != (model.property, model.length):
+            echo(f"  expected {model.property} after {model.length} states, as pinned")
+            wrong += 1
+    return FAILS if wrong else CONFORMS

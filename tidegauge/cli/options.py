@@ -1,0 +1,164 @@
+"""Options that several commands have: their arguments, and what they stand for."""
+
+import argparse
+import math
+from typing import TYPE_CHECKING
+
+from tidegauge.impl.releases import profile_of_release
+from tidegauge.util.errors import UsageError
+
+if TYPE_CHECKING:
+    from tidegauge.traces.kafka_logs.discovery.selection import Selection
+
+LARGEST_NUMBER = 2**63 - 1
+"""The largest seed that numpy takes."""
+EXAMPLE_LAYOUT = "[%d] %p [%t] %m (%c)%n"
+ALL_CORES = True
+"""--spark without a master. It is no text, which argparse would parse as if a user had typed it."""
+MASTERS = ("local", "spark://", "yarn", "k8s://")
+"""How the name of a master begins (Spark, Submitting Applications, Master URLs)."""
+RELEASE_LINES = (
+    ("0.10.2", "0.11.0"),
+    ("1.0", "1.1"),
+    tuple(f"2.{minor}" for minor in range(9)),
+    tuple(f"3.{minor}" for minor in range(10)),
+    tuple(f"4.{minor}" for minor in range(5)),
+)
+"""The release lines of Kafka whose switches are known, by major version; each has patch releases: 3.4 has 3.4.1."""
+
+
+# Types: argparse refuses what they raise for, with exit code 2.
+
+
+def positive(text: str) -> int:
+    """Parse a whole number from 1 on."""
+    return _whole_number(text, 1)
+
+
+def natural(text: str) -> int:
+    """Parse a whole number from 0 on."""
+    return _whole_number(text, 0)
+
+
+def _whole_number(text: str, least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if not least <= number <= LARGEST_NUMBER:
+        raise argparse.ArgumentTypeError(f"expected a whole number from {least} on, seen {text!r}")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Parse a time, more than 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"expected seconds, more than 0; seen {text!r}")
+    return number
+
+
+def add_profile(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Add --profile and --release, of which one may be given."""
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--profile", help=help_text)
+    either.add_argument("--release", metavar="VERSION", help="the profile of a release of Kafka, such as 3.4.1")
+
+
+def chosen_profile(args: argparse.Namespace) -> str | None:
+    """Return the name of the profile, None if none was given. Raises UsageError for an unknown release.
+
+    A release is a profile with every switch as that release had it (`impl.releases`); it is called `release-3.4.1`.
+    """
+    if args.release is None:
+        return None if args.profile is None else str(args.profile)
+    lines = [line for of_major in RELEASE_LINES for line in of_major]
+    for line in lines:
+        patch = args.release.removeprefix(line)
+        numbered = patch[:1] == "." and patch[1:].isdecimal() and patch.isascii()
+        if args.release.startswith(line) and (not patch or numbered):
+            return profile_of_release(args.release).name
+    raise UsageError(
+        f"--release: expected a release of {', '.join(lines)}, or a patch release of one such as 3.4.1; "
+        f"seen {args.release!r}; choose one of those"
+    )
+
+
+def add_layout(parser: argparse.ArgumentParser) -> None:
+    """Add --layout."""
+    example = EXAMPLE_LAYOUT.replace("%", "%%")
+    parser.add_argument(
+        "--layout",
+        metavar="PATTERN",
+        help=f"the log4j2 pattern of the broker logs, such as '{example}' (default: found from the first lines)",
+    )
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Add --topic, --partition, --from, --to and --processes."""
+    parser.add_argument("--topic", action="append", default=[], help="of broker logs: judge this topic; may be repeated")
+    parser.add_argument(
+        "--partition", action="append", default=[], metavar="TOPIC-N", help="judge this partition; may be repeated"
+    )
+    parser.add_argument("--from", dest="begin", metavar="TIME", help="read lines from this time on, as 2026-11-21T08:27:15")
+    parser.add_argument("--to", dest="end", metavar="TIME", help="read lines up to this time")
+    parser.add_argument(
+        "--processes",
+        type=positive,
+        help="processes that judge large logs and large NDJSON side by side (default: one per core)",
+    )
+
+
+def chosen_selection(args: argparse.Namespace) -> "Selection | None":
+    """Return what is to be read of broker logs, None for everything. Raises UsageError for a malformed time or partition."""
+    from tidegauge.traces.kafka_logs.discovery.selection import Selection
+
+    if not (args.topic or args.partition or args.begin or args.end):
+        return None
+    for name in args.partition:
+        if not name.rpartition("-")[0] or not name.rpartition("-")[2].isdecimal():
+            raise UsageError(f"--partition: expected a topic and a number such as orders-0, seen {name!r}")
+    begin, end = _time("--from", args.begin), _time("--to", args.end)
+    if begin is not None and end is not None and end < begin:
+        raise UsageError(f"--to: expected a time after --from {args.begin}, seen {args.end}")
+    return Selection(frozenset(args.topic), frozenset(args.partition), begin, end)
+
+
+def _time(option: str, text: str | None) -> int | None:
+    from tidegauge.traces.kafka_logs.parsing.timestamps import moment
+
+    if text is None:
+        return None
+    time = moment(text)
+    if time is None:
+        raise UsageError(f"{option}: expected a day and a time such as 2026-11-21T08:27:15, seen {text!r}")
+    return time
+
+
+def add_spark(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Add --spark [MASTER]."""
+    parser.add_argument(
+        "--spark",
+        nargs="?",
+        const=ALL_CORES,
+        type=_master,
+        metavar="MASTER",
+        help=f"{help_text}; spark://HOST:PORT, yarn, k8s://... or local[N] (default: all cores of this machine)",
+    )
+
+
+def _master(text: str) -> str:
+    if not text.startswith(MASTERS):
+        raise argparse.ArgumentTypeError(
+            f"expected a master such as spark://host:7077, local[2], yarn or k8s://..., seen {text!r}; "
+            "put --spark last for this machine"
+        )
+    return text
+
+
+def chosen_master(args: argparse.Namespace) -> str:
+    """Return the master that was given; without one this machine, with as many cores as --processes has."""
+    return f"local[{getattr(args, 'processes', None) or '*'}]" if args.spark is ALL_CORES else str(args.spark)

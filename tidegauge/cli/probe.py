@@ -1,0 +1,74 @@
+"""tidegauge probe."""
+
+import argparse
+import secrets
+from pathlib import Path
+
+from tidegauge.cli.options import natural, seconds
+from tidegauge.cli.terminal import aside, echo, silent
+from tidegauge.util.errors import UsageError
+
+SECONDS = 10.0
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "place", nargs="?", metavar="HOST:PORT", help="the address of a broker that listens without TLS and SASL"
+    )
+    parser.add_argument("--list", action="store_true", help="list the checks and connect to nothing")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="run a check, a group such as fencing, a pattern such as '*.unknown-*', or a rule such as FENCE-01; repeatable",
+    )
+    parser.add_argument(
+        "--seed", type=natural, metavar="N", help="seed of the names of topics (default: a new one, which is printed)"
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="write every check with the requests and responses, in hex and decoded"
+    )
+    parser.add_argument("--junit", metavar="FILE", help="write the verdicts as JUnit XML")
+    parser.add_argument(
+        "--timeout", type=seconds, default=SECONDS, help=f"seconds to wait for a response (default {SECONDS:g})"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send client requests to a running broker, of any make, and check its responses against Kafka's rules."""
+    from tidegauge import __version__
+    from tidegauge.drive.probe.connection import tcp
+    from tidegauge.drive.probe.report import check_list, probe_json, probe_text, write_probe_junit
+    from tidegauge.drive.probe.run import probe, select_checks
+    from tidegauge.util.files import replacing, writable
+    from tidegauge.util.interrupts import interruptible
+
+    checks = select_checks(args.only)
+    if args.list:
+        echo(check_list(checks))
+        return 0
+    place = _place(args.place)
+    for file in filter(None, (args.json, args.junit)):
+        writable(file)
+    seed = secrets.randbits(32) if args.seed is None else args.seed
+    with interruptible() as heed:
+        found = probe(tcp(args.timeout), place, seed, checks, silent if args.quiet else aside, aside, heed)
+    tool = f"tidegauge {__version__}"
+    echo(probe_text(found))
+    if args.json:
+        with replacing(args.json) as file:
+            Path(file).write_text(probe_json(found, tool), encoding="utf-8")
+    if args.junit:
+        with replacing(args.junit) as file:
+            write_probe_junit(found, Path(file), tool)
+    return found.exit_code
+
+
+def _place(text: str | None) -> tuple[str, int]:
+    """Split HOST:PORT; an IPv6 address is in brackets."""
+    host, _, port = (text or "").rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise UsageError(f"probe: expected HOST:PORT, such as localhost:9092; seen {text or 'nothing'}")
+    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -1,0 +1,293 @@
+"""check(paths): judge whatever the paths hold, and report.
+
+Rules of this file
+
+1. A large NDJSON file is judged as columns; where something failed it is read again line by line, to give the line.
+2. Bad input never stops the rest: it is set aside and counted (conformance.checking.inputs). A rule that fails after a lost
+   line is undecided (conformance.checking.uncertain_failures).
+3. Exit codes: 1 a MUST rule fails; else 2 some input was bad; else 3 nothing could be decided, or not everything; else 0.
+
+What happens to a batch of traces, in this order, since each step reads the judgement of the one before:
+
+    judge                  the kernel over all events
+    sequence               SEQ-01, on events: columns carry no numbers
+    unknown_caches         notes, and failures, for truncations that the kernel left undecided
+    damage                 rules that fail after a lost line become undecided: last but one, so that it sees every failure
+    partial                failures that a gap in broker logs may explain become undecided
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from tidegauge.conformance.checking.event_rules import SEQUENCE_RULE as SEQUENCE
+from tidegauge.conformance.checking.event_rules import UNKNOWN_CACHES_RULE as UNKNOWN_CACHES
+from tidegauge.conformance.checking.event_rules import judge_sequence, judge_unknown_caches
+from tidegauge.conformance.checking.inputs import InputBatch, InputFindings, open_input, read_input
+from tidegauge.conformance.checking.uncertain_failures import (
+    LostDisk,
+    keep_certain_failures,
+    lost_disk_notes,
+    lost_disks,
+    undecide_after_loss,
+)
+from tidegauge.conformance.checking.verdicts import (
+    BAD,
+    CONFORMS,
+    FAILS,
+    UNDECIDED,
+    RuleVerdict,
+    Verdict,
+    decides_data_path,
+    rule_verdicts,
+    run_verdict,
+)
+from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge
+from tidegauge.conformance.engine.judge import Failure, Judgement, RuleTally, judge, total_tallies
+from tidegauge.conformance.explain.explain import Explanation, explain
+from tidegauge.conformance.explain.history import HistoryCache
+from tidegauge.impl.releases import profile_named
+from tidegauge.traces.formats.ndjson_columns import Span
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.traces.problems import Problem, lost
+from tidegauge.traces.schema import Config
+from tidegauge.util.errors import TidegaugeError
+from tidegauge.util.workers import Echo
+
+Origin = TypeVar("Origin")
+
+EXPLAINED_FAILURES = 10
+"""Failures that a report explains by default."""
+
+WORST = ("DATA-03", "DATA-01", "DATA-02", "READ-01", "ACK-01")
+"""The rules about lost and wrong data: their failures are explained first."""
+
+
+@dataclass(frozen=True)
+class JudgedBatch:
+    """A batch with its judgement."""
+
+    batch: InputBatch
+    judgement: Judgement
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class CheckedInput:
+    """One path: what it is, how much of it was read, and its verdict."""
+
+    path: str
+    kind: str
+    traces: int
+    events: int
+    problems: tuple[Problem, ...]
+    covered: tuple[str, ...] = ()
+    """The part of each node's life that the source covers, where it says so."""
+    missing: tuple[str, ...] = ()
+    """What the source lacks for a verdict on everything that happened."""
+    rules: tuple[RuleVerdict, ...] = field(default=(), repr=False)
+    verdict: Verdict = Verdict.SUITE_ERROR
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of `tidegauge check`."""
+
+    inputs: tuple[CheckedInput, ...]
+    verdict: Verdict
+    rules: tuple[RuleVerdict, ...]
+    explanations: tuple[Explanation, ...]
+    failures: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+    judged: tuple[JudgedBatch, ...] = field(default=(), repr=False)
+
+    @property
+    def events(self) -> int:
+        """Events judged."""
+        return sum(checked.events for checked in self.inputs)
+
+    @property
+    def traces(self) -> int:
+        """Traces judged."""
+        return sum(checked.traces for checked in self.inputs)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the inputs lack."""
+        return tuple(line for checked in self.inputs for line in checked.missing)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Everything that was wrong with the input."""
+        return tuple(problem for checked in self.inputs for problem in checked.problems)
+
+    @property
+    def lost(self) -> int:
+        """Events that could not be read."""
+        return lost(self.problems)
+
+    @property
+    def exit_code(self) -> int:
+        """0 conforms, 1 a rule fails, 2 bad input, 3 nothing could be decided."""
+        if self.verdict is Verdict.FAIL:
+            return FAILS
+        # Before UNDECIDED: who runs this can mend the input, and what it lost may be why nothing was decided.
+        if self.lost or any(not checked.events for checked in self.inputs):
+            return BAD
+        return CONFORMS if self.verdict is Verdict.PASS else UNDECIDED
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """How paths are judged: `profile` replaces the one that their configs name, `layout` is the pattern of broker logs.
+
+    `selection` is the part of broker logs that is judged, `span` the part of an NDJSON file. So many failures are
+    `explained`, the others are counted.
+    """
+
+    profile: str | None = None
+    layout: str | None = None
+    selection: Selection | None = None
+    explained: int = EXPLAINED_FAILURES
+    span: Span | None = None
+
+
+def check(paths: Sequence[str | Path], how: CheckOptions = CheckOptions(), echo: Echo = lambda _line: None) -> Report:
+    """Judge the traces in `paths`; `-` is standard input. `echo` gets a line of progress for each batch."""
+    begin = time.perf_counter()
+    inputs: list[CheckedInput] = []
+    kept: list[JudgedBatch] = []
+    judgements: list[Judgement] = []
+    notes: list[str] = []
+    judge_columns = AdaptiveJudge().judge
+    for path in paths:
+        with open_input(path) as source:
+            for part, kind, batches, findings in read_input(source, how.layout, how.selection, how.span):
+                name = str(path) if part == source.name else part
+                mine: list[Judgement] = []
+                lost: list[LostDisk] = []
+                for judged in (
+                    judged
+                    for batch in batches
+                    for judged in judge_batch(batch, name, how.profile, findings.problems, judge_columns)
+                ):
+                    batch, judgement = judged.batch, judged.judgement
+                    lost += lost_disks(batch.stored, batch.config, batch.traces, batch.source)
+                    mine.append(replace(judgement, failures=(), final=()))
+                    # Batches with events are kept for the page. Columns alone may be larger than memory as a whole: only
+                    # those are kept that there is a failure to explain in.
+                    explainable = sum(len(other.judgement.failures) for other in kept) < how.explained
+                    if batch.traces is not None or (judgement.failures and explainable):
+                        kept.append(judged)
+                    echo(f"{name}: {sum(j.traces for j in mine):,} traces, {sum(j.events for j in mine):,} events judged")
+                inputs.append(checked_input(name, kind, findings, mine))
+                judgements += mine
+                notes += [*findings.notes, *lost_disk_notes(lost)]
+    rules = rule_verdicts(total_tallies(judgements))
+    return Report(
+        inputs=tuple(inputs),
+        verdict=overall_verdict(inputs),
+        rules=rules,
+        explanations=tuple(explain_failures(kept, how.explained)),
+        failures=sum(tally.failed_traces for j in judgements for tally in j.tallies.values()),
+        seconds=time.perf_counter() - begin,
+        notes=(*notes, *(note for j in judgements for note in j.notes)),
+        judged=tuple(kept),
+    )
+
+
+def checked_input(path: str, kind: str, findings: InputFindings, judgements: Sequence[Judgement]) -> CheckedInput:
+    """Return the result of one path."""
+    tallies = total_tallies(judgements)
+    events = sum(judgement.events for judgement in judgements)
+    missing = list(findings.missing)
+    # Logs of a controller alone decide its rules: without this line they would pass as if brokers had been checked.
+    if findings.covered and events and not decides_data_path(tallies):
+        missing.append("the data path: no rule about what a broker does with records could be decided")
+    rules = rule_verdicts(tallies)
+    return CheckedInput(
+        path=path,
+        kind=kind,
+        traces=sum(judgement.traces for judgement in judgements),
+        events=events,
+        problems=tuple(findings.problems),
+        covered=tuple(findings.covered),
+        missing=tuple(missing),
+        rules=rules,
+        verdict=run_verdict(rules, events, whole=not missing),
+    )
+
+
+def overall_verdict(inputs: Sequence[CheckedInput]) -> Verdict:
+    """Return the worst verdict of the inputs; those without events are bad input and have none."""
+    verdicts = {checked.verdict for checked in inputs if checked.events}
+    worst = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS)
+    return next((verdict for verdict in worst if verdict in verdicts), Verdict.SUITE_ERROR)
+
+
+def judge_batch(
+    batch: InputBatch,
+    path: str,
+    profile: str | None,
+    problems: list[Problem],
+    judge_columns: Callable[..., Judgement] = judge,
+) -> Iterator[JudgedBatch]:
+    """Judge a batch; yields one judgement, or one for each batch that it is read again as. Appends to `problems`."""
+    config = batch.config if profile is None else replace(batch.config, profile=profile)
+    unknown = unknown_profile_problem(batch.source, config, len(batch.stored))
+    if unknown is not None:
+        problems.append(unknown)
+        return
+    batch = replace(batch, config=config)
+    judgement = judge_columns(batch.stored, config, 0 if batch.traces is None else len(batch.traces))
+    if batch.traces is not None:
+        if not batch.counted:
+            judgement = judge_sequence(judgement, batch.traces, batch.columns)
+        judgement = judge_unknown_caches(judgement, batch.traces, batch.columns, config)
+        if batch.damaged is not None:
+            judgement = undecide_after_loss(judgement, batch.damaged, batch.traces[0].name)
+        if batch.doubts:
+            judgement = keep_certain_failures(judgement, batch.traces[0], config, batch.doubts)
+    elif batch.by_line is not None:
+        # Columns have no lines to name in an explanation and no events for the steps above: where one of them is needed,
+        # the traces are read again line by line. A trace without failures needs neither.
+        if judgement.failures or judgement.tallies[UNKNOWN_CACHES].undecided:
+            for batch_of_lines in batch.by_line():
+                yield from judge_batch(batch_of_lines, path, profile, problems, judge_columns)
+            return
+        judgement = replace(judgement, tallies=judgement.tallies | {SEQUENCE: RuleTally(batch.numbered, 0, 0, (), 0)})
+    yield JudgedBatch(batch, judgement, path)
+
+
+def unknown_profile_problem(source: str, config: Config, events: int) -> Problem | None:
+    """Return a problem if a config names a profile that this version does not know; then so many events are lost."""
+    try:
+        profile_named(config.profile)
+    except TidegaugeError as error:
+        return Problem(source, None, "a profile this version knows", str(error), "name one with --profile", events)
+    return None
+
+
+def explain_failures(judged: Sequence[JudgedBatch], most: int) -> Iterator[Explanation]:
+    """Explain the worst failures, at most so many."""
+    histories: HistoryCache = {}
+    failures = ((origin, failure) for origin in judged for failure in origin.judgement.failures)
+    for origin, failure in worst_first(failures)[:most]:
+        batch = origin.batch
+        explanation = explain(batch.columns, batch.config, failure, batch.traces, batch.source, kept=histories)
+        yield replace(explanation, path=origin.path)
+
+
+def worst_first(failures: Iterable[tuple[Origin, Failure]]) -> list[tuple[Origin, Failure]]:
+    """Sort failures: lost records first, then one failure per rule, then the rest, each in their order."""
+    seen: set[str] = set()
+    firsts: list[tuple[Origin, Failure]] = []
+    others: list[tuple[Origin, Failure]] = []
+    for pair in failures:
+        (others if pair[1].rule in seen else firsts).append(pair)
+        seen.add(pair[1].rule)
+    firsts.sort(key=lambda pair: WORST.index(pair[1].rule) if pair[1].rule in WORST else len(WORST))
+    return firsts + others

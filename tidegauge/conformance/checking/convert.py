@@ -1,0 +1,96 @@
+"""Converts Kafka broker logs, NDJSON and Parquet into NDJSON or Parquet.
+
+Rules of this file
+
+1. The verdict on the output is the one on the source: what the source lacks, and where, is written with it.
+2. NDJSON keeps everything in a trace, but for numbers that the reader of logs gave itself: they prove nothing.
+3. Parquet holds the columns that the judge reads, without names, times and the places where events were read; a file has one
+   config, and no line of its traces is missing.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from tidegauge.conformance.checking.inputs import InputBatch, open_input, read_input
+from tidegauge.conformance.checking.uncertain_failures import LogGap, with_gaps
+from tidegauge.conformance.explain.events import event_at
+from tidegauge.traces.formats import ndjson, parquet
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.schema import MISSING, Config, Trace
+from tidegauge.util.errors import UsageError
+from tidegauge.util.files import replacing, writable
+
+
+@dataclass(frozen=True)
+class Converted:
+    """The size of what was written, and what was wrong with the source."""
+
+    traces: int
+    events: int
+    problems: tuple[Problem, ...]
+
+
+def convert(path: str | Path, target: str | Path, layout: str | None = None) -> Converted:
+    """Read `path` (`-` is standard input; `layout` as in CheckOptions) and write `target` if there is an event.
+
+    Raises UsageError when Parquet cannot hold what the source says, or the target cannot be written.
+    """
+    writable(target)
+    problems: list[Problem] = []
+    batches: list[InputBatch] = []
+    with open_input(path) as source:
+        for _, _, of_part, found in read_input(source, layout):
+            batches += [replace(batch, config=_lacking(batch.config, found.missing)) for batch in list(of_part)]
+            problems += found.problems
+        events = sum(len(batch.columns) for batch in batches)
+        if events:
+            _write(batches, Path(target))
+    traces = sum(len(batch.columns.trace_starts) - 1 for batch in batches)
+    return Converted(traces, events, tuple(problems))
+
+
+def _write(batches: Sequence[InputBatch], target: Path) -> None:
+    if target.suffix != ".parquet":
+        with replacing(target) as file:
+            ndjson.write((trace for batch in batches for trace in _traces(batch)), file)
+        return
+    if any(_gaps(batch) or batch.columns.missing.any() for batch in batches):
+        raise UsageError(f"convert: expected traces that no line is missing from for {target}, seen gaps; write NDJSON")
+    configs = {repr(batch.config) for batch in batches}
+    if len(configs) > 1:
+        raise UsageError(
+            f"convert: expected traces with one config for {target}, seen {len(configs)}; "
+            "write NDJSON, or convert them apart"
+        )
+    fields = {name for batch in batches for name in batch.columns.ints} | {"epochs"}
+    with replacing(target) as file, parquet.Writer(file, batches[0].config, tuple(fields)) as out:
+        for batch in batches:
+            out.write(batch.columns)
+
+
+def _traces(batch: InputBatch) -> Iterator[Trace]:
+    """Yield the traces of a batch; those of Parquet are read back from its columns."""
+    if batch.traces is not None:
+        config = with_gaps(batch.config, _gaps(batch))
+        for trace in batch.traces:
+            events = (replace(event, seq=None) for event in trace.events) if batch.counted else trace.events
+            yield replace(trace, config=config, events=tuple(events))
+        return
+    starts = batch.columns.trace_starts.tolist()
+    for number, (begin, end) in enumerate(pairwise(starts)):
+        events = tuple(event_at(batch.columns, row, batch.config) for row in range(begin, end))
+        yield Trace(f"{batch.source}, trace {number}", "", batch.config, events)
+
+
+def _lacking(config: Config, missing: Sequence[str]) -> Config:
+    """Return the config with what its source lacks."""
+    return replace(config, extra={**config.extra, MISSING: list(missing)}) if missing else config
+
+
+def _gaps(batch: InputBatch) -> Sequence[LogGap]:
+    """Return the gaps in the one trace. After a line that could not be read nothing is certain."""
+    if batch.damaged is None:
+        return batch.doubts
+    return (*batch.doubts, LogGap(batch.damaged - 1, len(batch.columns), "a line that could not be read"))

@@ -1,0 +1,244 @@
+"""TRUNC-01 where the follower's epoch cache is unknown: does any cache explain the truncation?
+
+Rules of this file
+
+1. These truncations are judged after everything else; the judge left them undecided because it did not know the cache. z3
+   looks for a cache with which the rule truncates as the follower did (`spec.proofs.unknown_cache`; four entries are
+   enough).
+2. A cache that explains the truncation decides nothing, since the follower's may have been another: a note names it. If
+   there is none, the rule is broken, whatever the follower's cache was.
+3. Without z3 nothing is decided, and a note says so.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import import_module
+from itertools import islice
+
+from tidegauge.conformance.engine.judge import Failure, Judgement, RuleTally
+from tidegauge.conformance.explain.replay import ReplayedReplica, replay
+from tidegauge.traces.columns import Columns
+from tidegauge.traces.schema import Config, Event, Trace
+
+UNKNOWN_CACHES_RULE = "TRUNC-01"
+TRUNCATING = ("HandleDivergingResponse", "HandleEpochResponse")
+REQUESTS = ("SendFetch", "SendEpochRequest")
+KEEPING = (*REQUESTS, "BecomeFollower", "HandleFetch", "AnswerFetch", "HandleEpochRequest", "Observe")
+"""After these events of its node a cache ends as before; after any other it may not."""
+COMPARED = "epoch caches that explain the truncation"
+MOST = 50
+"""Truncations that are looked at in one input; a search takes some hundredths of a second."""
+
+
+@dataclass(frozen=True)
+class UndecidedTruncation:
+    """A truncation by a follower whose cache is unknown, as the trace reports it."""
+
+    trace: int
+    row: int
+    at: str
+    log_end: int
+    response: tuple[int, int]
+    target: int
+    completed: bool | None
+    log_start: int | None
+    latest_epoch: int | None
+
+    def words(self) -> str:
+        """Describe the truncation."""
+        epoch, end = self.response
+        again = {None: "", True: ", done", False: ", asking again"}[self.completed]
+        return f"{self.at}: LEO {self.log_end}, told (epoch {epoch}, end {end}), truncated at {self.target}{again}"
+
+
+def judge_unknown_caches(judgement: Judgement, traces: Sequence[Trace], columns: Columns, config: Config) -> Judgement:
+    """Return the judgement with a note on each undecided truncation, and a failure for each that no cache explains."""
+    return with_truncations(judgement, undecided_truncations(traces, columns, config))
+
+
+def with_truncations(judgement: Judgement, undecided: Iterable[UndecidedTruncation]) -> Judgement:
+    """Return the same judgement from undecided truncations that were collected before."""
+    if not judgement.tallies[UNKNOWN_CACHES_RULE].undecided:
+        return judgement
+    if not can_explain():
+        note = (
+            f"{UNKNOWN_CACHES_RULE}: whether any epoch cache explains the undecided truncations was not asked: "
+            "z3 is not installed"
+        )
+        return replace(judgement, notes=(*judgement.notes, note))
+    notes: list[str] = []
+    unexplained: list[UndecidedTruncation] = []
+    truncations = list(islice(undecided, MOST + 1))
+    for truncation in truncations[:MOST]:
+        cache = find_explaining_cache(truncation)
+        if cache is None:
+            unexplained.append(truncation)
+            notes.append(f"{UNKNOWN_CACHES_RULE}: no epoch cache explains {truncation.words()}")
+        else:
+            notes.append(f"{UNKNOWN_CACHES_RULE}: {cache} would explain {truncation.words()}")
+    if len(truncations) > MOST:
+        notes.append(f"{UNKNOWN_CACHES_RULE}: {MOST} undecided truncations were looked at; there are more")
+    return _with_failures(replace(judgement, notes=(*judgement.notes, *notes)), unexplained)
+
+
+def can_explain() -> bool:
+    """Return whether z3, an optional dependency, is installed."""
+    try:
+        import_module("tidegauge.spec.proofs.unknown_cache")
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=MOST)
+def find_explaining_cache(seen: UndecidedTruncation) -> object | None:
+    """Return a cache that explains the truncation, None if there is none."""
+    from tidegauge.spec.proofs.unknown_cache import ObservedTruncation, cache_explaining  # noqa: PLC0415  see can_explain
+
+    return cache_explaining(
+        ObservedTruncation(seen.log_end, *seen.response, seen.target, seen.completed, seen.log_start, seen.latest_epoch)
+    )
+
+
+def undecided_truncations(traces: Sequence[Trace], columns: Columns, config: Config) -> Iterator[UndecidedTruncation]:
+    """Yield each truncation whose cache is unknown while its log end, response and target are known."""
+    for number, trace in enumerate(traces):
+        rows = [at for at, event in enumerate(trace.events) if event.event in TRUNCATING]
+        if not rows:
+            continue
+        first = int(columns.trace_starts[number])
+        snapshots = {s.row: s for s in replay(columns, config, number, first + rows[-1], len(trace.events))}
+        latest_epochs = LatestEpochs()
+        for at, event in enumerate(trace.events[: rows[-1] + 1]):
+            latest = latest_epochs.latest(event)
+            if event.event in TRUNCATING:
+                replica = snapshots[first + at - 1].replicas[config.nodes.index(event.node)]
+                truncation = undecided_truncation(number, first + at, event, at, replica, latest)
+                if truncation is not None:
+                    yield truncation
+
+
+def undecided_truncation(
+    trace: int, row: int, event: Event, at: int, replica: ReplayedReplica, latest: int | None
+) -> UndecidedTruncation | None:
+    """Return the truncation in event number `at` of a trace; `replica` is what was known before it."""
+    reported = event.fields
+    log_end = reported.get("leo_before", replica.leo)
+    response = reported.get("div_epoch"), reported.get("div_end")
+    target = reported.get("target")
+    # With a known cache the judge has decided; a response with an error truncates nothing.
+    if replica.epochs is not None or reported.get("error", 0) != 0:
+        return None
+    # a cache known to be empty covers no log with records, so the search has no response for it
+    if log_end is None or target is None or response[0] is None or response[1] is None or latest == -1:
+        return None
+    completed = reported.get("completed")
+    where = event.at or f"event {at + 1}"
+    return UndecidedTruncation(
+        trace, row, where, log_end, (response[0], response[1]), target, completed, replica.log_start, latest
+    )
+
+
+class LatestEpochs:
+    """The epoch that each node last sent, which is the last one in its cache (FETCH-02) until an event may change that."""
+
+    def __init__(self) -> None:
+        self._latest: dict[int, int | None] = {}
+
+    def latest(self, event: Event) -> int | None:
+        """Return the last epoch in the cache of the event's node before it; -1 if the cache is empty, None if unknown."""
+        latest = self._latest.get(event.node)
+        if event.event in (*REQUESTS, *TRUNCATING) and "req_last_epoch" in event.fields:
+            # Only what the follower reports of itself: in a leader's event the same field is of another node's cache.
+            sent = event.fields["req_last_epoch"]
+            latest = -1 if sent is None else int(sent)
+        elif event.event in REQUESTS:
+            latest = None
+        self._latest[event.node] = latest if event.event in KEEPING else None
+        return latest
+
+
+def _with_failures(judgement: Judgement, unexplained: Sequence[UndecidedTruncation]) -> Judgement:
+    if not unexplained:
+        return judgement
+    old: RuleTally = judgement.tallies[UNKNOWN_CACHES_RULE]
+    # Failures are the first of each trace: a trace in which TRUNC-01 has failed already gets no second one.
+    failing = {failure.trace for failure in judgement.failures if failure.rule == UNKNOWN_CACHES_RULE}
+    new: dict[int, Failure] = {}
+    for truncation in unexplained:
+        if truncation.trace not in failing:
+            new.setdefault(truncation.trace, Failure(truncation.trace, truncation.row, UNKNOWN_CACHES_RULE, COMPARED, 1, 0))
+    tally = replace(
+        old,
+        failed=old.failed + len(unexplained),
+        undecided=old.undecided - len(unexplained),
+        failed_traces=old.failed_traces + len(new),
+    )
+    failures = tuple(sorted((*judgement.failures, *new.values()), key=lambda failure: (failure.trace, failure.row)))
+    return replace(judgement, tallies={**judgement.tallies, UNKNOWN_CACHES_RULE: tally}, failures=failures)
+
+
+# SEQ-01: the numbers of a node's events. Columns do not carry them, so this is judged on events.
+#
+# A node counts from any number, by one, and may begin again from 0 or 1 when it starts. A number that does not follow shows
+# that lines are missing: no broker has broken a rule, so it is counted as lost, and the run has not passed. An event that is
+# reported twice under one number does break the rule.
+
+
+SEQUENCE_RULE = "SEQ-01"
+SHOWN = 5
+"""Gaps that notes name; the others are counted."""
+
+
+class Numbers:
+    """The numbers of one trace, event by event: how often they held, failed or showed a gap; the first failure and gaps."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.held = self.failed = self.lost = 0
+        self.first: Failure | None = None
+        self.notes: list[str] = []
+        self._last: dict[int, Event] = {}
+
+    def take(self, row: int, event: Event) -> None:
+        """Check the next event, in this row of the trace."""
+        if event.seq is None:
+            return
+        before = self._last.get(event.node)
+        self._last[event.node] = event
+        number = None if before is None else before.seq
+        if before is None or number is None or event.seq == number + 1 or (event.event == "Start" and event.seq in (0, 1)):
+            self.held += 1
+        elif event.seq == number and (event.event, event.fields) == (before.event, before.fields):
+            self.failed += 1
+            self.first = self.first or Failure(0, row, SEQUENCE_RULE, "seq", number + 1, event.seq)
+        else:
+            self.lost += 1
+            if len(self.notes) < SHOWN:
+                where = event.at or f"event {row + 1} of {self.name}"
+                self.notes.append(
+                    f"node {event.node}: lines are missing in front of {where}: seq {event.seq} follows {number}"
+                )
+
+
+def judge_sequence(judgement: Judgement, traces: Sequence[Trace], columns: Columns) -> Judgement:
+    """Return the judgement with SEQ-01 added."""
+    numbers = [Numbers(trace.name) for trace in traces]
+    for trace_numbers, trace in zip(numbers, traces, strict=True):
+        for row, event in enumerate(trace.events):
+            trace_numbers.take(row, event)
+    return with_numbers(judgement, numbers, columns.trace_starts.tolist())
+
+
+def with_numbers(judgement: Judgement, numbers: Sequence[Numbers], starts: Sequence[int]) -> Judgement:
+    """Return the judgement with SEQ-01 added, from the numbers of its traces, which begin at the rows `starts`."""
+    failures = [replace(one.first, trace=at, row=starts[at] + one.first.row) for at, one in enumerate(numbers) if one.first]
+    held, failed, lost = (sum(getattr(of_trace, count) for of_trace in numbers) for count in ("held", "failed", "lost"))
+    notes = [note for of_trace in numbers for note in of_trace.notes][:SHOWN]
+    if lost > SHOWN:
+        notes.append(f"and {lost - SHOWN} more gaps")
+    tally = RuleTally(held, failed, 0, (), len(failures), after_loss=lost)
+    merged = sorted((*judgement.failures, *failures), key=lambda failure: (failure.trace, failure.row))
+    tallies = {**judgement.tallies, SEQUENCE_RULE: tally}
+    return replace(judgement, tallies=tallies, failures=tuple(merged), notes=(*judgement.notes, *notes))

@@ -1,0 +1,236 @@
+"""Reads what a path holds into batches of traces that the judge can take.
+
+Rules of this file
+
+1. Content decides what a path is, not its name: a directory is a set of broker logs, a file that begins like Parquet is
+   Parquet, one whose lines are a broker's is a log, everything else is NDJSON.
+2. A large NDJSON file is read as columns; `by_line` reads it again line by line, to give the line of a failure.
+3. Bad input never stops the rest: it is set aside and reported with file and line.
+"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import NamedTuple
+
+from tidegauge.conformance.checking.uncertain_failures import LogGap, log_gaps
+from tidegauge.traces import kafka_logs
+from tidegauge.traces.columns import Columns, to_columns
+from tidegauge.traces.formats import ndjson
+from tidegauge.traces.formats.dictionary import Distinct
+from tidegauge.traces.formats.ndjson_columns import Span, read_at_once, read_span
+from tidegauge.traces.formats.parquet import Reader, Unreadable, elsewhere
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.schema import MISSING, Config, Trace
+from tidegauge.util.errors import UsageError
+
+LOGS = "broker logs"
+AT_ONCE_FROM = 4_000_000
+"""Bytes from which NDJSON is read as columns; a smaller file takes less than a second line by line."""
+
+
+@dataclass(frozen=True)
+class InputBatch:
+    """Traces with one config as columns.
+
+    `traces` are the events they were made from, None for Parquet and for NDJSON that was read as columns: of that `numbered`
+    events have a number in sequence, and `by_line` reads them again line by line. `damaged` is the row before which the one
+    trace of the batch lost a line; `doubts` are the gaps in its logs. `counted`: the reader has numbered the events itself,
+    so that their numbers prove nothing.
+    """
+
+    source: str
+    stored: Columns | Distinct
+    config: Config
+    traces: tuple[Trace, ...] | None = None
+    numbered: int = 0
+    by_line: Callable[[], Iterator["InputBatch"]] | None = field(default=None, repr=False, compare=False)
+    damaged: int | None = None
+    doubts: tuple[LogGap, ...] = ()
+    counted: bool = False
+
+    @cached_property
+    def columns(self) -> Columns:
+        """One row per event."""
+        return self.stored.expanded() if isinstance(self.stored, Distinct) else self.stored
+
+
+@dataclass
+class InputFindings:
+    """Everything about a path but its batches; complete once all batches have been read.
+
+    `problems` are what is wrong with it, `notes` how it was read; `covered` and `missing` as in `CheckedInput`.
+    """
+
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    covered: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+class InputSource(NamedTuple):
+    """A file or directory, and what reports call it."""
+
+    path: Path
+    name: str
+
+
+STDIN = "-"
+"""The path that is standard input."""
+
+
+@contextmanager
+def open_input(path: str | Path) -> Iterator[InputSource]:
+    """Provide the source that a path of the command line names."""
+    if str(path) != STDIN:
+        yield InputSource(Path(path), str(path))
+        return
+    # Standard input is copied into a file: its kind is known only after its beginning was read, and it may be read twice.
+    with tempfile.TemporaryDirectory(prefix="tidegauge-stdin-") as folder:
+        copied = Path(folder) / "stdin"
+        with copied.open("wb") as out:
+            shutil.copyfileobj(sys.stdin.buffer, out)
+        yield InputSource(copied, copied.name)
+
+
+class InputPart(NamedTuple):
+    """What a path holds of one cluster. `name` and `kind` are for reports."""
+
+    name: str
+    kind: str
+    batches: Iterator[InputBatch]
+    findings: InputFindings
+
+
+class NotSeparableError(Exception):
+    """A span of an NDJSON file cannot be judged without the rest of the file."""
+
+
+def is_ndjson(path: Path) -> bool:
+    """A file that is nothing else."""
+    return path.is_file() and not is_parquet(path) and not kafka_logs.is_log(path)
+
+
+def read_input(
+    source: InputSource, layout: str | None = None, selection: Selection | None = None, span: Span | None = None
+) -> Iterator[InputPart]:
+    """Yield what a path holds: one part, or one for each cluster.
+
+    `layout` is the pattern that broker logs are written in, `selection` the part of them that is read, `span` the part of an
+    NDJSON file. Raises NotSeparableError, at any time, if the span cannot be judged without the rest.
+    """
+    path, findings = source.path, InputFindings()
+    if path.is_dir():
+        yield from _logs(source, layout, selection)
+    elif selection is None and is_parquet(path):
+        yield InputPart(source.name, "Parquet", _lacking(_parquet(source, findings.problems), findings), findings)
+    elif path.is_file() and (layout is not None or kafka_logs.is_log(path)):
+        yield from _logs(source, layout, selection)
+    elif selection is not None and path.exists():
+        raise UsageError(f"{source.name}: expected broker logs to select topics or times from, seen another kind of input")
+    elif uri := elsewhere(source.name):
+        do = "with --spark Parquet is judged where it lies; copy anything else"
+        findings.problems.append(Problem(uri, None, "a path of this machine", "a URI", do))
+        yield InputPart(uri, "URI", iter(()), findings)
+    else:
+        yield InputPart(source.name, "NDJSON", _lacking(_ndjson(source, findings.problems, span), findings), findings)
+
+
+def is_parquet(path: Path) -> bool:
+    """Return whether a file begins with the magic number of Parquet."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:
+        return False
+
+
+def _lacking(batches: Iterator[InputBatch], findings: InputFindings) -> Iterator[InputBatch]:
+    """Yield the batches, and note what their configs say is missing, each thing once."""
+    for batch in batches:
+        findings.missing += [line for line in batch.config.extra.get(MISSING, ()) if line not in findings.missing]
+        findings.missing += [doubt.missing for doubt in batch.doubts if doubt.missing not in findings.missing]
+        yield batch
+
+
+def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> Iterator[InputBatch]:
+    path, name = source
+    large = span is not None or (path.is_file() and path.stat().st_size >= AT_ONCE_FROM)
+    columns_batches = read_at_once(read_span(path, span)) if large else None
+    # None: a line is not as expected, so only reading line by line can say which, and what it loses.
+    if columns_batches is None:
+        if span is not None:
+            raise NotSeparableError
+        reading = ndjson.read(path, name)
+        problems.extend(reading.problems)
+        alone = {trace.name for trace in reading.traces if trace.name in reading.damaged or log_gaps(trace.config)}
+        yield from _batches([trace for trace in reading.traces if trace.name not in alone], name)
+        for trace in reading.traces:
+            if trace.name in alone and (trace.events or trace.name in reading.damaged):
+                columns, damaged = to_columns([trace], trace.config), reading.damaged.get(trace.name)
+                doubts = log_gaps(trace.config)
+                yield InputBatch(name, columns, trace.config, (trace,), damaged=damaged, doubts=doubts)
+        return
+
+    def by_line(config: Config) -> Iterator[InputBatch]:
+        if span is not None:
+            raise NotSeparableError
+        traces = [trace for trace in ndjson.read(path, name).traces if trace.config == config]
+        return _batches(traces, name)
+
+    for batch in columns_batches:
+        yield InputBatch(name, batch.stored, batch.config, None, batch.numbered, partial(by_line, batch.config))
+
+
+def _logs(source: InputSource, layout: str | None, selection: Selection | None) -> Iterator[InputPart]:
+    """Yield a part for each cluster."""
+    for capture in kafka_logs.read_all(source.path, layout, None if selection is None else selection.fresh_copy()):
+        name = f"{source.name} ({capture.cluster})" if capture.cluster else source.name
+        findings = InputFindings(
+            list(capture.problems),
+            [f"{name}: {note}" for note in capture.summary.notes()],
+            [str(life) for life in capture.coverage],
+            list(capture.missing),
+        )
+        yield InputPart(name, LOGS, capture_batches(capture, name), findings)
+
+
+def capture_batches(capture: kafka_logs.Capture, name: str) -> Iterator[InputBatch]:
+    """Yield the traces of a capture; a trace with gaps is a batch of its own."""
+    yield from _batches([trace for trace in capture.traces if not capture.uncertain.get(trace.name)], name, counted=True)
+    for trace in capture.traces:
+        doubts = tuple(LogGap(*rows, str(gap)) for rows, gap in capture.uncertain.get(trace.name, ()))
+        if doubts and trace.events:
+            columns = to_columns([trace], trace.config)
+            yield InputBatch(name, columns, trace.config, (trace,), doubts=doubts, counted=True)
+
+
+def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Iterator[InputBatch]:
+    """Yield a batch for all traces that share a config."""
+    groups: dict[str, list[Trace]] = {}
+    for trace in traces:
+        groups.setdefault(repr(trace.config), []).append(trace)
+    for group in groups.values():
+        if any(trace.events for trace in group):
+            yield InputBatch(source, to_columns(group, group[0].config), group[0].config, tuple(group), counted=counted)
+
+
+def _parquet(source: InputSource, problems: list[Problem]) -> Iterator[InputBatch]:
+    path, name = source
+    try:
+        with Reader(path) as reader:
+            for group in range(len(reader.row_groups())):
+                try:
+                    columns = reader.read_as_stored(group)
+                except Unreadable as error:
+                    problems.append(error.problem)
+                    continue
+                yield InputBatch(f"{name}: row group {group}", columns, reader.config)
+    except Unreadable as error:
+        problems.append(error.problem)

@@ -1,0 +1,194 @@
+"""One report from several: of shares of one input, or of several inputs."""
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from tidegauge.conformance.checking.check import (
+    EXPLAINED_FAILURES,
+    CheckedInput,
+    CheckOptions,
+    Report,
+    check,
+    overall_verdict,
+)
+from tidegauge.conformance.checking.inputs import NotSeparableError, is_ndjson
+from tidegauge.conformance.checking.verdicts import RuleVerdict, rule_verdicts, run_verdict
+from tidegauge.conformance.engine.judge import add_tallies
+from tidegauge.conformance.explain.explain import Explanation
+from tidegauge.traces.formats.ndjson_columns import Span, spans
+from tidegauge.traces.kafka_logs.discovery.files import log_size, logs_in
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.traces.kafka_logs.discovery.shards import split_logs
+from tidegauge.util.workers import Echo, workers
+
+MANY = 1000
+"""Problems, and lines about what is missing, that one input keeps of all its shares."""
+
+
+def merge_reports(reports: Sequence[Report], explained: int = EXPLAINED_FAILURES) -> Report:
+    """Merge reports on different inputs."""
+    inputs = tuple(checked for report in reports for checked in report.inputs)
+    return Report(
+        inputs=inputs,
+        verdict=overall_verdict(inputs),
+        rules=_rules([report.rules for report in reports]),
+        explanations=_first_of_each_rule([explanation for report in reports for explanation in report.explanations])[
+            :explained
+        ],
+        failures=sum(report.failures for report in reports),
+        seconds=max((report.seconds for report in reports), default=0.0),
+        notes=tuple(dict.fromkeys(note for report in reports for note in report.notes)),
+        judged=tuple(judged for report in reports for judged in report.judged),
+    )
+
+
+def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
+    """Merge shares of one input. Every share reads the same files, so a problem that all of them met is reported once."""
+    rules = _rules([share.rules for share in shares])
+    events = sum(share.events for share in shares)
+    with_events = [share for share in shares if share.events] or list(shares)
+    # A share without events would miss the whole data path, which another share may have.
+    missing = tuple(dict.fromkeys(line for share in with_events for line in share.missing))
+    # A line ends with the percentage that is covered, which may differ by share: node and period come before the comma.
+    covered = {line.rpartition(",")[0]: line for share in reversed(with_events) for line in share.covered}
+    return CheckedInput(
+        path=shares[0].path,
+        kind=shares[0].kind,
+        traces=sum(share.traces for share in shares),
+        events=events,
+        problems=tuple(dict.fromkeys(problem for share in shares for problem in share.problems))[:MANY],
+        covered=tuple(sorted(covered.values())),
+        missing=missing[:MANY],
+        rules=rules,
+        verdict=run_verdict(rules, events, whole=not missing),
+    )
+
+
+def _rules(parts: Sequence[Sequence[RuleVerdict]]) -> tuple[RuleVerdict, ...]:
+    tallies = {verdict.rule.id: verdict.tally for verdict in parts[0]}
+    for part in parts[1:]:
+        tallies = {verdict.rule.id: add_tallies(tallies[verdict.rule.id], verdict.tally) for verdict in part}
+    return rule_verdicts(tallies)
+
+
+def _first_of_each_rule(explanations: Sequence[Explanation]) -> tuple[Explanation, ...]:
+    # Reversed, so that the first one of a rule overwrites the later ones.
+    firsts = list({explanation.rule.id: explanation for explanation in reversed(explanations)}.values())[::-1]
+    return (*firsts, *(explanation for explanation in explanations if explanation not in firsts))
+
+
+# Inputs that are too large for one process: judged in shares, in parallel on all cores.
+#
+# Rules of this file
+#
+# 1. A share is judged from nothing but the input: the report is the same whatever the number of shares and processes.
+# 2. A share of broker logs is some of the partitions. The logs are read once and split into shares on disk (shares.py).
+# 3. A share of NDJSON is a span of the file between two traces. If a line in it is not as expected, or a rule fails, the
+# whole file is judged again: line numbers and messages depend on all lines before.
+
+
+LARGE = 96_000_000
+"""Bytes of logs, or of NDJSON, from which they are judged in shares."""
+
+OF_A_SHARE = 16_000_000
+"""Bytes of logs in a share; judging takes a few times as much memory."""
+
+OF_A_SPAN = 256_000_000
+"""Most bytes of NDJSON in a share, of which each process has one in memory; less if there would be fewer than processes."""
+
+
+def check_in_parallel(
+    paths: Sequence[str | Path],
+    how: CheckOptions,
+    processes: int | None = None,
+    echo: Echo = lambda _line: None,
+) -> Report:
+    """Judge the paths as `check` does, large ones in shares on so many processes (default: one per core)."""
+    processes = processes or os.cpu_count() or 1
+    shares = [share_count(path) for path in paths]
+    spans_by_path = [spans_to_judge(path, how, processes) for path in paths]
+    # One call for all paths, since one `check` keeps its compiled judge and its automaton from path to path.
+    if all(count == 1 for count in shares) and not any(spans_by_path):
+        return check(paths, how, echo)
+    reports = []
+    for path, count, path_spans in zip(paths, shares, spans_by_path, strict=True):
+        if count > 1:
+            reports.append(check_in_shares(path, count, how, processes, echo))
+        else:
+            report = check_in_spans(path, path_spans, how, processes, echo) if path_spans else None
+            reports.append(report or check([path], how, echo))
+    return merge_reports(reports, how.explained)
+
+
+def share_count(path: str | Path) -> int:
+    """Return the number of shares for the logs at a path; 1 for anything else."""
+    size = log_size(Path(path))
+    return 1 if size < LARGE else -(-size // OF_A_SHARE)
+
+
+def check_in_shares(
+    path: str | Path, shares: int, how: CheckOptions, processes: int | None = None, echo: Echo = lambda _line: None
+) -> Report:
+    """Return the report on broker logs, judged in so many shares of their partitions."""
+    begin, parts = time.perf_counter(), list[Report]()
+    selection = replace(how.selection or Selection(), shard=(0, shares))
+    processes = processes or os.cpu_count() or 1
+    with tempfile.TemporaryDirectory(prefix="tidegauge-shares-") as folder, workers(processes) as pool:
+        selection.shard_dir = folder
+        split_logs(logs_in(Path(path)), selection, how.layout, pool)
+        echo(f"{path}: read")
+        for part in pool(partial(_share, path, replace(how, selection=selection)), range(shares)):
+            parts.append(part)
+            echo(_so_far(path, parts, shares))
+    return _as_one(parts, how, begin)
+
+
+def _share(path: str | Path, how: CheckOptions, number: int) -> Report:
+    selection = how.selection or Selection()
+    selection = replace(selection, shard=(number, selection.shard[1]))
+    return replace(check([path], replace(how, selection=selection)), judged=())
+
+
+def spans_to_judge(path: str | Path, how: CheckOptions, processes: int) -> list[Span]:
+    """Split a large NDJSON file between its traces; empty for a small one, and for anything else."""
+    place = Path(path)
+    size = place.stat().st_size if place.is_file() else 0
+    if size < LARGE or how.selection or how.layout or not is_ndjson(place):
+        return []
+    return spans(place, min(OF_A_SPAN, -(-size // processes)))
+
+
+def check_in_spans(
+    path: str | Path, path_spans: Sequence[Span], how: CheckOptions, processes: int, echo: Echo = lambda _line: None
+) -> Report | None:
+    """Return the report on an NDJSON file, judged span by span; None if it has to be judged as a whole (rule 3)."""
+    begin, parts = time.perf_counter(), list[Report]()
+    try:
+        with workers(processes) as pool:
+            for part in pool(partial(_span, path, how), path_spans):
+                parts.append(part)
+                echo(_so_far(path, parts, len(path_spans)))
+    except NotSeparableError:
+        return None
+    # Failures, problems and notes name lines and traces by their number, which a span counts from its own beginning.
+    clean = all(not (part.failures or part.problems or part.notes) for part in parts)
+    return _as_one(parts, how, begin) if clean else None
+
+
+def _span(path: str | Path, how: CheckOptions, span: Span) -> Report:
+    return replace(check([path], replace(how, span=span)), judged=())
+
+
+def _so_far(path: str | Path, parts: Sequence[Report], shares: int) -> str:
+    events = sum(part.events for part in parts)
+    return f"{path}: {len(parts)} of {shares} shares, {events:,} events judged"
+
+
+def _as_one(parts: Sequence[Report], how: CheckOptions, begin: float) -> Report:
+    inputs, seconds = (merge_shares([part.inputs[0] for part in parts]),), time.perf_counter() - begin
+    return replace(merge_reports(parts, how.explained), inputs=inputs, seconds=seconds)

@@ -1,0 +1,109 @@
+"""The engine of the judge for traces that come piece after piece: the kernel, or a lazy automaton once that is faster.
+
+Other packages import the automaton from here only; its parts are private to it:
+
+    AdaptiveJudge -> lazy_automaton -> kernel.transitions    a hash table of transitions, learnt one by one from the kernel
+                                       kernel.pools, packed  its states: each distinct memory of the judge once, as bytes
+                                       known_transitions     the transitions known so far as a double array, for speed
+                                       kernel.double_array
+
+Rules of this file
+
+1. The choice changes the time and nothing else: both engines count the same (conformance.engine.lazy_automaton).
+2. It never takes more than about twice as long as the better of the two. Machine code is loaded, or compiled, when the
+   kernel has judged for as long as that takes. From then on the automaton may ask the kernel for as many transitions as the
+   events so far pay for (ASKING): asking takes no longer than the kernel would for all events. Traces that lead beyond are
+   judged by the kernel, which takes no longer than the missing transitions would.
+3. It is given up when its memories are full and most events are left to the kernel all the same.
+"""
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from tidegauge.conformance.engine.judge import COMPILE_FROM as KERNEL_COMPILE_FROM
+from tidegauge.conformance.engine.judge import Judgement, judge
+from tidegauge.traces.columns import Columns
+from tidegauge.traces.formats.dictionary import Distinct
+from tidegauge.traces.schema import Config
+
+if TYPE_CHECKING:
+    from tidegauge.conformance.engine.lazy_automaton import LazyAutomaton
+
+BEGIN_FROM = 500_000
+"""Events that the kernel judges in the time in which the tables of an automaton are allocated."""
+LOAD_FROM = 2_000_000
+"""The same where its machine code has to be loaded first,"""
+COMPILE_FROM = 100_000_000
+"""and where it has to be compiled."""
+ASKING = 20
+"""Events that the kernel judges in the time in which one transition is learnt."""
+
+
+class AdaptiveJudge:
+    """A judge of traces over one table of events; it changes from the kernel to an automaton after so many events."""
+
+    def __init__(self, begin_from: int = BEGIN_FROM, load_from: int = LOAD_FROM, compile_from: int = COMPILE_FROM) -> None:
+        self._begin_from, self._load_from, self._compile_from = begin_from, load_from, compile_from
+        self.automaton: LazyAutomaton | None = None
+        # Of the table and config that came last: their fingerprint, how many events came so far, and whether an automaton
+        # was of no use (it does not apply, or it was full): then none is begun again.
+        self._fingerprint = ""
+        self._events = 0
+        self._given_up = False
+
+    def judge(
+        self, given: Columns | Distinct, config: Config, final: int = 0, compile_from: int = KERNEL_COMPILE_FROM
+    ) -> Judgement:
+        """Judge these traces, as conformance.engine.judge.judge does."""
+        # An automaton does not keep last states, and does not know of missing lines.
+        if isinstance(given, Distinct) and not final and not len(given.missing):
+            automaton = self._automaton_for(given, config)
+            if automaton is not None:
+                judgement = automaton.judge(given, self._events // ASKING)
+                if automaton.is_closed and 2 * automaton.left > len(given):
+                    self.automaton, self._given_up = None, True
+                return judgement
+        return judge(given, config, final, compile_from)
+
+    def _automaton_for(self, given: Distinct, config: Config) -> "LazyAutomaton | None":
+        """Return the automaton of this table, made now if its events have paid for it; None while the kernel is faster."""
+        fingerprint = _fingerprint(given.table, config)
+        if fingerprint != self._fingerprint:
+            self._fingerprint, self._events, self.automaton, self._given_up = fingerprint, 0, None, False
+        self._events += len(given)
+        if self.automaton is None and not self._given_up and self._events > self._begin_from:
+            from tidegauge.conformance.engine import lazy_automaton  # noqa: PLC0415  the compiler
+
+            if (
+                lazy_automaton.is_loaded()
+                or (self._events > self._load_from and lazy_automaton.is_ready())
+                or self._events > self._compile_from
+            ):
+                automaton = lazy_automaton.LazyAutomaton(given.table, config)
+                self.automaton, self._given_up = (automaton, False) if automaton.applies else (None, True)
+        return self.automaton
+
+
+def is_ready() -> bool:
+    """Return whether the machine code of the automaton is compiled already, by this process or another."""
+    from tidegauge.conformance.engine import lazy_automaton  # noqa: PLC0415  the compiler
+
+    return lazy_automaton.is_ready()
+
+
+def prepare() -> None:
+    """Load the machine code of the automaton, or compile it."""
+    from tidegauge.conformance.engine import lazy_automaton  # noqa: PLC0415  the compiler
+
+    lazy_automaton.prepare()
+
+
+def _fingerprint(table: Columns, config: Config) -> str:
+    """Return a hash of the events of a table and the config by which they are judged."""
+    hashed = hashlib.sha256(repr((config, sorted(table.ints))).encode())
+    for name in sorted(table.ints):
+        hashed.update(table.ints[name].tobytes())
+    hashed.update(table.epochs_reported.tobytes())
+    for column in (table.event, table.node, table.epochs_at, table.epochs):
+        hashed.update(column.tobytes())
+    return hashed.hexdigest()

@@ -1,0 +1,320 @@
+"""The options of the kernel for all traces of a run: options_of(columns, config).
+
+Rules of this file
+
+1. A switch of the profile is an option of the kernel: the kernel knows no names of profiles.
+2. An event that a source does not list as reported is not expected of it, and may happen unobserved.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegauge.conformance.judge import fields
+from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.fields import RULE_IDS, RULES
+from tidegauge.conformance.judge.kernel import judge_traces
+from tidegauge.impl.releases import profile_named
+from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns
+from tidegauge.traces.formats.dictionary import Distinct, table_of
+from tidegauge.traces.from_model.behaviour import DUPLICATES as REPEATS
+from tidegauge.traces.schema import REASSIGNED as MOVED
+from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config
+
+REPORTS = "reports"
+"""Key of a Config under which a source may list the events that it reports. Without it every event is expected."""
+CAPABILITIES = (
+    (s.REPORTS_SEND_FETCH, ("SendFetch",)),
+    (s.REPORTS_HANDLE_FETCH, ("HandleFetch",)),
+    (s.REPORTS_ISR_PROPOSALS, ("ExpandIsr",)),
+    (s.REPORTS_SEND_EPOCH_REQUEST, ("SendEpochRequest",)),
+    (s.REPORTS_HANDLE_EPOCH_REQUEST, ("HandleEpochRequest",)),
+)
+
+UNSEEN_KINDS: Sequence[tuple[int, tuple[str, ...]]] = (
+    (s.UNOBSERVED_STARTS, ("Start",)),
+    (s.UNOBSERVED_STOPS, ("Stop", "Crash")),
+    (s.UNOBSERVED_ROLES, ("BecomeLeader", "BecomeFollower")),
+    (s.UNOBSERVED_APPENDS, ("LeaderAppend",)),
+    (s.UNOBSERVED_SENDS, ("SendFetch", "SendEpochRequest")),
+    (s.UNOBSERVED_FETCHES, ("HandleFetch",)),
+    (
+        s.UNOBSERVED_RESPONSES,
+        ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "TruncateToHighWatermark"),
+    ),
+    (s.UNOBSERVED_RESPONSES, ("HandleEpochResponse",)),
+    (s.UNOBSERVED_PROPOSALS, ("ExpandIsr", "ShrinkIsr")),
+    (s.UNOBSERVED_COMMITS, ("HandleAlterPartitionResponse",)),
+    (s.UNOBSERVED_LOG_STARTS, ("LogStartMoved",)),
+)
+"""The UNOBSERVED_ bit that is set where a source does not report all of these events."""
+EPOCH_ROUNDS = ("SendEpochRequest", "HandleEpochResponse")
+"""Events that happen only where followers do not truncate on fetch (IBP below 2.7-IV1)."""
+
+
+def options_of(columns: Columns, config: Config) -> list[int]:
+    """Return the options for all traces of a run: the config, and the switches of its profile."""
+    profile = profile_named(config.profile)
+    options = [0] * s.WIDTH
+    options[s.BROKERS] = len(config.nodes)
+    options[s.MIN_ISR] = config.min_isr
+    options[s.LAG_RULE] = config.lag_rule
+    options[s.TRUNCATION_ON_FETCH] = profile.truncation_on_fetch
+    options[s.FENCING] = profile.fencing
+    options[s.RESPONSE_EPOCH_CHECKED] = profile.response_epoch_checked
+    options[s.BATCH_EPOCH_FILTER] = profile.batch_epoch_filter
+    options[s.JOIN_NEEDS_EPOCH_START] = profile.join_needs_epoch_start
+    options[s.BLOCKS_UNDER_MIN_ISR] = profile.blocks_under_min_isr
+    options[s.KEEPS_REMOTE_LEO] = profile.keeps_remote_leo
+    options[s.EPOCH_IN_RESPONSE] = profile.epoch_in_response
+    options[s.EPOCH_RESPONSES_CHECKED] = profile.epoch_responses_checked
+    options[s.ELR] = profile.elr
+    options[s.GUARDS_PARTITION_EPOCH] = profile.guards_partition_epoch
+    options[s.DUPLICATES] = config.extra.get(REPEATS) is True
+    options[s.ELECTIONS_CLEAN] = config.extra.get(UNCLEAN_ELECTIONS) is False
+    reports = config.extra.get(REPORTS)
+    for option, events in CAPABILITIES:
+        options[option] = reports is None or any(event in reports for event in events)
+    for bit, kinds in UNSEEN_KINDS:
+        happening = set(kinds) - set(EPOCH_ROUNDS if profile.truncation_on_fetch else ())
+        options[s.UNOBSERVED] |= bit if reports is not None and not happening <= set(reports) else 0
+    options[s.REPORTS_FENCING] = reports is None or {"FenceBroker", "UnfenceBroker"} <= set(reports)
+    options[s.REASSIGNED] = config.extra.get(MOVED) is True or _reassigned(columns, len(config.nodes))
+    options[s.REPORTS_CACHE_ENTRIES] = bool((columns.event == fields.EPOCH_CACHE_ENTRY).any())
+    return options
+
+
+def _reassigned(columns: Columns, brokers: int) -> bool:
+    """Return whether some event reports that not every broker is a replica."""
+    replicas = columns.ints.get("replicas")
+    return replicas is not None and bool(((replicas != UNKNOWN) & (replicas != (1 << brokers) - 1)).any())
+
+
+# Judge the traces in columns: judge(columns, config) returns the tally of every rule, and the first failures.
+#
+# Rules of this file
+#
+# 1. Columns go to the kernel as they are; all fields that the file does not have share one column of UNKNOWN.
+# 2. Small inputs are judged by the interpreted kernel, large ones by the compiled one: same text, same result.
+# 3. When a trace needs more room than there is (epochs in a cache, registrations and terms that cannot be removed),
+# everything is judged again with twice as much.
+
+
+ROOM = 16
+MOST_ROOM = 4096
+PAST = 64
+"""Room for registrations and terms at first. While it suffices, only those are removed that cannot matter any more."""
+FAILURES_KEPT = 2048
+COMPILE_FROM = 200_000
+"""Events from which compiling pays: the interpreted kernel takes about as long for them as the compiler."""
+LOAD_FROM = 20_000
+"""Events from which loading machine code pays that another process has compiled."""
+
+
+@dataclass(frozen=True)
+class RuleTally:
+    """Counts of the checks of one rule; `missing` names the fields that would have decided the undecided ones.
+
+    `after_loss`: failed after a line that could not be read (conformance.checking.uncertain_failures), so neither failed
+    nor held.
+    """
+
+    held: int = 0
+    failed: int = 0
+    undecided: int = 0
+    missing: tuple[str, ...] = ()
+    failed_traces: int = 0
+    after_loss: int = 0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first failure of a rule in a trace: the field compared at `row` of the columns, its expected and actual value."""
+
+    trace: int
+    row: int
+    rule: str
+    compared: str
+    expected: int | None
+    actual: int | None
+
+
+@dataclass(frozen=True)
+class ReplicaState:
+    """A replica as known at the end of a trace; None where a value is unknown."""
+
+    leo: int | None
+    hw: int | None
+    log_start: int | None
+    epochs: tuple[tuple[int, int], ...] | None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The tallies of all rules, the first failures, and the last state of the first traces."""
+
+    events: int
+    traces: int
+    tallies: dict[str, RuleTally]
+    failures: tuple[Failure, ...]
+    failures_left_out: int = 0
+    notes: tuple[str, ...] = ()
+    """Explanations of checks that stay undecided."""
+    final: tuple[tuple[ReplicaState, ...], ...] = field(default=(), repr=False)
+
+
+class TooLargeError(ValueError):
+    """A trace that needs more room than the judge has."""
+
+
+def judge(columns: Columns | Distinct, config: Config, final: int = 0, compile_from: int = COMPILE_FROM) -> Judgement:
+    """Judge all traces; `final`: of how many of them the last state is wanted."""
+    return judge_with(execution(len(columns), compile_from), columns, config, final)
+
+
+def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., None]:
+    """Return the kernel, interpreted or compiled, that is faster for so many events."""
+    if events >= min(compile_from, LOAD_FROM):
+        from tidegauge.conformance.engine.compiled import compiled, is_ready  # noqa: PLC0415  (imports the compiler)
+
+        if events >= compile_from or is_ready():
+            return compiled()
+    return judge_traces
+
+
+def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Config, final: int = 0) -> Judgement:
+    """Judge with the kernel `run`, interpreted or compiled."""
+    columns, rows = table_of(given)
+    options = options_of(columns, config)
+    traces = len(columns.trace_starts) - 1
+    kept = min(final, traces)
+    inputs = frozen_inputs(columns, rows, given.missing)
+    room, past = ROOM, PAST
+    while True:
+        st = s.allocate(options, room, FAILURES_KEPT, past)
+        last = np.full((kept, options[s.BROKERS], len(s.FINAL)), UNKNOWN, np.int64)
+        caches = np.zeros((kept, options[s.BROKERS], room, 2), np.int64)
+        run(st, *inputs, last, caches)
+        if st[s.PARTITION, s.OVERFLOW] == 0:
+            break
+        room, past = more_room(st)
+        if room > MOST_ROOM:
+            raise TooLargeError(f"expected at most {MOST_ROOM} leader epochs in one epoch cache, saw more; split the trace")
+    return judgement_of(len(given), traces, st, last, caches)
+
+
+def more_room(st: s.State) -> tuple[int, int]:
+    """Return the room for entries of a log, and for registrations and terms, that should replace a table that is full."""
+    full = int(st[s.PARTITION, s.OVERFLOW])
+    room, past = int(st[s.PARTITION, s.CACHE_ROOM]), int(st[s.PARTITION, s.PAST_ROOM])
+    return room * 2 if full & s.LOGS_FULL else room, past * 2 if full & s.PAST_FULL else past
+
+
+def grown(st: s.State, room: int, past: int) -> s.State:
+    """Return a larger table with the same tallies and knowledge."""
+    larger = s.allocate(st[s.OPTION].tolist(), room, int(st[s.PARTITION, s.FAILURES_ROOM]), past)
+    places, had, width = (
+        larger[s.PARTITION, s.CACHE_ROOM : s.AT_FAILURES + 1].copy(),
+        st[s.PARTITION, s.CACHE_ROOM],
+        st.shape[1],
+    )
+    larger[: s.SIZED, :width] = st[: s.SIZED]
+    larger[s.PARTITION, s.CACHE_ROOM : s.AT_FAILURES + 1] = places
+    ends = [*st[s.PARTITION, s.AT_LOGS : s.AT_FAILURES + 1].tolist(), len(st)]
+    for at, end in zip(range(s.AT_PAIRS, s.AT_FAILURES + 1), ends, strict=True):
+        begin, to = st[s.PARTITION, at], larger[s.PARTITION, at]
+        larger[to : to + end - begin, :width] = st[begin:end]
+        if at == s.AT_LOGS and room != had:  # the cells of a fork are after the room for entries
+            larger[to : to + end - begin, room] = st[begin:end, had]
+            larger[to : to + end - begin, had] = 0
+    return larger
+
+
+def frozen_inputs(columns: Columns, rows: s.Ints | None, missing: s.Ints) -> tuple[Any, ...]:
+    """Return the columns as the kernel takes them: read-only, all absent ones the same array of UNKNOWN."""
+    absent = np.full(len(columns), UNKNOWN, np.int64)
+    return (
+        tuple(frozen(columns.ints.get(name, absent)) for name in INT_FIELDS),
+        frozen(columns.event),
+        frozen(columns.node),
+        frozen(columns.epochs_reported),
+        frozen(columns.epochs_at),
+        frozen(columns.epochs),
+        frozen(np.zeros(0, np.int64) if rows is None else rows),
+        frozen(missing),
+        frozen(columns.trace_starts),
+    )
+
+
+def frozen(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view: one type for arrays that own their memory and those that borrow it from Arrow."""
+    view = np.ascontiguousarray(column).view()
+    view.flags.writeable = False
+    return view
+
+
+def judgement_of(events: int, traces: int, st: s.State, last: s.Ints, caches: NDArray[np.int64]) -> Judgement:
+    """Return the judgement that a table has after so many events of so many traces."""
+    tallies = {rule: _tally(st[s.TALLIES + at]) for at, rule in enumerate(RULE_IDS)}
+    kept = int(st[s.PARTITION, s.FAILURES])
+    first = int(st[s.PARTITION, s.AT_FAILURES])
+    failures = tuple(failure_of(row) for row in st[first : first + kept, :6].tolist())
+    return Judgement(
+        events=events,
+        traces=traces,
+        tallies=tallies,
+        failures=failures,
+        failures_left_out=int(st[s.TALLIES : s.TALLIES + RULES, s.FAILED_TRACES].sum()) - kept,
+        final=tuple(
+            tuple(_replica(row, cache) for row, cache in zip(rows, trace_caches, strict=True))
+            for rows, trace_caches in zip(last.tolist(), caches, strict=True)
+        ),
+    )
+
+
+def _tally(row: s.Ints) -> RuleTally:
+    held, failed, undecided = (int(row[k]) for k in (s.HELD_COUNT, s.FAILED_COUNT, s.UNDECIDED_COUNT))
+    return RuleTally(held, failed, undecided, fields.names(int(row[s.MISSING])), int(row[s.FAILED_TRACES]))
+
+
+def failure_of(row: Sequence[int]) -> Failure:
+    """Return the failure in a row of the table."""
+    trace, at, rule, fieldno, expected, actual = row
+    return Failure(trace, at, RULE_IDS[rule], fields.COMPARED[fieldno], known(expected), known(actual))
+
+
+def _replica(row: Sequence[int], cache: s.Ints) -> ReplicaState:
+    leo, hw, log_start, cached = (known(value) for value in row)
+    epochs = None if cached is None else tuple((int(epoch), int(start)) for epoch, start in cache[:cached])
+    return ReplicaState(leo, hw, log_start, epochs)
+
+
+def known(value: int) -> int | None:
+    """Return a value, None for UNKNOWN."""
+    return None if value == UNKNOWN else int(value)
+
+
+def add_tallies(a: RuleTally, b: RuleTally) -> RuleTally:
+    """Add up a rule's tallies of two inputs."""
+    missing = tuple(dict.fromkeys((*a.missing, *b.missing)))
+    return replace(
+        a,
+        held=a.held + b.held,
+        failed=a.failed + b.failed,
+        undecided=a.undecided + b.undecided,
+        missing=missing,
+        failed_traces=a.failed_traces + b.failed_traces,
+        after_loss=a.after_loss + b.after_loss,
+    )
+
+
+def total_tallies(judgements: Iterable[Judgement]) -> dict[str, RuleTally]:
+    """Add up the tallies of several judgements, rule by rule."""
+    tallies = {rule: RuleTally() for rule in RULE_IDS}
+    for judgement in judgements:
+        for rule, tally in judgement.tallies.items():
+            tallies[rule] = add_tallies(tallies[rule], tally)
+    return tallies

@@ -1,0 +1,312 @@
+"""An automaton for traces of few different events, built as far as they lead through it (as RE2's lazy DFA).
+
+Private to conformance.engine.adaptive_judge, which decides when it pays.
+
+Rules of this file
+
+1. It counts what the kernel counts: each transition was computed by the kernel once, and a trace that lacks one is judged
+   by the kernel from its beginning (conformance.engine.transitions).
+2. It learns no more transitions than it is allowed, and no more than fit into MOST_BYTES with the memories they lead to. All
+   other traces are left to the kernel.
+3. Tables that are full are doubled.
+4. The known transitions are put into a double array (conformance.engine.double_array) again and again: as soon as
+   those that the array lacks have cost as much as making a new one.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+
+from tidegauge.conformance.engine import double_array, transitions
+from tidegauge.conformance.engine.compiled import (
+    AUTOMATON,
+    COLUMN,
+    UNCOUNTED,
+    Kernel,
+    alone,
+    by_address,
+    cache_directory,
+    jit,
+    kept,
+    kernel,
+    twins_of,
+    with_globals,
+)
+from tidegauge.conformance.engine.double_array import NOTHING_KNOWN, Known, known_by_now
+from tidegauge.conformance.engine.judge import (
+    Failure,
+    Judgement,
+    RuleTally,
+    add_tallies,
+    frozen,
+    frozen_inputs,
+    judge_with,
+    options_of,
+)
+from tidegauge.conformance.engine.one_event import FREE, WORD, Judge, empty_memories, judge_from, pack, spans_of
+from tidegauge.conformance.engine.transitions import (
+    ALLOWED,
+    COUNTED,
+    EFFECTS,
+    FULL,
+    KEPT_PAST,
+    LARGEST_MEMORY,
+    MEMORIES,
+    NEXT,
+    SAYS,
+    TRANSITIONS,
+    Automaton,
+    Pool,
+    intern_row,
+)
+from tidegauge.conformance.judge import compaction, fields
+from tidegauge.conformance.judge import kernel as judge_kernel
+from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.events import end_of_trace
+from tidegauge.conformance.judge.fields import RULE_IDS
+from tidegauge.traces.columns import Columns, to_columns
+from tidegauge.traces.formats.dictionary import Distinct, ranges, with_starts
+from tidegauge.traces.from_model.behaviour import config_for
+from tidegauge.traces.schema import Config
+
+ROOM = 8
+"""Entries of an epoch cache that a memory has room for."""
+MOST_BYTES = 1 << 28
+"""Bytes that memories and transitions may take up."""
+FIRST_TRANSITIONS, FIRST_MEMORIES, FIRST_EFFECTS = 1 << 20, 1 << 18, 1 << 8
+"""Room at first; of transitions half of it is used. Each is a power of two."""
+FIRST_WORDS = 1 << 23
+"""The same for the words of memories: 25 to 35 each for a model of two brokers."""
+ALL = 1 << 62
+
+WORTH = 4
+"""Transitions that are looked up in the hash table in the time in which one is put into a double array."""
+
+
+class Execution(NamedTuple):
+    """The functions of the kernel, kernel.transitions and kernel.double_array that are called here, compiled or not."""
+
+    kernel: Kernel
+    follow: Any
+    entered_again: Any
+    place: Any
+    walk: Any
+
+
+class LazyAutomaton:
+    """A judge of traces whose events are rows of one table; it learns transitions with each `judge`."""
+
+    def __init__(self, table: Columns, config: Config, execution: Execution | None = None, most: int = MOST_BYTES) -> None:
+        self.config = config
+        options = options_of(table, config)
+        # Where kinds of events are not reported, the end of a trace makes more unknown (kernel.unseen): no symbol for that.
+        self.applies = options[s.UNOBSERVED] == 0
+        options[s.PIECEWISE] = 1
+        st = s.allocate(options, ROOM, 1, KEPT_PAST)
+        s.forget(st, 0)
+        self._judge = judge_from(st, frozen_inputs(table, None, np.zeros(0, np.int64)))
+        self._most = most
+        self._at = np.zeros(LARGEST_MEMORY + 1, np.int64)
+        self._at[MEMORIES] = 1
+        self._at[LARGEST_MEMORY] = empty_memories(spans_of(st), 1).shape[1] // WORD + 1
+        self._automaton = _automaton(
+            _free(FIRST_TRANSITIONS),
+            _pool(max(FIRST_WORDS, int(self._at[LARGEST_MEMORY])), FIRST_MEMORIES),
+            _pool(FIRST_EFFECTS * SAYS * len(RULE_IDS), FIRST_EFFECTS),
+        )
+        memories = self._automaton.memories
+        memories.starts[1] = pack(st, self._automaton.memory, 0) // WORD
+        intern_row(memories, 0)
+        self._is_closed = False
+        self._left = 0
+        self._known = NOTHING_KNOWN
+        self._not_known = self._known_of = 0
+        self._execution = execution or compiled_for(self._judge, self._automaton)
+
+    @property
+    def transitions(self) -> int:
+        """How many transitions were learnt."""
+        return int(self._at[TRANSITIONS])
+
+    @property
+    def memories(self) -> int:
+        """The states so far."""
+        return int(self._at[MEMORIES])
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes the states and transitions take up."""
+        return _bytes(self._automaton, self._known)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether there is no room for more."""
+        return self._is_closed
+
+    @property
+    def left(self) -> int:
+        """How many events of the last `judge` were left to the kernel."""
+        return self._left
+
+    def judge(self, given: Distinct, allowed: int = ALL) -> Judgement:
+        """Judge all traces, as the kernel would. `allowed`: how many transitions there may be then."""
+        at, starts = self._at, given.table.trace_starts
+        at[ALLOWED], at[NEXT] = 0 if self._is_closed else allowed, 0
+        left, times = np.zeros(len(starts) - 1, np.int64), np.zeros(self._most_effects, np.int64)
+        places, states = starts[:-1].copy(), np.zeros(len(starts) - 1, np.int64)
+        rows, fixed = frozen(np.ascontiguousarray(given.rows)), frozen(starts)
+        if len(self._known.cells):
+            places[:] = double_array.KNOWN
+            self._execution.walk(*self._known, len(given.table), rows, fixed, times, places, states)
+        # The rest of these traces, from their first unknown transition on, is followed by the hash table.
+        wanted = np.flatnonzero(places != double_array.KNOWN)
+        self._not_known += int((starts[wanted + 1] - places[wanted]).sum())
+        while (
+            len(wanted)  # Numba takes a millisecond to find out what it is handed, as long as tens of thousands of events
+            and self._execution.follow(
+                *self._execution.kernel, self._judge, self._automaton, at, rows, fixed, wanted, places, states, times, left
+            )
+            == FULL
+        ):
+            self._grow()
+            times = np.concatenate((times, np.zeros(self._most_effects - len(times), np.int64)))
+        if self.transitions > self._known_of and self._not_known > WORTH * self.transitions:
+            self._not_known, self._known_of = 0, self.transitions
+            room = self._most - _bytes(self._automaton)
+            self._known = known_by_now(
+                self._automaton.transition, len(self._judge.event) + 1, self.memories, room, self._execution.place
+            )
+        tallies = self._counted(times)
+        failures: tuple[Failure, ...] = ()
+        left_out = self._left = 0
+        if left.any():
+            rest, others = _only(given, np.flatnonzero(left))
+            self._left = len(rest)
+            by_kernel = judge_with(self._execution.kernel.judge, rest, self.config)
+            tallies = {rule: add_tallies(tallies[rule], by_kernel.tallies[rule]) for rule in RULE_IDS}
+            failures, left_out = tuple(map(others, by_kernel.failures)), by_kernel.failures_left_out
+        return Judgement(len(given), len(starts) - 1, tallies, failures, left_out)
+
+    @property
+    def _most_effects(self) -> int:
+        return len(self._automaton.effects.starts)
+
+    def _counted(self, times: s.Ints) -> dict[str, RuleTally]:
+        held, undecided, missing = ([0] * len(RULE_IDS) for _ in COUNTED)
+        effects = self._automaton.effects
+        for effect in np.flatnonzero(times).tolist():
+            often, counts = int(times[effect]), effects.words[effects.starts[effect] : effects.starts[effect + 1]]
+            for rule, holds, left_open, lacks in counts.reshape(-1, SAYS).tolist():
+                held[rule] += often * holds
+                undecided[rule] += often * left_open
+                missing[rule] |= lacks
+        return {rule: RuleTally(held[r], 0, undecided[r], fields.names(missing[r])) for r, rule in enumerate(RULE_IDS)}
+
+    def _grow(self) -> None:
+        """Double the tables that are full, and fill their hash tables anew."""
+        before, at = self._automaton, self._at
+        transition = _free(len(before.transition) * (2 if 2 * at[TRANSITIONS] >= len(before.transition) else 1))
+        memories = _larger(before.memories, int(at[MEMORIES]), int(at[LARGEST_MEMORY]))
+        effects = _larger(before.effects, int(at[EFFECTS]), SAYS * len(RULE_IDS))
+        larger = _automaton(transition, memories, effects)
+        if _bytes(larger, self._known) > self._most:
+            self._is_closed, at[ALLOWED] = True, 0
+        else:
+            self._automaton = larger
+            self._execution.entered_again(before.transition, larger, at)
+
+
+def _automaton(transition: s.Ints, memories: Pool, effects: Pool) -> Automaton:
+    return Automaton(transition, memories, memories.words.view(np.int8), effects)
+
+
+def _pool(words: int, rows: int) -> Pool:
+    return Pool(np.zeros(words, np.int64), np.zeros(rows + 1, np.int64), _slots(rows))
+
+
+def _larger(pool: Pool, rows: int, most: int) -> Pool:
+    """Return a pool with room for one more row of at most so many words: what is full is doubled."""
+    words, starts = pool.words, pool.starts
+    if starts[rows] + most > len(words):
+        words = np.concatenate((words, np.zeros_like(words)))
+    if rows + 1 == len(starts):
+        starts = np.concatenate((starts, np.zeros(len(starts) - 1, np.int64)))
+    return Pool(words, starts, _slots(len(starts) - 1))
+
+
+def _bytes(automaton: Automaton, known: Known = NOTHING_KNOWN) -> int:
+    return sum(table.nbytes for table in (automaton.transition, *automaton.memories, *known))
+
+
+def _free(rows: int) -> s.Ints:
+    return np.full((rows, 2), FREE, np.int64)
+
+
+def _slots(rows: int) -> s.Ints:
+    return np.full(2 * rows, FREE, np.int64)
+
+
+def _only(given: Distinct, wanted: s.Ints) -> tuple[Distinct, Callable[[Failure], Failure]]:
+    """Return some of the traces, and a function that gives a failure of theirs its place among all."""
+    starts = given.table.trace_starts
+    first, lengths = starts[wanted], np.diff(starts)[wanted]
+    begin = np.concatenate(([0], np.cumsum(lengths)))
+
+    def among_all(failure: Failure) -> Failure:
+        row = int(first[failure.trace]) + failure.row - int(begin[failure.trace])
+        return replace(failure, trace=int(wanted[failure.trace]), row=row)
+
+    return Distinct(with_starts(given.table, begin), given.rows[ranges(first, lengths)]), among_all
+
+
+INTERPRETED = Execution(
+    Kernel(judge_kernel.judge_traces, compaction.forget_consumed, end_of_trace.logs_agree),
+    transitions.follow,
+    transitions.rehash_transitions,
+    double_array.place,
+    double_array.walk,
+)
+
+
+def compiled_for(judge: Judge, automaton: Automaton) -> Execution:
+    """Return the functions of an Execution as machine code."""
+    type_of: Any = numba.typeof
+    return _compiled(type_of(judge), type_of(automaton))
+
+
+def is_ready() -> bool:
+    """Return whether the machine code is compiled already."""
+    directory = cache_directory()
+    return directory is not None and any(directory.glob(f"*.{transitions.follow.__name__}-*.nbc"))
+
+
+def is_loaded() -> bool:
+    """Return whether this process has loaded it."""
+    return _compiled.cache_info().currsize > 0
+
+
+def prepare() -> None:
+    """Load the machine code, or compile it."""
+    config = config_for(2)
+    LazyAutomaton(to_columns([], config), config)
+
+
+@cache
+def _compiled(judge: Any, automaton: Any) -> Execution:
+    twins, ints, table = twins_of(AUTOMATON, **UNCOUNTED), types.int64[::1], types.int64[:, ::1]
+    follow: Any = (*by_address(), judge, automaton, ints, COLUMN, COLUMN, *(ints,) * 5)
+    made = [
+        kept(partial(jit, with_globals(function, twins), arguments, **UNCOUNTED))
+        for function, arguments in (
+            (transitions.follow, follow),
+            (transitions.rehash_transitions, (table, automaton, ints)),
+            (double_array.place, (ints,) * 6),
+            (double_array.walk, (ints, ints, types.int64, COLUMN, COLUMN, ints, ints, ints)),
+        )
+    ]
+    return Execution(kernel()._replace(forget=alone(compaction.forget_consumed)), *made)

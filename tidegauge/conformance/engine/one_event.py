@@ -1,0 +1,213 @@
+"""The judge's memory as few bytes: the room after the last registration, term and entry of a log is left out.
+
+Rules of this file
+
+1. Counts come first and give the length of the rest. So two memories are the same exactly when their bytes are.
+2. Cells that are not written keep the values of another memory. The kernel does not read them: it leaves them as they are
+   between traces, too (conformance.judge.state.forget).
+3. Rows are copied whole, and a value that is too large for a byte is noticed at the end: only loops without an exit become
+   vector instructions.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegauge.conformance.judge import state as s
+from tidegauge.traces.columns import UNKNOWN
+
+# The judge applied to one event at a time, with its memory saved as bytes in between.
+#
+# Rules of this file
+#
+# 1. A table is made canonical before it is saved (conformance.judge.compaction), so the same knowledge is the same bytes.
+# The tallies are not part of it.
+# 2. A memory with a value that does not fit into a byte is not saved, and the caller must do without it.
+
+
+Bytes = NDArray[np.int8]
+Table = NDArray[np.int64]
+"""Rows of numbers."""
+
+FREE, UNKNOWN_BYTE, LARGEST = -1, -128, 127
+WORD = 8
+
+
+class Judge(NamedTuple):
+    """Arguments of the kernel: its table, the columns of all events, one row as a trace, no room for last states."""
+
+    st: s.State
+    columns: tuple[Any, ...]
+    event: s.Ints
+    node: s.Ints
+    reported: NDArray[np.bool_]
+    pairs_at: s.Ints
+    pairs: s.Ints
+    row: s.Ints
+    missing: s.Ints
+    span: s.Ints
+    final: NDArray[np.int64]
+    caches: NDArray[np.int64]
+
+
+def judge_from(st: s.State, inputs: tuple[Any, ...]) -> Judge:
+    """Make a judge with this table for single rows of these columns (conformance.engine.judge.frozen_inputs)."""
+    columns, event, node, reported, pairs_at, pairs, _, _, _ = inputs
+    brokers, room = int(st[s.OPTION, s.BROKERS]), int(st[s.PARTITION, s.CACHE_ROOM])
+    none, caches = np.zeros((0, brokers, len(s.FINAL)), np.int64), np.zeros((0, brokers, room, 2), np.int64)
+    row, span = np.zeros(1, np.int64), np.array([0, 1], np.int64)
+    return Judge(st, columns, event, node, reported, pairs_at, pairs, row, inputs[7], span, none, caches)
+
+
+def judge_event(run: Any, judge: Judge, number: int) -> None:
+    """Judge one event."""
+    judge.row[0] = number
+    run(
+        judge.st,
+        judge.columns,
+        judge.event,
+        judge.node,
+        judge.reported,
+        judge.pairs_at,
+        judge.pairs,
+        judge.row,
+        judge.missing,
+        judge.span,
+        judge.final,
+        judge.caches,
+    )
+
+
+def spans_of(st: s.State) -> Table:
+    """Return the cells that are the memory of the judge: rows, and how many columns of each."""
+    whole = st[s.PARTITION].tolist()
+    room, past, n = whole[s.CACHE_ROOM], whole[s.PAST_ROOM], int(st[s.OPTION, s.BROKERS])
+    parts = (
+        (s.PARTITION, 1, s.NOW),
+        (s.REPLICAS, n, s.REPLICA),
+        (whole[s.AT_PAIRS], n * n, s.PAIR),
+        (whole[s.AT_LOGS], 2 * (n + past), room + 1),
+        (whole[s.AT_REGISTRATIONS], past, s.R_REPLICAS + 1),
+        (whole[s.AT_TERMS], past, s.TERM_COLUMNS),
+    )
+    return np.array([(first + i, width) for first, rows, width in parts for i in range(rows)], np.int64)
+
+
+def empty_memories(spans: Table, count: int) -> Bytes:
+    """Make room for so many memories, each padded to words of eight bytes, by which they are compared."""
+    return np.zeros((count, -(-int(spans[:, 1].sum()) // WORD) * WORD), np.int8)
+
+
+def restore(st: s.State, spans: Table, memory: Bytes) -> None:
+    """Read what the judge knew; nothing has failed."""
+    at = 0
+    for i in range(len(spans)):
+        row = spans[i, 0]
+        for k in range(spans[i, 1]):
+            value = memory[at]
+            st[row, k] = UNKNOWN if value == UNKNOWN_BYTE else value
+            at += 1
+    st[s.PARTITION, s.FAILED] = 0
+    st[s.PARTITION, s.FAILURES] = 0
+    st[s.PARTITION, s.OVERFLOW] = 0
+
+
+def save(st: s.State, spans: Table, memory: Bytes) -> bool:
+    """Write what the judge knows; False where a value is too large for a byte."""
+    at = 0
+    for i in range(len(spans)):
+        row = spans[i, 0]
+        for k in range(spans[i, 1]):
+            value = st[row, k]
+            if value == UNKNOWN:
+                memory[at] = UNKNOWN_BYTE
+            elif -LARGEST <= value <= LARGEST:
+                memory[at] = value
+            else:
+                return False
+            at += 1
+    return True
+
+
+def mix(h: int, value: int) -> int:
+    """Mix a value into a hash of 63 bits, so that compiled and interpreted numbers agree."""
+    h = (h ^ value) * 0x1E3779B97F4A7C15 & 0x7FFFFFFFFFFFFFFF
+    return h ^ h >> 32
+
+
+def intern_memory(rows: Table, at: s.Ints, count: int) -> int:
+    """Return the number of an earlier row equal to row `count`, else `count`, now in the hash table `at`."""
+    h = 0
+    for k in range(rows.shape[1]):
+        h = mix(h, int(rows[count, k]))
+    slot = h % len(at)
+    while at[slot] != FREE:
+        other = at[slot]
+        same = True
+        for k in range(rows.shape[1]):
+            if rows[other, k] != rows[count, k]:
+                same = False
+                break
+        if same:
+            return int(other)
+        slot = (slot + 1) % len(at)
+    at[slot] = count
+    return count
+
+
+def move_row(st: s.State, row: int, first: int, width: int, memory: Bytes, at: int, write: bool) -> int:
+    """Copy cells of a row to the memory or back. Return the largest absolute value among them."""
+    cells, written = st[row, first : first + width], memory[at : at + width]
+    largest = 0
+    if write:
+        for k in range(width):
+            value = cells[k]
+            largest = max(largest, abs(0 if value == UNKNOWN else value))
+            written[k] = UNKNOWN_BYTE if value == UNKNOWN else min(max(value, -LARGEST), LARGEST)
+    else:
+        for k in range(width):
+            cells[k] = UNKNOWN if written[k] == UNKNOWN_BYTE else written[k]
+    return largest
+
+
+def move_all(st: s.State, memory: Bytes, begin: int, write: bool) -> int:
+    """Copy all that the judge knows. Return where it ends in the memory, or -1 where a value is too large."""
+    n, room = st[s.OPTION, s.BROKERS], st[s.PARTITION, s.CACHE_ROOM]
+    largest = move_row(st, s.PARTITION, 0, s.NOW, memory, begin, write)
+    at = begin + s.NOW
+    for first, rows, width in (
+        (s.REPLICAS, n, s.REPLICA),
+        (st[s.PARTITION, s.AT_PAIRS], n * n, s.PAIR),
+        (st[s.PARTITION, s.AT_REGISTRATIONS], st[s.PARTITION, s.REGISTRATIONS], s.R_REPLICAS + 1),
+        (st[s.PARTITION, s.AT_TERMS], st[s.PARTITION, s.TERMS], s.TERM_COLUMNS),
+    ):
+        for row in range(first, first + rows):
+            largest = max(largest, move_row(st, row, 0, width, memory, at, write))
+            at += width
+    for log in range(n + st[s.PARTITION, s.TERMS]):
+        cached = max(st[s.REPLICAS + log, s.CACHED] if log < n else st[st[s.PARTITION, s.AT_TERMS] + log - n, s.T_CACHED], 0)
+        for row in range(st[s.PARTITION, s.AT_LOGS] + 2 * log, st[s.PARTITION, s.AT_LOGS] + 2 * log + 2):
+            largest = max(largest, move_row(st, row, 0, cached, memory, at, write))
+            largest = max(largest, move_row(st, row, room, 1, memory, at + cached, write))
+            at += cached + 1
+    return at if largest <= LARGEST else -1
+
+
+def pack(st: s.State, memory: Bytes, begin: int) -> int:
+    """Write what the judge knows. Return where the next word begins, or -1 where a value is too large for a byte."""
+    at = move_all(st, memory, begin, True)
+    if at < 0:
+        return -1
+    while at % WORD != 0:
+        memory[at] = 0
+        at += 1
+    return at
+
+
+def unpack(st: s.State, memory: Bytes, begin: int) -> None:
+    """Read what the judge knew; nothing has failed."""
+    move_all(st, memory, begin, False)
+    st[s.PARTITION, s.FAILED] = 0
+    st[s.PARTITION, s.FAILURES] = 0
+    st[s.PARTITION, s.OVERFLOW] = 0

@@ -1,0 +1,236 @@
+"""A failure in a sentence and its causes, and the phrases that they share."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidegauge.conformance.engine.judge import Failure
+from tidegauge.conformance.explain.history import History
+from tidegauge.conformance.explain.replay import ReplayedReplica
+from tidegauge.impl.rules import NONE, UNDEFINED
+
+TRUNCATES = ("HandleDivergingResponse", "HandleEpochResponse", "HandleOutOfRange", "TruncateToHighWatermark")
+
+
+@dataclass(frozen=True)
+class CausalStep:
+    """A step that led to a failure, in words, and the row at which it happened."""
+
+    says: str
+    row: int
+
+
+@dataclass(frozen=True)
+class RootCause:
+    """What is broken, in a sentence, and the steps that led there in the order of the trace."""
+
+    says: str
+    causes: tuple[CausalStep, ...] = ()
+
+
+EMPTIES = {"LoseDisk": "lost the disk with its log", "DeleteReplica": "deleted its log as a replica no more"}
+
+
+def root_cause(says: str, causes: list[CausalStep]) -> RootCause:
+    """Return a sentence with its causes, sorted into the order of the trace."""
+    return RootCause(says, tuple(sorted(causes, key=lambda cause: cause.row)))
+
+
+def writes(past: History, row: int, broker: int, offset: int, epoch: int | None) -> str:
+    """Describe how a log came to hold the record at `offset`."""
+    # Any other event (a start, an observed log) only shows that the record is there, not when it was written.
+    verb = {"LeaderAppend": "appended", "HandleFetchResponse": "copied"}.get(_event(past, row), "has")
+    return f"{name_of(past, broker)} {verb} offset {offset:,}" + ("." if epoch is None else f" in epoch {epoch}.")
+
+
+def loses(past: History, row: int, broker: int, offset: int) -> str:
+    """Describe how a log lost the record at `offset`."""
+    after = past.after(row, broker).leo
+    if after is not None and after <= offset:
+        return f"{shortens(past, row, broker)}: offset {offset:,} is gone there."
+    return f"{name_of(past, broker)} has another record at offset {offset:,} than before ({_event(past, row)})."
+
+
+def shortens(past: History, row: int, broker: int) -> str:
+    """Describe how a log became shorter: it was truncated, loaded so, or seen so with the next event that has its end."""
+    before, after = past.before(row, broker).leo, past.after(row, broker).leo
+    event = _event(past, row)
+    if event in TRUNCATES:
+        return f"{name_of(past, broker)} truncated its log from {grouped(before)} to {grouped(after)} ({event})"
+    if event in EMPTIES:
+        return f"{name_of(past, broker)} {EMPTIES[event]}, which ended at {grouped(before)}"
+    verb = {"Start": "came back with", "Observe": "is found with"}.get(event, f"has with {event}")
+    return f"{name_of(past, broker)} {verb} the log end {grouped(after)} instead of {grouped(before)}"
+
+
+def whereabouts(past: History, row: int, offset: int, epoch: int | None) -> str:
+    """List the brokers that hold a record after an event, those that do not, and those of which nobody knows."""
+    holders = past.holders(row, offset, epoch)
+    groups = (
+        f"{word} {', '.join(name_of(past, broker) for broker, holds in holders.items() if holds is value)}"
+        for word, value in (("on", True), ("not on", False), ("unknown on", None))
+        if value in holders.values()
+    )
+    return f"offset {offset:,} was then {'; '.join(groups)}"
+
+
+def name_of(past: History, broker: int) -> str:
+    """Name a broker by its node id."""
+    return f"n{past.config.nodes[broker]}"
+
+
+def broker_set(past: History, mask: int) -> str:
+    """Name the brokers of a mask."""
+    return "{" + ", ".join(name_of(past, broker) for broker in past.brokers() if mask >> broker & 1) + "}"
+
+
+def records(offset: int, end: int) -> str:
+    """Name the records from `offset` up to `end`, at the beginning of a sentence."""
+    return f"The record at offset {offset:,}" if end - offset <= 1 else f"The records at offsets {offset:,} to {end - 1:,}"
+
+
+def grouped(offset: int | None) -> str:
+    """Format an offset; None is unknown."""
+    return "unknown" if offset is None else f"{offset:,}"
+
+
+def _event(past: History, row: int) -> str:
+    return past.event(row).event
+
+
+# LOG-01, LOG-02: a log that is not what its events made it.
+
+
+_WORDS = {"leo": "log end", "leo_before": "log end", "hw": "high watermark", "log_start": "log start"}
+
+
+def explain_contradicted_log(past: History, failure: Failure, broker: int, expected: int, actual: int) -> RootCause | None:
+    """Return the value that was observed, the one that the events made, and the last event that made it."""
+    word = _WORDS.get(failure.compared)
+    if word is None:
+        return None
+    name = name_of(past, broker)
+    made = past.last(
+        past.upto(failure.row - 1),
+        lambda row: _value(past.after(row, broker), word) == expected != _value(past.before(row, broker), word),
+    )
+    causes = () if made is None else (CausalStep(f"{name}'s {word} became {expected:,} ({past.event(made).event}).", made),)
+    here = CausalStep(f"{name} has the {word} {actual:,} ({past.event(failure.row).event}).", failure.row)
+    return RootCause(f"{name} has the {word} {actual:,}, where its events made it {expected:,}.", (*causes, here))
+
+
+def _value(replica: ReplayedReplica, word: str) -> int | None:
+    return {"log end": replica.leo, "high watermark": replica.hw, "log start": replica.log_start}[word]
+
+
+# HW-01 to HW-10, a high watermark that is not where it must be: what its replica knew, and what the others held.
+
+
+def explain_high_watermark(past: History, failure: Failure, broker: int, expected: int, actual: int) -> RootCause | None:
+    """Return what the high watermark is, what it may be, and the events that led to it."""
+    if failure.compared not in ("hw", "hw_before"):
+        return None
+    after, row = past.after(failure.row, broker), failure.row
+    epoch = "" if after.epoch is None or after.epoch < 0 else f" of epoch {after.epoch}"
+    role = {1: f", leader{epoch},", 2: f", follower{epoch},"}.get(after.role or 0, "")
+    # The judge expects -1 where the leader has recorded no log end of a member of the ISR: no offset is committed then.
+    if expected == UNDEFINED:
+        bound = "and has no log end recorded for a replica that counts"
+    else:
+        bound = (
+            f"where the rules allow {expected:,} at most" if actual > expected else f"where the rules ask for {expected:,}"
+        )
+    says = f"{name_of(past, broker)}{role} has the high watermark {actual:,} {bound}."
+    causes = list(_fetches(past, row, broker, failure.rule) if past.leads(row, broker) else _before(past, row, broker))
+    # Too low a high watermark promises nothing: only too high a one asks who holds the last record below it.
+    if actual > expected and (after.leo is None or actual <= after.leo):
+        where = whereabouts(past, row, actual - 1, after.epoch_of(actual - 1))
+        causes.append(CausalStep(f"{name_of(past, broker)} took the high watermark {actual:,}: {where}.", row))
+    elif actual > expected:
+        causes.append(
+            CausalStep(
+                f"{name_of(past, broker)} took the high watermark {actual:,}; its log ends at {grouped(after.leo)}.", row
+            )
+        )
+    if failure.rule == "HW-09" and after.isr is not None:
+        least = f"min.insync.replicas is {_min_isr(past, row, broker)}"
+        causes.append(
+            CausalStep(f"The ISR that {name_of(past, broker)} goes by is {broker_set(past, after.isr)}; {least}.", row)
+        )
+    if actual > expected:
+        causes += _taken_back(past, row, broker, actual)
+    return root_cause(says, causes)
+
+
+def _min_isr(past: History, row: int, broker: int) -> int:
+    """Return the min.insync.replicas that a broker has last read in this stretch, by default the config's."""
+    reads = (past.event(at) for at in reversed(past.upto(row)) if past.broker(at) == broker)
+    return next(
+        (int(e.fields["min_isr"]) for e in reads if e.event == "ReadConfig" and "min_isr" in e.fields), past.config.min_isr
+    )
+
+
+def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[CausalStep]:
+    """Yield the last fetch of each ISR member that the leader counted, and what became of that log since."""
+    after = past.after(row, leader)
+    # The maximal ISR, which a leader waits for: members, and those it has proposed (Partition#maximalIsr, KIP-497).
+    counted = (after.isr or 0) | (after.proposed or 0)
+    for broker in past.brokers():
+        if broker == leader or not counted >> broker & 1:
+            continue
+        fetch = next((at for at in reversed(past.upto(row)) if _counts(past, at, leader, broker)), None)
+        if fetch is None:
+            continue
+        fields = past.event(fetch).fields
+        epoch = fields.get("req_epoch")
+        request = f"offset {fields['req_offset']:,}" + ("" if epoch is None else f" in leader epoch {epoch}")
+        yield CausalStep(
+            f"The last fetch of {name_of(past, broker)} that {name_of(past, leader)} counted was for {request}.", fetch
+        )
+        since = range(fetch + 1, row + 1)
+        yield from (CausalStep(f"{shortens(past, at, broker)}.", at) for at in since if past.shortens(at, broker))
+        if rule == "HW-08":
+            yield from _led(past, since, leader)
+
+
+def _counts(past: History, row: int, leader: int, follower: int) -> bool:
+    """Return whether the leader handles a fetch of the follower here, and neither refuses it nor finds it diverging."""
+    event = past.event(row)
+    fields = event.fields
+    if event.event != "HandleFetch" or past.broker(row) != leader or fields.get("peer") != past.config.nodes[follower]:
+        return False
+    # Only a fetch that is served records a log end: Partition#updateFollowerFetchState comes after both checks.
+    served = fields.get("error", NONE) == NONE and fields.get("div_epoch") is None
+    return served and fields.get("req_offset") is not None
+
+
+def _led(past: History, rows: range, leader: int) -> Iterator[CausalStep]:
+    """Yield the other brokers that began to lead in `rows`."""
+    for row in rows:
+        broker = past.broker(row)
+        if broker is not None and broker != leader and past.elects(row, broker):
+            yield CausalStep(f"{name_of(past, broker)} became leader of epoch {past.after(row, broker).epoch}.", row)
+
+
+def _before(past: History, row: int, broker: int) -> Iterator[CausalStep]:
+    """Yield the high watermark that a follower had, and the one that it was sent."""
+    last_change = past.last(past.upto(row - 1), lambda at: past.before(at, broker).hw != past.after(at, broker).hw)
+    if last_change is not None and past.after(last_change, broker).hw is not None:
+        event = past.event(last_change).event
+        yield CausalStep(
+            f"{name_of(past, broker)}'s high watermark became {grouped(past.after(last_change, broker).hw)} ({event}).",
+            last_change,
+        )
+    sent = past.event(row).fields.get("res_hw")
+    peer = past.event(row).fields.get("peer")
+    if sent is not None and peer is not None:
+        yield CausalStep(f"The response of n{peer} carried the high watermark {grouped(sent)}.", row)
+
+
+def _taken_back(past: History, row: int, broker: int, high: int) -> Iterator[CausalStep]:
+    """Yield the next truncation of records below the high watermark `high`."""
+    for at in range(row + 1, past.rows.stop):
+        end, before = past.after(at, broker).leo, past.before(at, broker).leo
+        if past.shortens(at, broker) and end is not None and before is not None and end < high:
+            gone = records(end, min(high, before))
+            yield CausalStep(f"{shortens(past, at, broker)}. {gone} had been below its high watermark.", at)
+            return

@@ -1,0 +1,257 @@
+"""A snapshot of what the judge knows, drawn in text: a row per replica with its log and its high watermark.
+
+    offset       0 1 2
+    n1 leader    0 0 1|      leo 3 hw 3 epoch 1 isr {1,2}
+    n2 follower  0 0|?       leo 2 hw 2 epoch 1
+
+A cell holds the leader epoch of a record, the bar is at the high watermark. Long logs are written as runs of epochs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tidegauge.conformance.engine.judge import (
+    FAILURES_KEPT,
+    PAST,
+    ROOM,
+    execution,
+    frozen,
+    frozen_inputs,
+    known,
+    more_room,
+    options_of,
+)
+from tidegauge.conformance.explain.events import IN_FLIGHT, node_ids
+from tidegauge.conformance.judge.lineage import fork_end, fork_start
+from tidegauge.conformance.judge.state import (
+    C_EPOCH,
+    C_ISR,
+    C_LEADER,
+    CACHED,
+    EPOCH,
+    HW,
+    ISR,
+    KIND,
+    LEADER,
+    LEO,
+    LOG_START,
+    OVERFLOW,
+    PARTITION,
+    PENDING,
+    PIECEWISE,
+    REPLICAS,
+    ROLE,
+    UP,
+    State,
+    allocate,
+    entries,
+    epochs_row,
+    forget,
+    pair,
+    starts_row,
+)
+from tidegauge.traces.columns import Columns
+from tidegauge.traces.schema import Config
+
+# Replays a trace event by event, with what the judge knows after each: for explanations and for the HTML page.
+#
+# Rules of this file
+#
+# 1. The kernel itself runs, one row at a time: a snapshot is what the verdict came from.
+# 2. Snapshots are plain data; text and HTML are made from them.
+
+
+@dataclass(frozen=True)
+class ReplayedReplica:
+    """What the judge knows of one replica; None where it does not."""
+
+    up: bool | None
+    role: int | None
+    epoch: int | None
+    leader: int | None
+    leo: int | None
+    hw: int | None
+    log_start: int | None
+    epochs: tuple[tuple[int, int], ...] | None
+    isr: int | None
+    proposed: int | None
+    forked: tuple[int, int] = (0, 0)
+    """The offsets of which `epochs` does not know the records: first, and one after the last (conformance.judge.lineage)."""
+
+    def epoch_of(self, offset: int) -> int | None:
+        """Return the epoch of the record at `offset`; None if the cache does not tell."""
+        if self.epochs is None or self.forked[0] <= offset < self.forked[1]:
+            return None
+        return next((epoch for epoch, start in reversed(self.epochs) if start <= offset), None)
+
+    def holds(self, offset: int, epoch: int | None) -> bool | None:
+        """Return whether the record of `epoch` at `offset` is in this log; None if that cannot be known."""
+        if self.leo is not None and self.leo <= offset:
+            return False
+        own = self.epoch_of(offset)
+        if self.leo is None or own is None or epoch is None or (self.log_start or 0) > offset:
+            return None
+        return own == epoch
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the judge knows after a row. `flying` are (follower, leader, what) in flight."""
+
+    row: int
+    replicas: tuple[ReplayedReplica, ...]
+    leader: int | None
+    leader_epoch: int | None
+    isr: int | None
+    flying: tuple[tuple[int, int, int], ...]
+
+
+def replay(
+    columns: Columns, config: Config, trace: int, until: int, keep: int, begun: State | None = None
+) -> list[Snapshot]:
+    """Return the snapshots after the last `keep` rows of a trace up to and including row `until`, and the one before them.
+
+    `begun` is the judge's table before the first row, if the columns are not the beginning of their trace.
+    """
+    if begun is not None:
+        return _replayed(columns, config, trace, until, keep, begun.copy())
+    room, past = ROOM, PAST
+    while True:
+        options = options_of(columns, config)
+        options[PIECEWISE] = 1
+        st = allocate(options, room, FAILURES_KEPT, past)
+        forget(st, trace)
+        snapshots = _replayed(columns, config, trace, until, keep, st)
+        if st[PARTITION, OVERFLOW] == 0:
+            return snapshots
+        room, past = more_room(st)
+
+
+def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: int, st: State) -> list[Snapshot]:
+    first = int(columns.trace_starts[trace])
+    inputs = frozen_inputs(columns, None, columns.missing)[:-1]
+    nothing = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
+    begin = max(first, until + 1 - keep)
+    run: Any = execution(until + 1 - first)
+    run(st, *inputs, frozen(np.array([first, begin])), *nothing)
+    out = [_snapshot(st, begin - 1, len(config.nodes))]
+    for row in range(begin, until + 1):
+        run(st, *inputs, frozen(np.array([row, row + 1])), *nothing)
+        out.append(_snapshot(st, row, len(config.nodes)))
+    return out
+
+
+def _snapshot(st: State, row: int, brokers: int) -> Snapshot:
+    return Snapshot(
+        row,
+        tuple(replica_of(st, b) for b in range(brokers)),
+        known(st[PARTITION, C_LEADER]),
+        known(st[PARTITION, C_EPOCH]),
+        known(st[PARTITION, C_ISR]),
+        tuple(_flying(st, brokers)),
+    )
+
+
+def _flying(st: State, brokers: int) -> Iterator[tuple[int, int, int]]:
+    for follower in range(brokers):
+        for leader in range(brokers):
+            kind = int(st[pair(st, follower, leader), KIND])
+            if follower != leader and kind > 0:
+                yield follower, leader, kind
+
+
+def replica_of(st: State, b: int) -> ReplayedReplica:
+    """Return what a table knows of replica b."""
+    row = st[REPLICAS + b]
+    up, cached = known(row[UP]), known(row[CACHED])
+    epochs = None
+    if cached is not None:
+        epochs = tuple(
+            (int(epoch), int(start))
+            for epoch, start in zip(
+                entries(st, epochs_row(st, b), cached), entries(st, starts_row(st, b), cached), strict=True
+            )
+        )
+    return ReplayedReplica(
+        up=None if up is None else up == 1,
+        role=known(row[ROLE]),
+        epoch=known(row[EPOCH]),
+        leader=known(row[LEADER]),
+        leo=known(row[LEO]),
+        hw=known(row[HW]),
+        log_start=known(row[LOG_START]),
+        epochs=epochs,
+        isr=known(row[ISR]),
+        proposed=known(row[PENDING]),
+        forked=(fork_start(st, b), fork_end(st, b)),
+    )
+
+
+CELLS = 24
+"""Logs up to this length are drawn to scale."""
+
+
+def snapshot_grid(snapshot: Snapshot, config: Config) -> Iterator[str]:
+    """Yield the lines of the drawing."""
+    longest = max((replica.leo or 0 for replica in snapshot.replicas), default=0)
+    scale = longest <= CELLS
+    if scale and longest:
+        yield "offset        " + " ".join(f"{offset:>2}" for offset in range(longest))
+    for node, replica in zip(config.nodes, snapshot.replicas, strict=True):
+        log = _cells(replica, longest) if scale else f" {_runs(replica)}"
+        yield f"n{node:<3} {_role(replica):<9}{log}  {_facts(replica, config)}".rstrip()
+    if snapshot.leader_epoch is not None:
+        leader = "none" if snapshot.leader in (None, -1) else f"n{config.nodes[snapshot.leader or 0]}"
+        isr = "" if snapshot.isr is None else f" isr {_set(snapshot.isr, config)}"
+        yield f"controller    leader {leader} epoch {snapshot.leader_epoch}{isr}"
+    for follower, leader_at, kind in snapshot.flying:
+        yield f"in flight     n{config.nodes[follower]} - n{config.nodes[leader_at]}: {IN_FLIGHT[kind]}"
+
+
+def _role(replica: ReplayedReplica) -> str:
+    if replica.up is False:
+        return "down"
+    return {None: "?", 0: "starting", 1: "leader", 2: "follower"}[replica.role]
+
+
+def _cells(replica: ReplayedReplica, longest: int) -> str:
+    cells = []
+    for offset in range(longest + 1):
+        bar = "|" if replica.hw == offset else " "
+        if replica.leo is None:
+            cells.append(f"{bar} ?" if offset < longest else bar)
+        elif offset < replica.leo and offset >= (replica.log_start or 0):
+            epoch = replica.epoch_of(offset)
+            cells.append(f"{bar}{'?' if epoch is None else epoch:>2}")
+        else:
+            cells.append(f"{bar}  " if offset < longest else bar)
+    return "".join(cells)
+
+
+def _runs(replica: ReplayedReplica) -> str:
+    if replica.epochs is None or replica.leo is None:
+        return "[?]"
+    if not replica.epochs:
+        return f"[{replica.log_start or 0},{replica.leo})"
+    ends = [start for _, start in replica.epochs[1:]] + [replica.leo]
+    return " ".join(f"[{start},{end}) epoch {epoch}" for (epoch, start), end in zip(replica.epochs, ends, strict=True))
+
+
+def _set(mask: int, config: Config) -> str:
+    return "{" + ",".join(map(str, node_ids(mask, config))) + "}"
+
+
+def _facts(replica: ReplayedReplica, config: Config) -> str:
+    facts = [("leo", replica.leo), ("hw", replica.hw), ("log start", replica.log_start or None), ("epoch", replica.epoch)]
+    out = [f"{name} {value}" for name, value in facts if value is not None and (name != "epoch" or value >= 0)]
+    if replica.role == 1 and replica.isr is not None:
+        out.append(f"isr {_set(replica.isr, config)}")
+    if replica.role == 1 and replica.proposed:
+        out.append(f"proposed {_set(replica.proposed, config)}")
+    trailing = (replica.epochs or ())[-1:]
+    if trailing and replica.leo is not None and trailing[0][1] >= replica.leo:
+        out.append(f"cache ends with {trailing[0]}")
+    return " ".join(out)

@@ -1,0 +1,284 @@
+"""Why a rule about data is broken: what that means in a sentence, and the steps of the trace that led there.
+
+Rules of this package
+
+1. Every sentence states an event of the trace, or what the judge knew after it (history). What it did not know is called
+   unknown or is not mentioned, and where the steps cannot be told apart there is no chain.
+2. Causes are in the order of the trace, and each names the row of its event.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tidegauge.conformance.engine.judge import Failure
+from tidegauge.conformance.explain.causes import (
+    CausalStep,
+    RootCause,
+    broker_set,
+    explain_contradicted_log,
+    explain_high_watermark,
+    grouped,
+    loses,
+    name_of,
+    records,
+    root_cause,
+    whereabouts,
+    writes,
+)
+from tidegauge.conformance.explain.history import History
+from tidegauge.impl.rules import NONE
+
+# DATA-01 to DATA-03: the replicas that held a record, the leader that promised it, and the steps that lost it.
+#
+# A record is its offset and its epoch. It is lost where a log that held it is known not to hold it any more.
+
+
+ALL = -1
+"""acks=all."""
+
+
+class _Claim(NamedTuple):
+    """Records [offset, end) of `epoch` that a leader promised, committed or acknowledged, in `row`."""
+
+    row: int
+    leader: int
+    offset: int
+    end: int
+    epoch: int | None
+
+
+class _Loser(NamedTuple):
+    """A replica that has to hold the records of a claim in `row`, and does not."""
+
+    row: int
+    broker: int
+    leads: bool
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A record that was promised is gone
+
+
+def explain_lost_records(past: History, failure: Failure, actual: int, end: int, tp: str) -> RootCause | None:
+    """Explain DATA-01 or DATA-03: records up to `end` were promised, and a log is right only up to `actual`."""
+    pair = next(_pairs(past, failure, actual, end), None)
+    if pair is None:
+        return None
+    claim, loser = pair
+    name, epoch = name_of(past, loser.broker), past.after(loser.row, loser.broker).epoch
+    whose = f"leader of epoch {epoch}" if loser.leads else "a member of the ISR"
+    promised = "acknowledged to producers" if failure.rule == "DATA-03" else f"committed by {name_of(past, claim.leader)}"
+    if _replaced(past, claim, loser):
+        other = past.after(loser.row, loser.broker).epoch_of(claim.offset)
+        says = (
+            f"{records(claim.offset, claim.offset + 1)} of {tp} was {promised}, but {name}, {whose}, has another one there"
+        )
+        says += f" (epoch {other} instead of {claim.epoch})"
+    else:
+        was, is_ = ("were", "are") if claim.end - claim.offset > 1 else ("was", "is")
+        says = f"{records(claim.offset, claim.end)} of {tp} {was} {promised} and {is_} "
+        says += f"gone after {name} became {whose}" if loser.leads else f"missing on {name}, {whose}"
+    return root_cause(f"{says}.", list(_steps(past, claim, loser, failure.rule == "DATA-03")))
+
+
+def _replaced(past: History, claim: _Claim, loser: _Loser) -> bool:
+    """Return whether the log that lacks the record holds another one in its place."""
+    return (past.after(loser.row, loser.broker).leo or 0) > claim.offset
+
+
+def _pairs(past: History, failure: Failure, actual: int, end: int) -> Iterator[tuple[_Claim, _Loser]]:
+    """Yield each promise up to `end` with a replica whose log is right only up to `actual`, the nearest first."""
+    at = failure.row
+    broker = past.broker(at)
+    if broker is None:
+        return
+    event = past.event(at).event
+    # The rules fail at either end of the story: where a replica that lacks the record begins to lead (or is observed), and
+    # then the promise lies before; or where a deposed leader promises, and then the replica was elected before.
+    #
+    #     n1 commits 5 ---- n2, without 5, leads      fails at BecomeLeader: look back for the claim
+    #     n2, without 5, leads ---- n1 commits 5      fails at n1's event:   look back for the election
+    if event in ("BecomeLeader", "Observe"):
+        loser = _Loser(at, broker, event == "BecomeLeader")
+        for row in reversed(past.upto(at - 1)):
+            yield from _held_to(past, _claim(past, row, failure.rule, actual, end), loser)
+        return
+    for row in reversed(past.upto(at)):
+        later = past.broker(row)
+        if later is not None and later != broker and past.elects(row, later):
+            yield from _held_to(past, _claim(past, at, failure.rule, actual, end), _Loser(row, later, True))
+
+
+def _held_to(past: History, claim: _Claim | None, loser: _Loser) -> Iterator[tuple[_Claim, _Loser]]:
+    """Yield the pair if the promise binds the replica, and the replica is known to break it."""
+    if claim is None:
+        return
+    epoch, later = past.after(claim.row, claim.leader).epoch, past.after(loser.row, loser.broker)
+    # A leader of the same or an earlier epoch owes nothing to this promise: it was elected before the promise.
+    binds = not loser.leads or (epoch is not None and later.epoch is not None and epoch < later.epoch)
+    if binds and later.holds(claim.offset, claim.epoch) is False:
+        yield claim, loser
+
+
+def _claim(past: History, row: int, rule: str, actual: int, end: int) -> _Claim | None:
+    """Return the records up to `end` that a leader commits, or acknowledges, with an event; None if it does not."""
+    leader = past.broker(row)
+    if leader is None or not past.leads(row, leader):
+        return None
+    after, fields = past.after(row, leader), past.event(row).fields
+    offset = actual
+    if rule == "DATA-03":
+        acknowledged = past.event(row).event == "ProduceAck" and fields.get("acks") == ALL
+        if not acknowledged or fields.get("rec_end") != end or fields.get("error", NONE) != NONE:
+            return None
+        base = fields.get("rec_base")
+        offset = end - 1 if base is None else max(actual, base)
+    elif after.hw != end or (past.before(row, leader).hw == end and past.before(row, leader).epoch == after.epoch):
+        return None
+    return _Claim(row, leader, offset, end, after.epoch_of(offset))
+
+
+def _steps(past: History, claim: _Claim, loser: _Loser, acknowledged: bool) -> Iterator[CausalStep]:
+    """Yield the record's story: written, committed, acknowledged; lost, its holders down; a leader without it."""
+    offset, epoch, leader = claim.offset, claim.epoch, claim.leader
+    end = max(claim.row, loser.row)
+    written = past.got(past.upto(claim.row), leader, offset, epoch)
+    if written is not None:
+        yield CausalStep(writes(past, written, leader, offset, epoch), written)
+    committed = past.last(past.upto(claim.row), lambda row: _commits(past, row, leader, offset))
+    if committed is not None:
+        high = past.after(committed, leader).hw
+        yield CausalStep(
+            f"{name_of(past, leader)}, leader of epoch {past.after(committed, leader).epoch}, raised its high watermark to "
+            f"{grouped(high)}: {whereabouts(past, committed, offset, epoch)}.",
+            committed,
+        )
+    if acknowledged:
+        where = "" if committed is not None else f": {whereabouts(past, claim.row, offset, epoch)}"
+        yield CausalStep(f"{name_of(past, leader)} acknowledged it to a producer with acks=all{where}.", claim.row)
+    begin = written if written is not None else past.first
+    for row, broker in past.losses(range(begin, end), offset, epoch):
+        yield CausalStep(loses(past, row, broker, offset), row)
+    for broker, holds in past.holders(loser.row, offset, epoch).items():
+        if holds and past.after(loser.row, broker).up is False:
+            down = next((row for row in reversed(range(begin, loser.row)) if past.goes_down(row, broker)), None)
+            if down is not None:
+                verb = "crashed" if past.event(down).event == "Crash" else "stopped"
+                yield CausalStep(f"{name_of(past, broker)}, which holds it, {verb}.", down)
+    if _replaced(past, claim, loser):
+        other = past.after(loser.row, loser.broker).epoch_of(offset)
+        got = past.got(past.upto(loser.row), loser.broker, offset, other)
+        if got is not None:
+            yield CausalStep(writes(past, got, loser.broker, offset, other), got)
+    yield from _elected(past, loser, offset)
+    for row, broker in past.losses(range(end + 1, past.rows.stop), offset, epoch):
+        yield CausalStep(loses(past, row, broker, offset), row)
+
+
+def _commits(past: History, row: int, leader: int, offset: int) -> bool:
+    """Return whether the leader's high watermark passes `offset` here."""
+    before, after = past.before(row, leader).hw, past.after(row, leader).hw
+    return past.leads(row, leader) and after is not None and after > offset and before is not None and before <= offset
+
+
+def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
+    """Yield the election, or the ISR, by which the replica without the record has to hold it."""
+    after, name = past.after(loser.row, loser.broker), name_of(past, loser.broker)
+    node = past.config.nodes[loser.broker]
+    if not loser.leads:
+        isr = past.snapshots[loser.row - past.first + 1].isr
+        says = "" if isr is None else f", a member of the ISR {broker_set(past, isr)}"
+        yield CausalStep(f"{name}{says}, is found with log end {grouped(after.leo)}.", loser.row)
+        return
+    elections = (row for row in past.upto(loser.row) if _elects(past, row, node, after.epoch))
+    registered = next(elections, None)
+    if registered is not None:
+        fields = past.event(registered).fields
+        kind = {True: " cleanly", False: " uncleanly", None: ""}[fields.get("clean")]
+        isr = fields.get("isr")
+        says = "" if isr is None else f", with the ISR {{{', '.join(f'n{member}' for member in isr)}}}"
+        yield CausalStep(f"The controller elected {name} for epoch {after.epoch}{kind}{says}.", registered)
+    has = (
+        f"its log ends at {grouped(after.leo)}"
+        if after.leo is not None and after.leo <= offset
+        else "it has another record there"
+    )
+    yield CausalStep(f"{name} became leader of epoch {after.epoch}: {has}.", loser.row)
+
+
+def _elects(past: History, row: int, node: int, epoch: int | None) -> bool:
+    """Return whether the controller makes a node leader of an epoch here; later ISR changes in it do not count."""
+    event, before = past.event(row), past.snapshots[row - past.first].leader_epoch
+    registers = event.event == "ChangePartition" and event.fields.get("leader") == node
+    return registers and event.fields.get("leader_epoch") == epoch and before is not None and before != epoch
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Two logs differ where both promise
+
+
+def explain_differing_logs(past: History, row: int, offset: int, end: int, tp: str) -> RootCause | None:
+    """Explain DATA-02: two logs differ at `offset`, and both replicas promise their records up to `end`."""
+    pairs = [(a, b) for a in past.brokers() for b in past.brokers() if a < b and _disagree(past, row, a, b, offset, end)]
+    if not pairs:
+        return None
+    causes, says = [], []
+    for broker in pairs[0]:
+        epoch = past.after(row, broker).epoch_of(offset)
+        says.append(f"{name_of(past, broker)} (epoch {epoch})")
+        got = past.got(past.upto(row), broker, offset, epoch)
+        if got is not None:
+            causes.append(CausalStep(writes(past, got, broker, offset, epoch), got))
+        promised = next((at for at in reversed(past.upto(row)) if _passes(past, at, broker, offset)), None)
+        if promised is not None:
+            high = past.after(promised, broker).hw
+            causes.append(
+                CausalStep(
+                    f"{name_of(past, broker)} took the high watermark {grouped(high)}: it calls it committed.", promised
+                )
+            )
+    sentence = (
+        f"The record at offset {offset:,} of {tp} is not the same on {' and '.join(says)}, and both call it committed."
+    )
+    return root_cause(sentence, causes)
+
+
+def _disagree(past: History, row: int, broker_a: int, broker_b: int, offset: int, end: int) -> bool:
+    a, b = past.after(row, broker_a), past.after(row, broker_b)
+    if a.hw is None or b.hw is None or min(a.hw, b.hw) != end:
+        return False
+    return None not in (a.epoch_of(offset), b.epoch_of(offset)) and a.epoch_of(offset) != b.epoch_of(offset)
+
+
+def _passes(past: History, row: int, broker: int, offset: int) -> bool:
+    """Return whether the high watermark of a replica passes `offset` here."""
+    before, after = past.before(row, broker).hw, past.after(row, broker).hw
+    return after is not None and after > offset and (before is None or before <= offset)
+
+
+__all__ = ["CausalStep", "RootCause", "find_root_cause", "has_root_cause"]
+
+DATA = ("DATA-", "HW-", "LOG-")
+
+
+def has_root_cause(rule: str) -> bool:
+    """Return whether this package looks for the causes of a rule's failures."""
+    return rule.startswith(DATA)
+
+
+def find_root_cause(past: History, failure: Failure, tp: str) -> RootCause | None:
+    """Return what a failure means for the partition `tp`, and its causes; None where the trace does not show enough."""
+    expected, actual = failure.expected, failure.actual
+    if expected is None or actual is None:
+        return None
+    if failure.rule in ("DATA-01", "DATA-03"):
+        return explain_lost_records(past, failure, actual, expected, tp)
+    if failure.rule == "DATA-02":
+        return explain_differing_logs(past, failure.row, actual, expected, tp)
+    broker = past.broker(failure.row)
+    # An event of the controller has no log and no high watermark that could be wrong.
+    if broker is None:
+        return None
+    if failure.rule.startswith("HW-"):
+        return explain_high_watermark(past, failure, broker, expected, actual)
+    return explain_contradicted_log(past, failure, broker, expected, actual)

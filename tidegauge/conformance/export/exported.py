@@ -1,0 +1,329 @@
+"""Runs that TLC found, as traces of schema v1 and as scenarios.
+
+Rules of this file
+
+1. A trace carries in its config which spec it came from: module, cfg, what failed, bounds and seed where there are any, and
+   the version of TLC.
+2. A scenario plays the labels of the run on the reference. Each step must lead to the state that TLC found: a scenario that
+   is written is also a path on which spec and implementation agree.
+3. A profile is a set of operators that a cfg puts in; the cfgs of the generations say which. What a cfg puts in beyond a
+   profile is a guard taken away: such a run is a trace, judged by the profile it was taken from, and no scenario.
+4. A run ends where a property fails. Where a member of the ISR lacks committed records then, a scenario goes on to elect it:
+   until then no broker has told anything wrong.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tidegauge.conformance.engine.judge import judge
+from tidegauge.conformance.repl.arguments import action_text
+from tidegauge.conformance.repl.directives import Player
+from tidegauge.conformance.repl.scenario import Block, Transcript, render
+from tidegauge.conformance.repl.session import Session
+from tidegauge.impl.cluster.cluster import Label, record_epochs
+from tidegauge.impl.explorer.describe import broker_name, label_text, view_text
+from tidegauge.impl.explorer.invariants import is_prefix
+from tidegauge.impl.explorer.view import view
+from tidegauge.spec.tlc.behaviour import Behaviour, counterexample, failing_behaviour, simulate, view_of
+from tidegauge.spec.tlc.models import Comparison, Model, find_model
+from tidegauge.spec.tlc.output import TlcStep
+from tidegauge.spec.tlc.tlc import Limits, run_tlc
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.formats import ndjson, parquet
+from tidegauge.traces.from_model.behaviour import trace_of_path
+from tidegauge.traces.from_model.impl_walks import bounds_of
+from tidegauge.traces.from_model.isr_changes import trace_of_isr_changes
+from tidegauge.traces.from_model.views import View
+from tidegauge.traces.schema import Trace
+from tidegauge.util.errors import SpecError, TidegaugeError
+
+DIRECTORY = Path(__file__).parent.parent / "scenarios" / "models"
+
+GENERATIONS = {
+    "fetch-truncation": "Small",
+    "repaired": "RepairedFromInit",
+    "hw-only": "HwOnly",
+    "kip101": "Kip101",
+    "kip279": "Kip279",
+    "kip320": "Kip320",
+    "elr": "Kip966",
+}
+"""The profiles of `impl.profiles` that the spec has, with a model that puts each in."""
+
+BESIDE = {"MCLogStartMovement": "MovingStart", "MCAcks": "AcksAll"}
+"""The models that put in log starts that move, or clients, and nothing else; the reference has both."""
+
+READ_BY_PROPERTIES = frozenset({"IsPrefix <- IsPrefixWhereKept"})
+
+SWITCHES: Mapping[frozenset[str], str] = {frozenset({"Matches <- MatchesOffset"}): "response_epoch_checked"}
+"""What a cfg may put in beyond its profile that is a switch of it turned off."""
+
+IN_THREAD: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
+    (
+        frozenset({"StartsTruncating <- EveryFollowerTruncates", "TruncatesAlone <- NobodyAsks"}),
+        frozenset({"TruncateOnBecomeFollower <- MakeFollowerTruncates"}),
+    ),
+    (
+        frozenset({"StartsTruncating <- EveryFollowerTruncates"}),
+        frozenset({"StartsTruncating <- AsksForEpochEnd"}),
+    ),
+    (frozenset({"StartsTruncating <- HasNoEpoch"}), frozenset()),
+)
+"""What a cfg puts in where the fetcher thread truncates in a step of its own, and what its profile has instead."""
+
+WIDTH = 100
+
+
+class Exported(NamedTuple):
+    """What failed after how many states, what was written, and what the judge says of it."""
+
+    property: str
+    states: int
+    trace: Path
+    scenario: Path | None
+    events: int
+    broken: tuple[str, ...]
+
+
+class ExportError(TidegaugeError):
+    """A run that is no scenario: what was expected, what was seen."""
+
+
+@dataclass(frozen=True)
+class ModelSetting:
+    """What a model's cfg puts in: a profile, a switch of it turned off, and whatever else."""
+
+    profile: str
+    off: str
+    beyond: frozenset[str]
+
+
+def setting_of(model: Model) -> ModelSetting:
+    """The generation that puts in most of what the cfg does, and the rest. A cfg of MCELR may also leave out a guard."""
+    seen = _substitutions(model)
+    if model.module in BESIDE:
+        seen -= _substitutions(find_model(BESIDE[model.module])) | READ_BY_PROPERTIES
+    seen = next((seen - puts | instead for puts, instead in IN_THREAD if puts <= seen), seen)
+    fitting = {name: _substitutions(find_model(of)) for name, of in GENERATIONS.items()}
+    fits = [name for name, puts in fitting.items() if puts <= seen] if model.module != "MCELR" else ["elr"]
+    profile = max(fits, key=lambda name: len(fitting[name]))
+    beyond = seen ^ fitting[profile]
+    off = SWITCHES.get(beyond, "")
+    return ModelSetting(profile, off, frozenset() if off else beyond)
+
+
+def _substitutions(model: Model) -> frozenset[str]:
+    return frozenset(f"{name} <- {operator}" for name, operator in model.config().substitutions.items())
+
+
+def trace_of(run: Behaviour, model: Model, name: str, **how: Any) -> Trace:
+    """The run as its nodes would have told it; `how` it was found goes into the config.
+
+    Raises ExportError for a model that starts elsewhere: no node told how it got there.
+    """
+    setting = setting_of(model)
+    start = next((put for put in setting.beyond if put.startswith("Init <- ")), None)
+    if start is not None:
+        raise ExportError(
+            f"{model.cfg}: expected the first state of a new partition to begin in, seen {start}: no node tells how it got "
+            "there; export a model that starts there"
+        )
+    min_isr = bounds_of(model).min_insync_replicas
+    trace = trace_of_path(run.states, run.labels, name, setting.profile, f"TLC, {model.cfg}", min_isr=min_isr)
+    return _from(model, trace, run.property, run.tlc, **how)
+
+
+def _from(model: Model, trace: Trace, failed: str, tlc: str, **how: Any) -> Trace:
+    spec = {"module": model.module, "cfg": model.cfg, **({"property": failed} if failed else {}), **how, "tlc": tlc}
+    return replace(trace, config=replace(trace.config, extra={"spec": spec}))
+
+
+def export(model: Model, directory: Path) -> Exported:
+    """Write the run in which a model fails to `directory`: NAME.ndjson, and NAME.txt if it can be played.
+
+    Raises SpecError when it does not fail, ExportError when its states are no trace.
+    """
+    text = ""
+    if model.module == "MCAlterPartition":
+        result = run_tlc(model.module, model.config().text(), limits=Limits(brief=True))
+        failed, states = result.property, len(result.counterexample)
+        if not result.counterexample:
+            raise ExportError(f"{model.cfg}: expected a safety failure to show, seen {result.outcome.value}")
+        reported = trace_of_isr_changes(result.counterexample, file_stem(model), f"TLC, {model.cfg}")
+        trace = _from(model, reported, failed, result.version)
+    else:
+        run = counterexample(model)
+        failed, states = run.property, len(run.states)
+        trace = trace_of(run, model, file_stem(model))
+        text = "" if setting_of(model).beyond else scenario_of(run, model)
+    directory.mkdir(parents=True, exist_ok=True)
+    lines, played = directory / f"{file_stem(model)}.ndjson", directory / f"{file_stem(model)}.txt"
+    ndjson.write([trace], lines)
+    if text:
+        played.write_text(text, encoding="utf-8")
+    judgement = judge(to_columns([trace], trace.config), trace.config)
+    broken = tuple(sorted({failure.rule for failure in judgement.failures}))
+    return Exported(failed, states, lines, played if text else None, len(trace.events), broken)
+
+
+def file_stem(model: Model) -> str:
+    """ReachRowOne as reach-row-one."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", model.name).lower()
+
+
+def simulated(
+    model: Model, count: int, *, steps: int, seed: int, brokers: int | None = None, bounds: Mapping[str, int] | None = None
+) -> list[Trace]:
+    """Random runs that TLC takes, beyond the bounds of the model where `bounds` say so, as traces."""
+    runs = simulate(model, count, steps=steps, seed=seed, brokers=brokers, **(bounds or {}))
+    how = {"seed": seed, **({"bounds": dict(bounds)} if bounds else {})}
+    return [trace_of(run, model, f"{file_stem(model)}-{seed}-{number}", **how) for number, run in enumerate(runs)]
+
+
+def write(traces: Sequence[Trace], path: Path) -> None:
+    """Traces that share a config, as Parquet if the file is called so, else as NDJSON."""
+    if path.suffix == ".parquet" and traces:
+        parquet.write(to_columns(traces, traces[0].config), traces[0].config, path)
+    else:
+        ndjson.write(traces, path)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Scenarios
+
+
+def scenario_of(run: Behaviour, model: Model) -> str:
+    """The text of a scenario that takes the steps of the run. Raises ExportError when the reference cannot take them."""
+    setting = setting_of(model)
+    if setting.beyond:
+        raise ExportError(
+            f"{model.cfg}: expected the operators of a profile, seen {', '.join(sorted(setting.beyond))} beside those of "
+            f"{setting.profile}: a run without a guard, or from another start, is a trace and no scenario"
+        )
+    player = Player()
+    options = [f"brokers={len(run.states[0][0])}", f"profile={setting.profile}", "max_fetch=1", *_options(model)]
+    blocks = [_said(player, " ".join(["cluster", *options, *([f"{setting.off}=off"] if setting.off else [])]))]
+    session = _session(player)
+    _hold(model, "at the start", run.states[0], session)
+    for label, state in zip(run.labels, run.states[1:], strict=True):
+        blocks.append(_said(player, action_text(label)))
+        _hold(model, f"after {label_text(label)}", state, session)
+    blocks.append(replace(_said(player, "show"), before=("", f"# {_shown(model, run)}")))
+    lacking = _incomplete(session)
+    if lacking is not None:
+        said = f"{broker_name(lacking)} is in the ISR: elected, it leads without what was committed."
+        elected = _said(player, f"elect {broker_name(lacking)} told={broker_name(lacking)}")
+        blocks.append(replace(elected, before=("", f"# {said}")))
+    blocks += [_said(player, "check"), _said(player, "judge")]
+    broken = blocks[-2].output != ("all invariants hold",)
+    blocks[0] = replace(blocks[0], before=(*_header(model, run, broken), ""))
+    return render(Transcript(tuple(blocks)))
+
+
+def _options(model: Model) -> list[str]:
+    bounds = bounds_of(model)
+    clients = ["clients=on"] if bounds.max_waiting else []
+    min_isr = [f"min_isr={bounds.min_insync_replicas}"] if bounds.min_insync_replicas != 1 else []
+    thread = ["thread_truncates=on"] if bounds.thread_truncates else []
+    return [*clients, *min_isr, *thread, *([f"last_resort={bounds.last_resort}"] if bounds.last_resort else [])]
+
+
+def _said(player: Player, command: str) -> Block:
+    return Block(command, tuple(player.run(command)), ("",))
+
+
+def _session(player: Player) -> Session:
+    if player.session is None:
+        raise ExportError("expected a cluster to play with, seen none")
+    return player.session
+
+
+def _hold(model: Model, when: str, state: View, session: Session) -> None:
+    seen = view(session.cluster)
+    if seen != state:
+        raise ExportError(
+            f"{model.cfg}: {when}: expected the state TLC found:\n{view_text(state)}\nseen at the reference:\n"
+            f"{view_text(seen)}\nspec and implementation differ: tidegauge conformance says where first"
+        )
+
+
+def _incomplete(session: Session) -> int | None:
+    """A member of the ISR that could be elected and lacks a committed record, unless it leads already."""
+    cluster = session.cluster
+    for b, broker in enumerate(cluster.brokers):
+        holds = is_prefix(cluster.committed, record_epochs(broker), cluster.deleted)
+        elect: Label = ("ElectPreferred", b)
+        if not holds and not broker.leads and elect in session.enabled():
+            return b
+    return None
+
+
+def _shown(model: Model, run: Behaviour) -> str:
+    return f"{run.property} of spec/models/{model.module}/{model.module}.tla fails here."
+
+
+def _header(model: Model, run: Behaviour, broken: bool) -> Sequence[str]:
+    outcome = "BROKEN" if broken else "HOLDS"
+    return [
+        *(f"# {line}" for line in _wrapped(model.config().claim)),
+        "#",
+        f"# Rule under test: {run.property} fails, {len(run.states)} states. Expected: {outcome}.",
+        f"# Source: spec/models/{model.cfg}; written by `tidegauge model {model.name} --export DIR`.",
+    ]
+
+
+def _wrapped(text: str) -> Iterable[str]:
+    line = ""
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > WIDTH:
+            yield line
+            line = word
+        else:
+            line = f"{line} {word}".strip()
+    yield line
+
+
+# The run in which a model fails, step by step: what `tidegauge model` shows when that is not the failure that is
+# pinned.
+
+
+def failing_run(comparison: Comparison) -> Iterator[str]:
+    """The first state, then each step with the lines of the state that it changed; nothing if TLC shows no run.
+
+    TLC names actions without their arguments: where the states have views, they are walked again for them.
+    """
+    found = comparison.result
+    if not found.counterexample:
+        return
+    try:
+        run = failing_behaviour(comparison.model, found)
+    except SpecError:
+        texts = [_text(step) for step in found.counterexample]
+        yield from _steps(texts, [step.action or "goes on as before" for step in found.counterexample[1:]])
+    else:
+        yield from _steps([view_text(state) for state in run.states], [label_text(label) for label in run.labels])
+    yield f"{found.property or found.outcome.value} fails in the last state"
+
+
+def _steps(states: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
+    yield from (f"      {line}" for line in states[0].splitlines())
+    for number, (label, (before, after)) in enumerate(zip(labels, pairwise(states), strict=True), 1):
+        yield f"{number:>4}  {label}"
+        known = set(before.splitlines())
+        yield from (f"      {line}" for line in after.splitlines() if line not in known)
+
+
+def _text(step: TlcStep) -> str:
+    """A state as a view, or variable by variable where it has none."""
+    try:
+        return view_text(view_of(step.state))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return _variables(step.state)
+
+
+def _variables(state: Mapping[str, Any]) -> str:
+    return "\n".join(f"{name} = {value}" for name, value in state.items())

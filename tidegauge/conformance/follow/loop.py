@@ -1,0 +1,131 @@
+"""`check --follow`: one loop over a source that grows, whatever the source is.
+
+    poll: read and judge what came, publish the news -> ... -> at the end, or at Ctrl-C, the report
+
+Rules of this file
+
+1. A signal (Ctrl-C, SIGTERM) ends the loop between two polls: what was read has been judged by then, and the report is
+   complete. A second signal interrupts at once.
+2. A source publishes its news itself, as soon as it knows them: on Spark a batch may be committed only after that.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidegauge.conformance.checking.check import Report
+from tidegauge.conformance.explain.explain import Explanation, what_failed
+from tidegauge.traces.problems import Problem
+from tidegauge.util.interrupts import noted_interrupts
+
+POLL = 0.2
+"""Seconds between two polls of a source that has nothing new."""
+
+
+class FailureNews:
+    """News about a rule that fails."""
+
+
+@dataclass(frozen=True)
+class Alarm(FailureNews):
+    """A new failure. The first one of a rule in a trace has an explanation, and is printed in the words of the report."""
+
+    trace: str
+    rule: str
+    at: str
+    compared: str
+    expected: str
+    actual: str
+    explanation: Explanation | None = None
+
+    def __str__(self) -> str:
+        if self.explanation is None:
+            values = f"{self.compared} {self.expected}, actual {self.compared} {self.actual}"
+            return f"{self.rule:<10}at {self.at} of {self.trace}: expected {values}"
+        return explained_text(self.rule, self.explanation)
+
+
+@dataclass(frozen=True)
+class Withdrawn(FailureNews):
+    """A failure that was published, and that lines which later proved to be missing may explain."""
+
+    trace: str
+    rule: str
+    at: str
+
+    def __str__(self) -> str:
+        return f"{self.rule:<10}withdrawn at {self.at} of {self.trace}: lines are missing there"
+
+
+def explained_text(rule: str, explanation: Explanation) -> str:
+    """Write a failure as the report does."""
+    return "\n".join((f"{rule:<10}{explanation.means}", *what_failed(explanation)))
+
+
+News: TypeAlias = FailureNews | Problem | str
+"""A failure, bad input, or (as a string) a note on what the source does."""
+Publish: TypeAlias = Callable[[News], None]
+
+
+def publisher(say: Callable[[str], None], note: Callable[[str], None]) -> Publish:
+    """Make the function that prints news: with `say` those about failures, with `note` all others."""
+
+    def publish(news: News) -> None:
+        (say if isinstance(news, FailureNews) else note)(str(news))
+
+    return publish
+
+
+class Source(ABC):
+    """What is followed, with the judge of what came from it."""
+
+    def __init__(self, publish: Publish) -> None:
+        self.publish = publish
+        self.ended = False
+        """Nothing more can come: standard input was closed, or the rest cannot be read."""
+        self.interrupted = False
+        """A signal ended the loop."""
+        self.last_arrival = time.monotonic()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold what is needed to read: open files, a query."""
+        yield
+
+    @abstractmethod
+    def poll(self) -> bool:
+        """Read and judge a piece of what came; return False if there is nothing to do until more comes."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait for more, so many seconds at most."""
+        time.sleep(seconds)
+
+    @abstractmethod
+    def end(self) -> None:
+        """Judge what still waited for more to come: an unfinished line, a batch."""
+
+    @abstractmethod
+    def report(self) -> Report:
+        """Report on everything that was judged."""
+
+    def arrived(self) -> None:
+        """Note that something came: the time without arrivals begins anew."""
+        self.last_arrival = time.monotonic()
+
+
+def follow(source: Source, idle: float | None) -> Report:
+    """Judge what comes until nothing came for `idle` seconds, the source ends, or a signal arrives."""
+    with noted_interrupts() as signals:
+        with source.reading():
+            while not signals and not source.ended:
+                if source.poll():
+                    continue
+                if idle is not None and time.monotonic() - source.last_arrival >= idle:
+                    break
+                source.wait(POLL if idle is None else min(POLL, idle))
+            source.end()
+        source.interrupted = bool(signals)
+        return source.report()

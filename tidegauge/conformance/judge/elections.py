@@ -1,0 +1,146 @@
+"""Queries about registrations: who leads which leader epoch with which ISR, and which elections may have been unclean.
+
+Rules of this file
+
+1. Nothing is changed here but the epoch from which on all registrations are known.
+2. Registrations are sorted by their leader epochs, and mostly the latest are wanted: they are looked at first.
+"""
+
+from tidegauge.conformance.judge import state as s
+from tidegauge.traces.columns import UNKNOWN
+
+
+def registered_upto(st: s.State, epoch: int) -> int:
+    """Return how many registrations are of leader epochs up to this one."""
+    count = st[s.PARTITION, s.REGISTRATIONS]
+    while count > 0 and st[s.registration(st, count - 1), s.R_EPOCH] > epoch:
+        count -= 1
+    return int(count)
+
+
+def leader_of(st: s.State, epoch: int, broker: int) -> int:
+    """Return the leader of an epoch as far as the trace has reported it: UNKNOWN, UNDEFINED (leaderless), or a broker.
+
+    Where it has reported several, one that is not `broker`.
+    """
+    found = UNKNOWN
+    for i in range(registered_upto(st, epoch) - 1, -1, -1):
+        row = s.registration(st, i)
+        if st[row, s.R_EPOCH] != epoch:
+            break
+        if found in (UNKNOWN, broker) and st[row, s.R_LEADER] != UNKNOWN:
+            found = st[row, s.R_LEADER]
+    return int(found)
+
+
+def was_registered(st: s.State, epoch: int, isr: int) -> int:
+    """Return whether the controller registered this ISR in this leader epoch: 1, 0, or UNKNOWN."""
+    found = 0
+    for i in range(registered_upto(st, epoch) - 1, -1, -1):
+        row = s.registration(st, i)
+        if st[row, s.R_EPOCH] != epoch:
+            break
+        if st[row, s.R_ISR] == isr:
+            return 1
+        if st[row, s.R_ISR] == UNKNOWN:
+            found = UNKNOWN
+    return found
+
+
+def assigned_in(st: s.State, epoch: int, partition_epoch: int, isr: int) -> int:
+    """Return the replicas in the registration that a leader acts on; UNKNOWN where several may be meant, and differ."""
+    replicas = UNKNOWN
+    for i in range(registered_upto(st, epoch) - 1, -1, -1):
+        row = s.registration(st, i)
+        known = st[row, s.R_PARTITION_EPOCH]
+        if st[row, s.R_EPOCH] != epoch:
+            break
+        if st[row, s.R_ISR] == -1:  # a replica reported it, which does not know the assignment
+            continue
+        alike = isr == UNKNOWN or st[row, s.R_ISR] in (isr, UNKNOWN)
+        if known == partition_epoch if UNKNOWN not in (known, partition_epoch) else alike:
+            if replicas not in (UNKNOWN, st[row, s.R_REPLICAS]):
+                return UNKNOWN
+            replicas = st[row, s.R_REPLICAS]
+    return int(replicas)
+
+
+def led_between(st: s.State, broker: int, after: int, before: int) -> int:
+    """Return whether another broker led an epoch above `after` and below `before`: 1, 0 or UNKNOWN."""
+    found = 0
+    for epoch in range(after + 1, before):
+        leader = leader_of(st, epoch, broker)
+        if leader == UNKNOWN:
+            found = UNKNOWN
+        elif leader not in (-1, broker):
+            return 1
+    return found
+
+
+def first_epoch(st: s.State, epoch: int) -> None:
+    """Note from which leader epoch on all registrations are known: not that of an epoch first seen in its middle."""
+    if st[s.PARTITION, s.FIRST_EPOCH] == UNKNOWN or epoch < st[s.PARTITION, s.FIRST_EPOCH]:
+        st[s.PARTITION, s.FIRST_EPOCH] = epoch + st[s.PARTITION, s.COMPLETE_FROM]
+    st[s.PARTITION, s.COMPLETE_FROM] = 0
+
+
+def unclean_between(st: s.State, after: int, upto: int) -> bool:
+    """Return whether any election above epoch `after` up to `upto` was unclean."""
+    # The latest unclean election alone is not enough: two terms are compared whenever one of them is reported, and by then
+    # elections after both may have been reported.
+    if st[s.PARTITION, s.UNCLEAN] <= after:
+        return False
+    for i in range(registered_upto(st, upto) - 1, -1, -1):
+        row = s.registration(st, i)
+        if st[row, s.R_EPOCH] <= after:
+            break
+        if st[row, s.R_UNCLEAN] == 1:
+            return True
+    return False
+
+
+def elections_reported(st: s.State, after: int, upto: int) -> bool:
+    """Return whether every election above epoch `after` up to `upto` is reported: else one of them may be unclean."""
+    latest, first = st[s.PARTITION, s.C_EPOCH], st[s.PARTITION, s.FIRST_EPOCH]
+    return bool(UNKNOWN not in (latest, first) and first <= after + 1 and upto <= latest)
+
+
+# min.insync.replicas, which may change: as the controller has written it, and as each broker has read it.
+#
+# Rules of this file
+#
+# 1. As long as no event reports a change it is that of the Config, for every node.
+# 2. The controller fills the ELR by what it has written; a leader's high watermark waits for what it has read. After a
+# change it is unknown which value a broker uses, until it reports that it has read the new one (ReadConfig).
+
+
+def set_min_isr(st: s.State, min_isr: int) -> None:
+    """Note that the controller has written another value."""
+    st[s.PARTITION, s.C_MIN_ISR] = min_isr if min_isr != UNKNOWN else -1
+    for r in range(st[s.OPTION, s.BROKERS]):
+        if st[s.REPLICAS + r, s.MIN_ISR_READ] != min_isr:
+            st[s.REPLICAS + r, s.MIN_ISR_READ] = UNKNOWN
+
+
+def read_config(st: s.State, b: int, min_isr: int) -> None:
+    """Note that a broker has read a value."""
+    st[s.REPLICAS + b, s.MIN_ISR_READ] = min_isr if min_isr != UNKNOWN else -1
+    # A value that the controller was not seen to write: a SetMinIsr is missing, and others may have followed it.
+    if st[s.PARTITION, s.C_MIN_ISR] == UNKNOWN and min_isr != UNKNOWN and min_isr != st[s.OPTION, s.MIN_ISR]:
+        st[s.PARTITION, s.C_MIN_ISR] = -1
+
+
+def written_min_isr(st: s.State) -> int:
+    """Return the value that the controller uses; UNKNOWN where no event shows it."""
+    value = st[s.PARTITION, s.C_MIN_ISR]
+    if value == UNKNOWN:
+        return int(st[s.OPTION, s.MIN_ISR])
+    return int(value) if value >= 0 else UNKNOWN
+
+
+def read_min_isr(st: s.State, b: int) -> int:
+    """Return the value that broker b uses; UNKNOWN where no event shows it."""
+    value = st[s.REPLICAS + b, s.MIN_ISR_READ]
+    if value == UNKNOWN and st[s.PARTITION, s.C_MIN_ISR] == UNKNOWN:
+        return int(st[s.OPTION, s.MIN_ISR])
+    return int(value) if value >= 0 else UNKNOWN

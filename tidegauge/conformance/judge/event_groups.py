@@ -1,0 +1,103 @@
+"""Groups of fields of an event: the request, the response, its records, the log before and after.
+
+Rules of this file
+
+1. A group is a named tuple of ints; UNKNOWN where the source does not report the field. Numba unpacks it at no cost.
+2. A group is the same for every event. A field that an event does not have is UNKNOWN too.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+from tidegauge.conformance.judge import fields as field
+from tidegauge.conformance.judge import state as s
+
+Columns: TypeAlias = tuple[s.Ints, ...]
+
+
+class Request(NamedTuple):
+    """A follower's request. One for OffsetsForLeaderEpoch has no offset; its `last_epoch` is the epoch it asks about."""
+
+    epoch: int
+    offset: int
+    last_epoch: int
+
+
+class Response(NamedTuple):
+    """A leader's response without its records; (div_epoch, div_end): where the logs diverge, or where an epoch ends."""
+
+    error: int
+    hw: int
+    log_start: int
+    div_epoch: int
+    div_end: int
+
+
+class Records(NamedTuple):
+    """Records [base, end), the last of which has `epoch`."""
+
+    base: int
+    end: int
+    epoch: int
+
+
+class Truncation(NamedTuple):
+    """The offset at which a follower truncates, and whether no further round is needed."""
+
+    target: int
+    completed: int
+
+
+class Log(NamedTuple):
+    """Log end and high watermark, before or after an event."""
+
+    leo: int
+    hw: int
+
+
+class Assignment(NamedTuple):
+    """The replicas, those of them being added or removed, and those eligible to lead (KIP-966), as bit masks."""
+
+    replicas: int
+    adding: int
+    removing: int
+    elr: int
+
+
+GROUPS = (Request, Response, Records, Truncation, Log, Assignment)
+
+
+def request_of(c: Columns, i: int) -> Request:
+    """Return the request of event i."""
+    return Request(c[field.REQ_EPOCH][i], c[field.REQ_OFFSET][i], c[field.REQ_LAST_EPOCH][i])
+
+
+def response_of(c: Columns, i: int) -> Response:
+    """Return the response of event i."""
+    return Response(
+        c[field.ERROR][i], c[field.RES_HW][i], c[field.RES_LOG_START][i], c[field.DIV_EPOCH][i], c[field.DIV_END][i]
+    )
+
+
+def records_of(c: Columns, i: int) -> Records:
+    """Return the records of event i."""
+    return Records(c[field.REC_BASE][i], c[field.REC_END][i], c[field.REC_EPOCH][i])
+
+
+def truncation_of(c: Columns, i: int) -> Truncation:
+    """Return the truncation of event i."""
+    return Truncation(c[field.TARGET][i], c[field.COMPLETED][i])
+
+
+def log_before(c: Columns, i: int) -> Log:
+    """Return the log before event i."""
+    return Log(c[field.LEO_BEFORE][i], c[field.HW_BEFORE][i])
+
+
+def log_after(c: Columns, i: int) -> Log:
+    """Return the log after event i."""
+    return Log(c[field.LEO][i], c[field.HW][i])
+
+
+def assignment_of(c: Columns, i: int) -> Assignment:
+    """Return the assignment that event i registers."""
+    return Assignment(c[field.REPLICAS][i], c[field.ADDING][i], c[field.REMOVING][i], c[field.ELR][i])

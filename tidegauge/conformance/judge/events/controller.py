@@ -1,0 +1,274 @@
+"""Events at the controller that concern a broker, not the partition: it registers, it is fenced or unfenced.
+
+Rules of this file
+
+1. A fencing changes the partition by an event of its own (ChangePartition), which may be missing from the trace. A
+   RegisterBroker comes after the changes that it causes.
+2. A source that reports none of these events leaves the state of the brokers unknown; so does one that reports fencing, but
+   not the end of it.
+"""
+
+from tidegauge.conformance.judge import fields as field
+from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.elections import first_epoch
+from tidegauge.conformance.judge.event_groups import Assignment
+from tidegauge.conformance.judge.events.eligible import (
+    check_assignment,
+    check_elr,
+    elects_eligible,
+    members_joined,
+    update_elr,
+)
+from tidegauge.conformance.judge.events.leader_hw import size_of
+from tidegauge.conformance.judge.fields import RULE
+from tidegauge.conformance.judge.in_flight import agree_if_known
+from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided
+from tidegauge.conformance.judge.terms import add_registration, check_one_leader
+from tidegauge.traces.columns import UNKNOWN
+
+
+def register_broker(st: s.State, b: int, broker_epoch: int, clean: int) -> None:
+    """Check CTRL-09: each incarnation has a higher broker epoch. After an unclean shutdown it is not eligible (CTRL-07)."""
+    known = st[s.REPLICAS + b, s.BROKER_EPOCH]
+    # A new incarnation registers fenced, and is unfenced when it has caught up with the metadata: where neither is reported,
+    # its state is unknown.
+    if broker_epoch != known:
+        st[s.REPLICAS + b, s.FENCED] = UNKNOWN
+    if UNKNOWN not in (broker_epoch, known):
+        decide(st, RULE.CTRL_09, broker_epoch >= known, field.BROKER_EPOCH, known, broker_epoch)
+    st[s.REPLICAS + b, s.BROKER_EPOCH] = broker_epoch
+    if clean == 0:
+        st[s.REPLICAS + b, s.LOST] = s.REGISTERED
+        elr = st[s.PARTITION, s.C_ELR]
+        if elr != UNKNOWN:
+            decide(st, RULE.CTRL_07, elr >> b & 1 == 0, field.ELR, elr & ~(1 << b), elr)
+
+
+def fence_broker(st: s.State, b: int) -> None:
+    """Note that a broker is fenced: it must not lead, nor be in an ISR except as the last member."""
+    st[s.REPLICAS + b, s.FENCED] = 1
+
+
+def unfence_broker(st: s.State, b: int) -> None:
+    """Note that a broker is unfenced: it may lead, and join an ISR."""
+    st[s.REPLICAS + b, s.FENCED] = 0
+
+
+def unknown_broker(st: s.State, registered: int) -> None:
+    """Make unknown what an event without a broker may have changed: it fences, unfences or registers any of them."""
+    for b in range(st[s.OPTION, s.BROKERS]):
+        st[s.REPLICAS + b, s.FENCED] = UNKNOWN
+        if registered == 1:
+            st[s.REPLICAS + b, s.BROKER_EPOCH] = UNKNOWN
+            st[s.REPLICAS + b, s.LOST] = UNKNOWN
+
+
+def not_fenced(st: s.State, live: int) -> int:
+    """Return who may lead and join: `live` where a change reports it, else all but those known to be fenced."""
+    if live != UNKNOWN:
+        return live
+    mask = (1 << st[s.OPTION, s.BROKERS]) - 1
+    if st[s.OPTION, s.REPORTS_FENCING] == 1:
+        for b in range(st[s.OPTION, s.BROKERS]):
+            if st[s.REPLICAS + b, s.FENCED] == 1:
+                mask &= ~(1 << b)
+    return int(mask)
+
+
+def joins_as_proposed(st: s.State, b: int, broker_epoch: int) -> None:
+    """Check CTRL-09: a replica joins the ISR in the incarnation that its leader saw (KAFKA-15221)."""
+    known = st[s.REPLICAS + b, s.BROKER_EPOCH]
+    if broker_epoch >= 0 and known != UNKNOWN:
+        decide(st, RULE.CTRL_09, broker_epoch >= known, field.BROKER_EPOCH, known, broker_epoch)
+
+
+# Events at the controller: the registration of the partition changes, a proposal is accepted or refused.
+#
+# Rules of this file
+#
+# 1. Only the controller's own order counts here: the leader, leader epoch and ISR of one change after the other.
+# 2. An election from the ISR is clean. With an empty ISR, or in the change that removes its last member, the members that
+# left it while it was below min.insync.replicas are eligible (KIP-966). Any other election, or one that may be another, ends
+# every earlier claim about committed records.
+# 3. The ELR is the one that the source reports; only where it reports none is it computed from the ISRs.
+
+
+def change_partition(
+    st: s.State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int, to: Assignment
+) -> None:
+    """Judge a PartitionRecord or PartitionChangeRecord. PartitionRegistration#merge."""
+    old_epoch = st[s.PARTITION, s.C_EPOCH]
+    if reported_again(st, leader, epoch, partition_epoch, isr):
+        decide(st, RULE.CTRL_02, True, field.PARTITION_EPOCH, partition_epoch, partition_epoch)
+    elif UNKNOWN not in (old_epoch, epoch):
+        registration_changed(st, leader, epoch, partition_epoch, isr, live, clean)
+    elif epoch == UNKNOWN:
+        undecided(st, RULE.CTRL_02, 1 << field.LEADER_EPOCH)
+        # A change without a leader epoch may be an election, and an unclean one.
+        st[s.PARTITION, s.FIRST_EPOCH] = UNKNOWN
+        st[s.PARTITION, s.COMPLETE_FROM] = 1
+        st[s.PARTITION, s.ELECTIONS_UNOBSERVED] = 1
+    elif clean != 1:
+        # The first change in the trace, or the first after a gap: the election of its epoch may have been unclean.
+        st[s.PARTITION, s.UNCLEAN] = max(st[s.PARTITION, s.UNCLEAN], epoch)
+    check_leader_and_isr(st, leader, isr, live)
+    # With eligible leader replicas the last member may leave the ISR (KIP-966).
+    if st[s.OPTION, s.ELR] == 0:
+        isr_not_empty(st, isr)
+    # These compare with the registration before, so it is replaced only after them.
+    check_assignment(st, isr, to)
+    check_elr(st, partition_epoch, isr, to)
+    members_joined(st, st[s.PARTITION, s.C_ISR], isr)
+    update_elr(st, isr, to)
+    st[s.PARTITION, s.C_LEADER] = leader
+    st[s.PARTITION, s.C_EPOCH] = epoch
+    st[s.PARTITION, s.C_PARTITION_EPOCH] = partition_epoch
+    st[s.PARTITION, s.C_ISR] = isr
+    if epoch != UNKNOWN:
+        first_epoch(st, epoch)
+        if leader != UNKNOWN and epoch != old_epoch:
+            check_one_leader(st, epoch, leader)
+            # A proposal of an earlier leader epoch is refused (ReplicationControlManager#validateAlterPartitionData), so it
+            # cannot explain a later ISR. In brokers' logs (LAG_RULE) the controller's line may come before the proposal's.
+            # If neither the broker's epoch nor the one of the last change is known, the proposal may be of this epoch.
+            for b in range(st[s.OPTION, s.BROKERS]):
+                own = st[s.REPLICAS + b, s.EPOCH]
+                earlier = own != epoch and not (own == UNKNOWN and old_epoch == UNKNOWN)
+                if earlier and st[s.OPTION, s.LAG_RULE] == 0:
+                    st[s.REPLICAS + b, s.PROPOSED] = 0
+        add_registration(st, epoch, leader, isr, partition_epoch, to.replicas)
+
+
+def reported_again(st: s.State, leader: int, epoch: int, partition_epoch: int, isr: int) -> bool:
+    """Return whether a change repeats the registration, as a source may do when a broker is fenced or unfenced."""
+    return bool(
+        UNKNOWN not in (partition_epoch, st[s.PARTITION, s.C_PARTITION_EPOCH])
+        and partition_epoch == st[s.PARTITION, s.C_PARTITION_EPOCH]
+        and agree_if_known(leader, st[s.PARTITION, s.C_LEADER])
+        and agree_if_known(epoch, st[s.PARTITION, s.C_EPOCH])
+        and agree_if_known(isr, st[s.PARTITION, s.C_ISR])
+    )
+
+
+def registration_changed(
+    st: s.State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int
+) -> None:
+    """Check CTRL-02 on the epochs of a change, then judge the election or the change of the ISR."""
+    old_leader, old_epoch, old_isr = st[s.PARTITION, s.C_LEADER], st[s.PARTITION, s.C_EPOCH], st[s.PARTITION, s.C_ISR]
+    if leader == UNKNOWN or old_leader == UNKNOWN:
+        undecided(st, RULE.CTRL_02, 1 << field.LEADER)
+    elif leader != old_leader:
+        decide(st, RULE.CTRL_02, epoch == old_epoch + 1, field.LEADER_EPOCH, old_epoch + 1, epoch)
+    else:
+        decide(st, RULE.CTRL_02, old_epoch <= epoch <= old_epoch + 1, field.LEADER_EPOCH, old_epoch, epoch)
+    if partition_epoch != UNKNOWN and st[s.PARTITION, s.C_PARTITION_EPOCH] != UNKNOWN:
+        expected = st[s.PARTITION, s.C_PARTITION_EPOCH] + 1
+        as_expected(st, RULE.CTRL_02, field.PARTITION_EPOCH, expected, partition_epoch)
+    if epoch != old_epoch:
+        if leader >= 0:
+            election(st, leader, epoch, old_isr, clean)
+        elif leader == UNKNOWN and clean != 1:
+            st[s.PARTITION, s.UNCLEAN] = epoch
+        # Leaderless although a member of the ISR is live: it should have been elected.
+        elif leader == -1 and UNKNOWN not in (isr, live):
+            decide(st, RULE.CTRL_01, isr & live == 0, field.LIVE, live & ~isr, live)
+    elif isr != UNKNOWN and old_isr != UNKNOWN:
+        isr_grown(st, leader, old_isr, isr, live)
+
+
+def check_leader_and_isr(st: s.State, leader: int, isr: int, live: int) -> None:
+    """Check CTRL-01 and CTRL-04: a leader is a live member of the ISR; only its last member may be fenced."""
+    if leader >= 0 and isr != UNKNOWN:
+        decide(st, RULE.CTRL_01, isr >> leader & 1 == 1, field.ISR, isr | 1 << leader, isr)
+    may = not_fenced(st, live)
+    # No broker is known to be fenced: nothing to compare with.
+    if live == UNKNOWN and may == (1 << st[s.OPTION, s.BROKERS]) - 1:
+        return
+    if leader >= 0:
+        decide(st, RULE.CTRL_01, may >> leader & 1 == 1, field.LIVE, may | 1 << leader, may)
+    if isr != UNKNOWN:
+        alone = size_of(isr, st[s.OPTION, s.BROKERS]) == 1
+        decide(st, RULE.CTRL_04, alone or isr & ~may == 0, field.ISR, isr & may, isr)
+
+
+def isr_not_empty(st: s.State, isr: int) -> None:
+    """Check CTRL-05: the last member stays in the ISR."""
+    if isr == UNKNOWN:
+        undecided(st, RULE.CTRL_05, 1 << field.ISR)
+    else:
+        decide(st, RULE.CTRL_05, isr != 0, field.ISR, st[s.PARTITION, s.C_ISR], isr)
+
+
+def election(st: s.State, leader: int, epoch: int, old_isr: int, clean: int) -> None:
+    """Check CTRL-01: the leader of a clean election was in the ISR, or eligible; note an unclean one."""
+    candidates = old_isr
+    last_member_left = (
+        st[s.OPTION, s.ELR] == 1 and old_isr > 0 and old_isr & (old_isr - 1) == 0 and old_isr >> leader & 1 == 0
+    )
+    if old_isr == 0 or last_member_left:
+        candidates = st[s.PARTITION, s.C_ELIGIBLE]
+        if clean != 0:
+            elects_eligible(st, leader)
+    # An election that is not reported as clean counts as unclean where the leader was no candidate, or may have been none:
+    # every comparison with earlier terms then ends there (terms.check_claim).
+    if old_isr == UNKNOWN or candidates == UNKNOWN:
+        undecided(st, RULE.CTRL_01, 1 << field.ISR)
+        if clean != 1:
+            st[s.PARTITION, s.UNCLEAN] = epoch
+    elif candidates >> leader & 1 == 1:
+        decide(st, RULE.CTRL_01, True, field.LEADER, leader, leader)
+        if clean == 0:
+            st[s.PARTITION, s.UNCLEAN] = epoch
+    elif clean == 1:
+        decide(st, RULE.CTRL_01, False, field.ISR, candidates, 1 << leader)
+    else:
+        st[s.PARTITION, s.UNCLEAN] = epoch
+        if clean == UNKNOWN:
+            undecided(st, RULE.CTRL_01, 1 << field.CLEAN)
+
+
+def isr_grown(st: s.State, leader: int, old_isr: int, isr: int, live: int) -> None:
+    """Check ISR-04: within a leader epoch the ISR grows only by what the leader proposed, and only by live brokers."""
+    if isr | old_isr == old_isr:
+        return
+    if leader == UNKNOWN:
+        undecided(st, RULE.ISR_04, 1 << field.LEADER)
+        return
+    if leader < 0:  # without a leader nobody proposes
+        decide(st, RULE.ISR_04, False, field.ISR, old_isr, isr)
+        return
+    proposed = st[s.REPLICAS + leader, s.PROPOSED]
+    if st[s.OPTION, s.REPORTS_ISR_PROPOSALS] == 0 or st[s.PARTITION, s.OBSERVED] >> leader & 1 == 0:
+        proposed = UNKNOWN
+    same(st, RULE.ISR_04, field.ISR, proposed, isr, 1 << field.ISR)
+    # Without a list of live brokers only a member that is known to be fenced can be refused.
+    joining = isr & ~old_isr
+    may = not_fenced(st, live)
+    if live != UNKNOWN or joining & ~may != 0:
+        decide(st, RULE.ISR_04, joining & ~may == 0, field.LIVE, may | joining, may)
+    if proposed == isr:
+        for b in range(st[s.OPTION, s.BROKERS]):
+            if joining == 1 << b:
+                joins_as_proposed(st, b, st[s.REPLICAS + leader, s.PROPOSED_BROKER_EPOCH])
+
+
+def alter_partition(st: s.State, leader: int, epoch: int, partition_epoch: int, isr: int, error: int) -> None:
+    """Check ISR-04 and CTRL-05: the controller accepts a proposal only from the leader, about the current registration.
+
+    Which brokers are live is reported by the change that follows (isr_grown).
+    """
+    if error == UNKNOWN or st[s.PARTITION, s.C_EPOCH] == UNKNOWN:
+        undecided(st, RULE.ISR_04, 1 << field.ERROR | 1 << field.LEADER_EPOCH)
+    elif error == 0:
+        isr_not_empty(st, isr)
+        if epoch != UNKNOWN:
+            as_expected(st, RULE.ISR_04, field.LEADER_EPOCH, st[s.PARTITION, s.C_EPOCH], epoch)
+        if leader != UNKNOWN:
+            same(st, RULE.ISR_04, field.PEER, st[s.PARTITION, s.C_LEADER], leader, 1 << field.LEADER)
+        latest = st[s.PARTITION, s.C_PARTITION_EPOCH]
+        if UNKNOWN in (partition_epoch, latest):
+            undecided(st, RULE.ISR_04, 1 << field.PARTITION_EPOCH)
+        else:
+            # The change that accepts the proposal may be reported before this event: then it is one partition epoch further.
+            made = partition_epoch == latest - 1 and agree_if_known(isr, st[s.PARTITION, s.C_ISR])
+            decide(st, RULE.ISR_04, partition_epoch == latest or made, field.PARTITION_EPOCH, latest, partition_epoch)

@@ -1,0 +1,218 @@
+"""Events at a leader, except fetches: append, ISR proposals and their responses, produce responses, consumer reads.
+
+Rules of this file
+
+1. A proposal counts for the high watermark from the moment it is made: the maximal ISR.
+2. A response to a client is judged by the high watermark that the leader has at that moment.
+"""
+
+from tidegauge.conformance.judge import fields as field
+from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.elections import read_min_isr
+from tidegauge.conformance.judge.event_groups import Log, Records
+from tidegauge.conformance.judge.events.leader_hw import advance, is_stale, under_min
+from tidegauge.conformance.judge.fields import RULE
+from tidegauge.conformance.judge.in_flight import HANDLED, agree_if_known
+from tidegauge.conformance.judge.lineage import cache_assign
+from tidegauge.conformance.judge.log_checks import (
+    acts_on,
+    alive,
+    cache_in_order,
+    hw_unmoved,
+    hw_within_log,
+    leo_becomes,
+    leo_unmoved,
+    log_unmoved,
+)
+from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided
+from tidegauge.conformance.judge.terms import acknowledge
+from tidegauge.impl.rules import GIVEN_UP, NONE, may_join_isr, proposal_after
+from tidegauge.traces.columns import UNKNOWN
+
+
+def leader_append(st: s.State, b: int, epoch: int, data: Records, acks: int, before: Log, after: Log) -> None:
+    """Judge LeaderAppend: records of the leader's own epoch, at its LEO (APPEND-01). UnifiedLog#appendAsLeader."""
+    alive(st, b)
+    log_unmoved(st, b, before)
+    enough_in_sync(st, b, acks)
+    own = st[s.REPLICAS + b, s.EPOCH]
+    if epoch != UNKNOWN and own != UNKNOWN:
+        as_expected(st, RULE.APPEND_01, field.LEADER_EPOCH, own, epoch)
+    if st[s.REPLICAS + b, s.ROLE] != UNKNOWN:
+        decide(
+            st, RULE.APPEND_01, st[s.REPLICAS + b, s.ROLE] == s.LEADING, field.ROLE, s.LEADING, st[s.REPLICAS + b, s.ROLE]
+        )
+    if data.epoch != UNKNOWN:
+        same(st, RULE.APPEND_01, field.REC_EPOCH, own, data.epoch, 1 << field.LEADER_EPOCH)
+    same(st, RULE.APPEND_01, field.REC_BASE, st[s.REPLICAS + b, s.LEO], data.base, 1 << field.LEO)
+    cache_assign(st, b, data.epoch if data.epoch != UNKNOWN else own, data.base)
+    leo_becomes(st, b, RULE.APPEND_01, data.end, after.leo, 1 << field.REC_END)
+    cache_in_order(st, b)
+    advance(st, b, after.hw, 1)
+    hw_within_log(st, b)
+
+
+def enough_in_sync(st: s.State, b: int, acks: int) -> None:
+    """Check APPEND-03: acks=all needs min.insync.replicas members in the committed ISR. Partition#appendRecordsToLeader."""
+    isr = st[s.REPLICAS + b, s.ISR]
+    if UNKNOWN in (acks, isr):
+        undecided(st, RULE.APPEND_03, 1 << field.ACKS | 1 << field.ISR)
+    elif acks == -1 and read_min_isr(st, b) == UNKNOWN:
+        undecided(st, RULE.APPEND_03, 1 << field.MIN_ISR)
+    # A broker's log does not show when the leader reads a smaller ISR, so the ISR of this append is not certain there.
+    elif acks == -1 and st[s.OPTION, s.LAG_RULE] == 0:
+        short = under_min(st, b, isr)
+        if short == UNKNOWN:
+            undecided(st, RULE.APPEND_03, 1 << field.REPLICAS)
+        else:
+            decide(st, RULE.APPEND_03, short == 0, field.ISR, isr, isr)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# In-sync replicas
+
+
+def propose(st: s.State, b: int, isr: int) -> None:
+    """Check ISR-03: one proposal at a time, and only a leader's."""
+    pending = st[s.REPLICAS + b, s.PENDING]
+    if pending == UNKNOWN:
+        undecided(st, RULE.ISR_03, 1 << field.ISR)
+    else:
+        leads = st[s.REPLICAS + b, s.ROLE] in (s.LEADING, UNKNOWN)
+        decide(st, RULE.ISR_03, pending == 0 and leads, field.ISR, 0, pending)
+    st[s.REPLICAS + b, s.PENDING] = isr
+    st[s.REPLICAS + b, s.PROPOSED] = isr
+
+
+def expand_isr(st: s.State, b: int, f: int, isr: int, remote_leo: int, broker_epoch: int) -> None:
+    """Check ISR-01: the replica has caught up (Partition#isFollowerInSync), and the proposal adds only this one."""
+    alive(st, b)
+    hw, epoch_start = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.EPOCH_START]
+    if st[s.OPTION, s.JOIN_NEEDS_EPOCH_START] == 0:
+        epoch_start = 0
+    joins = remote_leo if remote_leo != UNKNOWN else st[s.pair(st, f, b), s.REMOTE]
+    if UNKNOWN in (hw, epoch_start, joins):
+        undecided(st, RULE.ISR_01, 1 << field.REMOTE_LEO | 1 << field.HW | 1 << field.EPOCH_START)
+    elif may_join_isr(joins, hw, epoch_start):
+        decide(st, RULE.ISR_01, True, field.REMOTE_LEO, joins, joins)
+    elif remote_leo != UNKNOWN:
+        decide(st, RULE.ISR_01, False, field.REMOTE_LEO, max(hw, epoch_start), joins)
+    else:
+        undecided(st, RULE.ISR_01, 1 << field.REMOTE_LEO)
+    # The fetch with which the replica catches up makes the leader propose it (Partition#updateFollowerFetchState,
+    # #maybeExpandIsr), so its LEO is that of a fetch. In a broker's log the line of the proposal comes before the fetch's.
+    if remote_leo != UNKNOWN and st[s.OPTION, s.LAG_RULE] == 0:
+        own = st[s.REPLICAS + b, s.EPOCH] if st[s.OPTION, s.FENCING] == 1 else UNKNOWN
+        log_end_was_fetched(st, s.pair(st, f, b), f, own, remote_leo)
+    old = st[s.REPLICAS + b, s.ISR]
+    if old != UNKNOWN and isr != UNKNOWN:
+        decide(st, RULE.ISR_01, isr == old | 1 << f and old >> f & 1 == 0, field.ISR, old | 1 << f, isr)
+    propose(st, b, isr)
+    st[s.REPLICAS + b, s.PROPOSED_BROKER_EPOCH] = broker_epoch
+
+
+def log_end_was_fetched(st: s.State, p: int, f: int, own: int, remote_leo: int) -> None:
+    """Check ISR-01: the replica joins with a LEO it fetched from: that of the fetch in flight, or the one recorded last.
+
+    `own`: the leader epoch that the fetch in flight must have; UNKNOWN where requests have none.
+    """
+    kind, recorded = st[p, s.KIND], st[p, s.REMOTE]
+    if recorded == UNKNOWN or st[p, s.OLD_KIND] in (s.REQUEST, UNKNOWN) or st[p, s.MORE_OVERTAKEN] == 1:
+        return
+    if st[s.PARTITION, s.OBSERVED] >> f & 1 == 0:  # a follower without events may have sent anything
+        return
+    if kind == s.REQUEST:
+        # A fetch of another leader epoch is refused, and records nothing.
+        at_hand = st[p, s.REQ_OFFSET] if agree_if_known(st[p, s.REQ_EPOCH], own) else recorded
+        if at_hand != UNKNOWN:
+            decide(st, RULE.ISR_01, remote_leo in (at_hand, recorded), field.REMOTE_LEO, at_hand, remote_leo)
+        return
+    # The fetch in flight was handled already, so the LEO is the recorded one, unless fetches may be missing or repeated.
+    one_at_a_time = st[s.OPTION, s.DUPLICATES] == 0 and st[s.OPTION, s.REPORTS_SEND_FETCH] == 1
+    if one_at_a_time and (kind == s.NOTHING or kind in HANDLED) and remote_leo != st[p, s.STALE_LEO]:
+        decide(st, RULE.ISR_01, remote_leo == recorded, field.REMOTE_LEO, recorded, remote_leo)
+
+
+def shrink_isr(st: s.State, b: int, isr: int, leo: int, hw: int) -> None:
+    """Check ISR-02: the leader stays in the ISR, and a member that is removed has not reached the log end."""
+    alive(st, b)
+    leo_unmoved(st, b, leo, field.LEO)
+    hw_unmoved(st, b, hw, field.HW)
+    old, end = st[s.REPLICAS + b, s.ISR], st[s.REPLICAS + b, s.LEO]
+    if UNKNOWN in (old, isr, end):
+        undecided(st, RULE.ISR_02, 1 << field.ISR | 1 << field.LEO)
+    else:
+        n = st[s.OPTION, s.BROKERS]
+        decide(st, RULE.ISR_02, isr >> b & 1 == 1 and isr | old == old and isr != old, field.ISR, old, isr)
+        for r in range(n):
+            if old >> r & 1 == 1 and isr >> r & 1 == 0 and r != b:
+                remote = st[s.pair(st, r, b), s.REMOTE]
+                # A leader that forgets LEOs of earlier epochs (F2 repaired) removes a member that has not fetched since.
+                if remote == UNKNOWN or (remote == end and is_stale(st, b, r)):
+                    undecided(st, RULE.ISR_02, 1 << field.REMOTE_LEO)
+                else:
+                    decide(st, RULE.ISR_02, remote != end, field.REMOTE_LEO, end - 1, remote)
+    propose(st, b, isr)
+
+
+def handle_alter_partition_response(
+    st: s.State, b: int, isr: int, partition_epoch: int, error: int, hw_before: int, hw: int
+) -> None:
+    """Judge the response to a proposal. Partition#handleAlterPartitionUpdate, #handleAlterPartitionError."""
+    alive(st, b)
+    hw_unmoved(st, b, hw_before, field.HW_BEFORE)
+    # With the error unknown the proposal may be committed, given up or still pending.
+    if error == UNKNOWN:
+        st[s.REPLICAS + b, s.PENDING] = UNKNOWN
+        st[s.REPLICAS + b, s.ISR] = UNKNOWN
+        st[s.REPLICAS + b, s.PARTITION_EPOCH] = UNKNOWN
+        advance(st, b, hw, UNKNOWN)
+    elif error == NONE:
+        acts_on(st, b, partition_epoch)
+        # A response that does not report the ISR has committed the proposal in flight.
+        if isr < 0:
+            isr = UNKNOWN if st[s.REPLICAS + b, s.PENDING] == 0 else st[s.REPLICAS + b, s.PENDING]
+        st[s.REPLICAS + b, s.ISR] = isr
+        st[s.REPLICAS + b, s.PENDING] = 0
+        advance(st, b, hw, 1)
+    else:
+        if isr >= 0 and st[s.REPLICAS + b, s.PENDING] != UNKNOWN:
+            as_expected(st, RULE.ISR_03, field.ISR, st[s.REPLICAS + b, s.PENDING], isr)
+        # Other errors leave it pending, since the controller may have committed it (rules.proposal_after).
+        if proposal_after(error) == GIVEN_UP:
+            st[s.REPLICAS + b, s.PENDING] = 0
+        hw_unmoved(st, b, hw, field.HW)
+    hw_within_log(st, b)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Clients
+
+
+def produce_ack(st: s.State, b: int, acks: int, end: int, error: int) -> None:
+    """Check ACK-01: an acks=all produce is answered once the high watermark has passed it."""
+    alive(st, b)
+    if error != NONE or acks != -1 or end == UNKNOWN:
+        if error == UNKNOWN or acks == UNKNOWN or (error == NONE and acks == -1):
+            undecided(st, RULE.ACK_01, 1 << field.ACKS | 1 << field.ERROR | 1 << field.REC_END)
+        return
+    hw = st[s.REPLICAS + b, s.HW]
+    if hw == UNKNOWN:
+        undecided(st, RULE.ACK_01, 1 << field.HW)
+    else:
+        decide(st, RULE.ACK_01, hw >= end, field.HW, end, hw)
+    # An acknowledged record is a promise: every later leader and member of the ISR must have it (DATA-03).
+    acknowledge(st, b, end)
+
+
+def consumer_read(st: s.State, b: int, bound: int, end: int) -> None:
+    """Check READ-01: no consumer is shown a record at or above the high watermark."""
+    alive(st, b)
+    shown = bound if bound != UNKNOWN else end
+    hw = st[s.REPLICAS + b, s.HW]
+    if UNKNOWN in (hw, shown):
+        undecided(st, RULE.READ_01, 1 << field.HW | 1 << field.BOUND)
+    else:
+        decide(st, RULE.READ_01, shown <= hw, field.BOUND, hw, shown)
+    if end != UNKNOWN and bound != UNKNOWN:
+        decide(st, RULE.READ_01, end <= bound, field.REC_END, bound, end)

@@ -1,0 +1,290 @@
+"""Events of a broker's lifecycle: it is loaded, it stops, its log start moves, an entry is added to its epoch cache.
+
+Rules of this file
+
+1. A broker that starts knows no metadata: leader epoch UNDEFINED, no role, nothing recorded, nothing sent.
+2. A lost disk breaks no rule. The log is empty afterwards, and the consequences are judged: the replica may not be elected
+   as if it had its records (CTRL-07), and acknowledged records must still be on the others (DATA-03).
+"""
+
+from tidegauge.conformance.judge import fields as field
+from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.elections import elections_reported
+from tidegauge.conformance.judge.events.roles import forget_log_ends
+from tidegauge.conformance.judge.fields import RULE
+from tidegauge.conformance.judge.in_flight import overtake
+from tidegauge.conformance.judge.lineage import (
+    agree_until,
+    cache_assign,
+    cache_latest,
+    cache_raise,
+    cache_truncate,
+    has_entry,
+    reload_fork,
+    same_or_unknown,
+    set_log_start,
+)
+from tidegauge.conformance.judge.log_checks import alive, cache_in_order, hw_within_log, set_hw, set_leo
+from tidegauge.conformance.judge.tally import as_expected, counted_again, decide, undecided
+from tidegauge.impl.rules import high_watermark_after_log_start
+from tidegauge.traces.columns import UNKNOWN
+
+
+def process_gone(st: s.State, b: int) -> None:
+    """Reset what the process of b had: its role, what it recorded, its connections. What it sent may still arrive."""
+    n = st[s.OPTION, s.BROKERS]
+    st[s.REPLICAS + b, s.ROLE] = s.NO_ROLE
+    st[s.REPLICAS + b, s.EPOCH] = -1
+    st[s.REPLICAS + b, s.LEADER] = -1
+    st[s.REPLICAS + b, s.EPOCH_START] = -1
+    st[s.REPLICAS + b, s.ISR] = 0
+    st[s.REPLICAS + b, s.PENDING] = 0
+    st[s.REPLICAS + b, s.MORE_ROUNDS] = 0
+    st[s.REPLICAS + b, s.HW_MOVED] = -1
+    st[s.REPLICAS + b, s.TERM] = -1
+    st[s.REPLICAS + b, s.PARTITION_EPOCH] = UNKNOWN
+    forget_log_ends(st, b, -1)
+    for other in range(n):
+        # A request that b sent may be handled after its death; nobody takes the response over.
+        overtake(st, s.pair(st, b, other))
+        st[s.pair(st, b, other), s.KIND] = s.NOTHING
+        asked = s.pair(st, other, b)
+        # A request to b may be lost, may have been answered without a line in b's log, or waits in a socket until b is back.
+        if st[asked, s.KIND] in (s.REQUEST, s.EPOCH_REQUEST):
+            overtake(st, asked)
+            st[asked, s.KIND] = s.ORPHANED
+        # A purgatory dies with its broker, but the response may have left before, without a line.
+        elif st[asked, s.KIND] == s.DELAYED:
+            st[asked, s.KIND] = UNKNOWN
+
+
+def stop(st: s.State, b: int, orderly: int) -> None:
+    """Judge Stop (`orderly` 1) and Crash (0)."""
+    if st[s.REPLICAS + b, s.UP] != UNKNOWN:
+        decide(st, RULE.LIFE_01, st[s.REPLICAS + b, s.UP] == 1, field.RUNNING, 1, st[s.REPLICAS + b, s.UP])
+    process_gone(st, b)
+    st[s.REPLICAS + b, s.UP] = 0
+    st[s.REPLICAS + b, s.STOPPED] = orderly
+
+
+def lose_disk(st: s.State, b: int) -> None:
+    """Empty the log of b and its checkpoints."""
+    cache_truncate(st, b, 0)
+    set_log_start(st, b, 0)
+    set_leo(st, b, 0)
+    set_hw(st, b, 0)
+    st[s.REPLICAS + b, s.CACHED] = 0
+    st[s.REPLICAS + b, s.HIGHEST_HW] = 0
+    st[s.REPLICAS + b, s.STOPPED] = 0
+    st[s.REPLICAS + b, s.LOST] = 1
+
+
+def delete_replica(st: s.State, b: int) -> None:
+    """Empty the log of b, which is no replica any more. ReplicaManager#stopPartitions."""
+    process_gone(st, b)
+    lose_disk(st, b)
+    st[s.REPLICAS + b, s.UP] = 0
+
+
+def start(st: s.State, b: int, clean: int, leo: int, hw: int, log_start: int, reported: bool, pairs: s.Ints) -> None:
+    """Judge Start: LOAD-01 against the log that the broker had, LOAD-02 for its epoch cache."""
+    if st[s.REPLICAS + b, s.UP] != UNKNOWN:
+        decide(st, RULE.LIFE_01, st[s.REPLICAS + b, s.UP] == 0, field.RUNNING, 0, st[s.REPLICAS + b, s.UP])
+    before, highest = st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.HIGHEST_HW]
+    had, stopped = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.STOPPED]
+    # Records that were not flushed may be lost in a crash, but none can be added (LogLoader#load).
+    if before != UNKNOWN and leo != UNKNOWN:
+        decide(st, RULE.LOAD_01, leo == before if clean == 1 else leo <= before, field.LEO, before, leo)
+    # An orderly stop writes the checkpoint (ReplicaManager#shutdown), so nothing older can be read.
+    if clean == 1 and stopped == 1 and UNKNOWN not in (had, hw):
+        decide(st, RULE.LOAD_01, hw <= had, field.HW, had, hw)
+    if highest != UNKNOWN and hw != UNKNOWN:
+        decide(st, RULE.LOAD_01, hw <= highest, field.HW, highest, hw)
+    process_gone(st, b)
+    begins(st, b)
+    # After an unclean stop records of which b was in the ISR may be missing: it must not be elected as eligible (KIP-966).
+    if clean == 0:
+        st[s.REPLICAS + b, s.LOST] = 1
+    st[s.REPLICAS + b, s.UP] = 1
+    st[s.REPLICAS + b, s.FRESH] = 1
+    st[s.REPLICAS + b, s.STOPPED] = 0
+    # A checkpoint above the end of the log is loaded as that end and stays on disk, so the HW alone does not show it.
+    if highest == UNKNOWN and (clean == 1 or (hw != UNKNOWN and hw < leo)):
+        st[s.REPLICAS + b, s.HIGHEST_HW] = hw
+    if leo != UNKNOWN:
+        cache_truncate(st, b, leo)
+    elif clean != 1:
+        st[s.REPLICAS + b, s.CACHED] = UNKNOWN
+    # LogLoader#recoverLog rebuilds the cache from the batches only after an unclean stop.
+    if clean != 1:
+        reload_fork(st, b, leo)
+    if log_start != UNKNOWN:
+        set_log_start(st, b, log_start)
+        cache_raise(st, b, log_start)
+    elif st[s.REPLICAS + b, s.LOG_START] != 0:
+        set_log_start(st, b, UNKNOWN)
+        st[s.REPLICAS + b, s.CACHED] = UNKNOWN
+    set_leo(st, b, leo)
+    set_hw(st, b, hw)
+    if reported:
+        compare_cache(st, b, RULE.LOAD_02, pairs)
+    elif leo == UNKNOWN:
+        st[s.REPLICAS + b, s.CACHED] = UNKNOWN
+    hw_within_log(st, b)
+    cache_in_order(st, b)
+
+
+def begins(st: s.State, b: int) -> None:
+    """Note whether this is the first process of b: then nothing that an earlier one sent is in flight."""
+    first = UNKNOWN == st[s.REPLICAS + b, s.UP] == st[s.REPLICAS + b, s.RESTARTED]
+    st[s.REPLICAS + b, s.RESTARTED] = 0 if first else 1
+    if first:
+        for other in range(st[s.OPTION, s.BROKERS]):
+            st[s.pair(st, b, other), s.OLD_KIND] = s.NOTHING
+
+
+def compare_cache(st: s.State, b: int, rule: int, pairs: s.Ints) -> None:
+    """Judge a cache that is reported whole against the one that the events made, and continue with the reported one."""
+    n = len(pairs) // 2
+    if n > st[s.PARTITION, s.CACHE_ROOM]:
+        st[s.PARTITION, s.OVERFLOW] |= s.LOGS_FULL
+        return
+    had = st[s.REPLICAS + b, s.CACHED]
+    if had != UNKNOWN:
+        i = 0
+        while (
+            i < min(had, n) and st[s.epochs_row(st, b), i] == pairs[2 * i] and st[s.starts_row(st, b), i] == pairs[2 * i + 1]
+        ):
+            i += 1
+        # The first difference is reported: a missing or additional entry, else its epoch, else its start.
+        if i == min(had, n):
+            decide(st, rule, had == n, field.ENTRIES, had, n)
+        elif st[s.epochs_row(st, b), i] != pairs[2 * i]:
+            decide(st, rule, False, field.LEADER_EPOCH, st[s.epochs_row(st, b), i], pairs[2 * i])
+        else:
+            decide(st, rule, False, field.EPOCH_START, st[s.starts_row(st, b), i], pairs[2 * i + 1])
+    for i in range(n):
+        st[s.epochs_row(st, b), i] = pairs[2 * i]
+        st[s.starts_row(st, b), i] = pairs[2 * i + 1]
+    st[s.REPLICAS + b, s.CACHED] = n
+
+
+def log_start_moved(st: s.State, b: int, log_start: int, hw: int) -> None:
+    """Judge a log start that moves: only up (LOG-01). UnifiedLog#maybeIncrementLogStartOffset."""
+    alive(st, b)
+    if log_start == UNKNOWN:
+        st[s.REPLICAS + b, s.LOG_START] = UNKNOWN
+        st[s.REPLICAS + b, s.CACHED] = UNKNOWN
+        return
+    old = st[s.REPLICAS + b, s.LOG_START]
+    if old != UNKNOWN:
+        decide(st, RULE.LOG_01, log_start >= old, field.LOG_START, old, log_start)
+    set_log_start(st, b, log_start)
+    cache_raise(st, b, log_start)
+    if st[s.REPLICAS + b, s.HW] != UNKNOWN:
+        # UnifiedLog#updateLogStartOffset lifts a high watermark that the log start has passed.
+        lifted = high_watermark_after_log_start(st[s.REPLICAS + b, s.HW], log_start)
+        as_expected(st, RULE.HW_10, field.HW, lifted, hw if hw != UNKNOWN else st[s.REPLICAS + b, s.HW])
+    if hw != UNKNOWN:
+        set_hw(st, b, hw)
+    hw_within_log(st, b)
+
+
+def epoch_cache_entry(st: s.State, b: int, epoch: int, epoch_start: int) -> None:
+    """Check EPOCH-02: an added entry has a higher epoch than the last, and does not start below it."""
+    alive(st, b)
+    n = st[s.REPLICAS + b, s.CACHED]
+    latest = cache_latest(st, b)
+    if n != UNKNOWN and has_entry(st, b, epoch, epoch_start):
+        # Another thread may write the line: the append that added the entry is reported already.
+        decide(st, RULE.EPOCH_02, True, field.LEADER_EPOCH, epoch, epoch)
+        return
+    if latest == UNKNOWN or epoch == UNKNOWN or epoch_start == UNKNOWN:
+        undecided(st, RULE.EPOCH_02, 1 << field.EPOCHS)
+    elif n > 0 and epoch == latest:
+        as_expected(st, RULE.EPOCH_02, field.EPOCH_START, st[s.starts_row(st, b), n - 1], epoch_start)
+    elif n > 0 and epoch_start < st[s.starts_row(st, b), n - 1]:
+        decide(st, RULE.EPOCH_02, False, field.EPOCH_START, st[s.starts_row(st, b), n - 1], epoch_start)
+    else:
+        decide(st, RULE.EPOCH_02, epoch > latest, field.LEADER_EPOCH, latest + 1, epoch)
+    cache_assign(st, b, epoch, epoch_start)
+
+
+def hw_checkpoint(st: s.State, b: int, hw: int) -> None:
+    """Check HW-10: a checkpointed high watermark is one that the replica had."""
+    alive(st, b)
+    highest = st[s.REPLICAS + b, s.HIGHEST_HW]
+    if UNKNOWN in (hw, highest):
+        undecided(st, RULE.HW_10, 1 << field.HW)
+    else:
+        decide(st, RULE.HW_10, hw <= highest, field.HW, highest, hw)
+
+
+# Snapshots of a log (Observe): it is as the events before have made it.
+#
+# Rules of this file
+#
+# 1. While a broker runs its high watermark on disk may be an earlier one; after an orderly stop it is the last one.
+# 2. A member of the ISR has every acknowledged record, as far as every election is known to be clean.
+
+
+def observe(st: s.State, b: int, leo: int, hw: int, log_start: int, reported: bool, pairs: s.Ints) -> None:
+    """Check LOG-02: a snapshot shows the log that the events have made."""
+    if st[s.REPLICAS + b, s.LEO] != UNKNOWN and leo != UNKNOWN:
+        as_expected(st, RULE.LOG_02, field.LEO, st[s.REPLICAS + b, s.LEO], leo)
+    if st[s.REPLICAS + b, s.LOG_START] != UNKNOWN and log_start != UNKNOWN:
+        as_expected(st, RULE.LOG_02, field.LOG_START, st[s.REPLICAS + b, s.LOG_START], log_start)
+    if hw != UNKNOWN and st[s.REPLICAS + b, s.STOPPED] == 1 and st[s.REPLICAS + b, s.HW] != UNKNOWN:
+        as_expected(st, RULE.LOG_02, field.HW, st[s.REPLICAS + b, s.HW], hw)
+    elif UNKNOWN not in (hw, st[s.REPLICAS + b, s.HIGHEST_HW]):
+        decide(st, RULE.LOG_02, hw <= st[s.REPLICAS + b, s.HIGHEST_HW], field.HW, st[s.REPLICAS + b, s.HIGHEST_HW], hw)
+    if leo != UNKNOWN:
+        set_leo(st, b, leo)
+    if log_start != UNKNOWN:
+        set_log_start(st, b, log_start)
+    # Of a broker that runs this is the checkpoint, not its high watermark.
+    if hw != UNKNOWN and st[s.REPLICAS + b, s.HW] == UNKNOWN and st[s.REPLICAS + b, s.UP] != 1:
+        set_hw(st, b, hw)
+    if reported:
+        compare_cache(st, b, RULE.EPOCH_01 if lacks_own_epoch(st, b, pairs) else RULE.LOG_02, pairs)
+        cache_in_order(st, b)
+    if st[s.PARTITION, s.C_ISR] != UNKNOWN and st[s.PARTITION, s.C_ISR] >> b & 1 == 1:
+        acked_records_present(st, b)
+
+
+def lacks_own_epoch(st: s.State, b: int, pairs: s.Ints) -> bool:
+    """Return whether a leader's cache lacks the epoch that it leads in, though nothing removed it (KAFKA-7415)."""
+    n, epoch = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.EPOCH]
+    if st[s.REPLICAS + b, s.ROLE] != s.LEADING or epoch == UNKNOWN or n == UNKNOWN or n == 0:
+        return False
+    return bool(st[s.epochs_row(st, b), n - 1] == epoch and (len(pairs) == 0 or pairs[-2] != epoch))
+
+
+def acked_records_present(st: s.State, b: int) -> None:
+    """Check DATA-03 on a snapshot: a member of the ISR has every acknowledged record."""
+    row = s.TALLIES + RULE.DATA_03
+    for t in range(st[s.PARTITION, s.TERMS]):
+        holds_acked(st, b, t, st[s.term(st, t), s.T_ACKED])
+        # Claims of removed terms are compared once and counted for each of them (conformance.judge.compaction).
+        past = st[s.term(st, t), s.T_PAST_ACKS]
+        if past > 0:
+            held, failed, undecidable = st[row, s.HELD_COUNT], st[row, s.FAILED_COUNT], st[row, s.UNDECIDED_COUNT]
+            holds_acked(st, b, t, st[s.term(st, t), s.T_PAST_ACKED])
+            counted_again(st, RULE.DATA_03, past - 1, held, failed, undecidable)
+
+
+def holds_acked(st: s.State, b: int, t: int, end: int) -> None:
+    """Check DATA-03: replica b has the log of a term up to `end`, which was acknowledged."""
+    if end == 0 or st[s.term(st, t), s.T_EPOCH] < st[s.PARTITION, s.UNCLEAN]:
+        return
+    leo, cached = st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.CACHED]
+    if not elections_reported(st, st[s.term(st, t), s.T_EPOCH], st[s.PARTITION, s.C_EPOCH]):
+        undecided(st, RULE.DATA_03, 1 << field.CLEAN)
+    elif leo != UNKNOWN and leo < end:
+        decide(st, RULE.DATA_03, False, field.LEO, end, leo)
+    elif leo == UNKNOWN or cached == UNKNOWN or st[s.term(st, t), s.T_CACHED] == UNKNOWN:
+        undecided(st, RULE.DATA_03, 1 << field.LEO | 1 << field.EPOCHS)
+    else:
+        n = st[s.OPTION, s.BROKERS]
+        upto = agree_until(st, n + t, st[s.term(st, t), s.T_CACHED], b, cached, int(st[s.PARTITION, s.DELETED_UPTO]), end)
+        same_or_unknown(st, RULE.DATA_03, field.LEO, end, upto)

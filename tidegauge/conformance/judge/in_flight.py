@@ -1,0 +1,195 @@
+"""Requests that arrive more than once, in traces whose config allows it (DUPLICATES).
+
+Rules of this file
+
+1. A request that is not in flight may be the late copy of any earlier one: FETCH-04 is undecided.
+2. The response to a copy goes to a connection that its sender has closed. So a late copy changes nothing of the pair but
+   what the leader recorded.
+3. A copy cannot be told from the request in flight when their fields are the same: it is open which of the two responses the
+   follower gets.
+"""
+
+from tidegauge.conformance.judge import fields as field
+from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.event_groups import Request
+from tidegauge.conformance.judge.fields import RULE
+from tidegauge.conformance.judge.tally import as_expected, decide, undecided
+from tidegauge.impl.rules import NONE
+from tidegauge.traces.columns import UNKNOWN
+
+# Requests and responses in flight between a follower and its leader: sent, handled, answered, taken over.
+#
+# Rules of this file
+#
+# 1. A request and its response are one row of the table (state.pair): the leader handles what the follower sent, the
+# follower takes over what the leader answered. A field that one side does not report is filled in from the other.
+# 2. One request is in flight at a time. Requests that it overtook, or whose sender has died, may still arrive, once each:
+# the latest of them is kept (OLD_), and whether there are more (MORE_OVERTAKEN).
+#
+#        follower   fetch at 5 ----x (connection lost)     fetch at 5, again --->     OLD_: the first, KIND: the second
+#        leader                         ...the first may arrive here, or later, or never
+#
+# 3. Where it is open which request was handled, it is open too whose response the follower gets.
+
+
+HANDLED = (s.DELAYED, s.DATA, s.DIVERGED, s.OUT_OF_RANGE, s.REFUSED, s.EPOCH_RESPONSE, s.AMBIGUOUS)
+"""Kinds of a request that the leader has handled."""
+
+
+def agree_if_known(reported: int, known: int) -> bool:
+    """Return whether two values are equal as far as they are known."""
+    return UNKNOWN in (reported, known) or reported == known
+
+
+def matches(st: s.State, p: int, at_epoch: int, at_offset: int, at_last: int, epoch: int, offset: int, last: int) -> bool:
+    """Return whether a request could be the one whose epoch, offset and last epoch are in those columns."""
+    return (
+        agree_if_known(epoch, st[p, at_epoch])
+        and agree_if_known(offset, st[p, at_offset])
+        and agree_if_known(last, st[p, at_last])
+    )
+
+
+def overtake(st: s.State, p: int) -> None:
+    """Keep the request in flight as an overtaken one: not seen handled, it may arrive after the next one is sent."""
+    if st[p, s.KIND] in (s.REQUEST, s.EPOCH_REQUEST):
+        # There is room for one. Of a second only that it exists is kept: a request that fits neither is then no failure.
+        if st[p, s.OLD_KIND] in (s.REQUEST, s.EPOCH_REQUEST):
+            st[p, s.MORE_OVERTAKEN] = 1
+        st[p, s.OLD_KIND] = st[p, s.KIND]
+        st[p, s.OLD_EPOCH] = st[p, s.REQ_EPOCH]
+        st[p, s.OLD_OFFSET] = st[p, s.REQ_OFFSET]
+        st[p, s.OLD_LAST] = st[p, s.REQ_LAST]
+
+
+def next_round(st: s.State, b: int, p: int, last: int) -> None:
+    """Check TRUNC-02: after a truncation that was not complete, the next request asks about a lower epoch (KIP-279)."""
+    if st[s.REPLICAS + b, s.MORE_ROUNDS] == 1:
+        before = st[p, s.REQ_LAST]
+        if UNKNOWN in (last, before):
+            undecided(st, RULE.TRUNC_02, 1 << field.REQ_LAST_EPOCH)
+        else:
+            decide(st, RULE.TRUNC_02, last < before, field.REQ_LAST_EPOCH, before - 1, last)
+    st[s.REPLICAS + b, s.MORE_ROUNDS] = 0
+    st[s.REPLICAS + b, s.HW_MOVED] = -1
+
+
+def request_sent(st: s.State, b: int, leader: int, kind: int, epoch: int, offset: int, last: int) -> None:
+    """Put a request in flight in place of the one before."""
+    p = s.pair(st, b, leader)
+    next_round(st, b, p, last)
+    overtake(st, p)
+    st[p, s.KIND] = kind
+    st[p, s.REQ_EPOCH] = epoch
+    st[p, s.REQ_OFFSET] = offset
+    st[p, s.REQ_LAST] = last
+
+
+def request_handled(st: s.State, p: int, f: int, sent: int, asked: Request, again: bool) -> bool:
+    """Check FETCH-04: the leader handles the request that is in flight, or one that another has overtaken.
+
+    `again`: it may be a second arrival of a request, and then it is open which. Returns whether the response that the
+    follower gets may be that to another request.
+    """
+    kind, epoch, offset, last = st[p, s.KIND], asked.epoch, asked.offset, asked.last_epoch
+    current = kind == sent and matches(st, p, s.REQ_EPOCH, s.REQ_OFFSET, s.REQ_LAST, epoch, offset, last)
+    overtaken = agree_if_known(sent, st[p, s.OLD_KIND]) and matches(
+        st, p, s.OLD_EPOCH, s.OLD_OFFSET, s.OLD_LAST, epoch, offset, last
+    )
+    older = overtaken or st[p, s.MORE_OVERTAKEN] == 1
+    reports = s.REPORTS_SEND_FETCH if sent == s.REQUEST else s.REPORTS_SEND_EPOCH_REQUEST
+    compared = field.REQ_OFFSET if sent == s.REQUEST else field.REQ_LAST_EPOCH
+    # Without events of the follower (a trace of one broker's log, or lines missing) it may have sent anything.
+    unobserved = kind == UNKNOWN or st[s.PARTITION, s.OBSERVED] >> f & 1 == 0 or st[s.OPTION, reports] == 0
+    # Of still older requests only their existence is known: one that fits neither of the two may be any of them.
+    unknown = not current and (st[p, s.OLD_KIND] == UNKNOWN or (st[p, s.MORE_OVERTAKEN] == 1 and not overtaken))
+    if again or unobserved or unknown:
+        undecided(st, RULE.FETCH_04, 1 << compared)
+    elif sent == s.REQUEST:
+        expected = st[p, s.REQ_OFFSET] if kind == sent else -1
+        decide(st, RULE.FETCH_04, current or overtaken, compared, expected, offset)
+    else:
+        expected = st[p, s.REQ_LAST] if kind == sent else -1
+        decide(st, RULE.FETCH_04, current or overtaken, compared, expected, last)
+    # A request with all its fields, or the only one there is, is surely the one in flight. Without its fields it may just as
+    # well be an older one: then the one in flight may still arrive, and which of the two responses is taken is open.
+    complete = UNKNOWN not in (epoch, last) and (sent == s.EPOCH_REQUEST or offset != UNKNOWN)
+    sure = current and (complete or not older)
+    other = current and not sure
+    if other:
+        st[p, s.MORE_OVERTAKEN] = 1
+    elif not current:
+        # Another request was handled than the one in flight, which is still under way or has a response under way: the
+        # follower may get either response.
+        other = kind in (s.REQUEST, s.EPOCH_REQUEST) or (kind in HANDLED and not unobserved)
+        if overtaken:
+            st[p, s.OLD_KIND] = s.NOTHING
+        if kind in (s.REQUEST, s.EPOCH_REQUEST):
+            overtake(st, p)
+    # The response is compared with the request that was handled, so its fields replace those of the one that was sent.
+    st[p, s.REQ_EPOCH] = st[p, s.REQ_EPOCH] if sure and epoch == UNKNOWN else epoch
+    st[p, s.REQ_OFFSET] = st[p, s.REQ_OFFSET] if sure and offset == UNKNOWN else offset
+    st[p, s.REQ_LAST] = st[p, s.REQ_LAST] if sure and last == UNKNOWN else last
+    return bool(other)
+
+
+def response_in_flight(st: s.State, p: int, leader: int, kind: int, epoch: int, offset: int, asks_for_an_end: bool) -> bool:
+    """Check the first half of FETCH-10: such a response to this request is in flight; True if its content is known."""
+    seen = st[p, s.KIND]
+    reports = s.REPORTS_HANDLE_EPOCH_REQUEST if asks_for_an_end else s.REPORTS_HANDLE_FETCH
+    if (
+        seen in (UNKNOWN, s.DELAYED, s.ORPHANED, s.AMBIGUOUS)
+        or st[s.PARTITION, s.OBSERVED] >> leader & 1 == 0
+        or st[s.OPTION, reports] == 0
+    ):
+        undecided(st, RULE.FETCH_10, 1 << field.RES_HW)
+        return False
+    # Nothing in flight, or a response of another kind: the follower made this one up, or took one over twice.
+    if seen != kind:
+        decide(st, RULE.FETCH_10, False, field.IN_FLIGHT, seen, kind)
+        return False
+    same_request = agree_if_known(epoch, st[p, s.REQ_EPOCH]) and agree_if_known(offset, st[p, s.REQ_OFFSET])
+    decide(st, RULE.FETCH_10, same_request, field.REQ_OFFSET, st[p, s.REQ_OFFSET], offset)
+    return same_request
+
+
+def carries_no_error(st: s.State, error: int) -> None:
+    """Check FETCH-10: only a response without an error has records or a divergence to take over."""
+    if error not in (NONE, UNKNOWN):
+        decide(st, RULE.FETCH_10, False, field.ERROR, NONE, error)
+
+
+def same_as_sent(st: s.State, fieldno: int, answered: int, taken: int) -> None:
+    """Check the second half of FETCH-10: a value is taken over as it was answered."""
+    if UNKNOWN not in (answered, taken):
+        as_expected(st, RULE.FETCH_10, fieldno, answered, taken)
+
+
+FIRST, AGAIN, LATE = range(3)
+"""A request as it was sent; one with the fields of the request that was handled last; any other."""
+
+
+def copy_kind(st: s.State, p: int, epoch: int, offset: int, last: int, sent: int) -> int:
+    """Return which arrival of a request of kind `sent` a leader handles; all but FIRST save the pair for restore_pair."""
+    kind = st[p, s.KIND]
+    adrift = kind == s.ORPHANED and agree_if_known(sent, st[p, s.OLD_KIND])
+    if kind == UNKNOWN or (adrift and matches(st, p, s.OLD_EPOCH, s.OLD_OFFSET, s.OLD_LAST, epoch, offset, last)):
+        return FIRST
+    same_words = matches(st, p, s.REQ_EPOCH, s.REQ_OFFSET, s.REQ_LAST, epoch, offset, last)
+    if kind == sent and same_words:
+        return FIRST
+    for k in range(s.REMOTE):
+        st[s.SAVED_PAIR, k] = st[p, k]
+    served = kind == s.EPOCH_RESPONSE if sent == s.EPOCH_REQUEST else kind in (s.DELAYED, s.DATA, s.DIVERGED, s.OUT_OF_RANGE)
+    answered = served or kind == s.REFUSED
+    return AGAIN if answered and same_words else LATE
+
+
+def restore_pair(st: s.State, p: int, repeated: int) -> None:
+    """Restore the pair after a copy was judged as if it were in flight."""
+    # The columns from REMOTE on are the leader's records of its follower: these stay.
+    if repeated == LATE or (repeated == AGAIN and st[p, s.KIND] == s.REFUSED):
+        for k in range(s.REMOTE):
+            st[p, k] = st[s.SAVED_PAIR, k]
+    if repeated == AGAIN:
+        st[p, s.OLD_KIND] = st[s.SAVED_PAIR, s.OLD_KIND]

@@ -1,0 +1,138 @@
+"""Checks that events share: the log before an event is the one the last event left, the log after it is what rules expect.
+
+Rules of this file
+
+1. A reported value wins: after a failed check the judge continues with the observed value, so that one fault is one failure
+   and not a series of them.
+2. A value that is not reported is derived where every input is known, and becomes unknown otherwise.
+"""
+
+from tidegauge.conformance.judge import fields as field
+from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.event_groups import Log
+from tidegauge.conformance.judge.fields import RULE
+from tidegauge.conformance.judge.lineage import cache_truncate, set_log_start, well_formed
+from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided
+from tidegauge.traces.columns import UNKNOWN
+
+
+def alive(st: s.State, b: int) -> None:
+    """Check LIFE-01: a broker that is down reports nothing."""
+    if st[s.REPLICAS + b, s.UP] == UNKNOWN:
+        st[s.REPLICAS + b, s.UP] = 1
+    else:
+        decide(st, RULE.LIFE_01, st[s.REPLICAS + b, s.UP] == 1, field.RUNNING, 1, st[s.REPLICAS + b, s.UP])
+        st[s.REPLICAS + b, s.UP] = 1
+
+
+def acts_on(st: s.State, b: int, partition_epoch: int) -> None:
+    """Check EPOCH-06: metadata, or a response to a proposal, is not older than what b acts on. Partition#makeLeader."""
+    old = st[s.REPLICAS + b, s.PARTITION_EPOCH]
+    if UNKNOWN in (old, partition_epoch):
+        undecided(st, RULE.EPOCH_06, 1 << field.PARTITION_EPOCH)
+    elif st[s.OPTION, s.GUARDS_PARTITION_EPOCH] == 1:
+        decide(st, RULE.EPOCH_06, partition_epoch >= old, field.PARTITION_EPOCH, old, partition_epoch)
+    st[s.REPLICAS + b, s.PARTITION_EPOCH] = partition_epoch
+
+
+def set_leo(st: s.State, b: int, leo: int) -> None:
+    """Set the log end of b, which may be UNKNOWN."""
+    st[s.REPLICAS + b, s.LEO] = leo
+
+
+def set_hw(st: s.State, b: int, hw: int) -> None:
+    """Set the high watermark of b, which may be UNKNOWN."""
+    st[s.REPLICAS + b, s.HW] = hw
+    if hw == UNKNOWN:
+        st[s.REPLICAS + b, s.HIGHEST_HW] = UNKNOWN
+    elif st[s.REPLICAS + b, s.HIGHEST_HW] != UNKNOWN:
+        st[s.REPLICAS + b, s.HIGHEST_HW] = max(st[s.REPLICAS + b, s.HIGHEST_HW], hw)
+
+
+def leo_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
+    """Check LOG-01 and TRUNC-04: LEO is what the last event left. A lower one is a truncation that is not reported."""
+    if reported == UNKNOWN:
+        return
+    leo = st[s.REPLICAS + b, s.LEO]
+    if leo != UNKNOWN:
+        decide(st, RULE.TRUNC_04, reported >= leo, fieldno, leo, reported)
+        decide(st, RULE.LOG_01, reported <= leo, fieldno, leo, reported)
+        if reported < leo:
+            cache_truncate(st, b, reported)
+        elif reported > leo:
+            st[s.REPLICAS + b, s.CACHED] = UNKNOWN
+    set_leo(st, b, reported)
+
+
+def hw_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
+    """Check HW-10: HW is what the last event left."""
+    if reported == UNKNOWN:
+        return
+    if st[s.REPLICAS + b, s.HW] != UNKNOWN:
+        as_expected(st, RULE.HW_10, fieldno, st[s.REPLICAS + b, s.HW], reported)
+    set_hw(st, b, reported)
+
+
+def log_unmoved(st: s.State, b: int, before: Log) -> None:
+    """Check that an event finds the log that the one before it left."""
+    leo_unmoved(st, b, before.leo, field.LEO_BEFORE)
+    hw_unmoved(st, b, before.hw, field.HW_BEFORE)
+
+
+def log_start_unmoved(st: s.State, b: int, reported: int) -> None:
+    """Take a first log start as it is; a later one is judged by LogStartMoved."""
+    if reported != UNKNOWN and st[s.REPLICAS + b, s.LOG_START] == UNKNOWN:
+        set_log_start(st, b, reported)
+
+
+def leo_becomes(st: s.State, b: int, rule: int, expected: int, reported: int, missing: int) -> None:
+    """Judge LEO after an event that moves it."""
+    same(st, rule, field.LEO, expected, reported, missing)
+    set_leo(st, b, reported if reported != UNKNOWN else expected)
+
+
+def hw_becomes(st: s.State, b: int, rule: int, expected: int, reported: int, missing: int) -> None:
+    """Judge HW after an event that moves it."""
+    same(st, rule, field.HW, expected, reported, missing)
+    set_hw(st, b, reported if reported != UNKNOWN else expected)
+
+
+def believe(st: s.State, b: int, leo: int, hw: int) -> None:
+    """Take LEO and HW of an event without a peer as they are: without a peer it cannot be judged."""
+    set_leo(st, b, leo)
+    set_hw(st, b, hw)
+
+
+def fail_peer(st: s.State, code: int, peer: int) -> None:
+    """Fail a request, a response or a proposal whose peer is no broker, or the broker that reports it."""
+    if peer == UNKNOWN:
+        return
+    rule = RULE.FETCH_10
+    if code in (field.SEND_FETCH, field.SEND_EPOCH_REQUEST):
+        rule = RULE.FETCH_03
+    elif code in (field.HANDLE_FETCH, field.ANSWER_FETCH, field.HANDLE_EPOCH_REQUEST):
+        rule = RULE.FETCH_04
+    elif code == field.EXPAND_ISR:
+        rule = RULE.ISR_01
+    decide(st, rule, False, field.PEER, UNKNOWN, peer)
+
+
+def hw_within_log(st: s.State, b: int) -> None:
+    """Check HW-01: log start <= HW <= LEO, as far as they are known."""
+    hw, leo, start = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.LOG_START]
+    if hw == UNKNOWN or leo == UNKNOWN:
+        undecided(st, RULE.HW_01, 1 << (field.HW if hw == UNKNOWN else field.LEO))
+    elif hw > leo:
+        decide(st, RULE.HW_01, False, field.HW, leo, hw)
+    elif hw < start:  # UNKNOWN is below every number
+        decide(st, RULE.HW_01, False, field.HW, start, hw)
+    else:
+        decide(st, RULE.HW_01, True, field.HW, hw, hw)
+
+
+def cache_in_order(st: s.State, b: int) -> None:
+    """Check EPOCH-02 on a cache that is known."""
+    if st[s.REPLICAS + b, s.CACHED] != UNKNOWN:
+        decide(
+            st, RULE.EPOCH_02, well_formed(st, b), field.ENTRIES, st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.CACHED]
+        )

@@ -1,0 +1,296 @@
+"""What the judge knows of one partition while it reads a trace: one integer table and the names of its rows and columns.
+
+Rules of this file
+
+1. UNKNOWN: nothing was observed yet, so any value is possible. UNDEFINED (-1) is a value: known to be absent.
+2. A replica's log is its epoch cache and its end. Log b is that of replica b; logs from `brokers` on are those that leaders
+   were elected with, one per term. A log has two rows, its epochs and their start offsets. After the room for entries, each
+   has one more cell: the first and last offset of the records whose epochs the cache has lost (conformance.judge.lineage).
+3. Everything is in one two-dimensional array: a call passes one pointer, and a trace is forgotten by overwriting a few rows.
+   Where the rows begin whose number depends on the run, the AT_ scalars give.
+4. Sizes are fixed for a run. A trace that needs more sets a bit of OVERFLOW, and the caller starts again with more room.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegauge.conformance.judge.fields import RULES
+from tidegauge.traces.columns import UNKNOWN
+
+Ints = NDArray[np.int64]
+State: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+Final: TypeAlias = np.ndarray[tuple[int, int, int], np.dtype[np.int64]]
+Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
+
+# Columns of row REPLICAS + b
+(
+    UP,
+    ROLE,
+    EPOCH,
+    LEADER,
+    LEO,
+    HW,
+    LOG_START,
+    CACHED,
+    EPOCH_START,
+    ISR,  # the committed ISR as this leader knows it
+    PENDING,  # the ISR it has proposed and has no response to; 0 when there is none
+    PROPOSED,  # its last proposal, whatever became of it
+    HIGHEST_HW,  # the highest HW since it was loaded for the first time: what a checkpoint may hold
+    MORE_ROUNDS,  # 1 after a truncation that was not completed, until the next request
+    HW_MOVED,  # its HW before data of a response moved it, UNDEFINED when no response did since the last request
+    FRESH,  # 1 from Start to the first role
+    TERM,  # its row in `terms` while it leads, else UNDEFINED
+    STOPPED,  # 1 after an orderly stop
+    PARTITION_EPOCH,  # the latest it acts on
+    RESTARTED,  # 1 when an earlier process of it may have sent something, 0 when its first process started in the trace
+    ASSIGNED,  # the replicas as this leader knows them
+    PROPOSED_BROKER_EPOCH,  # the broker epoch of the member that its last proposal adds
+    BROKER_EPOCH,  # what its broker registered with last
+    FENCED,  # 1 while the controller fences its broker
+    LOST,  # 1 since it may lack what it had, until it joins an ISR; REGISTERED when the controller knows
+    MIN_ISR_READ,  # min.insync.replicas as it has read it since that changed; UNDEFINED where no event shows the value
+) = range(26)
+REPLICA = 26
+
+NO_ROLE, LEADING, FOLLOWING = 0, 1, 2
+
+REGISTERED = 2
+
+# Columns of row pair(follower, leader): what is in flight, and what the leader recorded
+(
+    KIND,
+    REQ_EPOCH,
+    REQ_OFFSET,
+    REQ_LAST,
+    OLD_KIND,  # a request that another overtook before any leader was seen to handle it; NOTHING when there is none
+    OLD_EPOCH,
+    OLD_OFFSET,
+    OLD_LAST,
+    MORE_OVERTAKEN,  # 1 when still older ones may arrive
+    RES_HW,
+    DELAYED_HW,  # the leader's HW when the fetch was recorded
+    RES_DIV_EPOCH,
+    RES_DIV_END,
+    RES_BASE,
+    RES_END,
+    RES_REC_EPOCH,
+    RES_ERROR,
+    RES_LOG_START,
+    RES_TERM,  # the term of the leader when it answered, UNDEFINED when that is not known
+    REMOTE,  # LEO the leader recorded for the follower
+    REMOTE_EPOCH,  # the leader epoch in which it did
+    STALE_LEO,  # what it recorded before it was elected again, and was to forget
+    REMOTE_BROKER_EPOCH,  # the highest broker epoch of the follower that it has accepted
+) = range(23)
+PAIR = 23
+
+NOTHING, REQUEST, DELAYED, DATA, DIVERGED, OUT_OF_RANGE, REFUSED, EPOCH_REQUEST, EPOCH_RESPONSE, ORPHANED, AMBIGUOUS = range(
+    11
+)
+"""What is in flight between a follower and a leader. DELAYED: the fetch is recorded, its response leaves later
+(DelayedFetch). ORPHANED: the leader went down, so the request (now the overtaken one) may still be handled, may have been
+answered without an event, or is gone. AMBIGUOUS: several requests were handled, and it is open whose response arrives."""
+
+# Columns of row PARTITION
+(
+    C_LEADER,
+    C_EPOCH,
+    C_PARTITION_EPOCH,
+    C_ISR,
+    C_ELIGIBLE,  # the ELR that was reported, or the members that left the ISR while it was below min ISR: KIP-966
+    C_ELR,  # the ELR where it was reported
+    C_REPLICAS,  # the assignment
+    C_MIN_ISR,  # min.insync.replicas since it changed; UNDEFINED where no event shows to what
+    REGISTRATIONS,
+    FIRST_EPOCH,  # lowest leader epoch that was registered in the trace
+    TERMS,
+    UNCLEAN,  # highest leader epoch of an unclean (or undecidable) election, UNDEFINED without one
+    DELETED_UPTO,  # the highest log start that was reported: records below it may be gone
+    OBSERVED,  # bit mask of the nodes whose events are known up to here
+    COMPLETE_FROM,  # 1 while the registrations of the next leader epoch may not all be known
+    ELECTIONS_UNOBSERVED,  # 1 when an election may have been missed
+    DELETIONS_UNOBSERVED,  # 1 when a log start may have moved without an event
+    FORGOTTEN_UPTO,  # up to this leader epoch registrations may be forgotten: nothing is known of what is not there
+    NOW,  # the row that is judged
+    TRACE,
+    FAILED,  # bit mask of the rules that failed in this trace
+    FAILURES,
+    OVERFLOW,  # bit mask: LOGS_FULL, PAST_FULL
+    CACHE_ROOM,  # entries a log may have
+    PAST_ROOM,  # how many registrations and terms there may be
+    FAILURES_ROOM,
+    AT_PAIRS,
+    AT_LOGS,
+    AT_REGISTRATIONS,
+    AT_TERMS,
+    AT_FAILURES,
+) = range(31)
+
+LOGS_FULL, PAST_FULL = 1, 2
+
+# Columns of row registration(i): a leader epoch as the controller registered it, or as a replica reported it
+R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH, R_UNCLEAN, R_REPLICAS = range(6)
+"""R_UNCLEAN: 1 where the election of the epoch was unclean, or may have been."""
+
+# Columns of row term(i): a leader's term; its log is log brokers + i
+(
+    T_EPOCH,
+    T_LEADER,
+    T_LEO,
+    T_CACHED,
+    T_COMMITTED,
+    T_ACKED,
+    T_PAST_COMMITTED,  # what forgotten terms committed; this one was elected with all of it
+    T_PAST_COMMITS,  # how many of them
+    T_PAST_ACKED,  # the same of what they acknowledged
+    T_PAST_ACKS,
+) = range(10)
+TERM_COLUMNS = 10
+
+# Columns of row OPTION: what holds for all traces of a run
+(
+    BROKERS,
+    MIN_ISR,
+    LAG_RULE,
+    TRUNCATION_ON_FETCH,
+    FENCING,
+    RESPONSE_EPOCH_CHECKED,
+    BATCH_EPOCH_FILTER,
+    JOIN_NEEDS_EPOCH_START,
+    BLOCKS_UNDER_MIN_ISR,
+    KEEPS_REMOTE_LEO,
+    EPOCH_IN_RESPONSE,
+    DUPLICATES,  # a request may arrive more than once
+    REPORTS_CACHE_ENTRIES,  # the source reports EpochCacheEntry, so a record of unknown epoch adds none
+    REPORTS_SEND_FETCH,  # what the source can report: SendFetch
+    REPORTS_HANDLE_FETCH,  # HandleFetch
+    REPORTS_ISR_PROPOSALS,  # ExpandIsr and ShrinkIsr
+    REPORTS_SEND_EPOCH_REQUEST,  # SendEpochRequest
+    REPORTS_HANDLE_EPOCH_REQUEST,  # HandleEpochRequest
+    EPOCH_RESPONSES_CHECKED,
+    ELR,
+    PIECEWISE,  # a trace is judged piece by piece: nothing is forgotten in between
+    ELECTIONS_CLEAN,  # the source states that no election was unclean, though it reports none
+    GUARDS_PARTITION_EPOCH,
+    UNOBSERVED,  # the kinds of events that the source does not report, as UNOBSERVED_ bits
+    REPORTS_FENCING,  # FenceBroker and UnfenceBroker, both
+    REASSIGNED,  # the assignment is not all brokers all the time
+) = range(26)
+
+UNOBSERVED_STARTS = 1
+UNOBSERVED_STOPS = 2
+UNOBSERVED_ROLES = 4
+UNOBSERVED_APPENDS = 8
+UNOBSERVED_SENDS = 16
+UNOBSERVED_FETCHES = 32
+UNOBSERVED_RESPONSES = 64
+UNOBSERVED_PROPOSALS = 128
+UNOBSERVED_COMMITS = 256
+UNOBSERVED_LOG_STARTS = 512
+
+# Columns of a failure
+F_TRACE, F_ROW, F_RULE, F_FIELD, F_EXPECTED, F_ACTUAL = range(6)
+
+# Columns of row TALLIES + rule
+HELD_COUNT, FAILED_COUNT, UNDECIDED_COUNT, MISSING, FAILED_TRACES = range(5)
+
+# Columns of a replica that are copied at the end of a trace
+FINAL = (LEO, HW, LOG_START, CACHED)
+
+# Rows
+MOST_BROKERS = 61
+PARTITION, OPTION, LEOS, COUNTED, SAVED_PAIR = range(5)
+"""The partition; the options of the run; inputs of the leader's rule (two rows); a pair while a duplicate is judged."""
+TALLIES = 5
+REPLICAS = TALLIES + RULES
+SIZED = REPLICAS + MOST_BROKERS
+"""The first row whose number depends on the run: see the AT_ scalars."""
+WIDTH = 72
+"""Nine cache lines: an even number of lines would put the first columns of all rows into the same few cache sets."""
+MOST_PAST = 256
+"""The most registrations and terms that a table has room for. A leader epoch of one leader is a term."""
+
+
+def allocate(options: Sequence[int], room: int, failures: int, past: int) -> State:
+    """Make a table with room for `room` cache entries, `past` registrations and terms, and `failures` first failures."""
+    n = options[BROKERS]
+    sizes = (
+        (AT_PAIRS, n * n),
+        (AT_LOGS, 2 * (n + past)),
+        (AT_REGISTRATIONS, past),
+        (AT_TERMS, past),
+        (AT_FAILURES, failures),
+    )
+    st = np.zeros((SIZED + sum(size for _, size in sizes), max(WIDTH, room + 8)), np.int64)
+    at = SIZED
+    for scalar, size in sizes:
+        st[PARTITION, scalar] = at
+        at += size
+    st[PARTITION, CACHE_ROOM] = room
+    st[PARTITION, PAST_ROOM] = past
+    st[PARTITION, FAILURES_ROOM] = failures
+    st[OPTION, : len(options)] = options
+    return st
+
+
+def pair(st: State, follower: int, leader: int) -> int:
+    """Return the row of a follower and its leader."""
+    return int(st[PARTITION, AT_PAIRS] + follower * st[OPTION, BROKERS] + leader)
+
+
+def epochs_row(st: State, log: int) -> int:
+    """Return the row of a log's epochs."""
+    return int(st[PARTITION, AT_LOGS] + 2 * log)
+
+
+def starts_row(st: State, log: int) -> int:
+    """Return the row of the offsets at which a log's epochs start."""
+    return int(st[PARTITION, AT_LOGS] + 2 * log + 1)
+
+
+def registration(st: State, at: int) -> int:
+    """Return the row of a registration."""
+    return int(st[PARTITION, AT_REGISTRATIONS] + at)
+
+
+def term(st: State, at: int) -> int:
+    """Return the row of a term."""
+    return int(st[PARTITION, AT_TERMS] + at)
+
+
+def entries(st: State, row: int, n: int) -> Sequence[int]:
+    """Return the first n values of a row, as the functions of impl.rules take them."""
+    return st[row, :n]  # type: ignore[return-value]
+
+
+def flags(st: State, row: int, n: int) -> Sequence[bool]:
+    """Return the first n values of a row as truth values."""
+    return st[row, :n]  # type: ignore[return-value]
+
+
+def forget(st: State, trace: int) -> None:
+    """Make everything unknown: another trace begins."""
+    n = st[OPTION, BROKERS]
+    for b in range(n):
+        for k in range(REPLICA):
+            st[REPLICAS + b, k] = UNKNOWN
+        st[epochs_row(st, b), st[PARTITION, CACHE_ROOM]] = 0
+        st[starts_row(st, b), st[PARTITION, CACHE_ROOM]] = 0
+    for row in range(st[PARTITION, AT_PAIRS], st[PARTITION, AT_PAIRS] + n * n):
+        for k in range(PAIR):
+            st[row, k] = UNKNOWN
+    for k in range(REGISTRATIONS):
+        st[PARTITION, k] = UNKNOWN
+    for k in (REGISTRATIONS, OBSERVED, COMPLETE_FROM, ELECTIONS_UNOBSERVED, DELETIONS_UNOBSERVED):
+        st[PARTITION, k] = 0
+    st[PARTITION, FIRST_EPOCH] = UNKNOWN
+    st[PARTITION, TERMS] = 0
+    st[PARTITION, UNCLEAN] = -1
+    st[PARTITION, DELETED_UPTO] = 0
+    st[PARTITION, FORGOTTEN_UPTO] = -1
+    st[PARTITION, TRACE] = trace
+    st[PARTITION, FAILED] = 0

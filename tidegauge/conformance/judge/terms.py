@@ -1,0 +1,160 @@
+"""Terms: who led which epoch with which log, and what was committed and acknowledged in it.
+
+Rules of this file
+
+1. A term is one leader epoch of one leader: the log it was elected with, and how far its high watermark and its acks=all
+   responses went. Its own records follow its election log.
+2. A later leader must have what an earlier one committed. Terms are compared pairwise, whenever either side learns
+   something: the order in which a trace reports concurrent events of two brokers makes no difference.
+3. An unclean election (or one that may have been) between two terms ends the claim of the earlier one.
+4. A term carries the claims of terms before it that were removed (conformance.judge.compaction), and counts them all.
+"""
+
+from tidegauge.conformance.judge import fields as field
+from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.compaction import compare_registrations, room_for_a_registration, room_for_a_term
+from tidegauge.conformance.judge.elections import elections_reported, leader_of, unclean_between
+from tidegauge.conformance.judge.fields import RULE
+from tidegauge.conformance.judge.lineage import agree_until, copy_log_to_term, same_or_unknown
+from tidegauge.conformance.judge.tally import counted_again, decide, undecided
+from tidegauge.traces.columns import UNKNOWN
+
+
+def add_registration(st: s.State, epoch: int, leader: int, isr: int, partition_epoch: int, replicas: int) -> None:
+    """Note that `leader` leads `epoch`; the ISR is UNKNOWN if the controller left it out, -1 if a replica reported this.
+
+    Registrations are a sorted set, so a search for an epoch ends early, and the same reports in another order are the same
+    table.
+    """
+    room_for_a_registration(st)
+    if st[s.PARTITION, s.REGISTRATIONS] == st[s.PARTITION, s.PAST_ROOM]:
+        return
+    n = st[s.PARTITION, s.REGISTRATIONS]
+    row, at = s.registration(st, n), n
+    st[row, s.R_EPOCH] = epoch
+    st[row, s.R_LEADER] = leader
+    st[row, s.R_ISR] = isr
+    st[row, s.R_PARTITION_EPOCH] = partition_epoch
+    st[row, s.R_REPLICAS] = replicas
+    st[row, s.R_UNCLEAN] = 1 if epoch == st[s.PARTITION, s.UNCLEAN] else 0
+    while at > 0:
+        order = compare_registrations(st, s.registration(st, at - 1), row)
+        if order == 0:
+            return
+        if order < 0:
+            break
+        at -= 1
+    if at < n:
+        for k in range(s.R_EPOCH, s.R_REPLICAS + 1):
+            value = st[row, k]
+            for i in range(n, at, -1):
+                st[s.registration(st, i), k] = st[s.registration(st, i - 1), k]
+            st[s.registration(st, at), k] = value
+    st[s.PARTITION, s.REGISTRATIONS] = n + 1
+
+
+def check_one_leader(st: s.State, epoch: int, leader: int) -> None:
+    """Check EPOCH-04: a leader epoch has one leader, whichever node reports it; a new one is noted."""
+    known = leader_of(st, epoch, leader)
+    if known == UNKNOWN:
+        add_registration(st, epoch, leader, -1, UNKNOWN, UNKNOWN)
+    else:
+        decide(st, RULE.EPOCH_04, known == leader, field.LEADER, known, leader)
+
+
+def open_term(st: s.State, b: int) -> None:
+    """Note that replica b, whose epoch and log are up to date, begins to lead; check DATA-01 and DATA-03."""
+    st[s.REPLICAS + b, s.TERM] = -1
+    # An unclean election in a removed epoch can no longer be seen, so such a term could be accused wrongly.
+    if st[s.REPLICAS + b, s.EPOCH] <= st[s.PARTITION, s.FORGOTTEN_UPTO]:
+        return
+    room_for_a_term(st)
+    t = st[s.PARTITION, s.TERMS]
+    st[s.PARTITION, s.TERMS] = t + 1
+    st[s.REPLICAS + b, s.TERM] = t
+    for k in range(s.TERM_COLUMNS):
+        st[s.term(st, t), k] = 0
+    st[s.term(st, t), s.T_EPOCH] = st[s.REPLICAS + b, s.EPOCH]
+    st[s.term(st, t), s.T_LEADER] = b
+    st[s.term(st, t), s.T_LEO] = st[s.REPLICAS + b, s.LEO]
+    st[s.term(st, t), s.T_CACHED] = st[s.REPLICAS + b, s.CACHED]
+    copy_log_to_term(st, b, t)
+    # The latest leader claims most: the first failure, which is the one kept, then names the nearest leader.
+    for earlier in range(t - 1, -1, -1):
+        check_claim(st, earlier, t, s.T_COMMITTED, RULE.DATA_01)
+        check_inherited_claims(st, earlier, t, s.T_PAST_COMMITTED, s.T_PAST_COMMITS, RULE.DATA_01)
+        check_claim(st, earlier, t, s.T_ACKED, RULE.DATA_03)
+        check_inherited_claims(st, earlier, t, s.T_PAST_ACKED, s.T_PAST_ACKS, RULE.DATA_03)
+
+
+def term_of(st: s.State, leader: int, epoch: int) -> int:
+    """Return the term of a leader in an epoch; UNDEFINED when the trace has not reported its election."""
+    for t in range(st[s.PARTITION, s.TERMS] - 1, -1, -1):
+        if st[s.term(st, t), s.T_EPOCH] == epoch and st[s.term(st, t), s.T_LEADER] == leader:
+            return t
+    return -1
+
+
+def commit(st: s.State, b: int, end: int) -> None:
+    """Note that leader b has shown a high watermark of `end`."""
+    t = st[s.REPLICAS + b, s.TERM]
+    if t >= 0 and end > st[s.term(st, t), s.T_COMMITTED]:
+        st[s.term(st, t), s.T_COMMITTED] = end
+        check_later_terms(st, t, s.T_COMMITTED, RULE.DATA_01)
+
+
+def acknowledge(st: s.State, b: int, end: int) -> None:
+    """Note that leader b has acknowledged an acks=all record that ends at `end`."""
+    t = st[s.REPLICAS + b, s.TERM]
+    if t >= 0 and end > st[s.term(st, t), s.T_ACKED]:
+        st[s.term(st, t), s.T_ACKED] = end
+        check_later_terms(st, t, s.T_ACKED, RULE.DATA_03)
+
+
+def check_later_terms(st: s.State, t: int, claim: int, rule: int) -> None:
+    """Check a grown claim of term t against every later term already reported.
+
+    Logs of several brokers are merged by their clocks, so the election of the next leader may come before the line in which
+    the one before it commits.
+    """
+    for later in range(st[s.PARTITION, s.TERMS]):
+        if st[s.term(st, later), s.T_EPOCH] > st[s.term(st, t), s.T_EPOCH]:
+            check_claim(st, t, later, claim, rule)
+
+
+def check_claim(st: s.State, earlier: int, later: int, claim: int, rule: int) -> None:
+    """Check DATA-01 or DATA-03: the later leader was elected with everything the earlier one claims."""
+    if st[s.term(st, earlier), s.T_EPOCH] >= st[s.term(st, later), s.T_EPOCH]:
+        return
+    if unclean_between(st, int(st[s.term(st, earlier), s.T_EPOCH]), int(st[s.term(st, later), s.T_EPOCH])):
+        return
+    end = st[s.term(st, earlier), claim]
+    if end == 0:
+        return
+    leo = st[s.term(st, later), s.T_LEO]
+    # One of the elections that the trace does not report may have been unclean.
+    if not elections_reported(st, st[s.term(st, earlier), s.T_EPOCH], st[s.term(st, later), s.T_EPOCH]):
+        undecided(st, rule, 1 << field.CLEAN)
+    elif leo == UNKNOWN:
+        undecided(st, rule, 1 << field.LEO)
+    elif leo < end:
+        decide(st, rule, False, field.LEO, end, leo)
+    elif st[s.term(st, earlier), s.T_CACHED] == UNKNOWN or st[s.term(st, later), s.T_CACHED] == UNKNOWN:
+        undecided(st, rule, 1 << field.EPOCHS)
+    else:
+        # Records below a log start may be gone from either log, so they are not compared.
+        start, n = int(st[s.PARTITION, s.DELETED_UPTO]), st[s.OPTION, s.BROKERS]
+        same = agree_until(
+            st, n + earlier, st[s.term(st, earlier), s.T_CACHED], n + later, st[s.term(st, later), s.T_CACHED], start, end
+        )
+        same_or_unknown(st, rule, field.LEO, end, same)
+
+
+def check_inherited_claims(st: s.State, carrier: int, later: int, claim: int, times: int, rule: int) -> None:
+    """Check what a term claims for those that were removed: compared once, counted for each of them."""
+    n = st[s.term(st, carrier), times]
+    if n > 0:
+        row = s.TALLIES + rule
+        held, failed, undecidable = st[row, s.HELD_COUNT], st[row, s.FAILED_COUNT], st[row, s.UNDECIDED_COUNT]
+        check_claim(st, carrier, later, claim, rule)
+        counted_again(st, rule, n - 1, held, failed, undecidable)

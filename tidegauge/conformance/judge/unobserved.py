@@ -1,0 +1,152 @@
+"""Unobserved events: what a source does not report may have happened, so whatever it would have changed becomes unknown.
+
+Rules of this file
+
+1. A kind of event that the source never reports may happen between any two events of its node. The option UNOBSERVED has
+   those kinds; forget_unobserved makes the columns unknown that an event of such a kind changes.
+2. Where lines of a node are missing, any event may have happened, and what the node sent is unknown: until its next event
+   it is a node that was not observed (OBSERVED).
+
+       b2  SendFetch 5   ... lines missing ...   SendFetch 7      b2's log, role and requests are unknown at 7;
+       b1                HandleFetch 6                            FETCH-04 is undecided here: b2 may have sent it
+
+3. A node before its first event, or after its last one in a trace with missing lines, is no different.
+"""
+
+from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.events.roles import forget_log_ends
+from tidegauge.conformance.judge.log_checks import set_hw
+from tidegauge.traces.columns import UNKNOWN
+
+
+def node_observed(st: s.State, node: int) -> None:
+    """Note that a node reports events; what was in flight from and to it before the first one is unknown."""
+    if st[s.PARTITION, s.OBSERVED] >> node & 1 == 0:
+        st[s.PARTITION, s.OBSERVED] |= 1 << node
+        if node < st[s.OPTION, s.BROKERS]:
+            for other in range(st[s.OPTION, s.BROKERS]):
+                st[s.pair(st, node, other), s.KIND] = UNKNOWN
+                # A broker whose first process started in the trace reports all it sends: nothing sent, nothing in flight.
+                if st[s.REPLICAS + other, s.RESTARTED] != 0 or st[s.pair(st, other, node), s.KIND] != s.NOTHING:
+                    st[s.pair(st, other, node), s.KIND] = UNKNOWN
+
+
+def lines_missing(st: s.State, node: int) -> None:
+    """Make unknown what events in missing lines of a node may have changed."""
+    st[s.PARTITION, s.OBSERVED] &= ~(1 << node)
+    n = st[s.OPTION, s.BROKERS]
+    if node >= n:
+        changed = st[s.PARTITION, s.C_MIN_ISR] != UNKNOWN
+        for k in range(s.C_LEADER, s.REGISTRATIONS):
+            st[s.PARTITION, k] = UNKNOWN
+        # UNKNOWN means "that of the Config", which it no longer is: UNDEFINED, as it may have changed again.
+        if changed:
+            st[s.PARTITION, s.C_MIN_ISR] = -1
+        st[s.PARTITION, s.FIRST_EPOCH] = UNKNOWN
+        st[s.PARTITION, s.COMPLETE_FROM] = 1
+        st[s.PARTITION, s.ELECTIONS_UNOBSERVED] = 1
+        for b in range(n):
+            st[s.REPLICAS + b, s.FENCED] = UNKNOWN
+            st[s.REPLICAS + b, s.LOST] = UNKNOWN
+        return
+    for k in range(s.REPLICA):
+        st[s.REPLICAS + node, k] = UNKNOWN
+    st[s.PARTITION, s.DELETIONS_UNOBSERVED] = 1
+    for other in range(n):
+        in_flight_unknown(st, s.pair(st, node, other))
+        st[s.pair(st, other, node), s.KIND] = UNKNOWN
+    forget_log_ends(st, node, UNKNOWN)
+
+
+def in_flight_unknown(st: s.State, p: int) -> None:
+    """Note that any request of the follower, and any number of them, may be in flight."""
+    st[p, s.KIND] = UNKNOWN
+    st[p, s.OLD_KIND] = UNKNOWN
+    st[p, s.MORE_OVERTAKEN] = 1
+
+
+def forget_unobserved(st: s.State, b: int) -> None:
+    """Make unknown what events that are not reported may have changed since the last event of broker b."""
+    kinds = st[s.OPTION, s.UNOBSERVED]
+    # A restart, too, replaces everything the broker has. Its other events are reported, so it stays an observed node.
+    if kinds & s.UNOBSERVED_STARTS:
+        heard = st[s.PARTITION, s.OBSERVED]
+        lines_missing(st, b)
+        st[s.PARTITION, s.OBSERVED] = heard
+        return
+    # The Start after an unreported stop is reported, and resets the rest.
+    if kinds & s.UNOBSERVED_STOPS:
+        st[s.REPLICAS + b, s.UP] = UNKNOWN
+    role = st[s.REPLICAS + b, s.ROLE]
+    if kinds & s.UNOBSERVED_ROLES:
+        unseen_role(st, b)
+        role = UNKNOWN
+    # Only a leader appends, handles fetches and commits an ISR; only a follower takes responses over.
+    if kinds & s.UNOBSERVED_APPENDS and role != s.FOLLOWING:
+        log_unknown(st, b)
+    # The next request ends a round of truncation (flight.next_round): it may have left.
+    if kinds & s.UNOBSERVED_SENDS:
+        st[s.REPLICAS + b, s.MORE_ROUNDS] = UNKNOWN
+        st[s.REPLICAS + b, s.HW_MOVED] = UNKNOWN
+    # A fetch that is handled records the follower's log end, and may advance the high watermark.
+    if kinds & s.UNOBSERVED_FETCHES and role != s.FOLLOWING:
+        forget_log_ends(st, b, UNKNOWN)
+        set_hw(st, b, UNKNOWN)
+    if kinds & s.UNOBSERVED_RESPONSES and role != s.LEADING:
+        log_unknown(st, b)
+        st[s.REPLICAS + b, s.LOG_START] = UNKNOWN
+        st[s.REPLICAS + b, s.MORE_ROUNDS] = UNKNOWN
+        st[s.REPLICAS + b, s.HW_MOVED] = UNKNOWN
+    if kinds & s.UNOBSERVED_PROPOSALS:
+        st[s.REPLICAS + b, s.PENDING] = UNKNOWN
+        st[s.REPLICAS + b, s.PROPOSED] = UNKNOWN
+    # A smaller committed ISR may advance the high watermark.
+    if kinds & s.UNOBSERVED_COMMITS and role != s.FOLLOWING:
+        st[s.REPLICAS + b, s.ISR] = UNKNOWN
+        st[s.REPLICAS + b, s.PENDING] = UNKNOWN
+        st[s.REPLICAS + b, s.PARTITION_EPOCH] = UNKNOWN
+        set_hw(st, b, UNKNOWN)
+    # A higher log start removes entries of the cache and lifts a lower high watermark.
+    if kinds & s.UNOBSERVED_LOG_STARTS:
+        st[s.PARTITION, s.DELETIONS_UNOBSERVED] = 1
+        st[s.REPLICAS + b, s.LOG_START] = UNKNOWN
+        st[s.REPLICAS + b, s.CACHED] = UNKNOWN
+        set_hw(st, b, UNKNOWN)
+
+
+def unseen_role(st: s.State, b: int) -> None:
+    """Make the role of b unknown: it may lead, or follow any broker."""
+    for k in (
+        s.ROLE,
+        s.EPOCH,
+        s.LEADER,
+        s.EPOCH_START,
+        s.ISR,
+        s.PENDING,
+        s.MORE_ROUNDS,
+        s.HW_MOVED,
+        s.PARTITION_EPOCH,
+        s.CACHED,
+    ):
+        st[s.REPLICAS + b, k] = UNKNOWN
+    st[s.REPLICAS + b, s.TERM] = -1
+    set_hw(st, b, UNKNOWN)
+    forget_log_ends(st, b, UNKNOWN)
+
+
+def log_unknown(st: s.State, b: int) -> None:
+    """Make the log of b unknown: it may have grown or been truncated."""
+    st[s.REPLICAS + b, s.LEO] = UNKNOWN
+    st[s.REPLICAS + b, s.CACHED] = UNKNOWN
+    set_hw(st, b, UNKNOWN)
+
+
+def forget_peers(st: s.State, b: int) -> None:
+    """Make unknown what an event without a peer may have changed: the log of b, and what is in flight from and to it."""
+    log_unknown(st, b)
+    for k in (s.LOG_START, s.MORE_ROUNDS, s.HW_MOVED, s.PENDING, s.PROPOSED):
+        st[s.REPLICAS + b, k] = UNKNOWN
+    for other in range(st[s.OPTION, s.BROKERS]):
+        in_flight_unknown(st, s.pair(st, b, other))
+        st[s.pair(st, other, b), s.KIND] = UNKNOWN
+    forget_log_ends(st, b, UNKNOWN)

@@ -1,0 +1,146 @@
+"""The kill matrix on traces: which rule of the judge catches which faulty implementation.
+
+Rules of this file
+
+1. A fault is explored like the right implementation, its graph is walked so that every edge is taken, the traces are judged.
+   It is caught where a rule fails on a walk that the right implementation cannot take so far. A fault that does what the
+   right implementation never does, and is caught by none, has survived: the suite has failed.
+2. Bounds grow until a rule fails: most faults show in a graph of a few hundred states. One that shows elsewhere names its
+   own bounds (`Fault.shown`), and those are the only ones.
+3. A fault whose graph is the right one within all bounds has shown nothing. It is told apart, and is no kill.
+4. A fault can corrupt a replica so that its state no longer is a state of the model (an epoch cache that its records do not
+   imply). Then there is no graph to walk; the implementation's own check that said so is named instead.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache, partial
+
+import numpy as np
+
+from tidegauge.conformance.engine.compiled import compiled
+from tidegauge.conformance.engine.judge import judge
+from tidegauge.impl.errors import IllegalStateError
+from tidegauge.impl.explorer.explore import Bounds, Graph, Walker, explore
+from tidegauge.impl.explorer.faults import FAULTS, Fault, RevealingModel
+from tidegauge.impl.profiles import Rules
+from tidegauge.impl.releases import profile_named
+from tidegauge.traces.from_model.edges import EdgeTable, edge_table
+from tidegauge.traces.from_model.walks import STEPS, draw
+from tidegauge.util.workers import DEFAULT_SEED, workers
+
+GROWING = (Bounds(2, 1, 1, 0), Bounds(2, 1, 1, 1), Bounds(2, 2, 1, 0), Bounds(2, 1, 2, 0), Bounds(2, 2, 1, 1))
+
+
+class Fate(Enum):
+    """What became of a fault."""
+
+    CAUGHT = "caught"
+    REFUSED = "refused by the implementation itself"
+    SHOWS_NOTHING = "not shown within these bounds"
+    SURVIVED = "SURVIVED"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The fate of one wrong implementation; `by_rule` counts failing traces, most first. `says`: what refused it."""
+
+    fate: Fate
+    by_rule: Mapping[str, int]
+    bounds: Bounds
+    traces: int
+    says: str = ""
+    exercised: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A fault, and what the judge says of it."""
+
+    fault: Fault
+    judged: Judged
+
+
+def kill(fault: Fault, seed: int = DEFAULT_SEED) -> Kill:
+    """Judge the fault's traces within its own bounds, or growing ones."""
+    return Kill(fault, judged_within(shown_in(fault), fault.rules, seed=seed))
+
+
+def kill_all(seed: int = DEFAULT_SEED) -> Iterator[Kill]:
+    """Every fault, in the order of the table, on all cores."""
+    compiled()  # before there are several processes
+    with workers(os.cpu_count() or 1) as side_by_side:
+        for fault, judged in zip(FAULTS.values(), side_by_side(partial(_fate, seed=seed), FAULTS), strict=True):
+            yield Kill(fault, judged)
+
+
+def _fate(name: str, seed: int) -> Judged:
+    return kill(FAULTS[name], seed).judged
+
+
+def shown_in(fault: Fault) -> tuple[RevealingModel, ...]:
+    """Where to look for it, one after the other."""
+    return (fault.shown,) if fault.shown is not None else tuple(map(RevealingModel, GROWING))
+
+
+def judged_within(
+    places: Sequence[RevealingModel],
+    rules: Rules,
+    switches: Mapping[str, bool | str] | None = None,
+    seed: int = DEFAULT_SEED,
+) -> Judged:
+    """The traces of a generation with wrong rules or switches, judged as that generation, until a rule fails."""
+    outcome = Judged(Fate.SHOWS_NOTHING, {}, places[-1].bounds, 0)
+    for place in places:
+        wrong = profile_named(place.profile).switched(switches or {})
+        try:
+            graph = explore(place.bounds, wrong, rules)
+        except IllegalStateError as refusal:
+            return Judged(Fate.REFUSED, {}, place.bounds, 0, str(refusal))
+        judged = _judged(place, graph, seed)
+        if judged.fate is Fate.CAUGHT:
+            return judged
+        if graph != _right(place):  # states, labels and transitions come in an order that the rules alone decide
+            outcome = judged
+    return outcome
+
+
+def _judged(place: RevealingModel, graph: Graph, seed: int) -> Judged:
+    table = edge_table(graph.states, graph.labels, graph.edges, place.profile)
+    walks = draw(table, 2 * len(graph.edges), STEPS, np.random.default_rng(seed))
+    config = replace(table.config, min_isr=place.bounds.min_insync_replicas)
+    judgement = judge(table.distinct(walks.edges, walks.lengths), config)
+    failing = Counter({rule: tally.failed_traces for rule, tally in judgement.tallies.items() if tally.failed})
+    exercised = frozenset(rule for rule, tally in judgement.tallies.items() if tally.held or tally.failed)
+    first = np.cumsum(walks.lengths) - walks.lengths + 1  # behind the pseudo edge of the initial state
+    events = np.cumsum(np.diff(table.first_row)[walks.edges])  # by the end of each edge
+    upto = {failure: np.searchsorted(events, failure.row, side="right") + 1 for failure in judgement.failures}
+    failed = (walks.edges[first[failure.trace] : end].tolist() for failure, end in upto.items())
+    fate = Fate.SURVIVED if all(_right_takes(place, graph, table, walk) for walk in failed) else Fate.CAUGHT
+    return Judged(fate, dict(failing.most_common()), place.bounds, judgement.traces, exercised=exercised)
+
+
+def _right_takes(place: RevealingModel, graph: Graph, table: EdgeTable, walk: Sequence[int]) -> bool:
+    """Whether the right implementation can go the way of these edges."""
+    walker = _walker(place)
+    cluster = walker.start
+    for edge in walk:
+        step = (table.labels[table.label_of[edge]], graph.states[table.target[edge]])
+        after = next((to for label, to in walker.successors(cluster) if (label, walker.view(to)) == step), None)
+        if after is None:
+            return False
+        cluster = after
+    return True
+
+
+@cache
+def _walker(place: RevealingModel) -> Walker:
+    return Walker(place.bounds, place.profile)
+
+
+@cache
+def _right(place: RevealingModel) -> Graph:
+    return explore(place.bounds, place.profile)

@@ -1,0 +1,241 @@
+"""Scenarios: transcripts that make a claim, kept in conformance/scenarios, each of them a test.
+
+    # A follower that truncates to its own high watermark loses a committed record.
+    #
+    # Rule under test: truncation to the high watermark (before KIP-101). Expected: BROKEN.
+    # Source: KIP-101, scenario 1.
+    # under-test: b1
+    # shows: DATA-01, S1
+
+Rules of this file
+
+1. A file opens with its claim, the rule under test with the expected verdict, the source and a picture. Its name says the
+   outcome. It ends with `check` and `judge`, whose output must agree with the expected verdict.
+2. Two more lines are about driven brokers (docs/drive.md). `under-test` names the brokers that one stands for, all if there
+   is no such line; `shows` has ids of rules, rows of the truncation table (T1 to T5), problems of Kafka (S1 to S12) and
+   findings (F1, F2).
+3. A file that is rewritten has not passed: someone must read the difference first.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tidegauge.conformance.repl.clusters import bounds_for, broker_play
+from tidegauge.conformance.repl.directives import Player
+from tidegauge.conformance.repl.session import Session
+from tidegauge.traces.schema import Trace
+from tidegauge.util.errors import TidegaugeError
+
+# Transcripts: a command, ----, its output, an empty line; comments and empty lines stay where they are.
+#
+#     write b1
+#     ----
+#     b1     append 0a@0, leo 0->1
+#
+# Rules of this file
+#
+# 1. Parsing and rendering are inverse to each other, so a rewritten file differs in outputs only.
+# 2. A mismatch is a unified diff headed by file:line of the first block that differs.
+
+
+SEPARATOR = "----"
+
+
+class TranscriptError(TidegaugeError):
+    """A file that is not a transcript: where, what was expected, what was seen."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One command with its output; `before` are the comments and empty lines above it, `line` is the command's number."""
+
+    command: str
+    output: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The blocks of a file, and the lines after the last one."""
+
+    blocks: tuple[Block, ...]
+    after: tuple[str, ...] = field(default=())
+
+
+def parse(text: str, name: str = "transcript") -> Transcript:
+    """Parse the transcript in `text`; error messages call it `name`. Raises TranscriptError."""
+    lines = text.splitlines()
+    blocks: list[Block] = []
+    before: list[str] = []
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if not line.strip() or line.startswith("#"):
+            before.append(line)
+            at += 1
+            continue
+        if at + 1 == len(lines) or lines[at + 1] != SEPARATOR:
+            seen = repr(lines[at + 1]) if at + 1 < len(lines) else "the end"
+            raise TranscriptError(
+                f"{name}:{at + 2}: expected {SEPARATOR} below the command {line!r}, saw {seen}; "
+                f"a command is one line, its output stands below {SEPARATOR} and ends with an empty line"
+            )
+        end = at + 2
+        while end < len(lines) and lines[end].strip():
+            end += 1
+        blocks.append(Block(line, tuple(lines[at + 2 : end]), tuple(before), at + 1))
+        before = []
+        at = end
+    return Transcript(tuple(blocks), tuple(before))
+
+
+def render(transcript: Transcript) -> str:
+    """Return the text of a transcript."""
+    return "".join(f"{line}\n" for line in _lines(transcript))
+
+
+def _lines(transcript: Transcript) -> Iterator[str]:
+    for block in transcript.blocks:
+        yield from (*block.before, block.command, SEPARATOR, *block.output)
+    yield from transcript.after
+
+
+def difference(expected: Transcript, seen: Transcript, name: str) -> str:
+    """Return a diff of two transcripts of the same commands; empty if they are the same."""
+    pairs = zip(expected.blocks, seen.blocks, strict=True)
+    first = next((block for block, seen_block in pairs if block.output != seen_block.output), None)
+    if first is None:
+        return ""
+    diff = difflib.unified_diff(
+        render(expected).splitlines(), render(seen).splitlines(), "expected", "seen", lineterm="", n=4
+    )
+    return "\n".join((f"{name}:{first.line}: {first.command}: expected another output", *diff))
+
+
+DIRECTORY = Path(__file__).parent.parent / "scenarios"
+
+HOLDS, BROKEN, UNSEEN = "HOLDS", "BROKEN", "UNSEEN"
+"""UNSEEN: an invariant fails, and no rule of the judge does, for a reason that the opening gives."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A file: its claim, the verdict and the outputs that it expects, the brokers a driven one stands for, what it shows."""
+
+    path: Path
+    claim: str
+    expected: str
+    source: str
+    transcript: Transcript
+    under_test: frozenset[str] = frozenset()
+    shows: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Played:
+    """A scenario that was run. `diff` is empty if every output is the one in the file."""
+
+    scenario: Scenario
+    seen: Transcript
+    diff: str
+    trace: Trace
+
+    @property
+    def passed(self) -> bool:
+        """Whether every output is the one in the file."""
+        return not self.diff
+
+    @property
+    def judge_says(self) -> str:
+        """The first line of the last `judge`."""
+        return next((b.output[0] for b in reversed(self.seen.blocks) if b.command == "judge"), "the judge was not asked")
+
+
+def shipped() -> list[Path]:
+    """Return the scenarios that come with the suite: those written by hand, then those that TLC found."""
+    return [*sorted(DIRECTORY.glob("*.txt")), *sorted(DIRECTORY.glob("models/*.txt"))]
+
+
+def read(path: Path) -> Scenario:
+    """Read a scenario. Raises TranscriptError with what its opening lacks."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TranscriptError(f"{path}: expected a transcript in UTF-8, saw {error}") from error
+    transcript = parse(text, str(path))
+    if not transcript.blocks:
+        raise TranscriptError(f"{path}: expected commands, saw none; begin with: cluster brokers=2")
+    header = [line.lstrip("# ").rstrip() for line in transcript.blocks[0].before]
+    expected = re.search(r"Rule under test: .*Expected: (HOLDS|BROKEN|UNSEEN)\.$", "\n".join(header), re.MULTILINE)
+    source = next((line for line in header if line.startswith("Source: ")), "")
+    if not header or not header[0] or expected is None or not source:
+        raise TranscriptError(
+            f"{path}:1: expected a claim, then `Rule under test: ... Expected: HOLDS.`, BROKEN. or UNSEEN., then "
+            f"`Source: ...`, saw {header[:1]}; see the scenarios that are shipped"
+        )
+    under_test, shows = _words(header, "under-test: "), _words(header, "shows: ")
+    return Scenario(path, header[0], expected[1], source.removeprefix("Source: "), transcript, under_test, shows)
+
+
+def _words(header: Sequence[str], prefix: str) -> frozenset[str]:
+    line = next((line.removeprefix(prefix) for line in header if line.startswith(prefix)), "")
+    return frozenset(word for word in re.split(r"[,\s]+", line) if word)
+
+
+def play_scenario(scenario: Scenario) -> Played:
+    """Run every command of a scenario against the reference."""
+    player = Player()
+    blocks = tuple(replace(block, output=tuple(player.run(block.command))) for block in scenario.transcript.blocks)
+    seen = Transcript(blocks, scenario.transcript.after)
+    session = player.session if player.session is not None else Session(broker_play(bounds_for(1)))
+    return Played(
+        scenario, seen, difference(scenario.transcript, seen, str(scenario.path)), session.trace(scenario.path.stem)
+    )
+
+
+def run_scenario(path: str | Path) -> Played:
+    """Read a scenario and run it."""
+    return play_scenario(read(Path(path)))
+
+
+def rewrite(played: Played) -> bool:
+    """Write the outputs of a run into its file; return whether that changed the file."""
+    if played.passed:
+        return False
+    played.scenario.path.write_text(render(played.seen), encoding="utf-8")
+    return True
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# By hand
+
+BANNER = "Three brokers, b1 leads. `help` lists the commands, `actions` what can happen now, an empty line or `exit` ends."
+
+
+def play(lines: Iterable[str], echo: Callable[[str], None], prompt: Callable[[], None] = lambda: None) -> Transcript:
+    """Play commands, one a line, until `exit`; return the transcript, ready to become a scenario."""
+    player = Player(Session(broker_play(bounds_for(3))))
+    blocks = [Block("cluster brokers=3", ("ok",))]
+    echo(BANNER)
+    prompt()
+    for line in lines:
+        command = line.strip()
+        if command in {"", "exit", "quit"}:
+            break
+        if not command.startswith("#"):
+            output = tuple(player.run(command))
+            for printed in output:
+                echo(printed)
+            blocks.append(Block(command, output, ("",)))
+        prompt()
+    return Transcript(tuple(blocks))
+
+
+def summary(played: Sequence[Played]) -> str:
+    """Count the scenarios that went as their files say."""
+    passed = sum(scenario.passed for scenario in played)
+    return f"{passed} of {len(played)} scenarios go as their files say"

@@ -1,0 +1,105 @@
+"""A report for a terminal: what is broken, what it means and what led to it; the rules; what was read; the verdict last."""
+
+from collections.abc import Iterator
+
+from tidegauge.conformance.checking.check import Report
+from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict
+from tidegauge.conformance.explain.explain import explanation_text
+
+PROBLEMS = 10
+"""Problems shown; the others are counted."""
+_ORDER = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NOT_EXERCISED)
+_COLOURS = {Verdict.PASS: "32", Verdict.FAIL: "31;1", Verdict.INCONCLUSIVE: "33", Verdict.SUITE_ERROR: "35;1"}
+
+
+def as_text(report: Report, colour: bool = False, everything: bool = False) -> str:
+    """Return the report as text; rules that hold, or that no event exercised, are counted, or listed too if `everything`."""
+    return "\n".join(_lines(report, colour, everything))
+
+
+def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
+    if report.explanations:
+        yield from _broken(report, colour)
+    yield from _rules(report, colour, everything)
+    yield ""
+    yield from _read(report)
+    yield verdict_line(report, colour)
+
+
+def _broken(report: Report, colour: bool) -> Iterator[str]:
+    """Yield a sentence per failure, then each failure with what led there."""
+    for explanation in report.explanations:
+        yield f"{_painted(f'{explanation.rule.id:<10}', Verdict.FAIL, colour)}{explanation.means}"
+    # A single explanation begins with the sentence that is there already.
+    if len(report.explanations) == 1:
+        yield explanation_text(report.explanations[0]).partition("\n")[2]
+    else:
+        for number, explanation in enumerate(report.explanations, 1):
+            yield ""
+            yield f"--- failure {number} of {report.failures:,} " + "-" * 40
+            yield explanation_text(explanation)
+    if report.failures > len(report.explanations):
+        yield f"... and {report.failures - len(report.explanations):,} more first failures, not shown"
+    yield ""
+
+
+def _rules(report: Report, colour: bool, everything: bool) -> Iterator[str]:
+    folded = {} if everything else {Verdict.PASS: "hold", Verdict.NOT_EXERCISED: "were not called for by any event"}
+    for verdict in _ORDER:
+        rules = [rule for rule in report.rules if rule.verdict is verdict]
+        if verdict not in folded:
+            yield from (_rule_line(rule, colour) for rule in rules)
+    counted = [f"{sum(rule.verdict is verdict for rule in report.rules)} rules {word}" for verdict, word in folded.items()]
+    if counted:
+        yield f"{', '.join(counted)}; --all lists them"
+
+
+def _read(report: Report) -> Iterator[str]:
+    """Yield what was read, how much of what happened it covers, and what was wrong with it."""
+    for checked in report.inputs:
+        yield (
+            f"{checked.path}: {checked.kind}, {checked.traces:,} traces, {checked.events:,} events"
+            + (f", {len(checked.problems):,} problems" if checked.problems else "")
+            + (f": {checked.verdict.value}" if len(report.inputs) > 1 else "")
+        )
+        if checked.covered:
+            yield f"covered: {'; '.join(checked.covered)}"
+        yield from (f"missing: {line}" for line in checked.missing)
+    yield from report.notes
+    if report.problems:
+        yield f"bad input: {len(report.problems):,} problems, {report.lost:,} events left out"
+        yield from (f"  {problem}" for problem in report.problems[:PROBLEMS])
+        if len(report.problems) > PROBLEMS:
+            yield f"  ... and {len(report.problems) - PROBLEMS:,} more"
+    yield ""
+
+
+def _rule_line(rule: RuleVerdict, colour: bool) -> str:
+    verdict = _painted(f"{rule.verdict.value:<12}", rule.verdict, colour)
+    line = f"{rule.rule.id:<10}{verdict}  {rule.says}"
+    return f"{line}\n{'':<24}{rule.rule.sentence}" if rule.verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE) else line
+
+
+def verdict_line(report: Report, colour: bool = False) -> str:
+    """Return the last line: the verdict, what it rests on, how long it took."""
+    failed = [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL]
+    open_ = [rule.rule.id for rule in report.rules if rule.tally.after_loss]
+    passed = sum(rule.verdict is Verdict.PASS for rule in report.rules)
+    undecided = f"undecided after lost lines: {', '.join(open_)}" if open_ else "nothing could be decided"
+    if report.missing and passed and not open_:
+        undecided = f"{passed} rules hold in what is covered, none is broken; something is missing"
+    says = {
+        Verdict.PASS: f"{passed} rules hold",
+        Verdict.FAIL: f"broken: {', '.join(failed)}",
+        Verdict.INCONCLUSIVE: undecided,
+        Verdict.SUITE_ERROR: "no event was judged",
+    }[report.verdict]
+    return (
+        f"{_painted(report.verdict.value, report.verdict, colour)}: {says} "
+        f"({report.traces:,} traces, {report.events:,} events, {report.seconds:.1f} s)"
+    )
+
+
+def _painted(text_: str, verdict: Verdict, colour: bool) -> str:
+    code = _COLOURS.get(verdict)
+    return f"\x1b[{code}m{text_}\x1b[0m" if colour and code else text_

@@ -1,0 +1,262 @@
+"""A stretch of a trace as data for the page: its events, and what the judge knew after each.
+
+Rules of this file
+
+1. The first state is complete, every other one holds what its event changed: templates/timeline.js puts them together again.
+2. A page is bounded. A trace of up to WHOLE_TRACE events is there from end to end; of a longer one the events around a
+   failure. What is left out is counted, by trace and by page.
+3. An unknown value is null here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tidegauge.conformance.checking.check import JudgedBatch
+from tidegauge.conformance.explain.events import IN_FLIGHT, event_text, node_ids
+from tidegauge.conformance.explain.explain import Explanation, TraceRow
+from tidegauge.conformance.explain.history import history_of_rows
+from tidegauge.conformance.explain.replay import ReplayedReplica, Snapshot
+from tidegauge.conformance.judge.rulebook import releases_of
+from tidegauge.traces.schema import Config, Event
+
+# Which event caused which: the arrows of the page.
+#
+# Rules of this file
+#
+# 1. The cause of an event is the last one before it, at the other node, of a kind that can cause it and with the same values
+# in the fields that both have: of a handled fetch the sent one, of a response the handled one, of a role the registration.
+# 2. The arrows are a picture of the trace, not a verdict: a snapshot has what the judge knows to be in flight.
+
+
+_FETCH = ("req_epoch", "req_offset", "req_last_epoch")
+_ROLE = ("leader_epoch", "partition_epoch")
+
+
+class _Causes(NamedTuple):
+    """The events that cause one, the fields that both must have alike, and whether each names the other as its peer."""
+
+    events: tuple[str, ...]
+    fields: tuple[str, ...]
+    paired: bool = True
+
+
+CAUSES: Mapping[str, _Causes] = MappingProxyType(
+    {
+        "HandleFetch": _Causes(("SendFetch",), _FETCH),
+        "AnswerFetch": _Causes(("HandleFetch",), (), False),
+        **{
+            name: _Causes(("HandleFetch", "AnswerFetch"), _FETCH)
+            for name in ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError")
+        },
+        "HandleEpochRequest": _Causes(("SendEpochRequest",), ("req_epoch", "req_last_epoch")),
+        "HandleEpochResponse": _Causes(("HandleEpochRequest",), ("req_epoch", "req_last_epoch")),
+        "AlterPartition": _Causes(("ExpandIsr", "ShrinkIsr"), ("isr",), False),
+        "HandleAlterPartitionResponse": _Causes(("AlterPartition",), ("isr",), False),
+        "BecomeLeader": _Causes(("ChangePartition",), _ROLE, False),
+        "BecomeFollower": _Causes(("ChangePartition",), _ROLE, False),
+    }
+)
+LOOK_BACK = 2_000
+"""Events before an event among which its cause is looked for."""
+
+
+def causes(events: Sequence[Event]) -> list[int | None]:
+    """Return for each event the position of its cause, None if there is none."""
+    return [
+        next((at for at in range(here - 1, max(-1, here - LOOK_BACK), -1) if _caused(events[at], event)), None)
+        if event.event in CAUSES
+        else None
+        for here, event in enumerate(events)
+    ]
+
+
+def _caused(cause: Event, event: Event) -> bool:
+    kinds, fields, paired = CAUSES[event.event]
+    if cause.event not in kinds or not all(_alike(cause, event, field) for field in fields):
+        return False
+    if paired:
+        return cause.node == event.fields.get("peer") and cause.fields.get("peer") == event.node
+    if event.event == "AnswerFetch":
+        same = cause.node == event.node and cause.fields.get("peer") == event.fields.get("peer")
+        return same and all(_alike(cause, event, field) for field in _FETCH)
+    if event.event == "AlterPartition":
+        return bool(event.fields.get("peer", cause.node) == cause.node)
+    if event.event == "HandleAlterPartitionResponse":
+        return bool(cause.fields.get("peer", event.node) == event.node)
+    return event.event == "BecomeFollower" or cause.fields.get("leader", event.node) == event.node
+
+
+def _alike(cause: Event, event: Event, field: str) -> bool:
+    # A source that leaves a field out contradicts nothing.
+    if field not in cause.fields or field not in event.fields:
+        return True
+    a, b = cause.fields[field], event.fields[field]
+    return set(a) == set(b) if isinstance(a, Sequence) and isinstance(b, Sequence) else bool(a == b)
+
+
+WHOLE_TRACE = 6_000
+"""Events of a trace up to which all of it is on a page; of a longer one so many."""
+AFTER_FAILURE = 1_500
+"""Of these so many after the failure."""
+PAGE_IS_FULL = 12_000
+"""Events on a page from which a failure adds only FULL_PAGE_STRETCH of them, and no trace without a failure is added."""
+FULL_PAGE_STRETCH = 200
+
+
+class Timelines:
+    """The timelines of a page. Failures first, then other traces as long as there is room."""
+
+    def __init__(self) -> None:
+        self.data: list[dict[str, Any]] = []
+        self.failures: list[dict[str, Any]] = []
+        self.events = 0
+        self.left_out = 0
+        """Traces that are not on the page."""
+        self._stretches: list[tuple[TraceRow, range]] = []
+
+    def add_failure(self, failure: Explanation) -> int:
+        """Add a failure and the events around it; return the position of its timeline."""
+        timeline = self.add_stretch(failure.place)
+        self.failures.append(_failure(failure, timeline))
+        return timeline
+
+    def event_numbers(self, timeline: int) -> range:
+        """Return the numbers of the events in a timeline, from 1 at the beginning of their trace."""
+        place, rows = self._stretches[timeline]
+        return range(rows.start - place.rows.start + 1, rows.stop - place.rows.start + 1)
+
+    def add_stretch(self, place: TraceRow) -> int:
+        """Add the events around a failure, unless a timeline has them already; return the timeline's position."""
+        for timeline, (other, rows) in enumerate(self._stretches):
+            if _in_same_trace(other, place) and place.row in rows:
+                return timeline
+        room = WHOLE_TRACE if self.events < PAGE_IS_FULL else FULL_PAGE_STRETCH
+        rows = place.rows
+        if len(rows) > room:
+            # Mostly what led to the failure, a little of what came of it; at an end of the trace the other side gets more.
+            end = min(rows.stop, place.row + 1 + min(AFTER_FAILURE, room // 2))
+            begin = max(rows.start, end - room)
+            rows = range(begin, min(rows.stop, begin + room))
+        return self._add(place, rows)
+
+    def add_trace(self, place: TraceRow) -> None:
+        """Add a trace without an explained failure, or count it as left out if there is no room."""
+        if not place.rows or any(_in_same_trace(other, place) for other, _ in self._stretches):
+            return
+        if self.events + min(len(place.rows), WHOLE_TRACE) > PAGE_IS_FULL:
+            self.left_out += 1
+        else:
+            self._add(place, place.rows[:WHOLE_TRACE])
+
+    def _add(self, place: TraceRow, rows: range) -> int:
+        timeline = _timeline(place, rows) | {"trace": self._link_name(place)}
+        self._stretches.append((place, rows))
+        self.events += len(rows)
+        self.data.append(timeline)
+        return len(self.data) - 1
+
+    def _link_name(self, place: TraceRow) -> str:
+        """Return what links call a trace: a second trace of the same name gets a number."""
+        namesakes: list[TraceRow] = []
+        for (other, _), timeline in zip(self._stretches, self.data, strict=True):
+            if _in_same_trace(other, place):
+                return str(timeline["trace"])
+            if other.name == place.name and not any(_in_same_trace(other, namesake) for namesake in namesakes):
+                namesakes.append(other)
+        return f"{place.name} ({len(namesakes) + 1})" if namesakes else place.name
+
+
+def _in_same_trace(a: TraceRow, b: TraceRow) -> bool:
+    return a.columns is b.columns and a.trace == b.trace
+
+
+def places(judged_batches: Sequence[JudgedBatch]) -> Iterator[TraceRow]:
+    """Yield the beginning of each judged trace whose events were kept."""
+    for judged in judged_batches:
+        batch = judged.batch
+        # Columns read from Parquet, or from a large NDJSON file, have no events: only what failed in them is on the page.
+        for trace in range(len(batch.columns.trace_starts) - 1 if batch.traces is not None else 0):
+            yield TraceRow(batch.columns, batch.config, trace, 0, batch.traces, batch.source)
+
+
+def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
+    history = history_of_rows(place.columns, place.config, place.trace, rows.start, rows.stop, place.event)
+    config = place.config
+    states = [_state(snapshot, config) for snapshot in history.snapshots]
+    first = rows.start - place.rows.start + 1
+    return {
+        "tp": place.tp,
+        "nodes": list(config.nodes),
+        "controller": config.controller,
+        "profile": config.profile,
+        "release": ", ".join(releases_of(config)),
+        "first": first,
+        "total": len(place.rows),
+        "before": states[0],
+        "events": [
+            [
+                event.node,
+                event.event,
+                event_text(event).partition(f"{event.event} ")[2],
+                event.at,
+                event.time or "",
+                changed(states[at], states[at + 1]),
+                cause,
+            ]
+            for at, (event, cause) in enumerate(zip(history.events, causes(history.events), strict=True))
+        ],
+    }
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Return what differs between two states; of replicas by their position."""
+    delta = {key: value for key, value in after.items() if key != "replicas" and value != before[key]}
+    replicas = {
+        at: {key: value for key, value in new.items() if value != old[key]}
+        for at, (old, new) in enumerate(zip(before["replicas"], after["replicas"], strict=True))
+        if new != old
+    }
+    return delta | ({"replicas": replicas} if replicas else {})
+
+
+def _state(snapshot: Snapshot, config: Config) -> dict[str, Any]:
+    nodes = config.nodes
+    leader = snapshot.leader
+    return {
+        "replicas": [_replica(replica, config) for replica in snapshot.replicas],
+        "leader": nodes[leader] if leader is not None and 0 <= leader < len(nodes) else None,
+        "epoch": snapshot.leader_epoch,
+        "isr": None if snapshot.isr is None else list(node_ids(snapshot.isr, config)),
+        "flying": [[nodes[f], nodes[to], IN_FLIGHT[kind]] for f, to, kind in snapshot.flying],
+    }
+
+
+def _replica(replica: ReplayedReplica, config: Config) -> dict[str, Any]:
+    leads = replica.role == 1
+    return {
+        "up": replica.up,
+        "role": replica.role,
+        "epoch": replica.epoch,
+        "leo": replica.leo,
+        "hw": replica.hw,
+        "start": replica.log_start,
+        "epochs": None if replica.epochs is None else [list(pair) for pair in replica.epochs],
+        "forked": list(replica.forked) if replica.forked[1] else None,
+        "isr": list(node_ids(replica.isr, config)) if leads and replica.isr is not None else None,
+        "proposed": list(node_ids(replica.proposed, config)) if leads and replica.proposed else None,
+    }
+
+
+def _failure(failure: Explanation, timeline: int) -> dict[str, Any]:
+    """Return where a failure is on the page, and which offsets to mark. Its words are in the page already."""
+    offsets = {"leo", "leo_before", "hw", "hw_before", "rec_base", "rec_end", "target", "remote_leo", "epoch_start"}
+    # What was expected may be "unknown", "undefined (-1)" or an epoch: then there is no stretch of the log to mark.
+    marked = failure.compared in offsets and failure.expected.isdecimal() and failure.actual.isdecimal()
+    return {
+        "rule": failure.rule.id,
+        "timeline": timeline,
+        "event": failure.place.row - failure.place.rows.start + 1,
+        "because": [cause.number for cause in failure.because],
+        "between": sorted((int(failure.expected), int(failure.actual))) if marked else None,
+    }

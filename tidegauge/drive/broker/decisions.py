@@ -1,0 +1,103 @@
+"""Which rules the reference applied at a step, and with what outcome: each rule is wrapped, and is not changed."""
+
+import inspect
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tidegauge.conformance.judge.rulebook import rulebook
+from tidegauge.drive.runner.report import value_text
+from tidegauge.impl import rules as rules_
+from tidegauge.impl.profiles import Rules
+
+
+class Decision(NamedTuple):
+    """A rule that the reference applied, its arguments and its result; `ids` are rows of the catalog about it."""
+
+    rule: str
+    arguments: tuple[Any, ...]
+    result: Any
+    kafka: str
+    ids: tuple[str, ...]
+
+    def __str__(self) -> str:
+        arguments = ", ".join(value_text(argument) for argument in self.arguments)
+        source = " ".join(filter(None, (", ".join(self.ids), self.kafka)))
+        return f"{self.rule}({arguments}) = {value_text(self.result)}   {source}".rstrip()
+
+
+def recording_rules(decisions: list[Decision]) -> Rules:
+    """Return the rules, each of which adds to `decisions` when it is applied."""
+
+    def recording(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+        ids = tuple(row.id for row in rulebook().values() if row.impl == f"impl.rules:{name}")
+        kafka = ", ".join(re.findall(r"[A-Z]\w+#\w+", inspect.getdoc(rule) or ""))
+
+        def applied(*arguments: Any) -> Any:
+            result = rule(*arguments)
+            decisions.append(Decision(name, arguments, result, kafka, ids))
+            return result
+
+        return applied
+
+    return Rules(**{name: recording(name, getattr(rules_, name)) for name in Rules._fields})
+
+
+# Which rules the reference applied in a run, and which rows of their tables: counted while it is played.
+
+
+ROWS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
+    {
+        "truncation_target": lambda result: f"T{result[0]}",
+        "fetch_decision": lambda result: ("read", "diverging", "out of range")[result[0]],
+        "out_of_range_reset": lambda result: ("", "to the leader's end", "to the leader's start", "to its own end")[
+            result[0]
+        ],
+        "check_leader_epoch": lambda result: {0: "same epoch", 74: "fenced", 75: "unknown"}[result],
+        "proposal_after": lambda result: ("committed", "given up", "waits for metadata", "sent again")[result],
+    }
+)
+"""Rules that are tables: which row a result is."""
+
+T_TABLE = tuple(f"T{row}" for row in range(1, 6))
+
+Count = Counter[tuple[str, str]]
+"""How often each (rule, row) was applied; row "" for a rule that is no table."""
+
+
+def counting(count: Count) -> Rules:
+    """Return the rules, each of which adds to `count` when it is applied and changes nothing."""
+
+    def counted(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+        row_of = ROWS.get(name)
+
+        def applied(*arguments: Any) -> Any:
+            result = rule(*arguments)
+            count[name, "" if row_of is None else row_of(result)] += 1
+            return result
+
+        return applied
+
+    return Rules(**{name: counted(name, getattr(rules_, name)) for name in Rules._fields})
+
+
+def with_callees(applied: set[str]) -> set[str]:
+    """Return these rules and those that they call themselves."""
+    codes = {name: set(getattr(rules_, name).__code__.co_names) for name in Rules._fields}
+    while more := {callee for name in applied for callee in codes[name] & codes.keys()} - applied:
+        applied = applied | more
+    return applied
+
+
+def coverage_lines(count: Count) -> list[str]:
+    """Return which rules were applied and which were not, and the rows of the tables, a line each."""
+    applied = with_callees({name for name, _ in count})
+    missing = [name for name in Rules._fields if name not in applied]
+    lines = [f"rules applied: {len(applied)} of {len(Rules._fields)}" + (f"; not {', '.join(missing)}" if missing else "")]
+    for name in ROWS:
+        rows = {row: times for (rule, row), times in sorted(count.items()) if rule == name}
+        if rows:
+            lines.append(f"  {name}: " + ", ".join(f"{row} {times:,}" for row, times in rows.items()))
+    return lines

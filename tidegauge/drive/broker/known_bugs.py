@@ -1,0 +1,273 @@
+"""Every bug that can be switched on in the broker that is driven: wrong rules, switches of older releases, wrong steps.
+
+A bug is named as its fault is (impl.explorer.faults), or by its issue; its sentence is that of the fault or of catalog.toml.
+A bug of the catalog that is neither here nor resembled by a fault has a reason there (`beyond`).
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tidegauge.conformance.judge.rulebook import known_bugs
+from tidegauge.drive.broker.contract import BROKER
+from tidegauge.drive.broker.peer_fetches import known_of
+from tidegauge.drive.broker.state import Outcome, ReferenceBroker, WrongStep, metadata_cache, with_partition
+from tidegauge.drive.broker.steps import ENDS, IN_SESSION, MAY_WAIT
+from tidegauge.drive.contract import Report, Step
+from tidegauge.drive.runner.reference import Finding
+from tidegauge.impl.cluster.broker import NOW
+from tidegauge.impl.explorer.faults import FAULTS
+from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH, INITIAL_EPOCH
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import FetchParams
+from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, SKIPS_EQUAL, Profile, Rules
+from tidegauge.impl.releases import SINCE, profile_named
+from tidegauge.impl.replica.fetcher import PartitionFetchState
+from tidegauge.impl.replica.partition import maybe_increment_leader_hw
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
+from tidegauge.impl.server.replica_manager import DelayedFetch
+from tidegauge.impl.storage import log as log_
+from tidegauge.impl.storage.epoch_cache import EpochCache, EpochEntries
+from tidegauge.impl.storage.log import Log
+from tidegauge.util.errors import UsageError
+
+# Bugs that are no wrong rule and no switch: what a broker with one does at a step.
+#
+# Each gets the broker before the step, the step, and what the right broker makes of both, and changes that or leaves it
+# alone. Its sentence is in catalog.toml, under the issue.
+
+
+_ALL: dict[str, WrongStep] = {}
+
+FETCHES = frozenset({"fetch", "fetch_in_session"}) | MAY_WAIT
+"""Their third argument is the offset."""
+
+
+def _as_in(issue: str) -> Callable[[WrongStep], WrongStep]:
+    def kept(wrong: WrongStep) -> WrongStep:
+        _ALL[issue] = wrong
+        return wrong
+
+    return kept
+
+
+def _with_log(state: ReferenceBroker, log: Log) -> ReferenceBroker:
+    return state._replace(broker=state.broker._replace(partition=state.broker.partition._replace(log=log)))
+
+
+def _with_log_end(state: ReferenceBroker, peer: int, log_end: int) -> ReferenceBroker:
+    """Return the state in which the leader has recorded another log end of a peer, and has checked its high watermark."""
+    before = state.broker.partition
+    remotes = tuple(r._replace(log_end=log_end) if r.broker_id == peer else r for r in before.remotes)
+    partition: Partition = before._replace(remotes=remotes)
+    return with_partition(
+        state, maybe_increment_leader_hw(state.setup, partition, metadata_cache(state, eligible=False), NOW)
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Leader
+
+
+@_as_in("KAFKA-6857")
+def _undefined_epoch_ends_at_the_log_end(
+    _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
+    if step[0] != "offsets_for_leader_epoch" or step[2] != UNDEFINED or result is None or result["error"] != NONE:
+        return after, result
+    return after, {**result, "end_offset": after.broker.partition.log.end}
+
+
+@_as_in("KAFKA-13141")
+def _diverging_fetch_is_recorded(
+    _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
+    if step[0] not in FETCHES or result is None or not result.get("diverging"):
+        return after, result
+    return _with_log_end(after, step[1], step[3]), result
+
+
+@_as_in("KAFKA-8400")
+def _failed_read_is_recorded(_before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
+    if step[0] not in FETCHES or result is None or result["error"] != OFFSET_OUT_OF_RANGE:
+        return after, result
+    return _with_log_end(after, step[1], UNDEFINED), result
+
+
+@_as_in("KAFKA-7152")
+def _a_caught_up_peer_does_not_join(
+    before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
+    partition = after.broker.partition
+    joins = step[0] in FETCHES and partition.state != before.broker.partition.state
+    if not joins or step[3] != partition.log.end:
+        return after, result
+    return with_partition(after, partition._replace(state=before.broker.partition.state)), result
+
+
+@_as_in("KAFKA-5634")
+def _deletes_above_the_high_watermark(
+    before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
+    log = before.broker.partition.log
+    if step[0] != "delete_records" or not before.broker.leads or not log.hw < step[1] <= log.end:
+        return after, result
+    return _with_log(after, log._replace(start=step[1])), {"error": NONE}
+
+
+@_as_in("apache/kafka#9434")
+def _diverging_fetch_is_withheld(
+    before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
+    if result is None or not result.get("diverging"):
+        return after, result
+    # At the log end there is nothing to read, and DelayedFetch#tryComplete had no case for a divergence: it waits.
+    if step[0] in MAY_WAIT and step[3] == after.broker.partition.log.end:
+        withheld = DelayedFetch(step[1], NOW, FetchParams(step[1]), Table())
+        return after._replace(fetches=after.fetches.put(step[1], withheld)), None
+    # Neither had CachedPartition#maybeUpdateResponseData, so that a session leaves the partition out of its responses.
+    if step[0] in IN_SESSION and step[6] not in {INITIAL_EPOCH, FINAL_EPOCH}:
+        cached = known_of(before.sessions.get(step[1]))
+        known = cached is not None and (cached.hw, cached.log_start) == (result["hw"], result["log_start"])
+        return after, None if known else result
+    return after, result
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Follower
+
+
+@_as_in("KAFKA-9491")
+def _full_truncation_keeps_the_high_watermark(
+    before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
+    was, now = before.broker.partition.log, after.broker.partition.log
+    if step[0] != "fetch_response" or step[7] is None or now.start <= was.end:
+        return after, result
+    return _with_log(after, now._replace(hw=was.hw)), result
+
+
+@_as_in("KAFKA-7164")
+def _the_same_leader_is_followed_on(
+    before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
+    was = before.broker
+    if step[0] != "metadata" or step[1] in {BROKER, UNDEFINED} or was.source != step[1]:
+        return after, result
+    broker = after.broker._replace(source=was.source, entry=was.entry)
+    return _with_log(after._replace(broker=broker), was.partition.log), result
+
+
+@_as_in("KAFKA-2143")
+def _a_new_leader_truncates_to_the_beginning(
+    before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
+    broker, log = after.broker, after.broker.partition.log
+    if step[0] != "metadata" or broker.entry is None or broker.entry == before.broker.entry:
+        return after, result
+    truncated, _ = log_.truncate_to(after.setup, log, log.start)
+    entry: PartitionFetchState = broker.entry._replace(fetch_offset=log.start, last_fetched_epoch=UNDEFINED)
+    return _with_log(after._replace(broker=broker._replace(entry=entry)), truncated), result
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Restart
+
+
+@_as_in("KAFKA-10432")
+def _recovery_skips_epoch_zero(
+    _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
+    log = after.broker.partition.log
+    if step[0] != "crash":
+        return after, result
+    pairs = [(epoch, start) for epoch, start in log.cache.memory.pairs() if epoch != 0]
+    entries = EpochEntries(tuple(epoch for epoch, _ in pairs), tuple(start for _, start in pairs))
+    return _with_log(after, log._replace(cache=EpochCache(entries, entries))), result
+
+
+@_as_in("KAFKA-8306")
+def _an_empty_log_ends_at_zero(
+    _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
+) -> Outcome:
+    log = after.broker.partition.log
+    if step[0] not in ENDS or log.batches:
+        return after, result
+    return _with_log(after, log._replace(end=0)), result
+
+
+@_as_in("KAFKA-769")
+def _the_checkpoint_is_lost(_before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
+    log = after.broker.partition.log
+    return (_with_log(after, log._replace(hw=log.start)), result) if step[0] in ENDS else (after, result)
+
+
+WRONG_STEPS: Mapping[str, WrongStep] = MappingProxyType(_ALL)
+"""By the issue."""
+
+
+class DrivenBug(NamedTuple):
+    """One bug, as a broker has it. `right` is the generation without it: the reference, and whose paths are played."""
+
+    name: str
+    says: str
+    right: Profile = FETCH_TRUNCATION
+    switches: Mapping[str, bool | str] = MappingProxyType({})
+    rules: Rules = Rules()
+    wrong_step: WrongStep | None = None
+
+    @property
+    def profile(self) -> Profile:
+        """The generation with it."""
+        return self.right.switched(self.switches)
+
+
+def _known() -> Mapping[str, DrivenBug]:
+    bugs = [DrivenBug(fault.name, f"{fault.says} ({fault.resembles})", rules=fault.rules) for fault in FAULTS.values()]
+    for bug in known_bugs().values():
+        if bug.beyond:
+            continue
+        if bug.switches:
+            bugs.append(DrivenBug(bug.name, bug.says, profile_named(bug.right), bug.switches))
+        elif bug.name in WRONG_STEPS:
+            bugs.append(DrivenBug(bug.name, bug.says, profile_named(bug.right), wrong_step=WRONG_STEPS[bug.name]))
+    return MappingProxyType({bug.name: bug for bug in bugs})
+
+
+BUGS = _known()
+
+
+def bug_named(name: str) -> DrivenBug:
+    """Return the bug called `name`. Raises UsageError with the names there are."""
+    if name not in BUGS:
+        raise UsageError(f"bug: expected one of {', '.join(BUGS)}; seen {name!r}; choose one of those")
+    return BUGS[name]
+
+
+# What releases have done that today's does not: known bugs with switches, and every other switch that was turned.
+
+
+def broker_findings() -> list[Finding]:
+    """Return every known bug with switches, and whatever else releases have done that today's does not."""
+    best = FETCH_TRUNCATION._replace(
+        keeps_remote_leo=REPAIRED.keeps_remote_leo,
+        reads_equal_partition_epoch=SKIPS_EQUAL.reads_equal_partition_epoch,
+        hw_rounded_to_batches=False,
+    )
+    findings = []
+    for bug in known_bugs().values():
+        right = {name: getattr(best, name) for name in bug.switches}
+        if bug.switches and right != dict(bug.switches):
+            findings.append(Finding(bug.name, bug.says, bug.switches, right))
+    known = {name for finding in findings for name in finding.has}
+    for name, since in SINCE.items():
+        now = getattr(best, name)
+        others = dict.fromkeys(value for _, value in since if value != now)
+        if name not in known:
+            findings += [Finding(f"`{name}` = {_value_text(value)}", "", {name: value}, {name: now}) for value in others]
+    return findings
+
+
+def _value_text(value: bool | str) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else value

@@ -1,0 +1,162 @@
+"""The broker of the reference, what is under way around it, and what it reports.
+
+What a broker does is decided in impl.cluster.broker and below. This module has what the suite's peers, controller and
+producers know: the requests in flight, the proposal without a response, the appends and fetches that wait.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tidegauge.drive.broker.contract import BROKER, Opening
+from tidegauge.drive.contract import Report, Step
+from tidegauge.impl.cluster.broker import Broker, settle
+from tidegauge.impl.fetch.fetch_session import FetchContext, FetchSession
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import (
+    AlterPartitionRequest,
+    BrokerState,
+    FetchRequest,
+    FetchResponse,
+    FollowerRequest,
+    Metadata,
+)
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup
+from tidegauge.impl.replica.partition_state import Partition, PartitionState
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.server.replica_manager import DelayedFetch
+from tidegauge.impl.storage import log as log_
+
+NO_LIMIT = -1
+"""replica.lag.time.max.ms: below any time, so nobody who is behind has caught up in time."""
+
+
+Produced = tuple[tuple[int, int], ...]
+"""Base offset and error of appends that were waiting."""
+
+Fetched = Mapping[int, FetchResponse | None]
+"""The responses to fetches that were waiting, by peer; None where one in a session does not name the partition."""
+
+
+class WaitingAppend(NamedTuple):
+    """An append with acks -1 that is not answered yet."""
+
+    base: int
+    end: int
+
+
+class ReferenceBroker(NamedTuple):
+    """The broker, and what is under way around it. `highest_epoch`: the highest leader epoch it has heard of. `fetches`: by
+    peer, the fetch that waits. `sessions`: by peer, its fetch session; `lost`: whose session went with its process;
+    `contexts`: what a fetch that waits means in a session.
+
+    `wrong_step` is what a broker with a bug makes of a step that the right one has taken.
+    """
+
+    setup: Setup
+    opening: Opening
+    broker: Broker = Broker(Partition(BROKER))
+    requests: tuple[tuple[int, FollowerRequest], ...] = ()
+    proposal: AlterPartitionRequest | None = None
+    proposed: PartitionState = PartitionState()
+    waiting: tuple[WaitingAppend, ...] = ()
+    fetches: Table[int, DelayedFetch] = Table()
+    sessions: Table[int, FetchSession] = Table()
+    contexts: Table[int, FetchContext] = Table()
+    lost: tuple[int, ...] = ()
+    partition_epoch: int = UNDEFINED
+    highest_epoch: int = UNDEFINED
+    wrong_step: "WrongStep | None" = None
+
+    def request(self, peer: int) -> FollowerRequest | None:
+        """Return the request in flight to a peer."""
+        return dict(self.requests).get(peer)
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether metadata came while the controller's response to the proposal is still in flight."""
+        return self.proposal is not None and self.broker.partition.state != self.proposed
+
+
+Outcome = tuple[ReferenceBroker, Report | None]
+"""After a step: the broker, and the response to the step's request."""
+
+WrongStep = Callable[[ReferenceBroker, Step, ReferenceBroker, Report | None], Outcome]
+"""Gets the broker before a step, the step, and what the right broker makes of both; gives what a wrong one makes of it."""
+
+
+def opened(
+    opening: Opening, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None, wrong_step: WrongStep | None = None
+) -> ReferenceBroker:
+    """Return an empty replica of a broker that has read no metadata."""
+    setup = Setup(rules or Rules(), profile, opening.min_insync_replicas, replica_lag_time_max_ms=NO_LIMIT)
+    return ReferenceBroker(setup, opening, wrong_step=wrong_step)
+
+
+NOTHING_FETCHED: Fetched = MappingProxyType({})
+
+
+def report(
+    state: ReferenceBroker, result: Report | None = None, produced: Produced = (), fetched: Fetched = NOTHING_FETCHED
+) -> Report:
+    """Return everything that can be reported."""
+    log, proposal = state.broker.partition.log, state.proposal
+    return {
+        "result": result,
+        "requests": {str(peer): _request_json(state.setup, request) for peer, request in state.requests},
+        "proposal": None
+        if proposal is None
+        else {
+            "isr": [*proposal.isr],
+            "leader_epoch": proposal.leader_epoch,
+            "partition_epoch": proposal.partition_epoch,
+        },
+        "produced": [[*answered] for answered in produced],
+        "fetched": {str(peer): optional_fetch_json(response) for peer, response in fetched.items()},
+        "leo": log.end,
+        "hw": log.hw,
+        "log_start": log.start,
+        "ends": [[*log_.end_offset_for_epoch(state.setup, log, epoch)] for epoch in range(state.highest_epoch + 1)],
+    }
+
+
+def fetch_json(response: FetchResponse) -> Report:
+    """Return a response to a peer's fetch as it is reported."""
+    if response.error != NONE:
+        return {"error": response.error}
+    return {
+        "error": NONE,
+        "hw": response.hw,
+        "log_start": response.log_start,
+        "records": [[batch.base, batch.last, batch.epoch] for batch in response.records],
+        "diverging": [response.diverging_epoch, response.diverging_end] if response.is_diverging else None,
+    }
+
+
+def optional_fetch_json(response: FetchResponse | None) -> Report | None:
+    """Return the same, or None for a fetch that waits or a response that does not name the partition."""
+    return None if response is None else fetch_json(response)
+
+
+def _request_json(setup: Setup, request: FollowerRequest) -> dict[str, int]:
+    """Return a request without the fields that the generation's messages do not have."""
+    current = request.current_leader_epoch if setup.profile.fencing else UNDEFINED
+    if not isinstance(request, FetchRequest):
+        return {"current_leader_epoch": current, "leader_epoch": request.leader_epoch}
+    last = request.last_fetched_epoch if setup.profile.truncation_on_fetch else UNDEFINED
+    return {
+        "current_leader_epoch": current,
+        "fetch_offset": request.fetch_offset,
+        "last_fetched_epoch": last,
+        "log_start": request.log_start,
+    }
+
+
+def metadata_cache(state: ReferenceBroker, *, eligible: bool) -> Metadata:
+    """Return the broker's metadata cache, in which its peers may join the ISR or not."""
+    return tuple(BrokerState(b, fenced=not eligible) for b in (BROKER, *state.opening.peers))
+
+
+def with_partition(state: ReferenceBroker, partition: Partition) -> ReferenceBroker:
+    """Return the state with another partition."""
+    return state._replace(broker=settle(state.broker._replace(partition=partition)))

@@ -1,0 +1,150 @@
+"""What the kill matrix has found, as it is kept: which column catches which bug, and in how many steps.
+
+Rules of this file
+
+1. The file holds what is the same on every machine; how long it took stands in docs/drive.md.
+2. A bug that no column catches, a rule that nothing exercises and a result that is not the kept one are each told in a
+   line: they fail the build.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from tidegauge.conformance.judge.rulebook import rulebook
+from tidegauge.drive.broker.decisions import T_TABLE
+from tidegauge.impl.profiles import Rules
+
+MATRIX_FILE = Path(__file__).parent / "matrix.json"
+
+
+@dataclass(frozen=True)
+class Caught:
+    """A path on which a broker with a bug differs: from which graph or walk it comes, and its steps once it is shrunk."""
+
+    where: str
+    steps: int
+
+
+@dataclass(frozen=True)
+class BugRow:
+    """One bug. `judge` has the rules that fail on its traces; `fate` says what became of it there."""
+
+    name: str
+    fate: str
+    judge: tuple[str, ...] = ()
+    cover: Caught | None = None
+    walks: Caught | None = None
+
+    @property
+    def survives(self) -> bool:
+        """Whether no column catches it."""
+        return not (self.judge or self.cover or self.walks)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All rows, and what they went through: rules of the judge, rules of impl.rules, rows of their tables."""
+
+    seed: int
+    rows: tuple[BugRow, ...]
+    judged: frozenset[str] = field(default_factory=frozenset)
+    applied: frozenset[str] = field(default_factory=frozenset)
+
+
+def text_of(row: BugRow, says: str) -> str:
+    """A bug on a line."""
+    seen = [f"judge: {', '.join(row.judge[:4]) or row.fate}"]
+    seen += [
+        f"{name}: " + ("not seen" if caught is None else f"{caught.where}, {caught.steps} steps")
+        for name, caught in (("cover", row.cover), ("walks", row.walks))
+    ]
+    return f"{row.name:<32} {' | '.join(seen)}\n{'':<32} {says}"
+
+
+def wrong(matrix: Matrix, rules: Mapping[str, str], elsewhere: Mapping[str, str]) -> list[str]:
+    """What fails the build, a line each. `rules`: what has to be exercised, `elsewhere`: what is not here, and where."""
+    lines = [f"{row.name} survives: no column catches it" for row in matrix.rows if row.survives]
+    exercised = matrix.judged | matrix.applied
+    lines += [
+        f"{rule} is exercised by nothing; {says}"
+        for rule, says in rules.items()
+        if rule not in exercised and rule not in elsewhere
+    ]
+    lines += [f"{rule} is exercised here after all: take it out of ELSEWHERE" for rule in elsewhere if rule in exercised]
+    return lines
+
+
+def differences(kept: Matrix, found: Matrix) -> list[str]:
+    """What is not as it was kept, a line each."""
+    before, now = {row.name: row for row in kept.rows}, {row.name: row for row in found.rows}
+    lines = [f"{name}: expected {before.get(name)}; seen {row}" for name, row in now.items() if before.get(name) != row]
+    lines += [f"{name}: expected {row}; seen nothing" for name, row in before.items() if name not in now]
+    for name, was, seen in (("judged", kept.judged, found.judged), ("applied", kept.applied, found.applied)):
+        if was != seen:
+            lines.append(f"{name}: expected {_words(was - seen)} more and {_words(seen - was)} less")
+    return lines
+
+
+def _words(words: Collection[str]) -> str:
+    return ", ".join(sorted(words)) or "nothing"
+
+
+def to_json(matrix: Matrix) -> str:
+    """The file."""
+    rows = {row.name: {key: value for key, value in asdict(row).items() if key != "name"} for row in matrix.rows}
+    document = {"seed": matrix.seed, "judged": sorted(matrix.judged), "applied": sorted(matrix.applied), "rows": rows}
+    return json.dumps(document, indent=1) + "\n"
+
+
+def of_json(text: str) -> Matrix:
+    """What a file holds."""
+    document = json.loads(text)
+    rows = tuple(
+        BugRow(name, row["fate"], tuple(row["judge"]), _caught(row["cover"]), _caught(row["walks"]))
+        for name, row in document["rows"].items()
+    )
+    return Matrix(document["seed"], rows, frozenset(document["judged"]), frozenset(document["applied"]))
+
+
+def _caught(found: Mapping[str, str | int] | None) -> Caught | None:
+    return None if found is None else Caught(str(found["where"]), int(found["steps"]))
+
+
+def expected() -> Matrix:
+    """Return the one that comes with the suite."""
+    return of_json(MATRIX_FILE.read_text(encoding="utf-8"))
+
+
+# Which rules the kill matrix has to exercise, and which are exercised elsewhere.
+
+
+TO_EXERCISE: Mapping[str, str] = MappingProxyType(
+    {
+        **{rule.id: rule.sentence for rule in rulebook().values()},
+        **{name: f"a decision of impl.rules:{name}" for name in Rules._fields},
+        **dict.fromkeys(T_TABLE, "a row of the truncation table"),
+    }
+)
+"""The rules of the judge, those of impl, the rows of the T-table; each with what it is."""
+
+_JUDGE = "tests/conformance/judge/test_rules.py"
+_SCENARIOS = "conformance/scenarios/"
+
+ELSEWHERE: Mapping[str, str] = MappingProxyType(
+    {
+        "TRUNC-02": f"{_SCENARIOS}021_ex_leader_truncates_in_two_rounds.txt",
+        "TRUNC-05": f"{_SCENARIOS}010_hw_only_loses_committed.txt",
+        "ACK-01": f"{_SCENARIOS}140_acks_all_waits_for_the_isr.txt",
+        "READ-01": f"{_SCENARIOS}140_acks_all_waits_for_the_isr.txt",
+        "DATA-03": f"{_SCENARIOS}160_lost_disk_of_the_last_member_loses_committed.txt",
+        "T2": f"{_SCENARIOS}100_fast_leader_changes_fork.txt",
+        **dict.fromkeys(("APPEND-03", "EPOCH-06", "CTRL-08", "CTRL-09", "LOG-02", "SEQ-01"), _JUDGE),
+        "epoch_for_offset": "tests/impl/storage/test_epoch_cache.py",
+    }
+)
+"""What no bug here exercises, with the file that does. Nobody waits for acknowledgements or reads as a consumer in these
+traces, no rounds of TRUNC-02 fit their bounds, a bug of the generation that takes T2 is seen before; the others need fields
+that traces of the model do not have."""

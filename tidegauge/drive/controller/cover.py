@@ -1,0 +1,293 @@
+"""Paths that take every step of spec/Controller.tla which a controller is asked for, at least once.
+
+Rules of this file
+
+1. The graph is that of impl.explorer.control_cluster, which is TLC's. What brokers and logs do by themselves is no request:
+   states that the controller cannot tell apart are one, and a step is a request, or two, in such a state.
+2. A path begins with a shortest run to a state that still has something to take, and goes on while there is something near.
+3. What is expected is the reference's word (reference.py), as on every path. A step that does not take it to the graph's
+   next state is no part of the cover, and counted.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Set
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tidegauge.drive.contract import Path
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
+from tidegauge.drive.controller.image import Incarnations
+from tidegauge.drive.controller.reference import ReferenceController, opened, take_step
+from tidegauge.drive.controller.scenarios import beats, is_left_unnoticed, registers, up
+from tidegauge.impl.cluster.transitions import Label
+from tidegauge.impl.controller.records import TOPIC
+from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl, is_active
+from tidegauge.impl.explorer.control_cluster import (
+    ELSEWHERE,
+    TAKEN_OUT,
+    ControlBounds,
+    ControlCluster,
+    control_view,
+    directories_of,
+    initial_control_cluster,
+    proposal_of,
+    search_control,
+    stops_in_order,
+)
+from tidegauge.impl.explorer.view import View
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.topic_partition import TopicPartition
+from tidegauge.spec.tlc.models import Model, find_model
+from tidegauge.traces.from_model.impl_walks import control_bounds_of
+from tidegauge.util.errors import UsageError
+
+LONGEST, NEAR = 24, 3
+"""How long a path may go on after its beginning, and how many steps it walks to reach something new."""
+
+MODELS: Mapping[str, int] = MappingProxyType(
+    {
+        "RepairedCompletion": 3,
+        "RepairedDisks": 3,
+        "RepairedReassignment": 2,
+        "RepairedFeature": 3,
+        "RepairedRevert": 3,
+        "RepairedMinIsr": 3,
+        "RepairedLateConfig": 3,
+    }
+)
+"""Whose bounds are covered, those of F4 to F13, and how often the partition changes on a path at most (MaxPartitionEpoch).
+The switches are those of the expected profile."""
+
+
+def named(b: int, bounds: ControlBounds) -> int:
+    """Return a broker of the graph as it is named in a step: from 1 on, those that partition 0 has elsewhere last."""
+    return b + 1 if b < ELSEWHERE else b - ELSEWHERE + bounds.brokers + 1
+
+
+def begin(bounds: ControlBounds) -> Path:
+    """Return the requests that make the graph's first state: every broker is up, and the partition has its replicas."""
+    letters = "AB" if bounds.disks_fail else "A"
+    elsewhere = tuple(named(ELSEWHERE + n, bounds) for n in range(bounds.partition_zero))
+    here = tuple(b + 1 for b in bounds.replicas)
+    brokers = range(1, bounds.brokers + 1)
+    starts = tuple(step for b in brokers for step in (registers(b, directories=letters), beats(b)))
+    config = ((MIN_IN_SYNC_REPLICAS, str(bounds.min_isr)),)
+    topic = ("create_topic", "t", (elsewhere, here) if elsewhere else (here,), config)
+    places = (("assign_directory", b, 0, "t", int(bool(elsewhere)), "A") for b in here if bounds.disks_fail)
+    return (*starts, *up(*elsewhere), topic, *places)
+
+
+def assigned(bounds: ControlBounds) -> int:
+    """Return how often the partition changes in its beginning."""
+    # A replica of a broker with two directories has none at first, and its assignment is a change.
+    return len(bounds.replicas) if bounds.disks_fail else 0
+
+
+def requests_of(state: ControlCluster, label: Label) -> Path:
+    """Return what a step of the graph asks the controller for; nothing where it is a broker's alone."""
+    bounds, tp = state.bounds, state.tp
+    name, *arguments = label
+    b = arguments[0] + 1 if arguments and name not in {"Reassign", "SetMinIsr", "SetElr"} else 0
+    match name:
+        case "Expand" | "Shrink":
+            found = proposal_of(state, {*state.control.partitions[tp].isr} ^ {arguments[0]})
+            epochs = found.leader_epoch, found.partition_epoch + assigned(bounds)
+            isr = tuple(member + 1 for member in found.isr)
+            return (("alter_partition", found.broker_id + 1, 0, "t", tp.partition, *epochs, isr, False),)
+        case "Reassign":
+            return (("reassign", "t", tp.partition, tuple(named(one, bounds) for one in arguments[0])),)
+        case "Cancel":
+            return (("reassign", "t", tp.partition, None),)
+        case "SetMinIsr":
+            return (("configure", TOPIC, "t", MIN_IN_SYNC_REPLICAS, str(arguments[0])),)
+        case "SetElr":
+            return (("update_feature", "elr", arguments[0], arguments[0] > 0),)
+        case "ElectPreferred" | "ElectUnclean":
+            return (("elect_leaders", name == "ElectUnclean", "t", tp.partition),)
+        case "Delete":
+            return (("delete_topic", "t"),)
+        case "Unregister":
+            return (("unregister", b),)
+        case "Fence":
+            return (("session_expires", b),)
+        case "Unfence":
+            return (beats(b, offline="A" if arguments[1] else ""),)
+        case "FailDirectory":
+            return (beats(b, offline="A"),)
+        case "ShutDown":
+            return (*_read_by_all_others(state, arguments[0]), beats(b, shut_down=True))
+        case "Register":
+            return _registers(state, arguments[0], arguments[1])
+        case _:
+            return ()
+
+
+class Cover(NamedTuple):
+    """The paths; how many steps they take of how many the graph has.
+
+    The others part from it: where a release has no ELR, and up to 3.9 where a session is over and not noticed.
+    """
+
+    cases: tuple[ControllerCase, ...]
+    taken: int
+    steps: int
+
+
+Taken = tuple[int, Path]
+"""A state's number, and what is asked for there."""
+
+
+def cover_of(name: str, profile: Profile, opening: ClusterOpening) -> Cover:
+    """Return the cover of a model of MCController."""
+    return cover(control_bounds_of(model_of(name))._replace(max_partition_epoch=MODELS[name]), profile, opening, name)
+
+
+def model_of(name: str) -> Model:
+    """Return a model that has a cover. Raises UsageError for another."""
+    if name not in MODELS:
+        raise UsageError(f"drive: expected a graph of the controller: {', '.join(MODELS)}; seen {name}")
+    return find_model(name)
+
+
+def cover(bounds: ControlBounds, profile: Profile, opening: ClusterOpening, name: str) -> Cover:
+    """Return paths that take each step at least once."""
+    opening = opening._replace(elr=int(profile.elr), min_insync_replicas=1)
+    graph = _Graph(bounds, profile)
+    steps = sum(map(len, graph.of))
+    graph.follow(opened(opening, profile))
+    left = {(source, asked) for source in graph.reached for asked in graph.of[source]}
+    taken, cases = len(left), list[ControllerCase]()
+    for source in graph.reached:
+        while any((source, asked) in left for asked in graph.of[source]):
+            path = [*graph.way_to(source), *graph.onward(source, left)]
+            left -= set(path)
+            asked = tuple(request for _, requests in path for request in requests)
+            cases.append(ControllerCase(opening, (*begin(bounds), *asked), f"{name} {len(cases)}"))
+    return Cover(tuple(cases), taken, steps)
+
+
+class _Graph:
+    """The graph as the controller sees it: `of` has for each state what may be asked there, and what state comes then."""
+
+    def __init__(self, bounds: ControlBounds, profile: Profile) -> None:
+        self.of: list[dict[Path, int]] = []
+        self.reached: list[int] = []
+        self._bounds, self._tp = bounds, TopicPartition("t", int(bounds.partition_zero > 0))
+        self._facts: list[Facts] = []
+        self._from: dict[int, Taken] = {}
+        numbers: dict[View, int] = {}
+        found = search_control(initial_control_cluster(bounds, profile))
+        of_state = [self._number(numbers, found.states[0])]
+        for source, label, target, new in found.transitions():
+            if new:
+                of_state.append(self._number(numbers, found.states[target]))
+            if asked := requests_of(found.states[source], label):
+                self.of[of_state[source]][asked] = of_state[target]
+
+    def _number(self, numbers: dict[View, int], state: ControlCluster) -> int:
+        key = _local(control_view(state))
+        if key not in numbers:
+            numbers[key] = len(self.of)
+            self.of.append({})
+            self._facts.append(facts(state.control, state.tp, 1, assigned(state.bounds), state.bounds.brokers))
+        return numbers[key]
+
+    def follow(self, start: ReferenceController) -> None:
+        """Keep the steps that take the reference to the graph's next state, breadth first."""
+        incarnations = Incarnations()
+        for step in begin(self._bounds):
+            start, _ = take_step(start, step, incarnations)
+        self.reached, states = [0], {0: start}
+        for source in self.reached:
+            here = states.pop(source)
+            for asked, target in [*self.of[source].items()]:
+                after = here
+                for step in asked:
+                    after, _ = take_step(after, step, incarnations)
+                # A release without ELR, or one up to 3.9 where a session is over and not noticed, goes another way: such a
+                # step is no part of the cover.
+                if facts(after.control, self._tp, 0, 0, self._bounds.brokers) != self._facts[target]:
+                    del self.of[source][asked]
+                elif target not in self._from and target != 0:
+                    self._from[target] = source, asked
+                    self.reached.append(target)
+                    states[target] = after
+
+    def way_to(self, target: int) -> list[Taken]:
+        """Return a shortest run to a state."""
+        way: list[Taken] = []
+        while target != 0:
+            way.append(self._from[target])
+            target = way[-1][0]
+        return way[::-1]
+
+    def onward(self, at: int, left: Set[Taken]) -> list[Taken]:
+        """Return what is left from here on, as long as there is something near."""
+        way: list[Taken] = []
+        taken: set[Taken] = set()
+        while len(way) < LONGEST and (more := self._nearest(at, left, taken)):
+            way += more
+            taken |= set(more)
+            at = self.of[more[-1][0]][more[-1][1]]
+        return way
+
+    def _nearest(self, at: int, left: Set[Taken], taken: Set[Taken]) -> list[Taken]:
+        ways: deque[tuple[int, list[Taken]]] = deque([(at, [])])
+        been = {at}
+        while ways:
+            here, way = ways.popleft()
+            for asked, target in self.of[here].items():
+                step = here, asked
+                if step in left and step not in taken:
+                    return [*way, step]
+                if target not in been and len(way) < NEAR:
+                    been.add(target)
+                    ways.append((target, [*way, step]))
+        return []
+
+
+def _local(found: View) -> View:
+    """Return the part of a state's view that the controller has."""
+    partition, brokers, _, _, _, least, _, kept = found
+    return partition, tuple(broker[1:] for broker in brokers), least, kept
+
+
+Facts = tuple[Any, ...]
+
+
+def facts(control: ReplicationControl, tp: TopicPartition, add: int, epochs: int, brokers: int) -> Facts:
+    """Return what a controller has of the partition and the first brokers: numbers raised by `add`, epochs by `epochs`."""
+    found = control.partitions.get(tp)
+    known = (control.brokers.get(b + 1 - add) for b in range(brokers))
+    rows = tuple(None if one is None else (one.fenced, one.in_controlled_shutdown) for one in known)
+    if found is None:
+        return None, rows
+    lists = (found.replicas, found.adding, found.removing, found.isr, found.elr, found.last_known_elr)
+    raised = tuple(tuple(b + add for b in members) for members in lists)
+    leader = found.leader if found.leader == UNDEFINED else found.leader + add
+    return (*raised, leader, found.recovery, found.leader_epoch, found.partition_epoch + epochs), rows
+
+
+def _read_by_all_others(state: ControlCluster, b: int) -> Path:
+    """Return heartbeats of all others that have read everything: they end a controlled shutdown that began before."""
+    control = state.control
+    if not control.brokers[b].in_controlled_shutdown:
+        return ()
+    others = (other for other, _ in control.brokers.items() if other != b and is_active(control, other))
+    return tuple(beats(named(other, state.bounds)) for other in others)
+
+
+def _registers(state: ControlCluster, b: int, directory: int) -> Path:
+    """Return the start of a process with the directories that control_steps gives it."""
+    letters = "".join(name[-1] for name in directories_of(state, b, directory))
+    starts: Path = (registers(b + 1, clean=stops_in_order(state, b, directory), directories=letters),)
+    known = state.control.brokers.get(b)
+    if known is not None and is_left_unnoticed(state.control.profile):
+        starts = (("register_late", *starts[0][1:]),)
+    elif known is not None and not known.fenced:
+        return ()
+    if directory != TAKEN_OUT:
+        return starts
+    # The replica is in none of its directories any more, so that the broker assigns it to one.
+    return (*starts, ("assign_directory", b + 1, 0, "t", state.tp.partition, "B"))

@@ -1,0 +1,318 @@
+"""What the metadata log of a process makes of one path's cluster: its records with the path's own names, replayed.
+
+Rules of this file
+
+1. A path has broker ids and topics of its own (`Names`); records of others are passed over.
+2. What a record makes of the state is stated once, in impl.controller.replay, and is held against Kafka's classes there.
+3. Source: metadata/src/main/resources/common/metadata/*.json, PartitionRegistration#merge.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.impl.controller.features import ELR_VERSION, METADATA_VERSION
+from tidegauge.impl.controller.partition_registration import (
+    LOST,
+    MIGRATING,
+    UNASSIGNED,
+    ChangedFields,
+    PartitionRegistration,
+    RecoveryState,
+)
+from tidegauge.impl.controller.records import (
+    BROKER,
+    TOPIC,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    ConfigResource,
+    ControllerRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from tidegauge.impl.controller.replay import replay_record
+from tidegauge.impl.controller.replication_control import BrokerRegistration, ReplicationControl
+from tidegauge.impl.topic_partition import TopicPartition
+
+SPREAD = 16
+"""Members of an ELR come in the order of a Java hash set, which is that of the ids if those begin at a multiple of this."""
+
+NO_CHANGE, NO_LEADER_CHANGE = -1, -2
+RESERVED = {0: MIGRATING, 1: UNASSIGNED, 2: LOST}
+"""org.apache.kafka.common.DirectoryId."""
+DIRECTORIES_FROM = 1000
+
+TYPES = {TOPIC: 2, BROKER: 4}
+"""ConfigResource.Type."""
+
+
+class LogRecord(NamedTuple):
+    """A record of the metadata log: its offset, the name of its definition, its fields."""
+
+    offset: int
+    name: str
+    body: WireMessage
+
+
+class Names:
+    """The brokers and topics of path number `lane` of a process; lanes count from 1."""
+
+    def __init__(self, lane: int) -> None:
+        self._lane, self.base = lane, SPREAD * lane
+
+    def id_of(self, broker: int) -> int:
+        """Return a broker's id in the process."""
+        return self.base + broker
+
+    def broker(self, found: int) -> int | None:
+        """Return which broker has an id; None for one of another path, -1 for none."""
+        if found < 0:
+            return found
+        return found - self.base if self.base < found < self.base + SPREAD else None
+
+    def brokers(self, found: Iterable[int]) -> tuple[int, ...]:
+        """Return brokers of this path."""
+        # A last known leader may be -1, none (apache/kafka#20629).
+        return tuple(found_id if found_id < 0 else found_id - self.base for found_id in found)
+
+    def full(self, topic: str) -> str:
+        """Return a topic's name in the process."""
+        return f"{topic}.{self._lane}"
+
+    def topic(self, full: str) -> str | None:
+        """Return the topic with a name in the process; None for one of another path."""
+        name, _, lane = full.rpartition(".")
+        return name if lane == str(self._lane) else None
+
+    def directory_id(self, name: str) -> UUID:
+        """Return the id of a directory of a broker of this path: of the broker's number, and a letter."""
+        return UUID(int=DIRECTORIES_FROM + self.id_of(int(name[:-1])) << 64 | ord(name[-1]))
+
+    def directory(self, found: UUID) -> str:
+        """Return which directory has an id."""
+        if found.int in RESERVED:
+            return RESERVED[found.int]
+        return f"{(found.int >> 64) - DIRECTORIES_FROM - self.base}{chr(found.int & 0x7F)}"
+
+    def resource(self, kind: str, name: str) -> str:
+        """Return the name of a configuration's resource in the process."""
+        if kind == TOPIC:
+            return self.full(name)
+        return str(self.id_of(int(name))) if name else ""
+
+
+class Image:
+    """The state that the log makes of a path's cluster, beginning with `control`."""
+
+    def __init__(self, names: Names, control: ReplicationControl) -> None:
+        self._names, self.control = names, control
+        self.topic_ids: dict[str, UUID] = {}
+        self._topics: dict[UUID, str] = {}
+        self.changed_at: dict[int, int] = {}
+
+    def read(self, records: Iterable[LogRecord]) -> None:
+        """Replay those that are about this cluster."""
+        for offset, name, body in records:
+            found = self._record(name, body)
+            if found is not None:
+                self.control = replay_record(self.control, found, offset)
+                if isinstance(found, BrokerRegistrationChangeRecord):
+                    self.changed_at[found.broker_id] = offset
+
+    def _record(self, name: str, body: WireMessage) -> ControllerRecord | None:
+        if name not in _READ:
+            return None
+        if "brokerId" in body and self._names.broker(body["brokerId"]) is None:
+            return None
+        if "topicId" in body and name != "TopicRecord" and body["topicId"] not in self._topics:
+            return None
+        return _READ[name](self, body)
+
+    def _topic(self, body: WireMessage) -> ControllerRecord | None:
+        topic = self._names.topic(body["name"])
+        if topic is None:
+            return None
+        self.topic_ids[topic] = body["topicId"]
+        self._topics[body["topicId"]] = topic
+        return TopicRecord(topic)
+
+    def _remove_topic(self, body: WireMessage) -> ControllerRecord:
+        topic = self._topics.pop(body["topicId"])
+        del self.topic_ids[topic]
+        return RemoveTopicRecord(topic)
+
+    def _tp(self, body: WireMessage) -> TopicPartition:
+        return TopicPartition(self._topics[body["topicId"]], body["partitionId"])
+
+    def _partition(self, body: WireMessage) -> ControllerRecord:
+        brokers = self._names.brokers
+        directories = self._directories(body.get("directories") or ())
+        registration = PartitionRegistration(
+            brokers(body["replicas"]),
+            brokers(body["isr"]),
+            self._leader(body["leader"]),
+            body["leaderEpoch"],
+            body["partitionEpoch"],
+            RecoveryState(body.get("leaderRecoveryState", 0)),
+            brokers(body.get("eligibleLeaderReplicas") or ()),
+            brokers(body.get("lastKnownElr") or ()),
+            brokers(body["addingReplicas"]),
+            brokers(body["removingReplicas"]),
+            () if set(directories) == {MIGRATING} else directories,
+        )
+        return PartitionRecord(self._tp(body), registration)
+
+    def _partition_change(self, body: WireMessage) -> ControllerRecord:
+        leader, recovery = body.get("leader", NO_LEADER_CHANGE), body.get("leaderRecoveryState", NO_CHANGE)
+        directories = body.get("directories")
+        fields = ChangedFields(
+            self._some(body, "isr"),
+            None if leader == NO_LEADER_CHANGE else self._leader(leader),
+            None if recovery == NO_CHANGE else RecoveryState(recovery),
+            self._some(body, "eligibleLeaderReplicas"),
+            self._some(body, "lastKnownElr"),
+            self._some(body, "replicas"),
+            self._some(body, "addingReplicas"),
+            self._some(body, "removingReplicas"),
+            None if directories is None else self._directories(directories),
+        )
+        return PartitionChangeRecord(self._tp(body), fields)
+
+    def _some(self, body: WireMessage, name: str) -> tuple[int, ...] | None:
+        found = body.get(name)
+        return None if found is None else self._names.brokers(found)
+
+    def _leader(self, found: int) -> int:
+        return found - self._names.base if found >= 0 else found
+
+    def _directories(self, found: Iterable[UUID]) -> tuple[str, ...]:
+        return tuple(map(self._names.directory, found))
+
+    def _broker(self, body: WireMessage) -> int:
+        return self._leader(body["brokerId"])
+
+    def _register(self, body: WireMessage) -> ControllerRecord:
+        return RegisterBrokerRecord(
+            self._broker(body),
+            body["brokerEpoch"],
+            body["incarnationId"].int,
+            body["fenced"],
+            body.get("inControlledShutdown", False),
+            self._directories(body.get("logDirs") or ()),
+        )
+
+    def _registration_change(self, body: WireMessage) -> ControllerRecord:
+        return BrokerRegistrationChangeRecord(
+            self._broker(body),
+            body["brokerEpoch"],
+            {-1: False, 0: None, 1: True}[body["fenced"]],
+            {0: None, 1: True}[body.get("inControlledShutdown", 0)],
+            self._directories(body.get("logDirs") or ()),
+        )
+
+    def _unregister(self, body: WireMessage) -> ControllerRecord:
+        return UnregisterBrokerRecord(self._broker(body), body["brokerEpoch"])
+
+    def _config(self, body: WireMessage) -> ControllerRecord | None:
+        kind = next((kind for kind, number in TYPES.items() if number == body["resourceType"]), None)
+        name: str | None = body["resourceName"]
+        if kind == TOPIC:
+            name = self._names.topic(str(name))
+        elif name:
+            broker = self._names.broker(int(name))
+            name = None if broker is None else str(broker)
+        if kind is None or name is None:
+            return None
+        return ConfigRecord(ConfigResource(kind, name), body["name"], body["value"])
+
+    def _clear_elr(self, body: WireMessage) -> ControllerRecord | None:
+        topic = self._names.topic(body["topicName"]) if body["topicName"] else ""
+        return None if topic is None else ClearElrRecord(topic)
+
+    def _feature(self, body: WireMessage) -> ControllerRecord | None:
+        known = body["name"] in {METADATA_VERSION, ELR_VERSION}
+        return FeatureLevelRecord(body["name"], body["featureLevel"]) if known else None
+
+
+_READ: Mapping[str, Callable[[Image, Any], ControllerRecord | None]] = {
+    "TopicRecord": Image._topic,
+    "RemoveTopicRecord": Image._remove_topic,
+    "PartitionRecord": Image._partition,
+    "PartitionChangeRecord": Image._partition_change,
+    "RegisterBrokerRecord": Image._register,
+    "BrokerRegistrationChangeRecord": Image._registration_change,
+    "UnregisterBrokerRecord": Image._unregister,
+    "ConfigRecord": Image._config,
+    "ClearElrRecord": Image._clear_elr,
+    "FeatureLevelRecord": Image._feature,
+}
+
+
+# What a state of the controller is in a report, be it the reference's own or what the metadata log of a process makes.
+
+
+class Incarnations:
+    """Broker epochs as ordinals: offsets of the log differ from one log to the next."""
+
+    def __init__(self) -> None:
+        self._epochs: dict[int, list[int]] = {}
+
+    def copy(self) -> "Incarnations":
+        """Return the same numbers, to give out more."""
+        copied = Incarnations()
+        copied._epochs = {broker: [*epochs] for broker, epochs in self._epochs.items()}
+        return copied
+
+    def ordinal(self, broker: int, epoch: int) -> int:
+        """Return which incarnation of a broker has this epoch, from 0 on."""
+        epochs = self._epochs.setdefault(broker, [])
+        if epoch not in epochs:
+            epochs.append(epoch)
+        return epochs.index(epoch)
+
+
+def state_report(control: ReplicationControl, incarnations: Incarnations) -> dict[str, Any]:
+    """Return registrations and features as they are reported."""
+    return {
+        "partitions": {str(tp): _partition(registration) for tp, registration in control.partitions.items()},
+        "brokers": {
+            str(broker): _broker(registration, incarnations.ordinal(broker, registration.epoch))
+            for broker, registration in sorted(control.brokers.items())
+        },
+        "features": {"metadata.version": control.features.metadata_version, "elr": control.features.elr},
+    }
+
+
+def _partition(found: PartitionRegistration) -> dict[str, Any]:
+    lists = {
+        "isr": found.isr,
+        "elr": found.elr,
+        "last_known_elr": found.last_known_elr,
+        "adding": found.adding,
+        "removing": found.removing,
+        "directories": found.directories,
+    }
+    return {
+        "replicas": list(found.replicas),
+        "leader": found.leader,
+        "leader_epoch": found.leader_epoch,
+        "partition_epoch": found.partition_epoch,
+        **{name: list(value) for name, value in lists.items()},
+        "recovering": found.recovery is RecoveryState.RECOVERING,
+    }
+
+
+def _broker(found: BrokerRegistration, incarnation: int) -> dict[str, Any]:
+    return {
+        "incarnation": incarnation,
+        "fenced": found.fenced,
+        "in_controlled_shutdown": found.in_controlled_shutdown,
+        "directories": list(found.directories),
+    }

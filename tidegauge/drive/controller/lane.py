@@ -1,0 +1,267 @@
+"""The cluster of one path: brokers and clients of its own on a controller's process, and the time of their sessions.
+
+The controller checks for expired sessions every eighth of a session, and finds one session at a check, in no order; the next
+check comes 10 ms later then (QuorumController#registerFenceStaleBrokers, BrokerHeartbeatTracker#maybeRemoveExpired):
+
+    heartbeat            end of the session
+    |---- session --------|
+    .   check   .   check   .   check      the session is over between its end and the next check, and that is not noticed
+
+Up to 3.9 the check comes when a session ends (QuorumController#rescheduleMaybeFenceStaleBrokers), and there is no such time.
+"""
+
+import math
+from collections.abc import Collection
+from uuid import UUID, uuid4
+
+from tidegauge.drive.controller.contract import ALL
+from tidegauge.drive.controller.image import Image, Names
+from tidegauge.drive.controller.process import ControllerProcess
+from tidegauge.drive.kafka_process.process import CLUSTER_ID
+from tidegauge.drive.wire.compiler import WireError, WireMessage
+from tidegauge.drive.wire.frames import HOST
+from tidegauge.impl.controller.replication_control import ReplicationControl
+from tidegauge.impl.rules import NONE, UNDEFINED
+
+HOLDER = 2
+"""Broker 2 of lane 0; 1 is the controller."""
+
+DISCARD_PORT = 9
+NEXT_CHECK = 0.02
+MOST_CHECKS = 200
+"""How many checks an expired session is waited for, besides those for sessions that were left."""
+
+MANY = 20
+"""Sessions that were left: before there are more, time passes and they expire."""
+
+HALF = 0.51
+"""Of a session: twice of it is over, once of it is not."""
+
+OLD = 0.75
+"""Of a session: a broker whose session would be older sends a heartbeat first. The rest is time for a slow machine."""
+
+BEFORE, AFTER = 0.45, 0.07
+"""Of a session: a half and BEFORE of it is not over, a half, BEFORE and AFTER is; the check after that comes later.
+
+What is missing to a whole one is time to expire the sessions that were left, on a machine with much other work too.
+"""
+
+
+class Lane:
+    """Brokers by their number in the path."""
+
+    def __init__(
+        self, process: ControllerProcess, number: int, control: ReplicationControl, holder: "Lane | None" = None
+    ) -> None:
+        self.process, self.names, self._holder = process, Names(number), holder
+        self.image = Image(self.names, control)
+        self.epochs: dict[int, int] = {}
+        self.incarnations: dict[int, object] = {}
+        self._last_offsets: dict[int, tuple[int, int]] = {}
+        """The metadata offset in the last heartbeat of each that has a session, and where the log ended then."""
+        self._last_heartbeats: dict[int, float] = {}
+        """When each sent its last heartbeat, by the clock of the process: not later than the controller has it."""
+        self._leaving: set[int] = set()
+
+    async def read(self) -> None:
+        """Read the metadata log."""
+        # Nothing was requested since it was read last, so there is nothing more in it.
+        if self.process.is_read:
+            return
+        self.image.read(await self.process.read())
+        for broker in tuple(self._last_offsets):
+            known = self.image.control.brokers.get(broker)
+            if known is None or known.epoch != self.epochs[broker]:
+                del self._last_offsets[broker]
+            if known is None or known.fenced:
+                self._leaving.discard(broker)
+
+    async def register(self, broker: int, *, new: bool, previous: int, directories: tuple[str, ...]) -> WireMessage:
+        """Send a BrokerRegistration."""
+        incarnation = self.incarnations.get(broker)
+        incarnation = uuid4() if new or incarnation is None else incarnation
+        names, process = self.names, self.process
+        listener = {"name": "PLAINTEXT", "host": HOST, "port": DISCARD_PORT, "securityProtocol": 0}
+        body = {
+            "brokerId": names.id_of(broker),
+            "clusterId": CLUSTER_ID,
+            "incarnationId": incarnation,
+            "listeners": [listener],
+            "features": process.supported,
+            "rack": None,
+            "logDirs": [names.directory_id(name) for name in directories],
+            "previousBrokerEpoch": previous,
+        }
+        response = await process.call("BrokerRegistration", body)
+        if response["errorCode"] == NONE:
+            if self.epochs.get(broker) != response["brokerEpoch"]:
+                if broker in self.epochs:
+                    process.left_sessions.add()
+                self._last_offsets.pop(broker, None)
+                self._leaving.discard(broker)
+                known = self.image.control.brokers.get(broker)
+                if not new and known is not None and not known.fenced:
+                    self._last_offsets[broker] = (
+                        UNDEFINED,
+                        0,
+                    )  # its session goes on in another epoch, up to 3.8 (KAFKA-16952)
+            self.incarnations[broker], self.epochs[broker] = incarnation, response["brokerEpoch"]
+        return response
+
+    async def heartbeat(
+        self,
+        broker: int,
+        offset: int = ALL,
+        *,
+        lag: int = 0,
+        fence: bool = False,
+        shut_down: bool = False,
+        offline: tuple[str, ...] = (),
+    ) -> WireMessage:
+        """Send a BrokerHeartbeat."""
+        epoch = self.epoch(broker, lag)
+        if not lag and broker in self.epochs:
+            self._last_offsets[broker] = offset, self.process.observer.at
+        body = {
+            "brokerId": self.names.id_of(broker),
+            "brokerEpoch": epoch,
+            "currentMetadataOffset": offset,
+            "wantFence": fence,
+            "wantShutDown": shut_down,
+            "offlineLogDirs": [self.names.directory_id(name) for name in offline],
+        }
+        now = self.process.clock.now()
+        response = await self.process.call("BrokerHeartbeat", body)
+        if response["errorCode"] == NONE:
+            self._last_heartbeats[broker] = now
+        if shut_down and response["errorCode"] == NONE and not (response["isFenced"] or response["shouldShutDown"]):
+            self._leaving.add(broker)
+        return response
+
+    def epoch(self, broker: int, lag: int = 0) -> int:
+        """Return the broker epoch that a broker has."""
+        return self.epochs[broker] - lag if broker in self.image.control.brokers else UNDEFINED
+
+    async def session_expires(self, broker: int) -> None:
+        """Let time pass until the session of a broker is over and that is in the log; nothing where it has none."""
+        await self.read()
+        if broker not in self._last_offsets or not self._may_have_session(broker):
+            return
+        begun = self.image.changed_at.get(broker, UNDEFINED)
+        for _ in range(2):
+            await self._pass(HALF, broker)
+        for _ in range(MOST_CHECKS + len(self.process.left_sessions)):
+            await self.process.barrier()
+            await self.read()
+            if self.image.changed_at.get(broker, UNDEFINED) != begun:
+                self._last_offsets.pop(broker, None)
+                return
+            await self._pass(
+                NEXT_CHECK / self.process.clock.session, broker
+            )  # in the machine's time checks are a good part of a session
+        raise WireError(f"the controller: expected the session of broker {broker} to be over; seen no record of that")
+
+    async def session_lapses(self, broker: int) -> None:
+        """Let time pass until a broker's session is over, with the last check before that; nothing where it has none."""
+        await self.read()
+        if broker not in self._last_offsets or not self._may_have_session(broker):
+            return
+        await self._send_heartbeats([broker])
+        for share in (1 / 2, BEFORE):
+            await self._pass(share, broker)
+        await self._expire_left_sessions()
+        self.process.clock.advance(self.process.clock.session * AFTER)
+
+    async def _pass(self, share: float, but: int) -> None:
+        """Let a share of a session pass, after which no session is over but that of one broker."""
+        await self.read()
+        if self._holder is not None and self._holder.is_old(HOLDER, share):
+            await self._holder.heartbeat(HOLDER)
+        await self._send_heartbeats(
+            [broker for broker in self._last_offsets if broker != but and self.is_old(broker, share)]
+        )
+        self.process.clock.advance(self.process.clock.session * share)
+
+    def is_old(self, broker: int, share: float) -> bool:
+        """Return whether a broker's session is too old when a share of one has passed."""
+        since = self.process.clock.now() - self._last_heartbeats.get(broker, -math.inf)
+        return since > (OLD - share) * self.process.clock.session
+
+    async def _send_heartbeats(self, brokers: Collection[int]) -> None:
+        """Send heartbeats again, with the offsets of the last ones."""
+        # A controlled shutdown ends once every active broker has read up to it. The holder belongs to no path and is active
+        # all the time: while its heartbeat says that it has read nothing, those that leave can send theirs.
+        leaving = [broker for broker in brokers if broker in self._leaving]
+        holder = self._holder if leaving else None
+        if holder is not None:
+            await holder.heartbeat(HOLDER, 0)
+        for broker in leaving:
+            await self.heartbeat(broker, self._offset_to_repeat(broker))
+        if holder is not None:
+            await holder.heartbeat(HOLDER)
+        for broker in brokers:
+            if broker not in leaving:
+                await self.heartbeat(broker, self._offset_to_repeat(broker), fence=self.image.control.brokers[broker].fenced)
+
+    def resigned(self) -> None:
+        """Keep the sessions that a controller has that resigned and leads again: of brokers that are not fenced."""
+        brokers, of_all = self.image.control.brokers, self.image.control.profile.failover_renews_fenced
+        known = [broker for broker in self.epochs if broker in brokers and (of_all or not brokers[broker].fenced)]
+        self._last_offsets = dict.fromkeys(known, (UNDEFINED, 0))
+        self._leaving.clear()
+
+    async def hold(self) -> None:
+        """Register the holder, and unfence it."""
+        await self.register(HOLDER, new=True, previous=UNDEFINED, directories=("2A",))
+        await self.read()
+        await self.heartbeat(HOLDER)
+        await self.heartbeat(HOLDER)
+        await self.read()
+
+    async def close(self) -> None:
+        """Leave nothing that acts: no topic, no broker that is not fenced. Brokers stay registered."""
+        for topic in tuple(self.image.topic_ids):
+            body = {"topics": [{"name": self.names.full(topic), "topicId": UUID(int=0)}], "timeoutMs": 9000}
+            await self.process.call("DeleteTopics", body)
+        await self.read()
+        for broker, known in self.image.control.brokers.items():
+            if not known.fenced and broker not in self._leaving:
+                await self.heartbeat(broker, fence=True)
+        for broker in tuple(self._leaving):
+            await self.heartbeat(broker)
+        await self.read()
+        self.process.left_sessions.add(len(self.epochs))
+        if self._holder is not None and len(self.process.left_sessions) > MANY:
+            await self._let_sessions_end(self._holder)
+
+    async def _let_sessions_end(self, holder: "Lane") -> None:
+        for _ in range(2):
+            await holder.heartbeat(HOLDER)
+            self.process.clock.advance(self.process.clock.session * HALF)
+        await holder.heartbeat(HOLDER)
+        await self._expire_left_sessions()
+
+    async def _expire_left_sessions(self) -> None:
+        """Let the controller find every session that was left, also of brokers that never sent a heartbeat."""
+        # Each check finds one, and the next one comes soon then.
+        for _ in range(1 + len(self.process.left_sessions) + len(self.epochs)):
+            await self.process.wake()
+            self.process.clock.advance(NEXT_CHECK)
+        await self.process.barrier()
+        self.process.left_sessions.looked_for()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it left nothing that acts."""
+        return not self.image.topic_ids and all(known.fenced for known in self.image.control.brokers.values())
+
+    def _may_have_session(self, broker: int) -> bool:
+        """Return whether a broker's silence has an effect: a wrong guess shows in its next registration."""
+        control = self.image.control
+        return control.profile.fenced_has_session or not control.brokers[broker].fenced
+
+    def _offset_to_repeat(self, broker: int) -> int:
+        offset, at = self._last_offsets[broker]
+        # A registration that changes makes the controller forget the offset (BrokerHeartbeatManager#register), and the next
+        # heartbeat must not bring it back.
+        return UNDEFINED if self.image.changed_at.get(broker, UNDEFINED) >= at else offset

@@ -1,0 +1,163 @@
+"""An unmodified KRaft controller behind the contract: `ControllerNode("4.3.1", folder)`.
+
+Rules of this file
+
+1. Paths are played one after the other on one process, each with brokers and topics that nobody had before. What they share
+   is put as the path's opening has it: the cluster's configuration, and whether ELR is on.
+2. A process that cannot be put so, or that a path did not leave quiet, is ended, and another one is started.
+3. Where the controller resigns (an exception in a request), the step ends when it leads again.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tidegauge.drive.contract import Report, Step, Watch
+from tidegauge.drive.controller import requests
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, controller_capabilities
+from tidegauge.drive.controller.image import Incarnations, state_report
+from tidegauge.drive.controller.lane import Lane
+from tidegauge.drive.controller.process import ControllerProcess
+from tidegauge.drive.controller.reference import FEATURES, RESIGNS, empty
+from tidegauge.drive.kafka_process.clock import RealClock
+from tidegauge.impl.controller.features import ELR_VERSION, METADATA_VERSION
+from tidegauge.impl.controller.records import BROKER
+from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
+from tidegauge.impl.errors import UNKNOWN_SERVER_ERROR
+from tidegauge.impl.releases import RELEASE, profile_named
+from tidegauge.impl.rules import NONE
+
+
+class ControllerNode:
+    """One controller process, started when it is first needed. It plays one case after the other."""
+
+    def __init__(self, release: str, jars: Path) -> None:
+        self.capabilities = controller_capabilities(f"Kafka {release} (controller)")
+        self._profile, self._jars = profile_named(f"{RELEASE}{release}"), jars
+        self._runner = asyncio.Runner()
+        self._process: ControllerProcess | None = None
+        self._holder: Lane | None = None
+        self._lanes = 0
+        self._last: dict[ControllerCase, tuple[str, ...]] = {}
+
+    def __enter__(self) -> "ControllerNode":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        self._end()
+        self._runner.close()
+
+    def opening(self, elr: int = 1, min_insync_replicas: int = 1) -> ClusterOpening:
+        """Return the opening at the metadata.version that this release begins with; no ELR where it has none."""
+        process = self._runner.run(self._started())
+        has_elr = any(one["name"] == ELR_VERSION and one["maxSupportedVersion"] > 0 for one in process.supported)
+        return ClusterOpening(process.levels[METADATA_VERSION], elr if has_elr else 0, min_insync_replicas)
+
+    @property
+    def time(self) -> str:
+        """Which clock its process has."""
+        return "ours" if self._is_moved else "the machine's"
+
+    @property
+    def _is_moved(self) -> bool:
+        return self._process is not None and not isinstance(self._process.clock, RealClock)
+
+    def possible(self, cases: Iterable[ControllerCase]) -> tuple[ControllerCase, ...]:
+        """Return those that its process can be given."""
+        # In the machine's time no session is over without being noticed (lane.py).
+        return tuple(case for case in cases if self._is_moved or all(name != "register_late" for name, *_ in case.path))
+
+    def play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
+        """Play the orders, one after the other."""
+        self._runner.run(self._play(cases, watch))
+
+    def log_lines(self, case: ControllerCase) -> list[str]:
+        """Return what the controller has logged about the brokers and topics with which an order was played last."""
+        words = self._last.get(case)
+        return [] if words is None or self._process is None else self._process.process.lines_about(*words)
+
+    async def _play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
+        for number, case in enumerate(cases):
+            lane = await self._opened(case.opening)
+            self._last[case] = (f".{self._lanes}-", f".{self._lanes} ", f".{self._lanes},")
+            played = PlayedPath(lane)
+            goes_on = watch(number, 0, await played.report(None))
+            for at, step in enumerate(case.path, start=1):
+                if not goes_on:
+                    break
+                goes_on = watch(number, at, await played.given(step))
+            await lane.close()
+            if not lane.is_quiet:
+                self._end()
+
+    async def _opened(self, opening: ClusterOpening) -> Lane:
+        for fresh in (False, True):
+            if fresh:
+                self._end()
+            process = await self._started()
+            self._lanes += 1
+            lane = Lane(process, self._lanes, empty(opening, self._profile), self._holder)
+            if await _put(process, opening):
+                await process.read()
+                return lane
+        raise requests.refused(f"a cluster like {opening}", "another")
+
+    async def _started(self) -> ControllerProcess:
+        if self._process is None:
+            self._process, self._lanes = ControllerProcess(self._jars), 0
+            await self._process.start()
+            opening = ClusterOpening(self._process.levels[METADATA_VERSION], 0)
+            self._holder = Lane(self._process, 0, empty(opening, self._profile))
+            await self._holder.hold()
+        return self._process
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process, self._holder = None, None
+
+
+async def _put(process: ControllerProcess, opening: ClusterOpening) -> bool:
+    """Give the cluster's configuration and ELR the values of an opening; return whether the controller did."""
+    if process.levels[METADATA_VERSION] != opening.metadata_version:
+        return False
+    cluster = {MIN_IN_SYNC_REPLICAS: str(opening.min_insync_replicas), UNCLEAN_LEADER_ELECTION: None}
+    found = [await process.call(*requests.configure(BROKER, "", key, value)) for key, value in cluster.items()]
+    if process.levels.get(ELR_VERSION, 0) != opening.elr:
+        found.append(await process.call(*requests.update_feature(ELR_VERSION, opening.elr, upgrade=opening.elr > 0)))
+    process.levels[ELR_VERSION] = opening.elr
+    return all(requests.error_of(one) == NONE for one in found)
+
+
+class PlayedPath:
+    """A path under way on a lane."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane, self._numbers = lane, Incarnations()
+
+    async def report(self, result: Mapping[str, Any] | None) -> Report:
+        """Return what is seen after a step."""
+        await self._lane.read()
+        return {"result": result, **state_report(self._lane.image.control, self._numbers)}
+
+    async def given(self, step: Step) -> Report:
+        """Take one step, and return what is seen then."""
+        lane, (name, *arguments) = self._lane, step
+        epoch = lane.process.observer.epoch
+        result: dict[str, Any] | None = await requests.STEPS[name](lane, self._numbers, *arguments)
+        error = None if result is None else result["error"]
+        if name == "update_feature" and error == NONE:
+            lane.process.levels[FEATURES[arguments[0]]] = arguments[1]
+        if error not in {None, NONE, UNKNOWN_SERVER_ERROR}:
+            await lane.process.barrier()
+        if name in RESIGNS and error == UNKNOWN_SERVER_ERROR:
+            await lane.process.leads_again(epoch)
+            await lane.read()
+            lane.resigned()
+        return await self.report(result)

@@ -1,0 +1,228 @@
+"""One unmodified KRaft controller process, alone in its quorum: configuration, time, connections, its log.
+
+What a request did is committed when its response is there. `wake` is such a request that changes nothing.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from tidegauge.drive.controller.image import LogRecord
+from tidegauge.drive.controller.observer import Observer
+from tidegauge.drive.kafka_process.clock import Clock, make_clock
+from tidegauge.drive.kafka_process.jars import release_in
+from tidegauge.drive.kafka_process.process import KafkaProcess
+from tidegauge.drive.wire.compiler import WireError, WireMessage
+from tidegauge.drive.wire.frames import API_VERSIONS, HOST, PATIENCE, Connection, WireRequest
+from tidegauge.drive.wire.messages import Messages, definitions_in
+from tidegauge.impl.controller.features import METADATA_VERSION
+from tidegauge.impl.errors import NOT_CONTROLLER
+
+# Sessions whose broker sends no heartbeats any more: a controller finds each of them at a check of its own once it is
+# over.
+#
+# Those are counted that may not have been found yet, by the clock of the process.
+
+
+OVER = 1.01
+"""After that much of a session it is over for sure, however long the request took."""
+
+
+class LeftSessions:
+    """Of one process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def add(self, many: int = 1) -> None:
+        """Count so many more that are left from now on."""
+        self._since += [self._clock.now()] * many
+
+    def looked_for(self) -> None:
+        """Forget what was over: the controller has checked until there was nothing to find."""
+        begun = self._clock.now() - OVER * self._clock.session
+        self._since = [since for since in self._since if since > begun]
+
+
+T = TypeVar("T")
+
+CONTROLLER = 1
+MOMENT = 0.02
+LATE = 5_000
+"""The periodic tasks come after that many sessions."""
+
+NO_SUCH_TOPIC = "no-such-topic"
+
+
+def properties(port: int, session: float) -> Mapping[str, object]:
+    """Return the controller's configuration."""
+    # What a controller does by itself is switched off, or comes so late by its own clock that it never comes: no-op records,
+    # snapshots, leader balance, the periodic unclean election.
+    session_ms = int(session * 1000)
+    return {
+        "process.roles": "controller",
+        "node.id": CONTROLLER,
+        "controller.quorum.voters": f"{CONTROLLER}@{HOST}:{port}",
+        "listeners": f"CONTROLLER://{HOST}:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "num.network.threads": 1,
+        "num.io.threads": 2,
+        "connections.max.idle.ms": -1,
+        "controller.quorum.append.linger.ms": 0,
+        "controller.quorum.election.timeout.ms": 100,
+        "controller.quorum.election.backoff.max.ms": 50,
+        "metadata.max.idle.interval.ms": 0,
+        "metadata.log.max.snapshot.interval.ms": 0,
+        "metadata.max.retention.ms": -1,
+        "metadata.max.retention.bytes": -1,
+        "broker.session.timeout.ms": session_ms,
+        "broker.heartbeat.interval.ms": max(2, min(60_000, session_ms // 4)),
+        "unclean.leader.election.interval.ms": LATE * session_ms,
+        "auto.leader.rebalance.enable": "false",
+    }
+
+
+class ControllerProcess:
+    """A controller of the release whose jars lie in a folder."""
+
+    connection: Connection
+    observer: Observer
+    process: KafkaProcess
+    versions: Mapping[str, range]
+
+    def __init__(self, jars: Path) -> None:
+        self.release = release_in(jars) or ""
+        self.clock = make_clock()
+        self._jars = jars
+        self._messages = Messages(definitions_in([*jars.glob("kafka-clients-*.jar"), *jars.glob("kafka-metadata-*.jar")]))
+        self.left_sessions = LeftSessions(self.clock)
+        self.supported: list[WireMessage] = []
+        self.levels: dict[str, int] = {}
+        self.is_read = False
+        """Whether nothing was asked of it since its log was read: then there is nothing more in it (rule 1)."""
+
+    async def start(self) -> None:
+        """Start it, and wait until it leads and its first feature levels are in its log."""
+        # The port is in controller.quorum.voters, so it has to be known before the process starts.
+        self._port = free_port()
+        self.process = KafkaProcess(self._jars, properties(self._port, self.clock.session), self.clock.environment)
+        self.process.start()
+        self.connection = await self._until(self._connected, "that it listens")
+        self.versions = await self.connection.versions()
+        self.supported = await self._features()
+        other = await Connection.open(self._messages, self._port)
+        self.observer = Observer(self._messages, other, self.versions["Fetch"].stop - 1)
+        await self._until(self._begun, "a metadata.version in its log")
+
+    async def call(self, name: str, body: WireMessage, version: int | None = None) -> WireMessage:
+        """Send one request, in the newest version that both sides have; again after a moment while it does not lead."""
+        (response,) = await self._called([self._call(name, body, version)])
+        return response
+
+    def _call(self, name: str, body: WireMessage, version: int | None = None) -> WireRequest:
+        newest = self.versions[name].stop - 1
+        return WireRequest(name, newest if version is None else min(version, newest), body)
+
+    async def _called(self, calls: Sequence[WireRequest]) -> list[WireMessage]:
+        async def asked() -> list[WireMessage] | None:
+            self.is_read = False
+            try:
+                responses = await self.connection.exchange(calls)
+            except OSError:
+                self.connection = await Connection.open(self._messages, self._port)
+                return None
+            return None if any(map(leads_not, responses)) else responses
+
+        return await self._until(asked, f"a response to {calls[0].name} by the active controller")
+
+    async def read(self) -> list[LogRecord]:
+        """Return what its log has more than when it was last read."""
+        found = await self.observer.read()
+        self.is_read = True
+        return found
+
+    async def wake(self, times: int = 1) -> None:
+        """Wake its event queue, so that what is due by now is done: a reassignment of a topic that does not exist."""
+        partition = {"partitionIndex": 0, "replicas": None}
+        topics = [{"name": NO_SUCH_TOPIC, "partitions": [partition]}]
+        nothing = self._call("AlterPartitionReassignments", {"timeoutMs": 9000, "topics": topics})
+        await self._called([nothing] * times)
+
+    async def barrier(self) -> None:
+        """Wake it, and wait for all that was due to be committed: of one connection a request is taken when the one before
+        is answered (KafkaChannel#mute), so the second finds done whatever the first has woken.
+        """
+        await self.wake(2)
+
+    async def leads_again(self, epoch: int) -> None:
+        """Wait until a controller that has resigned in this leader epoch leads in a later one."""
+
+        async def later() -> bool | None:
+            await self.read()
+            return self.observer.epoch > epoch or None
+
+        await self._until(later, f"a leader epoch after {epoch}")
+        await self.barrier()
+
+    def close(self) -> None:
+        """End everything."""
+        for name in ("connection", "process"):
+            if hasattr(self, name):
+                getattr(self, name).close()
+        if hasattr(self, "observer"):
+            self.observer.close()
+        self.clock.close()
+
+    async def _connected(self) -> Connection | None:
+        try:
+            return await Connection.open(self._messages, self._port)
+        except OSError:
+            return None
+
+    async def _features(self) -> list[WireMessage]:
+        """Return the features that a broker of this release supports: those of the controller."""
+        version = min(4, self.versions[API_VERSIONS].stop - 1)
+        who = {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "1"}
+        found = await self.connection.request(API_VERSIONS, version, who)
+        return [
+            {"name": one["name"], "minSupportedVersion": one["minVersion"], "maxSupportedVersion": one["maxVersion"]}
+            for one in found["supportedFeatures"]
+        ]
+
+    async def _begun(self) -> bool | None:
+        for _, name, body in await self.read():
+            if name == "FeatureLevelRecord":
+                self.levels[body["name"]] = body["featureLevel"]
+        return METADATA_VERSION in self.levels or None
+
+    async def _until(self, met: Callable[[], Awaitable[T | None]], what: str) -> T:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while (found := await met()) is None:
+                    await asyncio.sleep(MOMENT)
+                return found
+        except TimeoutError:
+            seen = self.process.last_words()
+            raise WireError(f"the controller: expected {what} within {PATIENCE:g} s; seen {seen}") from None
+
+
+def leads_not(response: WireMessage) -> bool:
+    """Return whether a controller that does not lead responded: in the whole, or in its only part."""
+    if response.get("errorCode") == NOT_CONTROLLER:
+        return True
+    parts = response.get("topics") or response.get("responses") or response.get("results") or []
+    return bool(parts) and all(isinstance(part, dict) and part.get("errorCode") == NOT_CONTROLLER for part in parts)
+
+
+def free_port() -> int:
+    """Return a port of the loopback that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,111 @@
+"""The check of the ISR (ReplicaManager#maybeShrinkIsr), run when a step says so, on a process whose clocks the driver moves.
+
+Rules of this file
+
+1. The check runs every half of replica.lag.time.max.ms by the monotonic clock, which nothing else moves: by itself it runs
+   once, when the process starts, because no process lives until the next one. Which replica lags it decides by the time of
+   day.
+2. The lag time passes before each step. So a follower is in time if it is at the log end, and only then
+   (Replica#isCaughtUp). That is what the reference has, and replica.lag.time.max.ms=-2 where no clock can be moved.
+3. One check covers all partitions. So it runs when every slot that plays has come to such a step, and no other partition is
+   in the middle of one. What it proposes for partitions between two steps is refused, and they are as they were.
+4. High watermarks are written as often, by the same thread, after the check, because that task was scheduled later
+   (ReplicaManager#startHighWatermarkCheckPointThread): a new checkpoint file shows that the check is over.
+"""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID
+
+from tidegauge.drive.kafka_broker.controller import ControllerStub
+from tidegauge.drive.kafka_process.clock import MovedClock
+from tidegauge.drive.wire.compiler import WireError
+from tidegauge.drive.wire.frames import PATIENCE
+from tidegauge.impl.rules import INELIGIBLE_REPLICA
+
+T = TypeVar("T")
+
+LAG_MS = 1_200_000
+LAG_SECONDS = LAG_MS / 1000
+CHECKED_EVERY_MS = LAG_MS // 2
+PASSED_SECONDS = LAG_SECONDS + 1
+"""What passes before a step: more than the lag time."""
+
+POLL_SECONDS = 0.002
+"""Between two looks at the checkpoint file."""
+
+
+class LagCheck:
+    """The check of one broker. `checkpoint`: the file that shows its end; `lag_times_passed`: how often the lag time has."""
+
+    def __init__(self, controller: ControllerStub, clock: MovedClock, checkpoint: Path) -> None:
+        self._controller, self._clock, self._checkpoint = controller, clock, checkpoint
+        self._playing = 0
+        self._asked: dict[UUID, asyncio.Future[None]] = {}
+        self.lag_times_passed = 0
+
+    def pass_time(self) -> None:
+        """Let the lag time pass on the time of day."""
+        self._clock.advance_date(PASSED_SECONDS)
+        self.lag_times_passed += 1
+
+    def play(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """Wrap what a slot plays. Until it is done, no check runs except while it waits in `run`."""
+        # Counted now, not when the task begins: else the check could run after one slot's step, before the others begin.
+        self._playing += 1
+        return self._play(work)
+
+    async def _play(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            result = await work
+        finally:
+            self._playing -= 1
+        # This may have been the last that the others waited for.
+        await self._run_if_all_wait()
+        return result
+
+    async def run(self, topic: UUID) -> None:
+        """Ask for a check for a partition, and wait until it is over. One check serves all that have asked by then."""
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asked[topic] = over
+        await self._run_if_all_wait()
+        await over
+
+    async def _run_if_all_wait(self) -> None:
+        if not self._asked or len(self._asked) < self._playing:
+            return
+        asked, self._asked = self._asked, {}
+        proposals, before = self._controller.proposals, self._file_identity()
+        # Not every step reads the state: a proposal that a leader made before is taken in now, so that it does not look like
+        # one of the check.
+        await proposals.exchanged()
+        expected = {*proposals.pending, *asked}
+        self._clock.advance(CHECKED_EVERY_MS / 1000)
+        await self._wait_for_new_file(before)
+        await proposals.exchanged()
+        for topic in proposals.pending.keys() - expected:
+            proposals.respond(topic, {"errorCode": INELIGIBLE_REPLICA})
+        await proposals.exchanged()
+        for over in asked.values():
+            over.set_result(None)
+
+    async def _wait_for_new_file(self, before: tuple[int, int] | None) -> None:
+        """Poll until the checkpoint is another file than `before`. Raises WireError when that takes too long."""
+        deadline = time.monotonic() + PATIENCE
+        # Waiting on the conditions, not in a sleep, notices at once when the broker has gone.
+        while not await self._controller.conditions.wait_up_to(POLL_SECONDS, lambda: self._file_identity() != before):
+            if time.monotonic() > deadline:
+                raise WireError(
+                    f"the broker: expected a check of the ISR within {PATIENCE:g} s; seen the old {self._checkpoint.name}"
+                )
+
+    def _file_identity(self) -> tuple[int, int] | None:
+        # A checkpoint is written beside its place and renamed (CheckpointFile#write): a new one is another inode.
+        try:
+            status = self._checkpoint.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_ino, status.st_mtime_ns

@@ -1,0 +1,339 @@
+"""An unmodified Kafka broker behind the contract: `KafkaNode("4.1.1", folder)`.
+
+Rules of this file
+
+1. Worker slots play paths side by side on one process. One event loop, in a thread of its own, serves all sockets: it runs
+   also while nothing is played, or the broker would lose its controller.
+2. A process ends with all its partitions. So each path is played up to its next end of the process; when all are there, the
+   process ends once, and they go on:
+
+       ends of the process        c           s           c
+       a path with "cs"      ...--|--...------|--...
+       a path with "sc"                  ...--|--...------|--...
+       a path without ends                                     ...----
+
+   `common_sequence` says which ends come, and a path begins where the ends that come are its own.
+3. Paths without an end are played last. While a path waits for an end, its proposal is sent again in each AlterPartition
+   request, which costs those that play.
+4. Paths of a cover begin alike, and a broker does the same each time. The state is read on the first path with a beginning;
+   on the others, all but the last step may reuse that report if what the broker says by itself is equal.
+"""
+
+import asyncio
+import threading
+from collections import defaultdict, deque
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from tidegauge.drive.broker.contract import ACKS_ALL, BATCHES, CRASH, REPORTED, STOP, BrokerCase, Opening
+from tidegauge.drive.broker.contract import LOG_STARTS as MOVING_STARTS
+from tidegauge.drive.broker.steps import ENDS, STEPS
+from tidegauge.drive.contract import Capabilities, Report, Step, Watch
+from tidegauge.drive.contract import Path as Steps
+from tidegauge.drive.kafka_broker.broker import HIGH_WATERMARKS, LOG_STARTS, KafkaBroker
+from tidegauge.drive.kafka_broker.partition import UNREAD, DrivenPartition
+from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot, start_slots
+from tidegauge.drive.kafka_process.clock import MovedClock, make_clock
+from tidegauge.drive.runner.player import PrefixTree
+
+T = TypeVar("T")
+
+SLOTS = 64
+"""So many that the process is busy while some of them wait."""
+
+CLOSED_AFTER = 0.01
+"""Seconds after which sockets that were closed are: the loop has gone round."""
+
+LAG = frozenset({"lag"})
+"""What takes a process whose clocks can be moved."""
+
+NOT_OFFERED = LAG | {"retention", "offsets_for_leader_epoch_response"}
+"""Retention goes by a clock that nothing shows, and no release since 2.8 asks where an epoch ends."""
+
+CAN = frozenset(STEPS) - NOT_OFFERED | {ACKS_ALL, BATCHES, MOVING_STARTS}
+"""Not `lose_tail` and `segments`: the operating system decides what a crash leaves of a log, and recovery reads what is in a
+segment that the log start has not left."""
+
+
+KnownReports = PrefixTree[Report | None]
+"""The reports after some steps; None where nobody has read the state yet."""
+
+
+def no_reports() -> KnownReports:
+    """Return what is known of paths that nobody has begun."""
+    return PrefixTree(None, lambda *_: None)
+
+
+class PathRun:
+    """A path that is being played: the next step, the partition, and the reports known after the steps so far."""
+
+    def __init__(self, number: int, case: BrokerCase, partition: DrivenPartition, beginning: KnownReports) -> None:
+        self.number, self.case, self.partition, self.beginning, self.at = number, case, partition, beginning, 0
+        self.log_start = 0
+
+    def next_step(self) -> Step:
+        """Step on and return the step that is to be taken."""
+        step = self.case.path[self.at]
+        self.at, self.beginning = self.at + 1, self.beginning.after(step)
+        return step
+
+    async def take(self, step: Step) -> Report:
+        """Take a step and return the report."""
+        # The last step is always read: it is what the path of a cover is for.
+        known = self.beginning.value if self.at < len(self.case.path) else None
+        report = self.beginning.value = await self.partition.take(step, known)
+        self.log_start = report["log_start"]
+        return report
+
+    def is_at_end_of_process(self) -> bool:
+        """Return whether the next step is one."""
+        return self.at < len(self.case.path) and self.case.path[self.at][0] in ENDS
+
+
+def spread(paths: int, slots: int) -> list[int]:
+    """Return the numbers of paths in an order in which those that slots play at a time are far apart.
+
+    Neighbours begin alike, and one of them has to be read before the others can reuse its reports.
+    """
+    stride = -(-paths // slots) or 1
+    return [number for first in range(stride) for number in range(first, paths, stride)]
+
+
+class KafkaNode:
+    """One broker process with its controller and peers, started when it is first needed.
+
+    `always_read`: read the state at each step of each path, also where a report of another path could stand for it.
+    """
+
+    def __init__(self, release: str, jars: Path, slots: int = SLOTS, *, always_read: bool = False) -> None:
+        clock = make_clock()
+        self._clock = clock if isinstance(clock, MovedClock) else None
+        can = CAN if self._clock is None else CAN | LAG
+        self.capabilities = Capabilities(f"Kafka {release}", can, frozenset(REPORTED))
+        self._jars, self._slot_count, self._always_read = jars, slots, always_read
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._broker: KafkaBroker | None = None
+        self._slots: list[WorkerSlot] = []
+        self._last_topics: dict[BrokerCase, str] = {}
+
+    def __enter__(self) -> "KafkaNode":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process and everything around it."""
+        if self._thread.is_alive():
+            self._run(self._close())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
+        """Play the cases side by side."""
+        self._run(self._play(cases, watch))
+
+    def log_lines(self, case: BrokerCase) -> list[str]:
+        """Return what the broker has logged about the partition on which a case was played last."""
+        topic = self._last_topics.get(case)
+        return [] if topic is None or self._broker is None else self._broker.process.lines_about(topic)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        finally:
+            future.cancel()  # Ctrl-C interrupts this thread, not the loop's
+
+    async def _start(self) -> KafkaBroker:
+        if self._broker is None:
+            self._broker = KafkaBroker(self._jars, self._clock)
+            await self._broker.start()
+            self._slots = [WorkerSlot(self._broker, number) for number in range(self._slot_count)]
+            await start_slots(self._slots)
+        return self._broker
+
+    async def _close(self) -> None:
+        for slot in self._slots:
+            slot.close()
+        if self._broker is not None:
+            self._broker.close()
+        if self._clock is not None:
+            self._clock.close()
+        own_task = asyncio.current_task()
+        for task in asyncio.all_tasks():
+            if task is not own_task:
+                task.cancel()
+        await asyncio.sleep(CLOSED_AFTER)
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Playing
+
+    async def _play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
+        broker = await self._start()
+        ends = [ends_of(case.path) for case in cases]
+        sequence = common_sequence(ends)
+        to_begin: defaultdict[int, deque[int]] = defaultdict(deque)
+        for number in spread(len(ends), self._slot_count):
+            to_begin[begins_at(sequence, ends[number])].append(number)
+        paused: list[list[PathRun]] = [[] for _ in self._slots]
+        # Reports are reused within one play only: a caller that plays a path again wants to know whether it comes again.
+        known: defaultdict[Opening, KnownReports] = defaultdict(no_reports)
+        for at in range(len(sequence) + 1):
+            waiting = to_begin[at]
+            resumed = await self._side_by_side([self._resume(runs, watch) for runs in paused])
+            begun = await self._side_by_side([self._begin(slot, waiting, cases, known, watch) for slot in self._slots])
+            paused = [[*some, *more] for some, more in zip(resumed, begun, strict=True)]
+            if any(paused):
+                await self._end_process(broker, [run for runs in paused for run in runs])
+
+    async def _side_by_side(self, work: Sequence[Coroutine[Any, Any, list[PathRun]]]) -> list[list[PathRun]]:
+        check = self._broker.lag_check if self._broker is not None else None
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one if check is None else check.play(one)) for one in work]
+        return [task.result() for task in tasks]
+
+    async def _begin(
+        self,
+        slot: WorkerSlot,
+        waiting: deque[int],
+        cases: Sequence[BrokerCase],
+        known: Mapping[Opening, KnownReports],
+        watch: Watch,
+    ) -> list[PathRun]:
+        """Play the waiting paths one after the other; return those that have come to an end of the process."""
+        paused = []
+        while waiting:
+            number = waiting.popleft()
+            await slot.rest()
+            opening = cases[number].opening
+            beginning = no_reports() if self._always_read else known[opening]
+            run = PathRun(number, cases[number], DrivenPartition(slot, opening), beginning)
+            self._last_topics[run.case] = run.partition.topic.name
+            if watch(number, 0, run.partition.opening()) and await self._play_on(run, watch):
+                paused.append(run)
+            else:
+                await run.partition.close()
+        return paused
+
+    async def _resume(self, runs: list[PathRun], watch: Watch) -> list[PathRun]:
+        """Go on with paths after an end of the process; return those that have come to the next."""
+        paused = []
+        for run in runs:
+            goes_on = True
+            # All ends of the process up to the next metadata were one (`ends_of`): nothing shows between them.
+            while goes_on and run.is_at_end_of_process():
+                run.next_step()
+                goes_on = watch(run.number, run.at, UNREAD)
+            if goes_on:
+                # The next step is the metadata that the process has read first: it was written before the restart.
+                await run.partition.wait_until_fetched_from(run.next_step()[1])
+                goes_on = watch(run.number, run.at, await run.partition.report()) and await self._play_on(run, watch)
+            if goes_on:
+                paused.append(run)
+            else:
+                await run.partition.close()
+        return paused
+
+    async def _play_on(self, run: PathRun, watch: Watch) -> bool:
+        """Play a path up to its next end of the process; return whether there is one."""
+        while run.at < len(run.case.path):
+            if run.is_at_end_of_process():
+                return True
+            report = await run.take(run.next_step())
+            if not watch(run.number, run.at, report):
+                return False
+        return False
+
+    async def _end_process(self, broker: KafkaBroker, runs: Sequence[PathRun]) -> None:
+        """End the process once for all these paths, and start it again with each path's next metadata."""
+        await broker.end(in_order=runs[0].case.path[runs[0].at][0] == STOP)
+        for slot in self._slots:
+            slot.forget_process()
+        # The checkpoints decide what the process knows when it is up again: the high watermark that the crash of the path
+        # names, and the log start, which the process would write only once a minute.
+        by_topic = {run.partition.topic.name: run for run in runs}
+        crashed = {topic: crash_checkpoint(run.case.path, run.at) for topic, run in by_topic.items()}
+        write_checkpoint(
+            broker.process.data, HIGH_WATERMARKS, {topic: hw for topic, hw in crashed.items() if hw is not None}
+        )
+        write_checkpoint(broker.process.data, LOG_STARTS, {topic: run.log_start for topic, run in by_topic.items()})
+        for run in runs:
+            run.partition.forget_process()
+            metadata = next((step for step in run.case.path[run.at :] if step[0] not in ENDS), None)
+            if metadata is not None:
+                run.partition.write_registration(*metadata[1:])
+        await broker.restart()
+        for slot in self._slots:
+            await slot.connect()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Ends of the process, in a letter each: c(rash), s(top)
+
+
+def ends_of(path: Steps) -> str:
+    """Return the kinds of the ends of the process in a path, a letter each."""
+    kinds, before = "", ""
+    for step in path:
+        # A process that has read no metadata has changed nothing on disk: to end it again changes the checkpoint at most.
+        if step[0] in ENDS and before not in ENDS:
+            kinds += step[0][0]
+        before = step[0]
+    return kinds
+
+
+def common_sequence(sequences: Iterable[str]) -> str:
+    """Return a short sequence of ends that contains each of the given ones, so that paths share the ends of one process.
+
+    Greedy: the two that overlap most are joined first.
+    """
+    left = [one for one in dict.fromkeys(sequences) if one]
+    left = [one for one in left if not any(one in other for other in left if other != one)]
+    while len(left) > 1:
+        size, first, second = max(
+            ((_overlap(first, second), first, second) for first in left for second in left if first != second),
+            key=lambda candidate: candidate[0],
+        )
+        joined = first + second[size:]
+        left = [one for one in left if one not in joined] + [joined]
+    return left[0] if left else ""
+
+
+def begins_at(sequence: str, ends: str) -> int:
+    """Return before which end of the sequence a path with these ends begins; after all of them without one."""
+    return sequence.find(ends) if ends else len(sequence)
+
+
+def _overlap(first: str, second: str) -> int:
+    """Return the length of the longest end of the first that is the beginning of the second."""
+    return next(size for size in range(min(len(first), len(second)), -1, -1) if first.endswith(second[:size]))
+
+
+def crash_checkpoint(path: Steps, at: int) -> int | None:
+    """Return the checkpointed high watermark after the ends of the process that begin at a step.
+
+    None: the one that the process has written itself, when it stopped.
+    """
+    high_watermark = None
+    for step in path[at:]:
+        if step[0] not in ENDS:
+            break
+        high_watermark = step[1] if step[0] == CRASH else high_watermark
+    return high_watermark
+
+
+def write_checkpoint(data: Path, name: str, offsets: Mapping[str, int]) -> None:
+    """Set the offsets of some topics in a checkpoint file, and leave those of others as they are."""
+    # OffsetCheckpointFile: the version 0, the count, then "topic partition offset" a line.
+    place = data / name
+    lines = place.read_text(encoding="utf-8").splitlines()[2:] if place.is_file() else []
+    entries = {topic: int(offset) for topic, partition, offset in map(str.split, lines) if partition == "0"}
+    entries |= offsets
+    body = "".join(f"{topic} 0 {offset}\n" for topic, offset in entries.items())
+    place.write_text(f"0\n{len(entries)}\n{body}", encoding="utf-8")

@@ -1,0 +1,312 @@
+"""A partition of an unmodified broker on which one path is played: how each step of the contract goes over the wire.
+
+Rule of this file: everything that a broker does by itself has something that shows it is done: applied metadata, the next
+fetch to a peer, the next AlterPartition request. A step waits for these. What is not there afterwards will not come.
+"""
+
+import asyncio
+from typing import Any
+
+from tidegauge.drive.broker.contract import BROKER, EARLIEST, Opening
+from tidegauge.drive.contract import Report, Step
+from tidegauge.drive.kafka_broker.clients import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    ONE_BATCH,
+    batches_of,
+    diverging_of,
+    fetched_partition,
+)
+from tidegauge.drive.kafka_broker.controller import MetadataRecord
+from tidegauge.drive.kafka_broker.peers import fetch_response
+from tidegauge.drive.kafka_broker.waiting_requests import PeerSessions, Producers, ReadPartition, WaitingFetches
+from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
+from tidegauge.impl.errors import INVALID_UPDATE_VERSION, REQUEST_TIMED_OUT
+from tidegauge.impl.rules import NONE, UNDEFINED
+
+OTHER_INCARNATION = 1_000_000
+"""Added to a broker epoch: a fetch with it is served, but it is not the epoch that the metadata cache has (KIP-903)."""
+
+TOPIC_CONFIG = 2
+UNREAD: Report = {"result": None, "requests": {}, "proposal": None, "produced": [], "fetched": {}}
+"""The report of a process that has read no metadata: it has no such partition, so nobody can ask for its log."""
+
+
+class DrivenPartition:
+    """A partition on which one path is played, with the peers and the connection of a slot."""
+
+    def __init__(self, slot: WorkerSlot, opening: Opening) -> None:
+        self._slot, self._broker, self._opening, self.topic = slot, slot.broker, opening, slot.new_topic()
+        self._peers = {name: slot.peers[name] for name in opening.peers}
+        # Steps name brokers 1, 2, ..; the broker knows them by the ids of the slot.
+        self._ids = {BROKER: BROKER, UNDEFINED: UNDEFINED, **{name: peer.node for name, peer in self._peers.items()}}
+        self._names = {node: name for name, node in self._ids.items()}
+        self._producers, self._waiting_fetches = Producers(slot), WaitingFetches(slot)
+        self._sessions = PeerSessions(self.topic, slot.other)
+        self._highest_epoch, self._is_created = UNDEFINED, False
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Reports
+
+    def opening(self) -> Report:
+        """Return the report before any step: the broker has no such partition, and nothing on disk."""
+        return {**UNREAD, "leo": 0, "hw": 0, "log_start": 0, "ends": []}
+
+    async def take(self, step: Step, known: Report | None = None) -> Report:
+        """Take a step and return the report.
+
+        `known`: the report after the same steps on another partition; it is returned in place of a new one if it can stand
+        for one. Raises WireError and OSError.
+        """
+        name, *arguments = step
+        if self._broker.lag_check is not None:
+            self._broker.lag_check.pass_time()
+        result = await getattr(self, f"_{name}")(*arguments)
+        if known is not None and self._may_reuse(result, known):
+            return known
+        return await self.report(result)
+
+    def _may_reuse(self, result: Report | None, known: Report) -> bool:
+        """Return whether `known`, a report read after the same steps on another partition, can stand for a new one.
+
+        Compares only what the broker says without being asked: this step's result and the fetches in flight.
+        """
+        # A waiting request gets its response once, on its own connection, and a report takes it from there: a known report
+        # that has one cannot stand for reading the one of this partition.
+        if known["produced"] or known["fetched"]:
+            return False
+        return bool(known["result"] == result and known["requests"] == self._requests())
+
+    async def report(self, result: Report | None = None) -> Report:
+        """Read everything that the contract reports; `result` is that of the step."""
+        proposals = self._broker.controller.proposals
+        # A proposal is made in the course of a step and sent soon after: a request made from now on has it.
+        await proposals.exchanged()
+        replica = await self._broker.state_reader.read(self.topic, self._highest_epoch + 1)
+        # Responses that arrived together with that of the read are taken in when the loop goes round.
+        await asyncio.sleep(0)
+        return {
+            "result": result,
+            "requests": self._requests(),
+            "proposal": self._proposal_json(proposals.pending.get(self.topic.id)),
+            "produced": self._producers.take_responses(),
+            "fetched": {str(name): _fetch_json(one) for name, one in self._waiting_fetches.take_responses().items()},
+            "leo": replica.leo,
+            "hw": replica.hw,
+            "log_start": replica.log_start,
+            "ends": [[*end] for end in replica.ends],
+        }
+
+    def _requests(self) -> dict[str, dict[str, int]]:
+        """Return the fetches in flight, by the peer that they go to."""
+        in_flight = ((name, peer.request_in_flight(self.topic.id)) for name, peer in self._peers.items())
+        return {
+            str(name): {
+                "current_leader_epoch": request.current_leader_epoch,
+                "fetch_offset": request.fetch_offset,
+                "last_fetched_epoch": request.last_fetched_epoch,
+                "log_start": request.log_start,
+            }
+            for name, request in in_flight
+            if request is not None
+        }
+
+    def _proposal_json(self, proposal: WireMessage | None) -> dict[str, Any] | None:
+        if proposal is None:
+            return None
+        # Since KIP-903 (version 3) members of a proposed ISR carry their broker epochs.
+        isr = proposal.get("newIsr") or [member["brokerId"] for member in proposal["newIsrWithEpochs"]]
+        return {
+            "isr": sorted(self._names[node] for node in isr),
+            "leader_epoch": proposal["leaderEpoch"],
+            "partition_epoch": proposal["partitionEpoch"],
+        }
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Steps of the controller
+
+    def write_registration(self, leader: int, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]) -> int:
+        """Write the partition's registration, and its topic first; return the offset in the metadata log."""
+        controller = self._broker.controller
+        if not self._is_created:
+            controller.create_topic(self.topic.name, self.topic.id)
+            if self._opening.min_insync_replicas > 1:
+                value = str(self._opening.min_insync_replicas)
+                config = {"resourceType": TOPIC_CONFIG, "resourceName": self.topic.name}
+                controller.append(
+                    MetadataRecord("ConfigRecord", {**config, "name": "min.insync.replicas", "value": value}, 0)
+                )
+            self._is_created = True
+        self._highest_epoch = max(self._highest_epoch, leader_epoch)
+        replicas = [BROKER, *(peer.node for peer in self._peers.values())]
+        members, leader_id = [self._ids[name] for name in isr], self._ids[leader]
+        return controller.register_partition(self.topic.id, replicas, members, leader_id, leader_epoch, partition_epoch)
+
+    async def _metadata(self, leader: int, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]) -> None:
+        await self._broker.wait_until_applied(self.write_registration(leader, leader_epoch, partition_epoch, isr))
+        await self.wait_until_fetched_from(leader)
+
+    async def wait_until_fetched_from(self, leader: int) -> None:
+        """Wait until the broker fetches from the leader that its metadata names, if that is a peer."""
+        peer = self._peers.get(leader)
+        # The fetcher thread has the partition now, but its request in flight may be from before that. Only one that does
+        # not have the partition is renewed: in another leader epoch an old request stays in flight, which the path needs.
+        if peer is not None and peer.request_in_flight(self.topic.id) is None:
+            await peer.fetch_again()
+
+    async def _lag(self, _peers: tuple[int, ...]) -> None:
+        # The check of a broker finds every replica that lags, so the step always names them all (see NOT_GIVEN, lag_apart).
+        assert self._broker.lag_check is not None
+        await self._broker.lag_check.run(self.topic.id)
+
+    async def _alter_partition_response(self, error: int, partition_epoch: int, isr: tuple[int, ...]) -> None:
+        proposals = self._broker.controller.proposals
+        # The step before may have reused a known report: then the proposal is perhaps still on its way.
+        if self.topic.id not in proposals.pending:
+            await proposals.exchanged()
+        response: WireMessage = {"errorCode": error}
+        if error == NONE:
+            leader_epoch, members = proposals.pending[self.topic.id]["leaderEpoch"], [self._ids[name] for name in isr]
+            response = {"errorCode": NONE, "leaderId": BROKER, "leaderEpoch": leader_epoch, "isr": members}
+            response["partitionEpoch"] = partition_epoch
+        proposals.respond(self.topic.id, response)
+        # The request after the response shows that the broker has handled it.
+        await proposals.exchanged()
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Steps of clients and followers: done when the response is there
+
+    async def _append(self, acks: int) -> Report | None:
+        return await self._producers.append(self.topic, acks)
+
+    async def _fetch(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report | None:
+        request = await self._peer_fetch(name, epoch, offset, last_epoch, may_join)
+        return _fetch_json(fetched_partition(await self._send(request)))
+
+    async def _fetch_and_wait(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report | None:
+        request = await self._peer_fetch(name, epoch, offset, last_epoch, may_join, waits=True)
+        return _fetch_json(await self._waiting_fetches.fetch(name, request, fetched_partition))
+
+    async def _fetch_in_session(
+        self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
+    ) -> Report | None:
+        full = await self._peer_fetch(name, epoch, offset, last_epoch, may_join)
+        return await self._send_in_session(*self._sessions.fetch(name, full, session_epoch, wanted=True))
+
+    async def _fetch_in_session_and_wait(
+        self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
+    ) -> Report | None:
+        full = await self._peer_fetch(name, epoch, offset, last_epoch, may_join, waits=True)
+        request, read = self._sessions.fetch(name, full, session_epoch, wanted=True)
+        return _fetch_json(await self._waiting_fetches.fetch(name, request, read))
+
+    async def _fetch_others(self, name: int, session_epoch: int) -> Report | None:
+        full = await self._peer_fetch(name, UNDEFINED, 0, UNDEFINED, may_join=True)
+        return await self._send_in_session(*self._sessions.fetch(name, full, session_epoch, wanted=False))
+
+    async def _send_in_session(self, request: WireRequest, read: ReadPartition) -> Report | None:
+        return _fetch_json(read(await self._send(request)))
+
+    async def _peer_fetch(
+        self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, *, waits: bool = False
+    ) -> WireRequest:
+        """Make a peer's fetch, after the metadata cache says whether the peer may join the ISR."""
+        peer = self._peers[name]
+        request = self._broker.requests.fetch(
+            self.topic,
+            offset,
+            current_leader_epoch=epoch,
+            last_fetched_epoch=last_epoch,
+            replica=peer.node,
+            broker_epoch=peer.broker_epoch + (0 if may_join else OTHER_INCARNATION),
+            max_bytes=ONE_BATCH,
+            waits=waits,
+        )
+        # Before KIP-903 (version 15) a fetch has no broker epoch that could be wrong: the peer is fenced instead.
+        if "replicaState" not in request.body:
+            await self._broker.fence(peer, fenced=not may_join)
+        return request
+
+    async def _offsets_for_leader_epoch(self, current_leader_epoch: int, leader_epoch: int) -> Report:
+        requests, replica = self._broker.requests, self._any_peer
+        request = requests.offsets_for_leader_epoch(self.topic, replica, current_leader_epoch, leader_epoch)
+        partition = (await self._send(request))["topics"][0]["partitions"][0]
+        if partition["errorCode"] != NONE:
+            return {"error": partition["errorCode"]}
+        return {"error": NONE, "leader_epoch": partition["leaderEpoch"], "end_offset": partition["endOffset"]}
+
+    async def _list_offsets(self, current_leader_epoch: int, which: str) -> Report:
+        timestamp = EARLIEST_TIMESTAMP if which == EARLIEST else LATEST_TIMESTAMP
+        request = self._broker.requests.list_offsets(self.topic, timestamp, self._any_peer, current_leader_epoch)
+        partition = (await self._send(request))["topics"][0]["partitions"][0]
+        error = partition["errorCode"]
+        return {"error": error} if error != NONE else {"error": NONE, "offset": partition["offset"]}
+
+    async def _delete_records(self, offset: int) -> Report:
+        response = await self._send(self._broker.requests.delete_records(self.topic, offset))
+        error = response["topics"][0]["partitions"][0]["errorCode"]
+        # A timeout says only that the followers' log starts are lower (DelayedDeleteRecords); the leader's has moved.
+        return {"error": NONE if error == REQUEST_TIMED_OUT else error}
+
+    async def _send(self, request: WireRequest) -> WireMessage:
+        (response,) = await self._slot.connection.exchange([request])
+        return response
+
+    @property
+    def _any_peer(self) -> int:
+        return next(iter(self._peers.values())).node
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Steps of the leaders that it fetches from: done when the next fetch is there
+
+    async def _fetch_response(
+        self,
+        peer: int,
+        error: int,
+        hw: int,
+        log_start: int,
+        records: tuple[tuple[int, int, int], ...],
+        diverging: tuple[int, int] | None,
+        offsets: tuple[int, int] | None,
+    ) -> None:
+        response = fetch_response(error, hw, log_start, records, diverging)
+        await self._peers[peer].respond(self.topic.id, response, offsets or (0, 0))
+
+    async def _lose_response(self, peer: int) -> None:
+        await self._peers[peer].fetch_again()
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Its end
+
+    def forget_process(self) -> None:
+        """Give up the requests that wait: the process has ended, and their connections with it."""
+        self._producers.close()
+        self._waiting_fetches.close()
+
+    async def close(self) -> None:
+        """Take the partition away from the broker."""
+        self.forget_process()
+        controller = self._broker.controller
+        # A pending proposal would be in every AlterPartition request from now on; this error makes the broker drop it.
+        if self.topic.id in controller.proposals.pending:
+            controller.proposals.respond(self.topic.id, {"errorCode": INVALID_UPDATE_VERSION})
+        if self._is_created:
+            controller.append(MetadataRecord("RemoveTopicRecord", {"topicId": self.topic.id}))
+
+
+def _fetch_json(partition: WireMessage | None) -> Report | None:
+    """Return the result of a peer's fetch; None for one that waits, or a response that does not have the partition."""
+    if partition is None:
+        return None
+    if partition["errorCode"] != NONE:
+        return {"error": partition["errorCode"]}
+    diverging = diverging_of(partition)
+    return {
+        "error": NONE,
+        "hw": partition["highWatermark"],
+        "log_start": partition["logStartOffset"],
+        "records": batches_of(partition),
+        "diverging": None if diverging is None else [*diverging],
+    }

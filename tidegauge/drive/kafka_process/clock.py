@@ -1,0 +1,146 @@
+"""The clocks of a process: moved by the driver where a C compiler can build what is preloaded for that, else the machine's.
+
+Rules of this file
+
+1. The library is built from clock.c, once, in the user's cache under the hash of its source: nothing binary is shipped.
+2. A process has two clocks: a monotonic one, by which tasks run and sessions expire, and the time of day, by which a leader
+   knows when a follower last fetched. Each is moved by itself.
+3. Without a compiler, or where nothing can be preloaded, time passes by waiting: a controller's sessions are short then, and
+   an expiry costs a little more than one of them.
+"""
+
+import hashlib
+import mmap
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from tidegauge.util.files import cache
+
+SOURCE = Path(__file__).with_name("clock.c")
+COMPILERS = ("cc", "gcc", "clang")
+"""The first one on PATH is used."""
+NANOSECONDS = 1_000_000_000
+_OFFSETS = struct.Struct("<qq")
+
+MOVED_SESSION, REAL_SESSION = 400.0, 1.0
+"""Seconds of the process that a session lasts: longer than any path takes. Not much longer, because the process catches up
+on each move: its histograms are renewed every hour (com.yammer.metrics)."""
+
+
+class Clock(Protocol):
+    """The clocks of a process. `session`: how long its sessions last, in its seconds."""
+
+    session: float
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables that the process is started with."""
+
+    def now(self) -> float:
+        """Return the time of its monotonic clock, in seconds."""
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass for the process."""
+
+    def close(self) -> None:
+        """Release what the clock needs."""
+
+
+class RealClock:
+    """The machine's clocks."""
+
+    session = REAL_SESSION
+    environment: Mapping[str, str] = MappingProxyType({})
+
+    def now(self) -> float:
+        """Return the time of the machine's monotonic clock."""
+        return time.monotonic()
+
+    def advance(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    def close(self) -> None:
+        """Do nothing: the machine's clocks need nothing."""
+
+
+class MovedClock:
+    """The machine's clocks with an offset to each, shared with the process through a file (clock.c)."""
+
+    session = MOVED_SESSION
+
+    def __init__(self, library: Path) -> None:
+        self._offsets = [0, 0]
+        self._file = file = tempfile.TemporaryFile()  # noqa: SIM115  it lasts as long as the clock
+        file.write(_OFFSETS.pack(0, 0))
+        file.flush()
+        self._shared = mmap.mmap(file.fileno(), _OFFSETS.size)
+        # An open file without a name in any folder: nothing is left behind, however this process ends.
+        path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+        self.environment: Mapping[str, str] = {"LD_PRELOAD": str(library), "TIDEGAUGE_CLOCK": path}
+
+    def now(self) -> float:
+        """Return the time of the process's monotonic clock."""
+        return time.monotonic() + self._offsets[0] / NANOSECONDS
+
+    def advance(self, seconds: float) -> None:
+        """Move the monotonic clock; the process notices within 20 ms (NOTICED_AFTER in clock.c)."""
+        self._add(0, seconds)
+
+    def advance_date(self, seconds: float) -> None:
+        """Move the time of day."""
+        self._add(1, seconds)
+
+    def _add(self, clock: int, seconds: float) -> None:
+        self._offsets[clock] += int(seconds * NANOSECONDS)
+        self._shared[:] = _OFFSETS.pack(*self._offsets)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._shared.close()
+        self._file.close()
+
+
+class NoLibraryError(Exception):
+    """There is no library to preload; the message says why."""
+
+
+def make_clock() -> Clock:
+    """Make the clock of one process: a moved one if that is possible."""
+    try:
+        return MovedClock(build_library())
+    except NoLibraryError:
+        return RealClock()
+
+
+def build_library(source: Path = SOURCE) -> Path:
+    """Return the library to preload, built unless the cache has it. Raises NoLibraryError where that is not possible."""
+    if sys.platform != "linux":
+        raise NoLibraryError(f"expected Linux, where a library can be preloaded; seen {sys.platform}")
+    root = cache("clock")
+    library = root / f"{hashlib.sha256(source.read_bytes()).hexdigest()[:20]}.so"
+    if library.is_file():
+        return library
+    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
+    if compiler is None:
+        raise NoLibraryError(f"expected {', '.join(COMPILERS[:-1])} or {COMPILERS[-1]} on PATH; seen none of them")
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".clock-", dir=root) as work:
+        # Built beside its place and moved: another run never sees half a library.
+        beside = Path(work) / library.name
+        command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(beside), str(source), "-ldl", "-lpthread"]
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode:
+            error = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+            raise NoLibraryError(f"expected that {compiler} compiles {source.name}; seen: {error or done.returncode}")
+        beside.replace(library)
+    return library

@@ -1,0 +1,155 @@
+"""The graphs that a broker is taken through, and their covers.
+
+Rule of this file: bounds are small on purpose. Half a million transitions of a cluster are a few thousand things that one
+broker can do.
+"""
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tidegauge.drive.broker.contract import BrokerCase, Opening
+from tidegauge.drive.broker.steps import EVERYTHING
+from tidegauge.drive.contract import Capabilities, frozen
+from tidegauge.drive.paths.cover import Cover, cover
+from tidegauge.drive.paths.inputs import Inputs, of_cluster, of_isr_changes
+from tidegauge.impl.cluster.transitions import Bounds
+from tidegauge.impl.explorer.isr_cluster import IsrBounds
+from tidegauge.impl.profiles import Profile, recording_reads
+from tidegauge.util.errors import UsageError
+from tidegauge.util.files import cache, replacing
+
+# Covers in the user's cache: each is made once.
+#
+# A cover is cached under a digest of what it depends on: the code of `impl` and of `drive`, what the caller names, and the
+# switches of the profile that were read while it was made, with their values. Generations that differ in none of them share
+# it.
+
+
+def cached_cover(name: str, depends: object, profile: Profile, made: Callable[[Profile], Cover]) -> Cover:
+    """Return what `made` makes of a profile, from the cache if it is there; `depends` is what else it depends on."""
+    folder, stem = _folder(), f"{name}-{_digest(repr(depends).encode(), *_code())}"
+    for place in sorted(folder.glob(f"{stem}-*")) if folder is not None else ():
+        # A file that cannot be read is made again without a message: nothing is lost but time.
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            found = _read(place, profile)
+            if found is not None:
+                return found
+    generation, names = recording_reads(profile)
+    cover = made(generation)
+    if folder is not None:
+        with suppress(OSError, UsageError):
+            _write(folder, stem, {name: getattr(profile, name) for name in sorted(names)}, cover)
+    return cover
+
+
+def _folder() -> Path | None:
+    with suppress(RuntimeError):
+        return cache("covers")
+    return None
+
+
+def _digest(*parts: bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()[:20]
+
+
+def _code() -> list[bytes]:
+    packages = (Path(str(files("tidegauge").joinpath(name))).resolve() for name in ("impl", "drive"))
+    return [path.read_bytes() for package in packages for path in sorted(package.rglob("*.py"))]
+
+
+def _write(folder: Path, stem: str, switches: dict[str, bool | str], cover: Cover) -> None:
+    """Write a line with the switches that were read, and one with the cover."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    read = json.dumps(switches)
+    saved = json.dumps({**cover._asdict(), "cases": [[*case] for case in cover.cases]})
+    with replacing(folder / f"{stem}-{_digest(read.encode())}.json.gz") as beside:
+        beside.write_bytes(gzip.compress(f"{read}\n{saved}\n".encode(), mtime=0))
+
+
+def _read(place: Path, profile: Profile) -> Cover | None:
+    """Return the cover in a file, if it is one of this profile."""
+    with gzip.open(place, "rt", encoding="utf-8") as lines:
+        switches = json.loads(lines.readline())
+        if any(getattr(profile, name) != value for name, value in switches.items()):
+            return None
+        saved: dict[str, Any] = json.loads(lines.readline())
+    cases = tuple(BrokerCase(Opening(*frozen(opening)), frozen(path)) for opening, path, _ in saved.pop("cases"))
+    return Cover(cases, **saved)
+
+
+class DrivenGraph(NamedTuple):
+    """Its bounds, and what of the contract it is for. `elr`: explored with eligible leader replicas, where brokers stop.
+    `waits`: each fetch may also be one that waits. `sessions`: or one in a session.
+    """
+
+    bounds: Bounds | IsrBounds
+    says: str
+    elr: bool = False
+    waits: bool = False
+    sessions: bool = False
+
+    def inputs(self, profile: Profile) -> Inputs:
+        """What it gives one broker of a generation."""
+        explored = profile._replace(elr=self.elr)
+        if isinstance(self.bounds, IsrBounds):
+            return of_isr_changes(self.bounds, explored)
+        inputs = of_cluster(self.bounds._replace(thread_truncates=profile.truncates_in_thread), explored)
+        return inputs._replace(waits=self.waits, sessions=self.sessions)
+
+
+GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(
+    {
+        "small": DrivenGraph(Bounds(2, 1, 1, 0), "two brokers, one record, one election"),
+        "two": DrivenGraph(Bounds(2, 2, 2, 0), "two brokers, two records, two elections"),
+        "crash": DrivenGraph(Bounds(2, 2, 1, 1), "two brokers, two records, an election and a crash"),
+        "starts": DrivenGraph(Bounds(2, 2, 1, 0, max_start=1), "two brokers whose log starts move"),
+        "acks": DrivenGraph(
+            Bounds(2, 1, 1, 1, max_waiting=1, min_insync_replicas=2), "producers that wait for two replicas"
+        ),
+        "waits": DrivenGraph(Bounds(2, 2, 1, 0, min_insync_replicas=2), "a peer whose fetches wait", waits=True),
+        "both": DrivenGraph(Bounds(3, 1, 0, 0), "two peers whose fetches wait, without an election", waits=True),
+        "sessions": DrivenGraph(Bounds(2, 1, 1, 1), "a peer that fetches in sessions", sessions=True),
+        "session_starts": DrivenGraph(Bounds(2, 2, 0, 0, max_start=1), "sessions where log starts move", sessions=True),
+        "session_waits": DrivenGraph(Bounds(2, 1, 1, 0), "a peer whose fetches wait in sessions", waits=True, sessions=True),
+        "stops": DrivenGraph(
+            Bounds(2, 1, 1, 1, loses_tails=True, min_insync_replicas=2),
+            "clean stops, and crashes that lose the log's end",
+            True,
+        ),
+        "isr": DrivenGraph(IsrBounds(1, 2, 3, 0), "ISR changes, where the response comes before the metadata or after it"),
+        "three": DrivenGraph(Bounds(3, 1, 1, 0), "three brokers, one record, one election"),
+    }
+)
+
+USUAL = ("two", "crash", "starts", "acks", "waits", "both", "sessions", "session_starts", "session_waits", "stops", "isr")
+"""What --cover takes of a driven program unless it is told otherwise."""
+
+ON_THE_WIRE = (*USUAL, "three")
+"""The same for an unmodified broker of Kafka. `three` is explored for a minute and more, once for a release."""
+
+
+def graph_named(name: str) -> DrivenGraph:
+    """The graph of that name. Raises UsageError with the names there are."""
+    if name not in GRAPHS:
+        raise UsageError(f"graph: expected one of {', '.join(GRAPHS)}; seen {name!r}; choose one of those")
+    return GRAPHS[name]
+
+
+def cover_of(name: str, profile: Profile, capabilities: Capabilities = EVERYTHING, seed: int = 0) -> Cover:
+    """The cover of a graph, from the cache if it is there."""
+    graph = graph_named(name)
+
+    def made(generation: Profile) -> Cover:
+        return cover(graph.inputs(generation), generation, capabilities, seed)
+
+    return cached_cover(name, (graph, sorted(capabilities.can), seed), profile, made)

@@ -1,0 +1,266 @@
+"""What a model's graph gives one broker: for each value the broker can have, the steps that can reach it there.
+
+Rules of this file
+
+1. The graph is the one that equals TLC's (spec = impl), projected on each of its brokers. Names of brokers are taken
+   away: the broker is 1, the others are 2, 3, .. in the order of their ids.
+2. What a broker's value leads to is not read from the graph: the reference behind the contract computes it. Where the two
+   parted, values would have no steps, and the cover would say so.
+3. A diverging response has no high watermark in the model. Here it has one beyond any log, or who takes it over is not seen.
+4. A peer that is not to join the ISR yet is let in by the metadata cache all the same: the broker itself must refuse it.
+5. A process that ends is up again in the same step. What the controller does is seen when the broker reads of it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tidegauge.drive.broker.contract import BROKER, EARLIEST, LATEST, Opening
+from tidegauge.drive.broker.reference import take_step
+from tidegauge.drive.broker.state import opened
+from tidegauge.drive.broker.steps import NEXT
+from tidegauge.drive.contract import Step
+from tidegauge.impl.cluster.broker import Broker, truncate_alone
+from tidegauge.impl.cluster.cluster import Bounds, Cluster, initial
+from tidegauge.impl.cluster.transitions import Label
+from tidegauge.impl.explorer import isr_cluster
+from tidegauge.impl.explorer.explore import transitions_from
+from tidegauge.impl.messages import FetchResponseInFlight, Message
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.rules import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, UNDEFINED
+
+Local = tuple[Any, ...]
+"""A broker's value without names and partition epochs."""
+
+LEADER_EPOCH = 2
+"""Where in it the leader epoch stands: UNDEFINED while it has read no metadata."""
+
+Requested = tuple[int, ...]
+"""Which request a response belongs to: (epoch, offset) of a fetch, (epoch) of an OffsetsForLeaderEpoch request."""
+
+
+class Input(NamedTuple):
+    """A step, and for a response the request it belongs to."""
+
+    step: Step
+    requested: Requested = ()
+
+
+class Inputs(NamedTuple):
+    """`given` by value of the broker. `counts` says whether partition epochs are numbers there or NEXT, `waits` whether each
+    fetch may also be one that waits, `sessions` whether it may be one in a session.
+    """
+
+    given: Mapping[Local, Mapping[Input, None]]
+    peers: int
+    min_insync_replicas: int
+    counts: bool
+    states: int
+    transitions: int
+    waits: bool = False
+    sessions: bool = False
+
+
+Rename = Callable[[int], int]
+
+
+def local(broker: Broker, rename: Rename = lambda broker: broker) -> Local:
+    """The value of a broker."""
+    partition, state = broker.partition, broker.partition.state
+    return (
+        partition.log,
+        rename(partition.leader_id),
+        partition.leader_epoch,
+        partition.epoch_start,
+        _set(state.isr, rename),
+        rename(state.adding),
+        _set(state.removing, rename),
+        tuple(sorted((rename(r.broker_id), r.log_end) for r in partition.remotes)),
+        rename(broker.source),
+        broker.entry,
+    )
+
+
+def _set(brokers: tuple[int, ...], rename: Rename) -> tuple[int, ...]:
+    return tuple(sorted(map(rename, brokers)))
+
+
+def renaming(me: int) -> Rename:
+    """Broker `me` is broker 1, the others are 2, 3, .. in their order."""
+    return lambda b: b if b == UNDEFINED else BROKER if b == me else b + 1 + (b < me)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The cluster
+
+
+def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
+    """From the graph of impl.cluster.cluster within bounds."""
+    given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
+    start = initial(bounds, profile)
+    renames = [renaming(b) for b in range(bounds.brokers)]
+    for rename in renames:
+        given[local(Broker(Partition(BROKER)))][Input(image_step(start, rename))] = None
+    seen: set[Any] = set()
+    values: dict[tuple[int, int, bool], Local] = {}
+    keep: list[Broker] = []
+    states, transitions = 1, 0
+    for before, label, after, new in transitions_from(start):
+        states, transitions = states + new, transitions + 1
+        b = label[1]
+        broker = before.brokers[b]
+        at_once = broker.entry is not None and broker.entry.truncating and before.network[b][broker.source] is None
+        key = (label, id(broker), at_once, _read(before, label), id(after.brokers[b]))
+        if key in seen:
+            continue
+        seen.add(key)
+        found = list(inputs_of(before, label, after, renames[b]))
+        if found:
+            if (b, id(broker), at_once) not in values:
+                reached = truncate_alone(start.model.setup, broker) if at_once else broker
+                values[b, id(broker), at_once] = local(reached, renames[b])
+                keep.append(broker)
+            given[values[b, id(broker), at_once]].update(dict.fromkeys(found))
+    return Inputs(given, bounds.brokers - 1, bounds.min_insync_replicas, False, states, transitions)
+
+
+def _read(before: Cluster, label: Label) -> Any:
+    """What else a step reads: a message, or the controller's registration."""
+    match label:
+        case ("HandleFetch" | "HandleEpochRequest", leader, f, *_):
+            return id(before.network[f][leader])
+        case ("HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse", f, leader):
+            return id(before.network[f][leader])
+        case ("LoseResponse", f, leader):
+            return id(before.network[f][leader])
+        case ("BecomeLeader" | "BecomeFollower", _):
+            return before.controller.leader, before.controller.leader_epoch, before.controller.isr
+        case _:
+            return None
+
+
+def image_step(cluster: Cluster, rename: Rename) -> Step:
+    """The controller's registration, as a broker reads it."""
+    image = cluster.controller
+    return "metadata", rename(image.leader), image.leader_epoch, NEXT, _set(image.isr, rename)
+
+
+def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> Iterator[Input]:
+    """What a transition gives the broker that takes it."""
+    match label:
+        case ("BecomeLeader" | "BecomeFollower", _):
+            yield Input(image_step(before, rename))
+        case ("LeaderAppend", _):
+            yield Input(("append", -1 if before.waiting else 1))
+        case ("HandleFetch", leader, f, expand):
+            request: Any = before.network[f][leader]
+            fetch = ("fetch", rename(f), request.current_leader_epoch, request.fetch_offset, request.last_fetched_epoch)
+            yield Input((*fetch, True))
+            if expand:
+                yield Input((*fetch, False))
+            response = after.network[f][leader]
+            if isinstance(response, FetchResponseInFlight) and response.offsets is not None:
+                yield from (Input(("list_offsets", fetch[2], which)) for which in (LATEST, EARLIEST))
+        case ("HandleEpochRequest", leader, f):
+            request = before.network[f][leader]
+            yield Input(("offsets_for_leader_epoch", request.current_leader_epoch, request.leader_epoch))
+        case ("HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse", f, leader):
+            yield _response(rename(leader), before.network[f][leader])
+        case ("ShrinkIsr", _, members):
+            lagging = tuple(b for b in range(members.bit_length()) if members >> b & 1)
+            yield Input(("lag", _set(lagging, rename)))
+        case ("AlterPartition" | "AlterPartitionElr", b) if before.brokers[b] is not after.brokers[b]:
+            yield Input(("alter_partition_response", INELIGIBLE_REPLICA, UNDEFINED, ()))
+        case ("Crash" | "CrashAndLose", _, hw, kept):
+            yield Input(("crash", hw, kept))
+        case ("Stop", _):
+            yield Input(("stop",))
+        case ("DeleteRecords", b, start):
+            yield Input(("delete_records" if before.brokers[b].leads else "retention", start))
+
+
+def _response(peer: int, message: Message) -> Input:
+    if not isinstance(message, FetchResponseInFlight):
+        found: Any = message
+        step = ("offsets_for_leader_epoch_response", peer, NONE, found.leader_epoch, found.end_offset)
+        return Input(step, (found.request_epoch,))
+    response, requested = message.response, (message.request_epoch, message.request_offset)
+    records = tuple((batch.base, batch.last, batch.epoch) for batch in response.records)
+    head = ("fetch_response", peer, response.error)
+    if response.is_diverging:
+        diverging = (response.diverging_epoch, response.diverging_end)
+        return Input((*head, BOLD, 0, (), diverging, None), requested)
+    offsets = None if message.offsets is None else (message.offsets.earliest, message.offsets.latest)
+    return Input((*head, response.hw, response.log_start, records, None, offsets), requested)
+
+
+BOLD = 99
+"""A high watermark beyond any log of a model."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# ISR changes
+
+
+def of_isr_changes(bounds: isr_cluster.IsrBounds, profile: Profile) -> Inputs:
+    """From the graph of impl.explorer.isr_cluster, its leader: responses that come before the metadata they made."""
+    rename = renaming(isr_cluster.LEADER)
+    start = isr_cluster.initial_isr_cluster(bounds, profile)
+    given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
+    peers = tuple(range(BROKER + 1, BROKER + 1 + bounds.followers))
+    state = opened(Opening(peers), profile)
+    for step in isr_beginning(start):
+        given[counted(state.broker, state.partition_epoch)][Input(step)] = None
+        state, _ = take_step(state, step)
+    search = isr_cluster.search_isr(start)
+    transitions = 0
+    for source, label, target, _ in search.transitions():
+        transitions += 1
+        before, after = search.states[source], search.states[target]
+        last_image = before.registration.partition_epoch - len(before.images)
+        seen = isr_step(before, label, after)
+        if seen is not None:
+            given[counted(Broker(before.leader), last_image, rename)][Input(seen)] = None
+    return Inputs(given, bounds.followers, 1, True, len(search.states), transitions)
+
+
+def _fetch(peer: int, offset: int, *, join: bool) -> Step:
+    epoch = isr_cluster.EPOCH
+    return "fetch", peer, epoch, offset, epoch if offset else UNDEFINED, join
+
+
+def isr_beginning(start: isr_cluster.IsrCluster) -> tuple[Step, ...]:
+    """The leader reads its first metadata, and everybody fetches once."""
+    everybody = _set(start.registration.isr, renaming(isr_cluster.LEADER))
+    first = ("metadata", BROKER, isr_cluster.EPOCH, start.registration.partition_epoch, everybody)
+    return first, *(_fetch(peer, 0, join=False) for peer in everybody if peer != BROKER)
+
+
+def isr_step(before: isr_cluster.IsrCluster, label: Label, after: isr_cluster.IsrCluster) -> Step | None:
+    """What the leader sees of a transition."""
+    exchange, rename = before.exchange, renaming(isr_cluster.LEADER)
+    match label:
+        case ("LeaderAppend",):
+            return "append", 1
+        case ("HandleFetch", f, expands, _):
+            return _fetch(rename(f), before.ends[f - 1], join=bool(expands))
+        case ("ShrinkIsr", members):
+            return "lag", _set(tuple(b for b in range(members.bit_length()) if members >> b & 1), rename)
+        case ("ReadMetadata", n):
+            image = before.images[n - 1]
+            return "metadata", BROKER, isr_cluster.EPOCH, image.partition_epoch, _set(image.isr, rename)
+        case ("HandleAlterPartition", _) if after.exchange is None and not before.leader.state.is_inflight:
+            return None
+        case ("HandleAlterPartition", _) if after.exchange is None:
+            return "alter_partition_response", INVALID_UPDATE_VERSION, UNDEFINED, ()
+        case ("HandleAlterPartitionResponse",) if exchange is not None:
+            response: Any = exchange.message
+            return "alter_partition_response", response.error, response.partition_epoch, _set(response.isr, rename)
+        case _:
+            return None
+
+
+def counted(broker: Broker, image: int, rename: Rename = lambda broker: broker) -> Local:
+    """The value of a broker with its partition epoch, and that of the last image it read."""
+    return (*local(broker, rename), broker.partition.partition_epoch, image)

@@ -1,0 +1,387 @@
+"""The scenarios of conformance/scenarios as one of their brokers sees them: paths like any other.
+
+Rules of this file
+
+1. A scenario is a cluster's; what its broker is given becomes steps, what it does by itself is expected of it.
+2. The contract sends a request as soon as there is something to ask, a scenario when it says so: where the two differ the
+   earlier request is lost and asked again. A proposal that metadata has overtaken is responded to at once.
+3. What reaches a broker that has started and read no metadata is left out: the contract has no such partition.
+4. A scenario of another generation, of the whole controller, or in which the broker loses its disk is none for a driven
+   broker.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path as File
+from typing import Any, NamedTuple
+
+from tidegauge.conformance.repl.directives import Player
+from tidegauge.conformance.repl.scenario import DIRECTORY, Scenario, read, shipped
+from tidegauge.conformance.repl.session import Session
+from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
+from tidegauge.drive.broker.reference import is_possible, missing_capability, take_step
+from tidegauge.drive.broker.state import ReferenceBroker, opened
+from tidegauge.drive.broker.steps import ENDS
+from tidegauge.drive.contract import Capabilities, Path, Step
+from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
+from tidegauge.drive.paths.inputs import Input, Rename, image_step, inputs_of, isr_beginning, isr_step, local, renaming
+from tidegauge.impl.cluster.broker import truncate_alone
+from tidegauge.impl.cluster.cluster import Cluster, actions
+from tidegauge.impl.cluster.transitions import Label
+from tidegauge.impl.explorer import isr_cluster
+from tidegauge.impl.explorer.describe import broker_name
+from tidegauge.impl.explorer.isr_cluster import IsrBounds, IsrCluster
+from tidegauge.impl.explorer.search import Counterexample
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.traces.from_model.isr_changes import steps_of, trace_of_isr_changes
+from tidegauge.traces.schema import Trace
+from tidegauge.util.errors import UsageError
+
+
+class ScenarioCase(NamedTuple):
+    """A scenario as a broker of it sees it: `020_forked_log_is_truncated_on_fetch@b1`."""
+
+    name: str
+    case: BrokerCase
+    state: ReferenceBroker
+
+
+def cases_of(place: File, profile: Profile) -> list[ScenarioCase]:
+    """Those of the brokers that the scenario is about; none if it is of another generation."""
+    scenario = read(place)
+    session = played(place)
+    if session.has_whole_controller or not _same_generation(session.profile, profile):
+        return []
+    found = []
+    for me in under_test(scenario, session):
+        state, path = seen_by(session, me)
+        if path:
+            found.append(ScenarioCase(f"{place.stem}@{broker_name(me)}", BrokerCase(state.opening, path), state))
+    return found
+
+
+def scenario_cases(profile: Profile, capabilities: Capabilities, places: Sequence[File] = ()) -> list[ScenarioCase]:
+    """All that are shipped, or those that are named, as far as a broker can be given them."""
+    found = [one for place in places or shipped() for one in cases_of(place, profile)]
+    return [one for one in found if lacks(one.case, profile, capabilities) is None]
+
+
+def under_test(scenario: Scenario, session: Session) -> list[int]:
+    """The brokers that a scenario is about, but for those that lose their disk."""
+    about = (b for b in range(session.brokers) if broker_name(b) in (scenario.under_test or broker_name(b)))
+    return [b for b in about if ("LoseDisk", b) not in session.labels]
+
+
+def played(place: File) -> Session:
+    """The session that a scenario leaves behind."""
+    player = Player()
+    for block in read(place).transcript.blocks:
+        player.run(block.command)
+    assert player.session is not None, place
+    return player.session
+
+
+def _same_generation(of_scenario: Profile, profile: Profile) -> bool:
+    """Eligible leader replicas are the controller's: a broker does the same with and without."""
+    return of_scenario._replace(name="", elr=False) == profile._replace(name="", elr=False)
+
+
+def lacks(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> str | None:
+    """The first thing of the contract that an order needs and a broker does not have."""
+    state = opened(case.opening, profile)
+    for step in case.path:
+        lacking_here = missing_capability(capabilities, state, step)
+        if lacking_here is not None:
+            return lacking_here
+        state, _ = take_step(state, step)
+    return None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One broker's part
+
+
+def seen_by(session: Session, me: int) -> tuple[ReferenceBroker, Path]:
+    """The broker at the end, and the steps that led there."""
+    rename, start = renaming(me), session.states[0]
+    opening = Opening(tuple(range(BROKER + 1, BROKER + session.brokers)), start.model.bounds.min_insync_replicas)
+    state, path = opened(opening, session.profile), list[Step]()
+    given: Iterator[Input] = iter((Input(image_step(start, rename)),))
+    transitions = zip(session.states, session.labels, session.states[1:], strict=False)
+    while True:
+        for one in given:
+            for step in _steps(state, one):
+                state, _ = take_step(state, step)
+                path.append(step)
+        following = next(transitions, None)
+        if following is None:
+            return state, tuple(path)
+        given = _given(*following, me, rename)
+
+
+def ends_alike(state: ReferenceBroker, session: Session, me: int) -> bool:
+    """Whether the broker has the value that it has in the cluster, but for when a fetcher thread that may truncate by itself
+    does so (docs/decisions/0009)."""
+    driven, free = (truncate_alone(state.setup, broker) for broker in (state.broker, session.cluster.brokers[me]))
+    return local(driven) == local(free, renaming(me))
+
+
+def _given(before: Cluster, label: Label, after: Cluster, me: int, rename: Rename) -> Iterator[Input]:
+    """What a transition gives this broker."""
+    if label[1:2] != (me,):
+        return
+    found = list(inputs_of(before, label, after, rename))
+    match label:
+        case ("HandleFetch", leader, f, expand):
+            # The metadata cache refuses only where the broker itself would have let the follower in
+            joins = bool(expand) or ("HandleFetch", leader, f, 1) not in actions(before)
+            fetch, *others = (one for one in found if one.step[0] != "fetch" or one.step[5] is True)
+            yield Input((*fetch.step[:5], joins))
+            yield from others
+        case ("HandleDuplicate", _, f, expand, epoch, offset, last):
+            yield Input(("fetch", rename(f), epoch, offset, last, bool(expand)))
+        case ("LoseResponse", _, leader):
+            yield Input(("lose_response", rename(leader)))
+        case _:
+            yield from found
+
+
+def _steps(state: ReferenceBroker, given: Input) -> Iterator[Step]:
+    """The steps of the contract that give it."""
+    unread = state.partition_epoch == UNDEFINED or state.broker.partition.leader_epoch == UNDEFINED
+    name = given.step[0]
+    if unread and name not in {"metadata", *ENDS}:
+        return
+    if given.requested:
+        peer: int = given.step[1]
+        in_flight: Any = state.request(peer)
+        if in_flight is not None and requested_by(in_flight) != given.requested:
+            yield "lose_response", peer
+    elif name == "lose_response" and state.request(given.step[1]) is None:
+        return
+    yield resolved(state, given.step)
+    if name == "metadata":
+        after, _ = take_step(state, resolved(state, given.step))
+        if after.overtaken:
+            yield resolved(after, response_to_overtaken(after))
+
+
+def is_a_path(case: BrokerCase, profile: Profile) -> bool:
+    """Whether the contract allows each of its steps."""
+    state = opened(case.opening, profile)
+    for step in case.path:
+        if not is_possible(state, step):
+            return False
+        state, _ = take_step(state, step)
+    return True
+
+
+# F3 of docs/findings.md as a path, and as the trace of its cluster: metadata that a leader has read already erases the
+# ISR it has proposed since.
+#
+# Rules of this file
+#
+# 1. The run is the shortest that the model of ISR changes (impl.explorer.isr_cluster) has without a lag time that runs out:
+# members leave because they are fenced, so no broker's clock is needed.
+# 2. A proposal that metadata has overtaken is responded to before anything else: rule 5 of the contract.
+# 3. The controller is the suite's: it does not raise the leader epoch for a member that leaves, as Kafka's has not since
+#    3.6.
+# 4. The model has no election. The path goes on to one: who lacks the record leads, and the leader truncates it.
+
+
+ERASED_CLAIM = (
+    "Metadata that a leader has read already erases the ISR that it proposed: a record commits that a member lacks."
+)
+BOUNDS = IsrBounds(followers=2, max_end=1, max_partition_epoch=4, max_restarts=0)
+NOT_TAKEN = frozenset({"ShrinkIsr", "RestartEmpty"})
+
+
+def erased_proposal(profile: Profile) -> tuple[BrokerCase, Trace]:
+    """The leader's path, and what the cluster tells of the run, by the rules of a generation."""
+    found = _found()
+    labels, (lacking,) = (*found.labels, ("HandleAlterPartitionResponse",)), found.violation.brokers
+    states = [isr_cluster.initial_isr_cluster(BOUNDS, profile._replace(epoch_bump_on_shrink=False))]
+    for label in labels:
+        states.append(dict(isr_cluster.isr_successors(states[-1]))[label])
+    steps = list(isr_beginning(states[0]))
+    for before, label, after in zip(states, labels, states[1:], strict=False):
+        step = isr_step(before, label, after)
+        if step is not None:
+            steps.append(("append", -1) if step[0] == "append" else step)
+    steps += _election(states[-1], lacking)
+    peers = tuple(range(BROKER + 1, BROKER + 1 + BOUNDS.followers))
+    return BrokerCase(Opening(peers), tuple(steps)), trace_of_isr_changes([*steps_of(states, labels)], "F3", "impl")
+
+
+def _found() -> Counterexample[IsrCluster]:
+    """By the rules of a generation that reads such metadata."""
+    start = isr_cluster.initial_isr_cluster(BOUNDS, FETCH_TRUNCATION)
+    found = isr_cluster.search_isr(start, _successors).first_violation(isr_cluster.check_isr_completeness)
+    assert found is not None, "the model has the run"
+    return found
+
+
+def _successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
+    overtaken = state.exchange is not None and not state.leader.state.is_inflight
+    for label, after in isr_cluster.isr_successors(state):
+        if label[0].startswith("HandleAlterPartition") if overtaken else label[0] not in NOT_TAKEN:
+            yield label, after
+
+
+def _election(last: IsrCluster, elected: int) -> Iterator[Step]:
+    """Who lacks the record leads. Its log is empty, and so the log of the leader that it was has to be."""
+    rename, registration = renaming(isr_cluster.LEADER), last.registration
+    members = tuple(sorted(map(rename, registration.isr)))
+    yield "metadata", rename(elected), isr_cluster.EPOCH + 1, registration.partition_epoch + 1, members
+    yield "fetch_response", rename(elected), NONE, 0, 0, (), (isr_cluster.EPOCH, 0), None
+
+
+# A high watermark inside a batch, as a path: since 4.0 whoever reads finds its position, and that is the batch's base.
+#
+# Rules of this file
+#
+# 1. The peer does what a right one may. It leads, has committed a batch of five records, and a client has deleted the first
+# three; it came back from a crash with an older checkpoint, so its high watermark is its log start
+# (UnifiedLog#updateHighWatermark). That is what its fetch response says.
+# 2. Between the third step and the fourth nothing happens but a read: `read_by_consumer` of drive/broker/reference.py.
+# 3. Then the broker leads. A client cannot delete what it could before, and a follower whose disk was lost begins at the log
+# start: what is recorded of it is the batch's base, too. Its next fetch mends it all.
+
+
+ROUNDED_CLAIM = (
+    "A high watermark inside a batch falls to the batch's base when somebody reads, below the log start (since 4.0)."
+)
+PEER, EVERYBODY = 2, (1, 2)
+INSIDE, END = 3, 5
+
+
+def case() -> BrokerCase:
+    """The path. Before 4.0 its high watermark goes 0, 3, 5; since then 0, 3, 0, 5."""
+    return BrokerCase(
+        Opening((PEER,)),
+        (
+            ("metadata", PEER, 0, 0, EVERYBODY),
+            ("fetch_response", PEER, NONE, 0, 0, ((0, END - 1, 0),), None, None),
+            ("fetch_response", PEER, NONE, INSIDE, INSIDE, (), None, None),
+            ("lose_response", PEER),
+            ("metadata", BROKER, 1, 1, EVERYBODY),
+            ("delete_records", INSIDE),
+            ("fetch", PEER, 1, INSIDE, UNDEFINED, True),
+            ("fetch", PEER, 1, END, 0, True),
+        ),
+    )
+
+
+# A scenario that is named, by its file or by its finding, as the broker under test is taken through it.
+#
+# Rules of this file
+#
+# 1. The commands are the scenario's, the generation is the one that is expected of the broker: so a release that has the fix
+# shows that, too. What the first command turns on or off is left out, and a response of a broker that does not give it.
+# 2. The trace is that of the whole cluster, one broker of which is the driven one. It is what happened as long as no step of
+# that broker differs, and it is judged by what is right, not by what the release did. There is none where the path ends
+# with another value than the broker of the cluster has, or where no model has the run.
+
+
+class Named(NamedTuple):
+    """A scenario as one broker of it sees it, what it claims, and what its cluster tells of it."""
+
+    name: str
+    claim: str
+    case: BrokerCase
+    trace: Trace | None
+    broker: str
+    unjudged: str = "the cluster's run goes another way"
+
+
+ERASED_PROPOSAL = "F3"
+"""It has a model of its own, and no commands."""
+
+ROUNDED = "rounded-hw"
+"""It has batches of several records, and no model has."""
+
+KEPT = ("cluster", "brokers=", "min_isr=", "max_fetch=", "clients=", "last_resort=")
+"""What of a scenario's first command is not a generation's."""
+
+BY_ITSELF = ("answer-produce", "read")
+"""What a broker does or does not do: it is given nothing."""
+
+
+def named_scenarios(name: str, profile: Profile, capabilities: Capabilities) -> list[Named]:
+    """Every scenario of that name, as each of its brokers under test sees it.
+
+    Raises UsageError where there is none, or where a broker cannot be taken through it.
+    """
+    found = list(_apart(name, profile) or _of_files(name, profile))
+    if not found:
+        raise UsageError(f"--scenario {name}: expected a broker that keeps its disk; seen none under test; name another")
+    for one in found:
+        lacking = lacks(one.case, profile, capabilities)
+        if lacking is not None:
+            raise UsageError(
+                f"--scenario {name}: expected a broker that can be given each of its steps; seen {capabilities.name}, which "
+                f"does not promise `{lacking}`; name another"
+            )
+    return found
+
+
+def _apart(name: str, profile: Profile) -> tuple[Named, ...]:
+    """The scenario of that name that is no file."""
+    if name == ERASED_PROPOSAL:
+        return (Named(name, ERASED_CLAIM, *erased_proposal(profile), "b1"),)
+    if name == ROUNDED:
+        return (Named(name, ROUNDED_CLAIM, case(), None, "b1", "it has no cluster"),)
+    return ()
+
+
+def _of_files(name: str, profile: Profile) -> Iterator[Named]:
+    for place in _places(name):
+        scenario = read(place)
+        session = _played(scenario, profile)
+        for me in under_test(scenario, session):
+            broker, (held, path) = broker_name(me), seen_by(session, me)
+            trace = _trace(session, place) if ends_alike(held, session, me) else None
+            yield Named(f"{place.stem}@{broker}", scenario.claim, BrokerCase(held.opening, path), trace, broker)
+
+
+def _places(name: str) -> list[File]:
+    if File(name).is_file():
+        return [File(name)]
+    found = [place for place in shipped() if place.stem == name or name in read(place).shows]
+    if not found:
+        raise UsageError(
+            f"--scenario: expected F1, F2, F3, {ROUNDED}, what a scenario `shows`, or the name of its file; seen {name!r}; "
+            f"they lie in {DIRECTORY}"
+        )
+    return found
+
+
+def _played(scenario: Scenario, profile: Profile) -> Session:
+    """The scenario by the rules of a generation. Raises UsageError where they do not let it happen.
+
+    Eligible leader replicas are the controller's, which is the scenario's: a broker does the same with and without.
+    """
+    player = Player()
+    first, *commands = [block.command for block in scenario.transcript.blocks]
+    player.run(first)
+    elr = "on" if player.session is not None and player.session.profile.elr else "off"
+    kept = " ".join(word for word in first.split() if word.startswith(KEPT))
+    for command in (f"{kept} profile={profile.name} elr={elr}", *commands):
+        said = player.run(command)
+        if said and said[0].startswith("error: ") and not command.startswith(BY_ITSELF):
+            raise UsageError(
+                f"{scenario.path.name}: expected a scenario that {profile.name} lets happen; seen at `{command}` "
+                f"{said[0].removeprefix('error: ')}; name another, or another --profile"
+            )
+    if player.session is None or player.session.has_whole_controller:
+        raise UsageError(
+            f"{scenario.path.name}: expected a scenario of brokers; seen one of the whole controller; name another"
+        )
+    return player.session
+
+
+def _trace(session: Session, place: File) -> Trace:
+    """What the cluster tells, to be judged by what is right."""
+    trace = session.trace(place.stem)
+    return replace(trace, config=replace(trace.config, profile=FETCH_TRUNCATION.name))

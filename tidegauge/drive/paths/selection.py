@@ -1,0 +1,92 @@
+"""Which paths a broker is taken through: ten steps, covers of graphs, random walks, scenarios; and how much that covers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from tidegauge.drive.broker.contract import BROKER, EXTRAS, REPORTED, BrokerCase, Opening
+from tidegauge.drive.broker.reference import is_possible, missing_capability, take_step
+from tidegauge.drive.broker.state import opened
+from tidegauge.drive.broker.steps import STEPS
+from tidegauge.drive.contract import Capabilities, Path, Step
+from tidegauge.drive.paths.graphs import USUAL, cover_of, graph_named
+from tidegauge.drive.paths.walks import walks as drawn
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.rules import NONE, UNDEFINED
+
+# Ten steps that show whether a driven program works at all: it leads, is fetched from, follows and truncates.
+
+
+PEER = 2
+TEN: Path = (
+    ("metadata", BROKER, 0, 0, (BROKER, PEER)),
+    ("append", 1),
+    ("append", 1),
+    ("fetch", PEER, 0, 0, UNDEFINED, True),
+    ("fetch", PEER, 0, 1, 0, True),
+    ("metadata", PEER, 1, 1, (BROKER, PEER)),
+    ("fetch_response", PEER, NONE, 0, 0, (), (0, 1), None),
+    ("fetch_response", PEER, NONE, 1, 0, ((1, 1, 1),), None, None),
+    ("fetch_response", PEER, NONE, 2, 0, (), None, None),
+    ("metadata", BROKER, 2, 2, (BROKER, PEER)),
+)
+
+
+def smoke_case(profile: Profile, capabilities: Capabilities) -> BrokerCase:
+    """Return those of the ten that the broker can be given; a generation that asks for epochs first gets a response."""
+    state, path = opened(Opening(), profile), []
+    for wanted in TEN:
+        asks: Step = ("offsets_for_leader_epoch_response", PEER, NONE, 0, 1)
+        for step in (asks, wanted) if wanted[0] == "fetch_response" else (wanted,):
+            if is_possible(state, step) and missing_capability(capabilities, state, step) is None:
+                state, _ = take_step(state, step)
+                path.append(step)
+    return BrokerCase(Opening(), tuple(path))
+
+
+def cases_for(
+    capabilities: Capabilities,
+    profile: Profile,
+    *,
+    graphs: Sequence[str] | None = None,
+    walks: int = 0,
+    seed: int = 1,
+    smoke: bool = False,
+    scenarios: Mapping[str, BrokerCase] = MappingProxyType({}),
+    echo: Callable[[str], None] = lambda _: None,
+) -> tuple[list[BrokerCase], list[str]]:
+    """The orders, each once though two sources have it, and a line of coverage for each source. `graphs` None: the usual
+    ones. `scenarios` by name.
+    """
+    cases, lines = [], list(_lacking(capabilities))
+    if smoke:
+        cases.append(smoke_case(profile, capabilities))
+        lines.append(f"smoke: {len(cases[0].path)} steps")
+    if scenarios:
+        cases += scenarios.values()
+        files = {name.partition("@")[0] for name in scenarios}
+        lines.append(f"scenarios: {len(files)}, as {len(scenarios)} brokers see them")
+    for name in USUAL if graphs is None else graphs:
+        echo(f"graph {name}: {graph_named(name).says}")
+        cover = cover_of(name, profile, capabilities)
+        cases += cover.cases
+        share = 100 * cover.taken / cover.local_steps if cover.local_steps else 0.0
+        lines.append(
+            f"graph {name}: {cover.transitions:,} transitions are {cover.local_steps:,} local steps; {cover.taken:,} of "
+            f"them ({share:.0f} %) are taken, by {len(cover.cases):,} paths"
+        )
+    if walks:
+        cases += drawn(seed, walks, profile, capabilities)
+        lines.append(f"walks: {walks:,} with seed {seed}")
+    return list(dict.fromkeys(cases)), lines
+
+
+def _lacking(capabilities: Capabilities) -> list[str]:
+    """Return what a broker declared that it does not have, a line each: it costs coverage."""
+    lines = []
+    cannot = [name for name in (*STEPS, *EXTRAS) if name not in capabilities.can]
+    if cannot:
+        lines.append(f"cannot be given: {', '.join(cannot)}")
+    unknown = [name for name in REPORTED if name not in capabilities.reports]
+    if unknown:
+        lines.append(f"does not report: {', '.join(unknown)}")
+    return lines

@@ -1,0 +1,132 @@
+"""Checks of what an append waits for: acks, and min.insync.replicas."""
+
+from collections.abc import Callable
+
+from tidegauge.drive.probe.check import Check, Expectation, FailedError, Script
+from tidegauge.drive.probe.fixtures import Fixtures
+from tidegauge.drive.probe.partition import LATEST, ProbePartition, next_batch
+from tidegauge.impl import errors
+
+REPLICAS = "Partition#appendRecordsToLeader"
+PRODUCE = {"Produce": 3}
+ROUNDS = 10
+
+
+def expect_append(partition: ProbePartition, records: int = 1, acks: int = -1) -> Expectation:
+    """Expect that a batch is appended at the log end."""
+    expected = {"errorCode": errors.NONE, "baseOffset": partition.end}
+    call = partition.produce(next_batch(partition, records), acks)
+    partition.appended(records)
+    return Expectation(partition.connection, call, expected)
+
+
+def expect_log(partition: ProbePartition) -> Expectation:
+    """Expect that the log contains what was appended, and nothing else."""
+    seen = {"errorCode": errors.NONE, "batches": partition.batches, "highWatermark": partition.end}
+    return Expectation(partition.connection, partition.fetch(0), seen)
+
+
+def _acknowledged(acks: int) -> Callable[[Fixtures], Script]:
+    def script(fixtures: Fixtures) -> Script:
+        partition = fixtures.fresh()
+        for records in (1, 3, 1):
+            yield expect_append(partition, records, acks)
+        yield expect_log(partition)
+
+    return script
+
+
+def _silent(fixtures: Fixtures) -> Script:
+    # A response to acks=0 would be read as that to the fetch after it, and fail.
+    partition = fixtures.fresh()
+    for _ in range(2):
+        yield expect_append(partition, acks=0)._replace(expected=None)
+    yield expect_log(partition)
+
+
+def _invalid_acks(fixtures: Fixtures) -> Script:
+    partition = fixtures.fresh()
+    for acks in (2, -2, 7):
+        call = partition.produce(next_batch(partition), acks)
+        yield Expectation(partition.connection, call, {"errorCode": errors.INVALID_REQUIRED_ACKS})
+    yield expect_log(partition)
+
+
+def _all_is_committed(fixtures: Fixtures) -> Script:
+    # Without a pause between the two: the high watermark must have moved before the response was sent.
+    partition = fixtures.replicated()
+    for _ in range(ROUNDS):
+        first = partition.end
+        yield expect_append(partition)
+        listed = Expectation(partition.connection, partition.list_offsets(LATEST), {"errorCode": errors.NONE})
+        seen = yield listed
+        if seen["offset"] <= first:
+            raise FailedError(f"offset: expected a high watermark above the acknowledged {first}; seen {seen['offset']}")
+
+
+def _too_few(fixtures: Fixtures) -> Script:
+    # Since 3.7 no more in-sync replicas are required than there are replicas (KAFKA-15583).
+    partition = fixtures.fresh(min_insync_replicas="2")
+    call = partition.produce(next_batch(partition))
+    seen = yield Expectation(partition.connection, call, {"errorCode": frozenset({errors.NONE, errors.NOT_ENOUGH_REPLICAS})})
+    if seen["errorCode"] == errors.NONE:
+        partition.appended()
+    yield Expectation(partition.connection, partition.fetch(0), {"errorCode": errors.NONE, "batches": partition.batches})
+
+
+def _without_acks_all(fixtures: Fixtures) -> Script:
+    partition = fixtures.fresh(min_insync_replicas="2")
+    yield expect_append(partition, acks=1)
+    batches = {"errorCode": errors.NONE, "batches": partition.batches}
+    yield Expectation(partition.connection, partition.fetch(0), batches)
+
+
+ACKS_CHECKS = (
+    Check(
+        "acks.one", "APPEND-01", REPLICAS, "With acks=1 a batch is answered with its base offset.", _acknowledged(1), PRODUCE
+    ),
+    Check(
+        "acks.all", "ACK-01", REPLICAS, "With acks=all a batch is answered with its base offset.", _acknowledged(-1), PRODUCE
+    ),
+    Check(
+        "acks.zero",
+        "",
+        "KafkaApis#handleProduceRequest",
+        "With acks=0 there is no response, and the batch is appended.",
+        _silent,
+        PRODUCE,
+    ),
+    Check(
+        "acks.invalid",
+        "",
+        "ReplicaManager#isValidRequiredAcks",
+        "Other acks than 0, 1 and -1 are refused with INVALID_REQUIRED_ACKS, and nothing is appended.",
+        _invalid_acks,
+        PRODUCE,
+    ),
+    Check(
+        "acks.all-is-committed",
+        "ACK-01",
+        "Partition#checkEnoughReplicasReachOffset",
+        "What acks=all acknowledges is below the high watermark, as the next request shows.",
+        _all_is_committed,
+        PRODUCE,
+    ),
+    Check(
+        "min-isr.more-than-replicas",
+        "APPEND-03",
+        REPLICAS,
+        "With acks=all and more min.insync.replicas than replicas, a batch is refused with NOT_ENOUGH_REPLICAS and not "
+        "appended; or they are no more than the replicas, and it is (3.7).",
+        _too_few,
+        PRODUCE,
+    ),
+    Check(
+        "min-isr.acks-one",
+        "APPEND-03",
+        REPLICAS,
+        "min.insync.replicas bind acks=all only.",
+        _without_acks_all,
+        PRODUCE,
+    ),
+)

@@ -1,0 +1,224 @@
+"""Checks of what a consumer gets: from its offset on, up to the high watermark, never above."""
+
+from tidegauge.drive.probe.check import Check, Expectation, FailedError, Script, one_request, partition_in
+from tidegauge.drive.probe.fixtures import Fixtures, append_batch
+from tidegauge.drive.probe.partition import BY_NAME, DEBUGGING_CONSUMER, LATEST, READ_COMMITTED, ProbePartition, next_batch
+from tidegauge.drive.probe.topics import UndecidedError
+from tidegauge.impl import errors
+from tidegauge.impl.rules import UNDEFINED, fetch_error
+
+READ, OUT = "UnifiedLog#read", {"errorCode": errors.OFFSET_OUT_OF_RANGE, "batches": []}
+STRANGER = 2_000_000_011
+"""A broker id that nobody has."""
+
+NAMES = ("Produce", "ListOffsets", "Fetch")
+ROUNDS = 200
+"""How often a produce, a read of the log end and a fetch are sent together at most, until the fetch is served before the
+follower's."""
+
+
+def _from(partition: ProbePartition, offset: int, **more: int) -> Expectation:
+    batches = [one for one in partition.batches if one[1] >= offset]
+    seen = {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
+    return Expectation(partition.connection, partition.fetch(offset, **more), {"errorCode": errors.NONE, **seen})
+
+
+def _every_offset(fixtures: Fixtures) -> Script:
+    partition = fixtures.log()
+    for offset in range(partition.end + 1):
+        yield _from(partition, offset)
+
+
+def _empty(fixtures: Fixtures) -> Script:
+    partition = fixtures.fresh()
+    yield _from(partition, 0)
+
+
+def _inside(fixtures: Fixtures) -> Script:
+    partition = fixtures.fresh()
+    append_batch(partition, 3)
+    append_batch(partition, 2)
+    for offset in range(partition.end):
+        yield _from(partition, offset)
+
+
+def _small(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
+    expected = {"errorCode": errors.NONE, "batches": partition.batches[2:3]}
+    return Expectation(partition.connection, partition.fetch(2, max_bytes=1), expected)
+
+
+def _at_once(fixtures: Fixtures) -> Script:
+    partition = fixtures.log()
+    for offset in (0, partition.end):
+        yield _from(partition, offset, max_wait=0)
+
+
+def _out(fixtures: Fixtures, *offsets: int) -> Script:
+    partition = fixtures.log()
+    for offset in offsets:
+        yield Expectation(partition.connection, partition.fetch(offset), OUT)
+
+
+def _beyond(fixtures: Fixtures) -> Script:
+    end = fixtures.log().end
+    yield from _out(fixtures, end + 1, end + 1000, 1 << 40)
+
+
+def _below(fixtures: Fixtures) -> Script:
+    partition = fixtures.moved()
+    for offset in range(partition.start):
+        yield Expectation(partition.connection, partition.fetch(offset), OUT)
+    yield _from(partition, partition.start)
+
+
+def _stranger(fixtures: Fixtures, *, current: bool) -> Expectation:
+    """Fetch as a replica that is not assigned."""
+    partition = fixtures.log()
+    epoch = partition.epoch if current else UNDEFINED
+    error = fetch_error(epoch, partition.epoch, True, False, True)
+    return Expectation(partition.connection, partition.fetch(0, current=epoch, replica=STRANGER), {"errorCode": error})
+
+
+def _unknown_name(fixtures: Fixtures) -> Expectation:
+    absent = fixtures.absent()
+    version = absent.version("Fetch", at_most=BY_NAME)
+    return Expectation(absent.connection, absent.fetch(0, version=version), {"errorCode": errors.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+def _unknown_id(fixtures: Fixtures) -> Expectation:
+    absent = fixtures.absent()
+    return Expectation(
+        absent.connection, absent.fetch(0, version=absent.version("Fetch")), {"errorCode": errors.UNKNOWN_TOPIC_ID}
+    )
+
+
+def _unknown_partition(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
+    return Expectation(partition.connection, partition.fetch(0, index=7), {"errorCode": errors.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+def _committed(fixtures: Fixtures) -> Script:
+    # No aborted transactions are a null or an empty list.
+    partition = fixtures.log()
+    for offset in (0, partition.end):
+        expectation = _from(partition, offset, isolation=READ_COMMITTED)
+        seen = yield expectation._replace(expected={**(expectation.expected or {}), "lastStableOffset": partition.end})
+        if seen["abortedTransactions"]:
+            raise FailedError(f"abortedTransactions: expected none; seen {seen['abortedTransactions']}")
+
+
+def _below_the_high_watermark(fixtures: Fixtures) -> Script:
+    yield from ()  # makes this a generator: requests that are sent together are no exchange of a script
+    partition = fixtures.replicated()
+    for _ in range(ROUNDS):
+        # All three are sent at once: when the fetch is handled, the follower has not fetched the record yet.
+        calls = (
+            partition.produce(next_batch(partition), acks=1),
+            partition.list_offsets(LATEST, replica=DEBUGGING_CONSUMER),
+            partition.fetch(partition.end),
+        )
+        partition.appended()
+        produced, end, read = map(partition_in, NAMES, partition.connection.request_all(calls))
+        if any(one["errorCode"] != errors.NONE for one in (produced, end, read)):
+            raise UndecidedError(f"a record was not written, or its place not shown: {produced}, {end}")
+        if above := [one for one in read["batches"] if one[1] >= read["highWatermark"]]:
+            raise FailedError(f"batches: expected none at or above the high watermark {read['highWatermark']}; seen {above}")
+        if read["highWatermark"] < end["offset"]:
+            return
+    raise UndecidedError(f"the follower was as fast as the probe, {ROUNDS} times: nothing lay above the high watermark")
+
+
+FETCH_CHECKS = (
+    Check("fetch.every-offset", "FETCH-06", READ, "A fetch returns the records from its offset on.", _every_offset),
+    Check("fetch.empty-log", "HW-01", READ, "An empty log has high watermark and log start 0, and nothing to read.", _empty),
+    Check("fetch.inside-a-batch", "FETCH-06", READ, "A fetch inside a batch returns the whole batch.", _inside),
+    Check(
+        "fetch.without-waiting",
+        "FETCH-06",
+        "ReplicaManager#fetchMessages",
+        "A fetch that must not wait returns what there is.",
+        _at_once,
+    ),
+    Check(
+        "fetch.first-batch-exceeds-max-bytes",
+        "",
+        "ReplicaManager#readFromLog",
+        "The first batch is returned even where it is larger than max bytes (KIP-74).",
+        one_request(_small),
+    ),
+    Check(
+        "fetch.beyond-the-end",
+        "FETCH-05",
+        "Partition#readRecords",
+        "A fetch beyond the log end is refused with OFFSET_OUT_OF_RANGE.",
+        _beyond,
+    ),
+    Check(
+        "fetch.negative-offset",
+        "FETCH-05",
+        "Partition#readRecords",
+        "A fetch at a negative offset is refused with OFFSET_OUT_OF_RANGE.",
+        lambda fixtures: _out(fixtures, -1, -7),
+    ),
+    Check(
+        "fetch.below-the-log-start",
+        "FETCH-05",
+        "Partition#readRecords",
+        "Deleted records are refused with OFFSET_OUT_OF_RANGE; from the log start on there is data.",
+        _below,
+        {"DeleteRecords": 0},
+    ),
+    Check(
+        "fetch.foreign-replica-in-the-leaders-epoch",
+        "FENCE-01",
+        "Partition#followerReplicaOrThrow",
+        "A follower that is not assigned, in the leader's epoch, knows of an assignment the leader has not read: "
+        "UNKNOWN_LEADER_EPOCH.",
+        one_request(lambda fixtures: _stranger(fixtures, current=True)),
+        {"Fetch": 9},
+    ),
+    Check(
+        "fetch.foreign-replica-without-an-epoch",
+        "FENCE-02",
+        "Partition#followerReplicaOrThrow",
+        "A follower that is not assigned is refused with NOT_LEADER_OR_FOLLOWER.",
+        one_request(lambda fixtures: _stranger(fixtures, current=False)),
+    ),
+    Check(
+        "fetch.unknown-topic",
+        "",
+        "ReplicaManager#getPartitionOrError",
+        "A topic that is not there, by name: UNKNOWN_TOPIC_OR_PARTITION.",
+        one_request(_unknown_name),
+    ),
+    Check(
+        "fetch.unknown-topic-id",
+        "",
+        "KafkaApis#handleFetchRequest",
+        "A topic that is not there, by id: UNKNOWN_TOPIC_ID (KIP-516).",
+        one_request(_unknown_id),
+        {"Fetch": 13},
+    ),
+    Check(
+        "fetch.unknown-partition",
+        "",
+        "ReplicaManager#getPartitionOrError",
+        "A partition that the topic does not have: UNKNOWN_TOPIC_OR_PARTITION.",
+        one_request(_unknown_partition),
+    ),
+    Check(
+        "isolation.read-committed",
+        "READ-01",
+        "UnifiedLog#fetchLastStableOffsetMetadata",
+        "Without transactions the last stable offset is the high watermark, and a read_committed consumer gets the same.",
+        _committed,
+    ),
+    Check(
+        "isolation.nothing-above-the-high-watermark",
+        "READ-01",
+        "UnifiedLog#read",
+        "A consumer gets nothing that the follower has not fetched yet.",
+        _below_the_high_watermark,
+    ),
+)

@@ -1,0 +1,392 @@
+"""Checks of fetch sessions (KIP-227): a response in a session has the partitions that changed, and no others.
+
+Rules of this file
+
+1. A broker need not have sessions. Where it opens none, the checks of what happens in one are not supported.
+2. A session begins at the log end and one batch is written at a time: no response leaves a batch for later (KIP-74).
+3. A broker that does not refuse, or diverge, in a full fetch fails that check; whether it does so in a session is undecided.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tidegauge.drive.probe.check import REPORTED, Check, Expectation, FailedError, Script, one_request, session_response
+from tidegauge.drive.probe.fixtures import Fixtures, append_batch
+from tidegauge.drive.probe.partition import BY_NAME, ProbePartition, ProbeSession
+from tidegauge.drive.probe.topics import UndecidedError
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
+from tidegauge.impl import errors
+from tidegauge.impl.errors import error_text
+from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, INVALID_SESSION_ID, LARGEST_EPOCH
+from tidegauge.impl.rules import end_offset_for, fetch_error
+
+CONTEXT, LEFT_OUT = "FetchManager#newContext", "FetchSession.CachedPartition#maybeUpdateResponseData"
+UPDATE, RESPONSE = "FetchSession#update", "FetchContext#updateAndGenerateResponseData"
+NEEDS = {"Fetch": 7}
+NOBODYS = 1_977_326_743
+"""A session id that is not the probe's. A real session with it is not harmed: its next epoch would have to be the largest,
+which takes 68 years."""
+
+TURNS = 10
+"""Rounds, so that a broker that picks at random passes for one that takes turns in one of 512 runs only."""
+
+NOT_THERE = 7
+"""A partition that the topic does not have."""
+
+
+def _reports(
+    session: ProbeSession, *partitions: ProbePartition, call: WireRequest | None = None, **fields: Any
+) -> Expectation:
+    """Expect that an incremental fetch, by default the next one without changes, gets these partitions."""
+    call = session.next() if call is None else call
+    return Expectation(session.connection, call, _of(call, session.id, *partitions) | fields)
+
+
+def _full(partition: ProbePartition, call: WireRequest, *partitions: ProbePartition) -> Expectation:
+    """Expect that a full fetch without a session gets these partitions."""
+    return Expectation(partition.connection, call, _of(call, INVALID_SESSION_ID, *partitions))
+
+
+def _of(call: WireRequest, session: int, *partitions: ProbePartition) -> WireMessage:
+    reported = tuple(sorted(one.place(call.version) for one in partitions))
+    return {"errorCode": errors.NONE, "sessionId": session, REPORTED: reported}
+
+
+def _refused(session: ProbeSession, call: WireRequest, code: int) -> Expectation:
+    return Expectation(session.connection, call, {"errorCode": code, REPORTED: ()})
+
+
+def _read(partition: ProbePartition, offset: int) -> WireMessage:
+    """Return the fields of a partition that is read from an offset."""
+    batches = [one for one in partition.batches if one[1] >= offset]
+    return {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
+
+
+def _begun(fixtures: Fixtures) -> tuple[ProbePartition, ProbeSession]:
+    """Return a partition with a record, and a session at its end."""
+    partition = fixtures.fresh()
+    append_batch(partition)
+    return partition, fixtures.session(partition.connection, partition.fetch(partition.end))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# How a session begins and ends
+
+
+def _not_asked_for(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
+    return _full(partition, partition.fetch(0, epoch=FINAL_EPOCH), partition)
+
+
+def _asked_for(fixtures: Fixtures) -> Script:
+    # The broker may open a session or not: both are allowed.
+    partition = fixtures.fresh()
+    append_batch(partition)
+    yield from _opens(fixtures, partition, partition.fetch(0, epoch=INITIAL_EPOCH))
+
+
+def _opens(fixtures: Fixtures, partition: ProbePartition, call: WireRequest) -> Script:
+    """Make a script of a full fetch that asks for a session."""
+    offset = call.body["topics"][0]["partitions"][0]["fetchOffset"]
+    expected = {"errorCode": errors.NONE, REPORTED: (partition.place(call.version),), **_read(partition, offset)}
+    seen = yield Expectation(partition.connection, call, expected)
+    if seen["sessionId"] != INVALID_SESSION_ID:
+        fixtures.opened(partition.connection, call, seen)
+
+
+def _closed(fixtures: Fixtures) -> Script:
+    partition, session = _begun(fixtures)
+    yield _full(partition, session.closing())
+    yield _refused(session, session.next(), errors.FETCH_SESSION_ID_NOT_FOUND)
+
+
+def _replaced(fixtures: Fixtures) -> Script:
+    partition, session = _begun(fixtures)
+    yield from _opens(fixtures, partition, session.replaced())
+    yield _refused(session, session.next(), errors.FETCH_SESSION_ID_NOT_FOUND)
+
+
+def _gone(fixtures: Fixtures) -> Script:
+    partition, session = _begun(fixtures)
+    session.connection.request(session.closing())
+    yield _full(partition, session.closing())
+    yield from _opens(fixtures, partition, session.replaced())
+
+
+def _empty(fixtures: Fixtures) -> Script:
+    partition, session = _begun(fixtures)
+    yield _full(partition, session.next(forget=[partition]))
+    yield _refused(session, session.next(), errors.FETCH_SESSION_ID_NOT_FOUND)
+    session.is_open = False
+
+
+def _two(fixtures: Fixtures) -> Script:
+    partition, one = _begun(fixtures)
+    other = fixtures.session(partition.connection, partition.fetch(partition.end))
+    if one.id == other.id:
+        raise FailedError(f"sessionId: expected another than {one.id}; seen {other.id}")
+    append_batch(partition)
+    record = _read(partition, partition.end - 1)
+    yield _reports(one, partition, **record)
+    one.connection.request(one.next())
+    yield _reports(other, partition, **record)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Whose turn it is
+
+
+def _unknown(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
+    call = partition.fetch(partition.end, session=NOBODYS, epoch=LARGEST_EPOCH)
+    return Expectation(partition.connection, call, {"errorCode": errors.FETCH_SESSION_ID_NOT_FOUND, REPORTED: ()})
+
+
+def _wrong_epoch(fixtures: Fixtures) -> Script:
+    # Each epoch in a session of its own: what a refusal does to a session is another check.
+    partition = fixtures.fresh()
+    for epoch in (1, 3, LARGEST_EPOCH, -5):
+        session = fixtures.session(partition.connection, partition.fetch(0))
+        session.connection.request(session.next())
+        yield _refused(session, session.at(epoch), errors.INVALID_FETCH_SESSION_EPOCH)
+
+
+def _goes_on(fixtures: Fixtures) -> Script:
+    partition, session = _begun(fixtures)
+    refused = session.connection.request(session.at(session.epoch + 1))
+    if refused["errorCode"] == errors.NONE:
+        raise UndecidedError("a wrong session epoch is not refused: there is no refusal to go on from")
+    append_batch(partition)
+    yield _reports(session, partition, **_read(partition, partition.end - 1))
+
+
+def _by_name_or_by_id(fixtures: Fixtures) -> Script:
+    # In both directions: a session is of versions with topic ids, or of versions with names.
+    partition = fixtures.fresh()
+    by_id, by_name = partition.version("Fetch", 13), partition.version("Fetch", at_most=BY_NAME)
+    for own, foreign in ((by_id, by_name), (by_name, by_id)):
+        session = fixtures.session(partition.connection, partition.fetch(0, version=own))
+        call = partition.fetch(0, session=session.id, epoch=session.epoch, version=foreign)
+        yield _refused(session, call, errors.FETCH_SESSION_TOPIC_ID_ERROR)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Which partitions are in a response
+
+
+def _unchanged(fixtures: Fixtures) -> Script:
+    # Whether the request names the partition or not.
+    partition, session = _begun(fixtures)
+    yield _reports(session)
+    yield _reports(session, call=session.next(partition.fetch(partition.end)))
+    yield _reports(session)
+
+
+def _records(fixtures: Fixtures) -> Script:
+    # The partition is read from the offset that was named last, until another is named.
+    partition, session = _begun(fixtures)
+    append_batch(partition)
+    for _ in range(2):
+        yield _reports(session, partition, **_read(partition, partition.end - 1))
+    yield _reports(session, call=session.next(partition.fetch(partition.end)))
+
+
+def _high_watermark(fixtures: Fixtures) -> Script:
+    # In one response only, without records.
+    partition, session = _begun(fixtures)
+    for _ in range(2):
+        append_batch(partition)
+        call = session.next(partition.fetch(partition.end))
+        yield _reports(session, partition, call=call, **_read(partition, partition.end))
+        yield _reports(session)
+
+
+def _log_start(fixtures: Fixtures) -> Script:
+    # In one response only, without records.
+    partition, session = _begun(fixtures)
+    partition.connection.request(partition.delete_records(partition.end))
+    partition.start = partition.end
+    yield _reports(session, partition, **_read(partition, partition.end))
+    yield _reports(session)
+
+
+def _others(fixtures: Fixtures) -> Script:
+    one, other = fixtures.pair()
+    for changed in (one, other):
+        session = fixtures.session(one.connection, one.fetch(one.end), other.fetch(other.end))
+        append_batch(changed)
+        yield _reports(session, changed, **_read(changed, changed.end - 1))
+
+
+def _added(fixtures: Fixtures) -> Script:
+    # A partition that is new to the session is in the response once, although nothing about it has changed.
+    one, other = fixtures.pair()
+    session = fixtures.session(one.connection, one.fetch(0))
+    yield _reports(session, other, call=session.next(other.fetch(0)), **_read(other, 0))
+    yield _reports(session)
+
+
+def _forgotten(fixtures: Fixtures) -> Script:
+    one, other = fixtures.pair()
+    session = fixtures.session(one.connection, one.fetch(0), other.fetch(0))
+    append_batch(other)
+    yield _reports(session, call=session.next(forget=[other]))
+    append_batch(one)
+    yield _reports(session, one, **_read(one, 0))
+
+
+def _each_time(
+    asked: Callable[[ProbePartition], WireRequest], seen: Callable[[ProbePartition], WireMessage]
+) -> Callable[[Fixtures], Script]:
+    """Make a script in which every incremental fetch gets what the full fetch got."""
+
+    def script(fixtures: Fixtures) -> Script:
+        partition = fixtures.log()
+        session, wanted = fixtures.session(partition.connection, asked(partition)), seen(partition)
+        first = session_response(session.opened)
+        if any(first.get(name) != value for name, value in wanted.items()):
+            raise UndecidedError(f"a full fetch is answered otherwise: {error_text(first['errorCode'])}")
+        for _ in range(2):
+            call = session.next()
+            expected = {"errorCode": wanted["errorCode"], "sessionId": session.id, REPORTED: first[REPORTED], **wanted}
+            yield Expectation(session.connection, call, expected)
+
+    return script
+
+
+def _diverging(partition: ProbePartition) -> WireMessage:
+    end = end_offset_for(*partition.entries, partition.end, partition.epoch)
+    return {"errorCode": errors.NONE, "divergingEpoch": end, "batches": []}
+
+
+def _fenced(partition: ProbePartition) -> WireMessage:
+    return {"errorCode": fetch_error(partition.epoch + 1, partition.epoch, True, True, True)}
+
+
+def _turns(fixtures: Fixtures) -> Script:
+    # There is room for one batch, and two partitions have one. Either may be first.
+    one, other = fixtures.pair()
+    for partition in (one, other):
+        append_batch(partition)
+    session = fixtures.session(one.connection, *(partition.fetch(0, max_bytes=1) for partition in (one, other)))
+    call = session.next()
+    places = {(partition.place(call.version),) for partition in (one, other)}
+    reported: Iterable[tuple[str]] = places
+    for _ in range(TURNS):
+        seen = yield _reports(session, call=call, **{REPORTED: frozenset(reported)}, batches=[(0, 0)])
+        reported, call = places - {seen[REPORTED]}, session.next()
+
+
+def _row(name: str, source: str, says: str, script: Callable[[Fixtures], Script], rule: str = "", **needs: int) -> Check:
+    return Check(f"sessions.{name}", rule, source, says, script, NEEDS | needs)
+
+
+SESSION_CHECKS = (
+    _row(
+        "not-asked-for",
+        CONTEXT,
+        "A full fetch with session epoch -1 is given no session: session id 0.",
+        one_request(_not_asked_for),
+    ),
+    _row(
+        "asked-for",
+        "FullFetchContext#updateAndGenerateResponseData",
+        "A full fetch with session epoch 0 is served as any other, whether it is given a session or not.",
+        _asked_for,
+        "FETCH-06",
+    ),
+    _row(
+        "unknown-id",
+        CONTEXT,
+        "An incremental fetch with a session id that nobody was given is refused with FETCH_SESSION_ID_NOT_FOUND, also by a "
+        "broker that keeps no sessions.",
+        one_request(_unknown),
+    ),
+    _row(
+        "wrong-epoch",
+        CONTEXT,
+        "Another session epoch than the next one is refused with INVALID_FETCH_SESSION_EPOCH.",
+        _wrong_epoch,
+    ),
+    _row("goes-on-after-a-refusal", CONTEXT, "A refusal changes nothing: the next epoch stays the next.", _goes_on),
+    _row(
+        "by-name-or-by-id",
+        CONTEXT,
+        "A session goes by topic ids or by names as it began; else FETCH_SESSION_TOPIC_ID_ERROR (KIP-516).",
+        _by_name_or_by_id,
+        Fetch=13,
+    ),
+    _row(
+        "closed",
+        CONTEXT,
+        "Session epoch -1 closes the session: FETCH_SESSION_ID_NOT_FOUND from then on.",
+        _closed,
+    ),
+    _row("replaced", CONTEXT, "A full fetch closes the session that it names.", _replaced),
+    _row("gone", CONTEXT, "A full fetch is served also where it names a session that is not there.", _gone),
+    _row("two", RESPONSE, "Two sessions have two ids; each has its own epochs and its own responses.", _two),
+    _row("unchanged", LEFT_OUT, "An incremental fetch does not return a partition that has not changed.", _unchanged),
+    _row(
+        "records",
+        LEFT_OUT,
+        "An incremental fetch returns the records from the offset on that was named last.",
+        _records,
+        "FETCH-06",
+    ),
+    _row(
+        "high-watermark",
+        LEFT_OUT,
+        "An incremental fetch returns a high watermark that moved, also without records.",
+        _high_watermark,
+        "FETCH-08",
+    ),
+    _row(
+        "log-start",
+        LEFT_OUT,
+        "An incremental fetch returns a log start that moved, also without records.",
+        _log_start,
+        "FETCH-08",
+        DeleteRecords=0,
+    ),
+    _row(
+        "error-each-time",
+        LEFT_OUT,
+        "An error is returned in every response, though it is the same.",
+        _each_time(
+            lambda p: p.fetch(0, index=NOT_THERE),
+            lambda _: {"errorCode": errors.UNKNOWN_TOPIC_OR_PARTITION},
+        ),
+    ),
+    _row(
+        "fenced-each-time",
+        UPDATE,
+        "A session keeps the leader epoch of the request: each fetch in it is fenced (KAFKA-9338).",
+        _each_time(lambda p: p.fetch(0, current=p.epoch + 1), _fenced),
+        "FENCE-01",
+        Fetch=9,
+    ),
+    _row(
+        "divergence-each-time",
+        LEFT_OUT,
+        "A session keeps the last fetched epoch, and a divergence is returned in every response (KAFKA-9434).",
+        _each_time(lambda p: p.fetch(p.end + 1, last=p.epoch), _diverging),
+        "FETCH-05",
+        Fetch=12,
+    ),
+    _row("others", LEFT_OUT, "Of two partitions, the one that changed is returned.", _others),
+    _row("added", UPDATE, "An incremental fetch adds the partitions that it names.", _added),
+    _row("forgotten", UPDATE, "What a fetch forgets is no longer in the session.", _forgotten),
+    _row(
+        "empty",
+        CONTEXT,
+        "A session of which everything is forgotten ends: session id 0, then FETCH_SESSION_ID_NOT_FOUND.",
+        _empty,
+    ),
+    _row(
+        "turns",
+        "IncrementalFetchContext.PartitionIterator#next",
+        "A partition that returned records comes last in the next response, so that others get their turn under max bytes.",
+        _turns,
+    ),
+)

@@ -1,0 +1,111 @@
+"""Checks that a broker supports the versions that it offers (KIP-35, KIP-511)."""
+
+from collections.abc import Callable
+
+from tidegauge.drive.probe.check import CLOSED, Check, Expectation, ExpectedFields, FailedError, Script, one_request
+from tidegauge.drive.probe.connection import shipped_messages
+from tidegauge.drive.probe.fixtures import Fixtures
+from tidegauge.drive.probe.partition import LATEST, ProbePartition, next_batch
+from tidegauge.drive.wire.frames import API_VERSIONS, WireRequest
+from tidegauge.impl import errors
+
+API_VERSIONS_KEY = 18
+NOBODY_HAS = 30_000
+
+VersionedRequest = Callable[[ProbePartition, int], tuple[WireRequest, ExpectedFields]]
+
+
+def _every_version(name: str, make_request: VersionedRequest) -> Callable[[Fixtures], Script]:
+    def script(fixtures: Fixtures) -> Script:
+        partition = fixtures.fresh() if name == "Produce" else fixtures.log()
+        partition.version(name)
+        for version in partition.connection.versions[name]:
+            call, expected = make_request(partition, version)
+            yield Expectation(partition.connection, call, {"errorCode": errors.NONE, **expected})
+
+    return script
+
+
+def _fetch(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    return partition.fetch(0, version=version), {"batches": partition.batches, "highWatermark": partition.end}
+
+
+def _list_offsets(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    return partition.list_offsets(LATEST, version=version), {"offset": partition.end}
+
+
+def _offsets_for_leader_epoch(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    return partition.offsets_for_leader_epoch(partition.epoch, version=version), {"endOffset": partition.end}
+
+
+def _produce(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    base = partition.end
+    call = partition.produce(next_batch(partition), version=version)
+    partition.appended()
+    return call, {"baseOffset": base}
+
+
+def _newer(fixtures: Fixtures) -> Script:
+    # The response to a version that the broker does not have is in version 0 (KIP-511).
+    connection, own = fixtures.first, fixtures.first.versions[API_VERSIONS]
+    version = (
+        shipped_messages().versions(f"{API_VERSIONS}Request").stop - 1
+    )  # of a newer client: the header of all since version 3
+    newest = WireRequest(API_VERSIONS, version, {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "0"})
+    seen = yield Expectation(connection, newest, {"errorCode": errors.UNSUPPORTED_VERSION}, NOBODY_HAS)
+    listed = [one for one in seen["apiKeys"] if one["apiKey"] == API_VERSIONS_KEY]
+    if not listed or listed[0]["maxVersion"] < own.stop - 1:
+        raise FailedError(f"apiKeys: expected the versions of {API_VERSIONS}; seen {seen['apiKeys']}")
+
+
+def _offered(fixtures: Fixtures) -> Script:
+    seen = yield Expectation(fixtures.first, WireRequest(API_VERSIONS, 0, {}), {"errorCode": errors.NONE})
+    keys = [one["apiKey"] for one in seen["apiKeys"]]
+    if len(set(keys)) != len(keys):
+        raise FailedError(f"apiKeys: expected each request once; seen {sorted(keys)}")
+    wrong = [one for one in seen["apiKeys"] if not 0 <= one["minVersion"] <= one["maxVersion"]]
+    if wrong:
+        raise FailedError(f"apiKeys: expected a lowest and a highest version of each; seen {wrong}")
+
+
+def _closed(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
+    return Expectation(partition.connection, partition.list_offsets(LATEST), CLOSED, NOBODY_HAS)
+
+
+def _row(name: str, make_request: VersionedRequest) -> Check:
+    says = f"Every version of {name} that is offered is answered in that version, to the last byte."
+    return Check(f"versions.{_hyphened(name)}", "", f"{name}Response#data", says, _every_version(name, make_request))
+
+
+def _hyphened(name: str) -> str:
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
+
+
+VERSION_CHECKS = (
+    Check(
+        "versions.offered",
+        "",
+        "ApiVersionManager#apiVersionResponse",
+        "Each request is offered once, with a lowest and a highest version.",
+        _offered,
+    ),
+    Check(
+        "versions.newer-api-versions",
+        "",
+        "KafkaApis#handleApiVersionsRequest",
+        "ApiVersions in a version that the broker does not have is answered with UNSUPPORTED_VERSION and what it has.",
+        _newer,
+    ),
+    Check(
+        "versions.not-offered",
+        "",
+        "RequestContext#parseRequest",
+        "A request in a version that is not offered ends the connection.",
+        one_request(_closed),
+    ),
+    _row("Fetch", _fetch),
+    _row("ListOffsets", _list_offsets),
+    _row("OffsetForLeaderEpoch", _offsets_for_leader_epoch),
+    _row("Produce", _produce),
+)

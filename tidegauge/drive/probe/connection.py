@@ -1,0 +1,311 @@
+"""A client's connection to a broker, one request after the other; every exchange is kept as it went over the wire.
+
+Rules of this file
+
+1. Only this file of the probe knows sockets: all others get a `Dial`.
+2. A response is read to its last byte. A byte too many or too few is a broker that does not keep to its version.
+3. After a connection is lost, the next request opens another.
+"""
+
+import gzip
+import itertools
+import json
+import socket
+import struct
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from tidegauge.drive.kafka_process.jars import release_in
+from tidegauge.drive.wire.compiler import WireError, WireMessage
+from tidegauge.drive.wire.frames import (
+    API_VERSIONS,
+    LARGEST_FRAME,
+    WireRequest,
+    read_response,
+    request_frame,
+    shared_versions,
+)
+from tidegauge.drive.wire.messages import Messages, definitions_in
+
+CLIENT = b"tidegauge-probe"
+VERSION_AT = 6
+"""The position of the version in a frame: after the length and the API key."""
+
+
+class Wire(Protocol):
+    """Carries frames to a broker and back."""
+
+    def send(self, frame: bytes) -> None:
+        """Send a whole frame. Raises OSError."""
+
+    def receive(self) -> bytes:
+        """Return the next frame without its length. Raises OSError, EOFError for a connection that has ended, WireError."""
+
+    def close(self) -> None:
+        """Close without waiting for anything."""
+
+
+Dial = Callable[[str, int], Wire]
+"""Opens a connection to a host and a port. Raises OSError."""
+
+
+class SocketWire:
+    """A wire over TCP."""
+
+    def __init__(self, host: str, port: int, seconds: float) -> None:
+        self._socket = socket.create_connection((host, port), seconds)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, frame: bytes) -> None:
+        """Send a whole frame."""
+        self._socket.sendall(frame)
+
+    def receive(self) -> bytes:
+        """Return the next frame, if its length is within bounds."""
+        (size,) = struct.unpack(">i", self._take(4))
+        if not 0 <= size <= LARGEST_FRAME:
+            raise WireError(f"expected a frame of at most {LARGEST_FRAME:,} bytes; seen a length of {size}")
+        return self._take(size)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def _take(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            part = self._socket.recv(size - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        return bytes(data)
+
+
+def tcp(seconds: float) -> Dial:
+    """Return a dial for connections over TCP that wait at most some seconds for anything."""
+    return lambda host, port: SocketWire(host, port, seconds)
+
+
+class _InterruptibleWire:
+    """A wire that calls `heed` before it sends."""
+
+    def __init__(self, wire: Wire, heed: Callable[[], None]) -> None:
+        self._wire, self._heed = wire, heed
+        self.receive, self.close = wire.receive, wire.close
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame, unless `heed` raises."""
+        self._heed()
+        self._wire.send(frame)
+
+
+def heeding(dial: Dial, heed: Callable[[], None]) -> Dial:
+    """Return a dial for connections that call `heed`, which may raise KeyboardInterrupt, before each request."""
+    # Ctrl-C is heeded only while no request is in flight: a topic whose creation is under way would come to exist after the
+    # others were deleted.
+    return lambda host, port: _InterruptibleWire(dial(host, port), heed)
+
+
+class WireExchange(NamedTuple):
+    """A request and its response. `sent` has its length before it, `received` has not.
+
+    `problem`: why there is no response, or what follows it.
+    """
+
+    to: str
+    call: WireRequest
+    sent: bytes
+    received: bytes | None = None
+    response: WireMessage | None = None
+    problem: str = ""
+
+
+class NoResponseError(WireError):
+    """There is no response that can be read."""
+
+
+class ConnectionClosedError(NoResponseError):
+    """The broker has closed the connection."""
+
+
+def single_entry(message: WireMessage, *fields: str) -> WireMessage:
+    """Return the only entry of the list `fields[0]`, or of the list `fields[1]` in that, and so on.
+
+    Raises NoResponseError where a list has not one entry.
+    """
+    for name in fields:
+        if len(message[name]) != 1:
+            raise NoResponseError(f"expected a response about one entry of {name}; seen {len(message[name])}")
+        message = message[name][0]
+    return message
+
+
+class BrokerConnection:
+    """A client's connection to one broker, opened when it is first needed. `keep` gets every exchange."""
+
+    def __init__(self, messages: Messages, dial: Dial, host: str, port: int, keep: Callable[[WireExchange], None]) -> None:
+        self._messages, self._dial, self._keep = messages, dial, keep
+        self._host, self._port, self.place = host, port, f"{host}:{port}"
+        self._wire: Wire | None = None
+        self._numbers = itertools.count(1)
+        self._versions: Mapping[str, range] | None = None
+        self.unanswered = False
+        """Whether the last request went out and nothing came back."""
+
+    @property
+    def versions(self) -> Mapping[str, range]:
+        """The versions that both sides have, by request name. Raises NoResponseError."""
+        if self._versions is None:
+            response = self.request(WireRequest(API_VERSIONS, 0, {}))
+            if response["errorCode"]:
+                raise NoResponseError(f"{API_VERSIONS}: expected no error; seen {response['errorCode']}")
+            self._versions = shared_versions(self._messages, response)
+        return self._versions
+
+    def request(self, call: WireRequest) -> WireMessage:
+        """Send a request and return its response. Raises NoResponseError."""
+        (response,) = self.request_all((call,))
+        return response
+
+    def request_leniently(self, call: WireRequest) -> WireMessage:
+        """Send a request and return its response, also if bytes follow it. Raises NoResponseError."""
+        # For the requests that prepare a check: an extra byte after Metadata would otherwise hide all that follows.
+        return self._received(*self._sent(call), strict=False)
+
+    def request_all(self, calls: Iterable[WireRequest]) -> list[WireMessage]:
+        """Send all requests before any response is read; return the responses. Raises NoResponseError."""
+        pending = [self._sent(call) for call in calls]
+        return [self._received(exchange, number) for exchange, number in pending]
+
+    def send(self, call: WireRequest) -> None:
+        """Send a request that has no response."""
+        self._keep(self._sent(call)[0])
+
+    def request_claiming(self, call: WireRequest, version: int) -> WireMessage:
+        """Send a request whose header claims another version; read its response in version 0 (KIP-511)."""
+        frame = request_frame(self._messages, call, number := next(self._numbers), CLIENT)
+        frame = frame[:VERSION_AT] + struct.pack(">h", version) + frame[VERSION_AT + 2 :]
+        return self._received(self._out(call._replace(version=0), frame), number)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
+
+    def dial_anew(self, dial: Dial) -> None:
+        """Close the connection; the next ones are opened by another dial."""
+        self.close()
+        self._dial = dial
+
+    def _sent(self, call: WireRequest) -> tuple[WireExchange, int]:
+        number = next(self._numbers)
+        return self._out(call, request_frame(self._messages, call, number, CLIENT)), number
+
+    def _out(self, call: WireRequest, frame: bytes) -> WireExchange:
+        exchange, self.unanswered = WireExchange(self.place, call, frame), False
+        try:
+            if self._wire is None:
+                self._wire = self._dial(self._host, self._port)
+            self._wire.send(frame)
+            self.unanswered = True
+        except OSError as problem:
+            raise self._lost(exchange, f"no connection: {problem.strerror or problem}") from problem
+        except (OverflowError, UnicodeError) as problem:
+            # Metadata from the broker named something that is no port, or no host.
+            raise self._lost(exchange, f"no connection: {problem}") from problem
+        return exchange
+
+    def _received(self, exchange: WireExchange, number: int, strict: bool = True) -> WireMessage:
+        if self._wire is None:
+            raise self._lost(exchange, "the connection was lost before")
+        try:
+            data = self._wire.receive()
+        except (EOFError, ConnectionError) as problem:
+            # A broker that closes before it has read everything resets the connection.
+            raise ConnectionClosedError(str(self._lost(exchange, "the connection was closed"))) from problem
+        except (OSError, WireError) as problem:
+            raise self._lost(exchange, f"no response: {problem}") from problem
+        exchange, self.unanswered = exchange._replace(received=data), False
+        try:
+            response, end = read_response(self._messages, exchange.call, number, data)
+        except WireError as problem:
+            raise self._lost(exchange, f"no response that can be read: {problem}") from problem
+        extra = f"{len(data) - end} bytes after the end of the response in this version" if end != len(data) else ""
+        if extra and strict:
+            raise self._lost(exchange, extra)
+        self._keep(exchange._replace(response=response, problem=extra))
+        return response
+
+    def _lost(self, exchange: WireExchange, why: str) -> NoResponseError:
+        """Keep a failed exchange, give the connection up, and return the error."""
+        # On the old connection nobody knows whose response would come next.
+        self._keep(exchange._replace(problem=why))
+        with suppress(OSError):
+            self.close()
+        return NoResponseError(f"{exchange.call.name} to {self.place}: expected a response; seen {why}")
+
+
+# The message definitions of the probe's requests: a user who probes a broker has its address, not its jars.
+#
+# They are those of one release of Kafka, packed beside this file without comments and explanations. Brokers of other
+# releases get a version that both sides have. `python -m tidegauge.drive.probe.connection JARS` packs those of another
+# release. Why they are shipped: docs/decisions/0008-a-probe-ships-its-definitions.md.
+
+
+REQUESTS = (
+    "AlterPartitionReassignments",
+    "ApiVersions",
+    "CreateTopics",
+    "DeleteRecords",
+    "DeleteTopics",
+    "ElectLeaders",
+    "Fetch",
+    "InitProducerId",
+    "ListOffsets",
+    "Metadata",
+    "OffsetForLeaderEpoch",
+    "Produce",
+)
+PACKED = Path(__file__).with_name("definitions.json.gz")
+LICENCE = "Apache License 2.0. Licensed to the Apache Software Foundation (ASF), see the NOTICE file of Apache Kafka."
+EXPLANATIONS = frozenset({"about", "entityType"})
+
+
+@cache
+def shipped_messages() -> Messages:
+    """Return the messages of REQUESTS and their responses."""
+    return Messages(json.loads(gzip.decompress(PACKED.read_bytes()))["definitions"])
+
+
+def pack_definitions(jars: Path) -> bytes:
+    """Pack the definitions in the jars of a release; the same jars give the same bytes."""
+    wanted = {f"{name}{side}" for name in REQUESTS for side in ("Request", "Response")}
+    definitions = sorted(
+        (one for one in definitions_in(jars.glob("kafka-clients-*.jar")) if one["name"] in wanted), key=_name
+    )
+    origin = f"common/message/*.json in kafka-clients-{release_in(jars)}.jar, without comments and explanations"
+    text = json.dumps({"origin": origin, "licence": LICENCE, "definitions": _bare(definitions)}, separators=(",", ":"))
+    return gzip.compress(text.encode(), mtime=0)
+
+
+def _name(one: Any) -> str:
+    return str(one["name"])
+
+
+def _bare(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _bare(inner) for key, inner in value.items() if key not in EXPLANATIONS}
+        case list():
+            return [_bare(inner) for inner in value]
+        case _:
+            return value
+
+
+if __name__ == "__main__":
+    PACKED.write_bytes(pack_definitions(Path(sys.argv[1])))

@@ -1,0 +1,176 @@
+"""Fixtures of checks: partitions with some content, fetch sessions and producer ids, made when a check first needs them.
+
+Rules of this file
+
+1. A topic is named by the prefix and its purpose, so that a check sends the same whether it runs alone or not.
+2. A fixture that cannot be made leaves the check undecided; it is no failure of the broker. It is not tried twice.
+"""
+
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from tidegauge.drive.probe.connection import BrokerConnection, NoResponseError, single_entry
+from tidegauge.drive.probe.partition import NotOfferedError, ProbePartition, ProbeSession, next_batch, opening_fetch
+from tidegauge.drive.probe.topics import KEEPS_ALL, Topics, UndecidedError
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
+from tidegauge.impl import errors
+from tidegauge.impl.errors import error_text
+from tidegauge.impl.fetch.fetch_session import INVALID_SESSION_ID
+
+RECORDS = 10
+LOADING = frozenset({errors.COORDINATOR_LOAD_IN_PROGRESS, errors.COORDINATOR_NOT_AVAILABLE})
+PREFERRED = 0
+"""ElectionType.PREFERRED."""
+
+
+class Fixtures:
+    """Fixtures, in topics whose names begin with `prefix`. `check`: the id of the running check."""
+
+    def __init__(self, topics: Topics, prefix: str) -> None:
+        self._topics, self._prefix, self.first = topics, prefix, topics.first
+        self.check = ""
+        self._producer: tuple[int, int] | None = None
+        self._shared: dict[str, ProbePartition | UndecidedError] = {}
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Fixtures
+
+    def log(self) -> ProbePartition:
+        """Return a log of ten records, one per batch, which nobody writes to again."""
+        return self._once("log", lambda: self._written("log"))
+
+    def moved(self) -> ProbePartition:
+        """Return a log of ten records, of which the first four were deleted."""
+        return self._once("moved", self._deleted)
+
+    def epochs(self) -> ProbePartition:
+        """Return a log with records of at least three leader epochs, by elections among two brokers."""
+        return self._once("epochs", self._elected)
+
+    def replicated(self) -> ProbePartition:
+        """Return an empty partition of two replicas for this check alone: a leader cannot commit by itself."""
+        return self._create(self.check, replicas=self._two())
+
+    def fresh(self, **config: str) -> ProbePartition:
+        """Return an empty partition for this check alone; underscores in `config` stand for dots."""
+        return self._create(self.check, {**KEEPS_ALL, **{name.replace("_", "."): value for name, value in config.items()}})
+
+    def pair(self) -> tuple[ProbePartition, ProbePartition]:
+        """Return two empty partitions for this check alone with the same leader, so that one fetch can name both."""
+        # A broker need not place the replicas as it is told. But of more partitions than brokers, two have the same leader.
+        brokers, by_leader = self._topics.brokers(), dict[BrokerConnection, ProbePartition]()
+        if not brokers:
+            raise UndecidedError("Metadata names no broker that could lead two partitions")
+        for number in range(len(brokers) + 1):
+            partition = self._create(f"{self.check}-{number}", replicas=brokers[:1])
+            if partition.connection in by_leader:
+                return by_leader[partition.connection], partition
+            by_leader[partition.connection] = partition
+        raise UndecidedError(f"{len(by_leader)} partitions have as many leaders, and Metadata names {len(brokers)} brokers")
+
+    def session(self, connection: BrokerConnection, *fetches: WireRequest) -> ProbeSession:
+        """Open a fetch session for this check alone, with the partitions of these fetches."""
+        call = opening_fetch(*fetches)
+        return self.opened(connection, call, connection.request(call))
+
+    def opened(self, connection: BrokerConnection, call: WireRequest, response: WireMessage) -> ProbeSession:
+        """Return the session that the response to a full fetch opens. Raises NotOfferedError where it opens none."""
+        if response["errorCode"] != errors.NONE:
+            raise UndecidedError(f"a fetch session was not opened: {error_text(response['errorCode'])}")
+        if response["sessionId"] == INVALID_SESSION_ID:
+            raise NotOfferedError("a full fetch that asks for a session is given none, as it may: the session id is 0")
+        self._topics.sessions.append(session := ProbeSession(connection, call, response))
+        return session
+
+    def producer(self) -> tuple[int, int]:
+        """Return a producer id and epoch of the probe; sequence numbers are counted per partition, so one is enough."""
+        if self._producer is None:
+            self._producer = self._new_producer()
+        return self._producer
+
+    def absent(self) -> ProbePartition:
+        """Return a partition of a topic that does not exist."""
+        return self.log().elsewhere(f"{self._prefix}-absent", UUID(int=0xAB5E27))
+
+    def _once(self, name: str, made: Callable[[], ProbePartition]) -> ProbePartition:
+        # Also a failure is remembered: rule 2 of this file.
+        if name not in self._shared:
+            try:
+                self._shared[name] = made()
+            except UndecidedError as problem:
+                self._shared[name] = problem
+            except NoResponseError as problem:
+                self._shared[name] = UndecidedError(f"the setting could not be made: {problem}")
+        fixture = self._shared[name]
+        if isinstance(fixture, UndecidedError):
+            raise fixture
+        return fixture
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # How they are made
+
+    def _create(
+        self, purpose: str, config: Mapping[str, str] = KEEPS_ALL, replicas: list[int] | None = None
+    ) -> ProbePartition:
+        return self._topics.create(f"{self._prefix}-{purpose}", config, replicas)
+
+    def _written(self, purpose: str) -> ProbePartition:
+        partition = self._create(purpose)
+        for _ in range(RECORDS):
+            append_batch(partition)
+        return partition
+
+    def _deleted(self) -> ProbePartition:
+        partition = self._written("moved")
+        result = single_entry(partition.connection.request(partition.delete_records(4)), "topics", "partitions")
+        if result["errorCode"] != errors.NONE:
+            raise UndecidedError(f"records could not be deleted: {error_text(result['errorCode'])}")
+        partition.start = 4
+        return partition
+
+    def _new_producer(self) -> tuple[int, int]:
+        # A broker that has just started may have to load its coordinator first.
+        body = {"transactionalId": None, "transactionTimeoutMs": 60_000}
+        call = WireRequest("InitProducerId", self.first.versions["InitProducerId"].stop - 1, body)
+        response = self._topics.until(lambda: self.first.request(call), lambda seen: seen["errorCode"] not in LOADING)
+        if response["errorCode"] != errors.NONE:
+            raise UndecidedError(f"there is no producer id: {error_text(response['errorCode'])}")
+        return response["producerId"], response["producerEpoch"]
+
+    def _two(self) -> list[int]:
+        nodes = self._topics.brokers()
+        if len(nodes) < 2:
+            raise UndecidedError("it takes two brokers, and there is one")
+        return nodes[:2]
+
+    def _elected(self) -> ProbePartition:
+        # Kafka elects the first of the replicas (the preferred one), so each new order of them is another election. A broker
+        # that elects another one will do as well: only the leader epoch has to grow.
+        nodes = self._two()
+        partition = self._create("epochs", replicas=nodes)
+        for leader in (nodes[1], nodes[0], nodes[1]):
+            for _ in range(3):
+                append_batch(partition)
+            self._elect(partition.name, [leader, *(node for node in nodes if node != leader)])
+            elected = self._topics.ready(partition.name, behind=partition.epoch)
+            elected.batches, elected.epochs, elected.timestamps = partition.batches, partition.epochs, partition.timestamps
+            partition = elected
+        append_batch(partition)
+        return partition
+
+    def _elect(self, name: str, replicas: list[int]) -> None:
+        partitions = [{"partitionIndex": 0, "replicas": replicas}]
+        self._topics.administer("AlterPartitionReassignments", {"topics": [{"name": name, "partitions": partitions}]})
+        wanted = {"topic": name, "partitions": [0]}
+        self._topics.administer("ElectLeaders", {"electionType": PREFERRED, "topicPartitions": [wanted]})
+
+
+def append_batch(partition: ProbePartition, records: int = 1) -> None:
+    """Write a batch. Raises UndecidedError where it is refused."""
+    result = single_entry(
+        partition.connection.request(partition.produce(next_batch(partition, records))), "responses", "partitionResponses"
+    )
+    if result["errorCode"] != errors.NONE:
+        raise UndecidedError(f"a record could not be written to {partition.name}: {error_text(result['errorCode'])}")
+    partition.appended(records)

@@ -1,0 +1,176 @@
+"""A run of the probe: every check with its verdict and its exchanges, and the topics that could not be removed.
+
+Rules of this file
+
+1. A check passes if all responses are as expected, fails at the first that is not, is not supported if the broker does not
+   offer what it needs, and is undecided if there is nothing to compare.
+2. Whatever ends a run, the topics are removed first; only a second interrupt ends that.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from random import Random
+from typing import Any
+
+from tidegauge.drive.probe.check import Check, FailedError, check_exchange
+from tidegauge.drive.probe.checks.acks import ACKS_CHECKS
+from tidegauge.drive.probe.checks.appending import APPEND_CHECKS
+from tidegauge.drive.probe.checks.deleting import DELETE_CHECKS
+from tidegauge.drive.probe.checks.epochs import EPOCH_CHECKS
+from tidegauge.drive.probe.checks.fencing import FENCING_CHECKS
+from tidegauge.drive.probe.checks.fetching import FETCH_CHECKS
+from tidegauge.drive.probe.checks.offsets import OFFSET_CHECKS
+from tidegauge.drive.probe.checks.producers import PRODUCER_CHECKS
+from tidegauge.drive.probe.checks.sessions import SESSION_CHECKS
+from tidegauge.drive.probe.checks.versions import VERSION_CHECKS
+from tidegauge.drive.probe.connection import Dial, NoResponseError, WireExchange, heeding, shipped_messages
+from tidegauge.drive.probe.fixtures import Fixtures
+from tidegauge.drive.probe.partition import NotOfferedError
+from tidegauge.drive.probe.topics import Topics, UndecidedError
+from tidegauge.util.errors import UsageError
+
+CHECKS: tuple[Check, ...] = (
+    *VERSION_CHECKS,
+    *FENCING_CHECKS,
+    *EPOCH_CHECKS,
+    *FETCH_CHECKS,
+    *SESSION_CHECKS,
+    *OFFSET_CHECKS,
+    *ACKS_CHECKS,
+    *APPEND_CHECKS,
+    *PRODUCER_CHECKS,
+    *DELETE_CHECKS,
+)
+"""Every check, in the order in which they run."""
+
+PREFIX = "tidegauge-probe"
+
+
+class CheckVerdict(StrEnum):
+    """The result of a check."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    NOT_SUPPORTED = "not supported"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class CheckOutcome:
+    """A check with its verdict. `says`: what was expected and seen, or what is missing."""
+
+    check: Check
+    verdict: CheckVerdict
+    says: str
+    exchanges: tuple[WireExchange, ...]
+
+
+@dataclass
+class ProbeRun:
+    """A run. `left`: the topics that could not be deleted, and why; `cleanup`: the exchanges of the deletions."""
+
+    place: str
+    seed: int
+    prefix: str
+    offered: Mapping[str, range]
+    outcomes: list[CheckOutcome] = field(default_factory=list)
+    left: Mapping[str, str] = field(default_factory=dict)
+    cleanup: tuple[WireExchange, ...] = ()
+
+    def count(self, verdict: CheckVerdict) -> int:
+        """Return the number of checks with a verdict."""
+        return sum(one.verdict is verdict for one in self.outcomes)
+
+    @property
+    def exit_code(self) -> int:
+        """0 passes, 1 fails, 3 nothing decided."""
+        if self.count(CheckVerdict.FAIL):
+            return 1
+        return 0 if self.count(CheckVerdict.PASS) else 3
+
+
+def select_checks(only: Sequence[str] = ()) -> tuple[Check, ...]:
+    """Return the checks that one of the words selects: an id, a pattern or a prefix of ids, or a rule; all without words.
+
+    Raises UsageError for a word that selects none.
+    """
+    for word in only:
+        if not any(_is_selected(check, word) for check in CHECKS):
+            raise UsageError(f"--only {word}: expected a check, a pattern such as 'fencing.*' or a rule; see docs/probe.md")
+    return tuple(check for check in CHECKS if not only or any(_is_selected(check, word) for word in only))
+
+
+def _is_selected(check: Check, word: str) -> bool:
+    return fnmatchcase(check.id, word) or check.rule == word or check.id.startswith(f"{word}.")
+
+
+def probe(
+    dial: Dial,
+    place: tuple[str, int],
+    seed: int,
+    checks: Iterable[Check] = CHECKS,
+    echo: Callable[[str], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+    heed: Callable[[], None] = lambda: None,
+    **settings: Any,
+) -> ProbeRun:
+    """Run checks against the broker at `place`, a host and a port.
+
+    `echo` gets each verdict, `warn` each topic that could not be removed. `heed` is called before each request, except when
+    topics are removed, and may raise KeyboardInterrupt. Raises UsageError when no broker answers.
+    """
+    exchanges: list[WireExchange] = []
+    prefix = f"{PREFIX}-{Random(seed).getrandbits(32):08x}"
+    topics = Topics(shipped_messages(), heeding(dial, heed), place, exchanges.append, **settings)
+    fixtures = Fixtures(topics, prefix)
+    try:
+        offered = topics.first.versions
+    except NoResponseError as problem:
+        raise UsageError(f"probe: expected a broker that answers ApiVersions; seen: {problem}") from problem
+    run = ProbeRun(f"{place[0]}:{place[1]}", seed, prefix, offered)
+    try:
+        for check in checks:
+            verdict, says = _verdict_of(check, fixtures, offered)
+            run.outcomes.append(CheckOutcome(check, verdict, says, tuple(exchanges)))
+            exchanges.clear()
+            echo(f"{verdict.value:13} {check.id}")
+    finally:
+        exchanges.clear()
+        # With the plain dial: Ctrl-C ended the checks, and must not end the removal of their topics.
+        try:
+            topics.close(dial)
+        finally:
+            run.left, run.cleanup = dict(topics.left), tuple(exchanges)
+            for name, why in run.left.items():
+                warn(f"topic {name} could not be deleted: {why}; delete it by hand")
+    return run
+
+
+def _verdict_of(check: Check, fixtures: Fixtures, offered: Mapping[str, range]) -> tuple[CheckVerdict, str]:
+    """Run a check; return the verdict and what it says."""
+    for name, least in check.needs.items():
+        if not offered.get(name) or offered[name].stop <= least:
+            return CheckVerdict.NOT_SUPPORTED, f"needs {name} version {least} or newer; ApiVersions does not offer it"
+    fixtures.check = check.id
+    script = check.script(fixtures)
+    try:
+        expectation = next(script)
+        while True:
+            expectation = script.send(check_exchange(expectation))
+    except StopIteration:
+        return CheckVerdict.PASS, ""
+    except NotOfferedError as problem:
+        return CheckVerdict.NOT_SUPPORTED, str(problem)
+    except UndecidedError as problem:
+        return CheckVerdict.UNDECIDED, str(problem)
+    except FailedError as problem:
+        # With this error code the broker says itself that it does not support the request.
+        if "; seen UNSUPPORTED_VERSION " in str(problem):
+            return CheckVerdict.NOT_SUPPORTED, str(problem)
+        return CheckVerdict.FAIL, str(problem)
+    except NoResponseError as problem:
+        return CheckVerdict.UNDECIDED, f"the setting could not be made: {problem}"
+    finally:
+        script.close()

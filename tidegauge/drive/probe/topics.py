@@ -1,0 +1,306 @@
+"""The probe's topics and fetch sessions: created, waited for, and removed at the end.
+
+Rules of this file
+
+1. A topic that exists already is somebody else's: it is not touched, and ends the probe.
+2. A topic is ready when its leader serves it. Every broker's metadata names the leader.
+3. A topic is gone when metadata no longer names it. A broker learns of a deletion later than the controller decides it
+   (BrokerMetadataPublisher), and Kafka with ZooKeeper deletes after its response (TopicDeletionManager).
+4. Sessions are closed after the topics have gone. One that stays open is no loss: a broker without a free slot evicts it
+   (KIP-227).
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+from uuid import UUID
+
+from tidegauge.drive.probe.connection import BrokerConnection, Dial, NoResponseError, WireExchange, single_entry
+from tidegauge.drive.probe.partition import LATEST, NotOfferedError, ProbePartition, ProbeSession
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
+from tidegauge.drive.wire.messages import Messages
+from tidegauge.impl import errors
+from tidegauge.impl.errors import error_text
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.util.errors import UsageError
+
+T = TypeVar("T")
+
+NOT_YET = frozenset(
+    {
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+        errors.LEADER_NOT_AVAILABLE,
+        errors.NOT_LEADER_OR_FOLLOWER,
+        errors.UNKNOWN_TOPIC_ID,
+        errors.FENCED_LEADER_EPOCH,
+        errors.UNKNOWN_LEADER_EPOCH,
+    }
+)
+"""Errors of a partition while metadata is on its way."""
+
+GONE = frozenset({errors.UNKNOWN_TOPIC_OR_PARTITION, errors.UNKNOWN_TOPIC_ID})
+"""Errors in the metadata of a topic that does not exist."""
+
+KEEPS_ALL: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+"""The configuration of topics unless a check has another: nothing is deleted by itself."""
+
+POLL_SECONDS, READY_SECONDS = 0.02, 15.0
+
+NOT_REQUESTED = "its deletion was not asked for"
+GRANTED = "its deletion was granted, and metadata names it still"
+NOT_FINAL = frozenset({errors.UNKNOWN_TOPIC_OR_PARTITION, errors.REQUEST_TIMED_OUT, errors.NOT_CONTROLLER})
+"""Refusals of a deletion that may be none a moment later."""
+
+
+class UndecidedError(Exception):
+    """A check has nothing to compare."""
+
+
+class Cleanup:
+    """Removes the topics that may exist. `left`: those, and why each may still exist.
+
+    `delete` asks for a deletion and returns the error code; `is_named` returns whether metadata has a topic. Both raise
+    NoResponseError, `delete` also NotOfferedError.
+    """
+
+    def __init__(self, delete: Callable[[str], int], is_named: Callable[[str], bool]) -> None:
+        self._delete, self._is_named = delete, is_named
+        self.left: dict[str, str] = {}
+        self._uncertain: set[str] = set()
+
+    def expect(self, name: str) -> None:
+        """Note that a topic is about to be created."""
+        self.left[name] = NOT_REQUESTED
+
+    def uncertain(self, name: str) -> None:
+        """Note that a creation may still happen: it was sent, and not answered."""
+        self._uncertain.add(name)
+
+    def forget(self, name: str) -> None:
+        """Note that a topic is somebody else's."""
+        del self.left[name]
+
+    def created(self, name: str) -> None:
+        """Note that a topic was seen."""
+        self._uncertain.discard(name)
+
+    def run(self, pause: Callable[[], None], patience: float) -> None:
+        """Delete the topics, and wait at most `patience` seconds until all are gone; the others stay in `left`."""
+        # All deletions are requested before any is waited for: an interrupted wait loses nothing.
+        waiting = [name for name in self.left if self._may_be_deleted(name)]
+        deadline = time.monotonic() + patience
+        while waiting := [name for name in waiting if not self._is_over(name, time.monotonic() >= deadline)]:
+            pause()
+
+    def _may_be_deleted(self, name: str) -> bool:
+        """Request a deletion; return whether the topic may go."""
+        try:
+            code = self._delete(name)
+        except NoResponseError as problem:
+            # The response is lost; the broker may have deleted the topic all the same.
+            self.left[name] = str(problem)
+            return True
+        except NotOfferedError as problem:
+            self.left[name] = str(problem)
+            return False
+        self.left[name] = GRANTED if code == errors.NONE else error_text(code)
+        if code == errors.NONE:
+            self._uncertain.discard(name)
+        return code == errors.NONE or code in NOT_FINAL
+
+    def _is_over(self, name: str, is_late: bool) -> bool:
+        """Return whether there is nothing left to wait for: the topic is gone, or stays."""
+        try:
+            is_named = self._is_named(name)
+        except NoResponseError as problem:
+            self.left[name] = str(problem)
+            return True
+        # A topic that metadata does not name may still come to exist, if its creation was not answered. By the deadline,
+        # which is later than that of the creation, it no longer can.
+        if not is_named and (is_late or name not in self._uncertain):
+            del self.left[name]
+            return True
+        return is_late or (self.left[name] != GRANTED and not self._may_be_deleted(name))
+
+
+class Topics:
+    """What the probe creates at a broker. `dial` opens connections, `keep` gets every exchange."""
+
+    def __init__(
+        self,
+        messages: Messages,
+        dial: Dial,
+        place: tuple[str, int],
+        keep: Callable[[WireExchange], None],
+        pause: Callable[[float], None] = time.sleep,
+        patience: float = READY_SECONDS,
+    ) -> None:
+        self._messages, self._dial, self._keep, self._pause, self._patience = messages, dial, keep, pause, patience
+        self.first = BrokerConnection(messages, dial, *place, keep)
+        self._connections: dict[int, BrokerConnection] = {}
+        self.sessions: list[ProbeSession] = []
+        self._cleanup = Cleanup(self._deleted, self._is_named)
+
+    def create(self, name: str, config: Mapping[str, str], replicas: list[int] | None = None) -> ProbePartition:
+        """Create a topic of one partition, and wait until its leader serves it.
+
+        Raises UndecidedError; UsageError for a topic that exists; NotOfferedError for what takes a CreateTopics request.
+        """
+        creates = "CreateTopics" in self.first.versions
+        # Without CreateTopics a broker may create a topic that Metadata asks for: with its own settings, where it likes.
+        if not creates and (replicas or dict(config) != KEEPS_ALL):
+            others = (f"{key}={value}" for key, value in config.items() if KEEPS_ALL.get(key) != value)
+            what = f"replicas on {replicas}" if replicas else ", ".join(others)
+            raise NotOfferedError(f"CreateTopics: needs version 0 or newer for {what}; ApiVersions offers none")
+        if single_entry(self._metadata(name), "topics")["errorCode"] == errors.NONE:
+            raise _there(name)
+        self._cleanup.expect(name)
+        if creates:
+            self._created(name, config, replicas)
+        else:
+            self._cleanup.uncertain(name)  # the response comes before the topic
+            self._metadata(name, create=True)
+        return self.ready(name)
+
+    def ready(self, name: str, behind: int = UNDEFINED) -> ProbePartition:
+        """Wait until the leader serves the partition, in a leader epoch after `behind`. Raises UndecidedError."""
+
+        def serving() -> ProbePartition | None:
+            metadata = self._metadata(name)
+            topic = single_entry(metadata, "topics")
+            partitions = topic["partitions"][:1] if topic["errorCode"] == errors.NONE else []
+            if partitions:
+                self._cleanup.created(name)
+            epoch = max(partitions[0].get("leaderEpoch", 0), 0) if partitions else UNDEFINED
+            if not partitions or partitions[0]["leaderId"] < 0 or epoch <= behind:
+                return None
+            connection = self._connection_to(partitions[0]["leaderId"], metadata["brokers"])
+            partition = ProbePartition(connection, name, topic.get("topicId") or UUID(int=0), epoch)
+            return partition if self._serves(partition) else None
+
+        partition = self.until(serving, lambda seen: seen is not None)
+        if partition is None:
+            which = f"a leader after epoch {behind}" if behind >= 0 else "a leader"
+            raise UndecidedError(f"topic {name}: expected {which} that serves it within {self._patience:g} s; seen none")
+        return partition
+
+    def until(self, look: Callable[[], T], met: Callable[[T], bool]) -> T:
+        """Call `look` until its result is `met`, but not for ever; return the last result."""
+        deadline = time.monotonic() + self._patience
+        while not met(seen := look()) and time.monotonic() < deadline:
+            self._pause(POLL_SECONDS)
+        return seen
+
+    def brokers(self) -> list[int]:
+        """Return the ids of the brokers, in order."""
+        return sorted(one["nodeId"] for one in self._metadata()["brokers"])
+
+    def administer(self, name: str, body: dict[str, Any]) -> None:
+        """Send a request that changes one of the probe's topics; metadata shows the result. Raises UndecidedError."""
+        if name not in self.first.versions:
+            raise UndecidedError(f"leaders could not be changed: ApiVersions does not offer {name}")
+        call = WireRequest(name, self.first.versions[name].stop - 1, {**body, "timeoutMs": 10_000})
+        self._decided(call, lambda response: int(response.get("errorCode", errors.NONE)))
+
+    @property
+    def left(self) -> Mapping[str, str]:
+        """The topics that may still exist, and why."""
+        return self._cleanup.left
+
+    def close(self, dial: Dial) -> None:
+        """Remove the topics and close the sessions, on new connections that `dial` opens."""
+        self._dial = dial
+        for connection in self._all_connections():
+            connection.dial_anew(dial)
+        try:
+            self._cleanup.run(lambda: self._pause(POLL_SECONDS), self._patience)
+            with suppress(NoResponseError):  # the broker has gone, and its sessions with it
+                for session in self.sessions:
+                    if session.is_open:
+                        session.connection.request_leniently(session.closing())
+        finally:
+            for connection in self._all_connections():
+                connection.close()
+
+    def _all_connections(self) -> Iterable[BrokerConnection]:
+        return (self.first, *self._connections.values())
+
+    def _created(self, name: str, config: Mapping[str, str], replicas: list[int] | None) -> None:
+        assignments = [{"partitionIndex": 0, "brokerIds": replicas}] if replicas else []
+        topic = {
+            "name": name,
+            "numPartitions": -1 if replicas else 1,
+            "replicationFactor": -1 if replicas else 1,
+            "assignments": assignments,
+            "configs": [{"name": key, "value": value} for key, value in config.items()],
+        }
+        version = self.first.versions["CreateTopics"].stop - 1
+        body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
+        try:
+            code = self._decided(WireRequest("CreateTopics", version, body), _of_the_one("topics"))
+        except (NoResponseError, KeyboardInterrupt):
+            if any(connection.unanswered for connection in self._all_connections()):
+                self._cleanup.uncertain(name)
+            raise
+        # The metadata of this broker may lag; the controller knows the topic.
+        if code == errors.TOPIC_ALREADY_EXISTS:
+            self._cleanup.forget(name)
+            raise _there(name)
+        if code == errors.REQUEST_TIMED_OUT:
+            self._cleanup.uncertain(name)
+        if code != errors.NONE:
+            raise UndecidedError(f"a topic with {dict(config)} could not be created: {error_text(code)}")
+
+    def _decided(self, call: WireRequest, code_in: Callable[[WireMessage], int]) -> int:
+        """Send a request that the controller decides; return the error code."""
+        code = code_in(self.first.request_leniently(call))
+        # A broker with KRaft forwards the request. With ZooKeeper it does not, and metadata names the controller.
+        if code == errors.NOT_CONTROLLER:
+            metadata = self._metadata()
+            controller = self._connection_to(metadata["controllerId"], metadata["brokers"])
+            code = code_in(controller.request_leniently(call))
+        return code
+
+    def _metadata(self, *names: str, create: bool = False) -> WireMessage:
+        if "Metadata" not in self.first.versions:
+            raise UndecidedError("ApiVersions does not offer Metadata")
+        body = {"topics": [{"name": name} for name in names], "allowAutoTopicCreation": create}
+        return self.first.request_leniently(WireRequest("Metadata", self.first.versions["Metadata"].stop - 1, body))
+
+    def _serves(self, partition: ProbePartition) -> bool:
+        call = partition.list_offsets(LATEST)
+        # With the leader epoch a broker that still has older metadata refuses (KIP-320).
+        if call.version >= 4:
+            call = partition.list_offsets(LATEST, current=partition.epoch)
+        return single_entry(partition.connection.request(call), "topics", "partitions")["errorCode"] not in NOT_YET
+
+    def _connection_to(self, node: int, brokers: list[WireMessage]) -> BrokerConnection:
+        if node not in self._connections:
+            at = {one["nodeId"]: (one["host"], one["port"]) for one in brokers}
+            if node not in at:
+                raise NoResponseError(f"Metadata: expected the broker {node} that leads; seen the brokers {sorted(at)}")
+            self._connections[node] = BrokerConnection(self._messages, self._dial, *at[node], self._keep)
+        return self._connections[node]
+
+    def _deleted(self, name: str) -> int:
+        offered = self.first.versions.get("DeleteTopics")
+        if not offered:
+            raise NotOfferedError("ApiVersions does not offer DeleteTopics")
+        body = {"topics": [{"name": name, "topicId": UUID(int=0)}], "topicNames": [name], "timeoutMs": 10_000}
+        version = offered.stop - 1
+        body.pop("topicNames" if version >= 6 else "topics")
+        return self._decided(WireRequest("DeleteTopics", version, body), _of_the_one("responses"))
+
+    def _is_named(self, name: str) -> bool:
+        return bool(single_entry(self._metadata(name), "topics")["errorCode"] not in GONE)
+
+
+def _of_the_one(field: str) -> Callable[[WireMessage], int]:
+    """Return how to read the error code of the only topic in a response."""
+    return lambda response: int(single_entry(response, field)["errorCode"])
+
+
+def _there(name: str) -> UsageError:
+    return UsageError(f"topic {name}: expected a name that nobody has; seen that it is there; choose another --seed")

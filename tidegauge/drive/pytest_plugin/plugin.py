@@ -1,0 +1,143 @@
+"""The pytest plugin: with --tidegauge-command your broker is driven, and each case is a test.
+
+Rules of this file
+
+1. Unless a test asks for `tidegauge_case` or `tidegauge_broker`, no program is started and nothing else of the package is
+   imported: pytest loads this plugin in every project. So the imports are in the functions.
+2. An expected failure is strict: once the case passes, its line in the file fails the run.
+"""
+# ruff: noqa: PLC0415 - rule 1
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tidegauge.drive.pytest_plugin.cases import Suite
+    from tidegauge.drive.transports.stdio import StdioNode
+
+SETTINGS = {
+    "command": ("", "what starts the driven program"),
+    "profile": ("fetch-truncation", "the generation of the protocol that is expected"),
+    "graphs": ("", "the graphs to cover (default: the usual ones)"),
+    "walks": ("240", "how many random walks"),
+    "seed": ("1", "their seed"),
+    "timeout": ("10", "seconds without output before the program is considered hung"),
+    "expected-failures": ("", "file with the ids of cases that are expected to fail"),
+}
+"""Each is an option, --tidegauge-NAME, and a line of the ini file, tidegauge_NAME."""
+
+NODE = pytest.StashKey["StdioNode"]()
+SUITE = pytest.StashKey["Suite"]()
+
+NO_COMMAND = "expected --tidegauge-command, or tidegauge_command in the ini file; seen neither"
+
+
+class PluginCase:
+    """A case, as a test gets it."""
+
+    def __init__(self, suite: "Suite", name: str) -> None:
+        self._suite, self.name = suite, name
+
+    def check(self) -> None:
+        """Fail the test where the broker differs; skip it where nothing could be compared."""
+        from tidegauge.util.errors import TidegaugeError
+
+        try:
+            failed = self._suite.check(self.name)
+        except TidegaugeError as problem:
+            pytest.fail(str(problem), pytrace=False)
+        if failed is not None and not failed.exercised:
+            pytest.skip(failed.text)
+        if failed is not None:
+            pytest.fail(failed.text, pytrace=False)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the settings as options and as lines of the ini file."""
+    group = parser.getgroup("tidegauge", "a broker that is driven (docs/drive.md)")
+    for name, (default, text) in SETTINGS.items():
+        group.addoption(f"--tidegauge-{name}", metavar="VALUE", help=f"{text} (default {default!r})" if default else text)
+        parser.addini(f"tidegauge_{name.replace('-', '_')}", text, default=default)
+
+
+def _setting(config: pytest.Config, name: str) -> str:
+    option = config.getoption(f"--tidegauge-{name}")
+    return str(option if option is not None else config.getini(f"tidegauge_{name.replace('-', '_')}"))
+
+
+def _number(config: pytest.Config, name: str) -> int:
+    value = _setting(config, name)
+    if not value.isdecimal():
+        raise pytest.UsageError(f"tidegauge_{name}: expected a whole number; seen {value!r}")
+    return int(value)
+
+
+def _node(config: pytest.Config) -> "StdioNode | None":
+    from tidegauge.drive.transports.stdio import StdioNode
+
+    command = shlex.split(_setting(config, "command"))
+    if command and NODE not in config.stash:
+        config.stash[NODE] = StdioNode(command, _number(config, "timeout"))
+    return config.stash.get(NODE, None)
+
+
+def _suite(config: pytest.Config) -> "Suite | None":
+    from tidegauge.drive.paths.graphs import USUAL
+    from tidegauge.drive.pytest_plugin.cases import Suite, path_cases
+    from tidegauge.impl.releases import profile_named
+
+    node = _node(config)
+    if node is not None and SUITE not in config.stash:
+        profile, graphs = (
+            profile_named(_setting(config, "profile")),
+            _setting(config, "graphs").replace(",", " ").split() or USUAL,
+        )
+        paths = path_cases(node.capabilities, profile, graphs, _number(config, "walks"), _number(config, "seed"))
+        config.stash[SUITE] = Suite(node, profile, paths)
+    return config.stash.get(SUITE, None)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that asks for a case once for every case."""
+    if "tidegauge_case" not in metafunc.fixturenames:
+        return
+    from tidegauge.drive.pytest_plugin.cases import expected_failures
+    from tidegauge.util.errors import TidegaugeError
+
+    try:
+        suite = _suite(metafunc.config)
+        if suite is None:
+            parameters = [pytest.param(None, id="none", marks=pytest.mark.skip(NO_COMMAND))]
+        else:
+            place = _setting(metafunc.config, "expected-failures")
+            expected = expected_failures(metafunc.config.rootpath / Path(place), suite.ids) if place else {}
+            parameters = [
+                pytest.param(
+                    PluginCase(suite, name),
+                    id=name,
+                    marks=pytest.mark.xfail(reason=expected[name], strict=True) if name in expected else (),
+                )
+                for name in suite.ids
+            ]
+    except TidegaugeError as problem:
+        raise pytest.UsageError(str(problem)) from None
+    metafunc.parametrize("tidegauge_case", parameters)
+
+
+@pytest.fixture(scope="session")
+def tidegauge_broker(request: pytest.FixtureRequest) -> "StdioNode":
+    """Return your broker, started: it plays cases (tidegauge.drive.runner.player), for tests of your own."""
+    node = _node(request.config)
+    if node is None:
+        pytest.skip(NO_COMMAND)
+    return node
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the program with the run."""
+    node = config.stash.get(NODE, None)
+    if node is not None:
+        node.close()

@@ -1,0 +1,202 @@
+"""What changed between two nodes: what was recorded of one against what was recorded of the other, without either."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Generic, NamedTuple
+
+from tidegauge.conformance.checking.verdicts import CONFORMS, FAILS, UNDECIDED
+from tidegauge.drive.contract import CaseT, Path, Report
+from tidegauge.drive.runner.differences import Difference, by_kind
+from tidegauge.drive.runner.reference import Finding, Reference, Suspect
+from tidegauge.drive.runner.report import Explanation, explanations, story
+from tidegauge.drive.runner.transcript import TranscriptNode
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.releases import profile_named
+
+UNEXPLAINED = "no known bug"
+
+Prefix = tuple[Any, Path]
+"""An opening and the steps that were given so far."""
+
+
+class Change(NamedTuple, Generic[CaseT]):
+    """First differences that have the same causes. `paths`: how many paths of the first have one; `after`: the same
+    by the step and the fields; `shown` is the shortest, it expects what the first did and sees what the second did."""
+
+    causes: tuple[Explanation, ...]
+    paths: int
+    after: tuple[tuple[str, int], ...]
+    shown: Difference[CaseT]
+
+
+class Comparison(NamedTuple, Generic[CaseT]):
+    """What has changed from the first to the second: what no known bug explains, then what most paths show.
+    `steps` are distinct ones: paths that begin alike share them."""
+
+    pair: "NodePair[CaseT]"
+    steps: int
+    changes: tuple[Change[CaseT], ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 the same, 1 different, 3 nothing was compared."""
+        if self.changes:
+            return FAILS
+        return CONFORMS if self.steps else UNDECIDED
+
+
+def compare(first: TranscriptNode[CaseT], second: TranscriptNode[CaseT]) -> Comparison[CaseT]:
+    """Compare what two nodes did, as far as they were taken through the same steps, also where their paths then part."""
+    comparable, note = first.format.comparable(first, second)
+    pair = NodePair(
+        (first.capabilities.name, second.capabilities.name),
+        (first.format.reference(profile_named(first.profile)), first.format.reference(profile_named(second.profile))),
+        first.capabilities.reports & second.capabilities.reports,
+        note,
+    )
+    theirs = {prefix: seen for case in comparable.cases for prefix, seen in _reports(comparable, case)}
+    steps: set[Prefix] = set()
+    differences: dict[Prefix, Difference[CaseT]] = {}
+    paths: Counter[Prefix] = Counter()
+    for case in first.cases:
+        for prefix, ours in _reports(first, case):
+            if prefix not in theirs:
+                break
+            steps.add(prefix)
+            fields = pair.differing(ours, theirs[prefix])
+            if fields:
+                # What comes after the first difference of a path follows from it.
+                path = prefix[1]
+                differences[prefix] = Difference(case._replace(path=path), len(path), fields, ours, theirs[prefix])
+                paths[prefix] += 1
+                break
+    taken = sum(bool(path) for _, path in steps)
+    return Comparison(pair, taken, tuple(_changes(differences, paths, pair)))
+
+
+def _reports(node: TranscriptNode[CaseT], case: CaseT) -> Iterator[tuple[Prefix, Report]]:
+    return (((case.opening, case.path[:at]), seen) for at, seen in enumerate(node.reports(case)))
+
+
+def _changes(
+    differences: Mapping[Prefix, Difference[CaseT]], paths: Mapping[Prefix, int], pair: "NodePair[CaseT]"
+) -> list[Change[CaseT]]:
+    alike: defaultdict[tuple[tuple[str, ...], ...], list[Prefix]] = defaultdict(list)
+    causes: dict[tuple[tuple[str, ...], ...], tuple[Explanation, ...]] = {}
+    for prefix, explained in zip(differences, pair.causes_of([*differences.values()]), strict=True):
+        names = tuple(tuple(suspect.name for suspect in bugs) for bugs in explained)
+        causes[names] = explained
+        alike[names].append(prefix)
+    changes = []
+    for names, prefixes in alike.items():
+        after: Counter[str] = Counter()
+        for prefix in prefixes:
+            found = differences[prefix]
+            after[f"{found.after}: {', '.join(found.fields)}"] += paths[prefix]
+        shown = min((differences[prefix] for prefix in prefixes), key=lambda difference: difference.at)
+        changes.append(Change(causes[names], after.total(), tuple(after.most_common()), shown))
+    return sorted(changes, key=lambda change: (bool(change.causes), -change.paths))
+
+
+@dataclass(frozen=True)
+class NodePair(Generic[CaseT]):
+    """Two nodes that were driven: their names, what they do by their profiles, the fields that both report. A difference
+    between them expects what the first did, and sees what the second did."""
+
+    names: tuple[str, str]
+    references: tuple[Reference[CaseT, Any], Reference[CaseT, Any]]
+    reported: frozenset[str]
+    note: Callable[[Difference[CaseT]], str]
+    """What is told after the story of a difference."""
+
+    @property
+    def _profiles(self) -> tuple[Profile, Profile]:
+        return self.references[0].profile, self.references[1].profile
+
+    def differing(self, one: Report, other: Report) -> tuple[str, ...]:
+        """Return the fields in which two reports differ, whichever of the two nodes says more."""
+        # A reference says all there is, of two nodes either may report more than the other: what only one of them knows
+        # is not compared.
+        differences = self.references[0].differences
+        also = differences(other, one, self.reported)
+        return tuple(field for field in differences(one, other, self.reported) if field in also)
+
+    def causes_of(self, found: Sequence[Difference[CaseT]]) -> list[tuple[Explanation, ...]]:
+        """Return what explains each difference; nothing for one that no known bug does. A case ends at its difference."""
+        has = [finding for finding in self.references[0].findings() if len(set(map(finding.is_in, self._profiles))) == 2]
+        causes = [self._switched_findings(difference, has) for difference in found]
+        # No finding tells the two profiles apart there. All known bugs are many, so they are tried on the shortest of a
+        # kind alone.
+        left = by_kind([difference for difference, cause in zip(found, causes, strict=True) if not cause])
+        of_kind = {kind: self._known_bugs(min(alike, key=lambda one: one.at)) for kind, alike in left.items()}
+        return [cause or of_kind[one.after, one.fields] for one, cause in zip(found, causes, strict=True)]
+
+    def _switched_findings(self, found: Difference[CaseT], has: Sequence[Finding]) -> tuple[Explanation, ...]:
+        """Return the findings that one of the profiles has that explain a difference: alone, else two together."""
+        for size in (1, 2):
+            explain = [some for some in combinations(has, size) if self._explains(some, found)]
+            if explain:
+                return tuple(tuple(map(self._suspect, some)) for some in explain)
+        return ()
+
+    def _explains(self, findings: Sequence[Finding], found: Difference[CaseT]) -> bool:
+        """Return whether a reference that is like one of them, but for the other's switches of the findings, does what the
+        other did, and nothing else before."""
+        switches = {name for finding in findings for name in finding.has}
+        first, second = self.references
+        for mine, other, did in ((first, second, found.seen), (second, first, found.expected)):
+            changed = mine.with_bugs([Suspect("", "", {name: getattr(other.profile, name) for name in switches})])
+            if self._does_as_changed(found, mine, changed, did):
+                return True
+        return False
+
+    def _does_as_changed(
+        self, found: Difference[CaseT], mine: Reference[CaseT, Any], changed: Reference[CaseT, Any], did: Report
+    ) -> bool:
+        """Return whether two references do the same before the step that differs, and the second does what was done."""
+        for at, (said, says) in enumerate(zip(mine.reports(found.case), changed.reports(found.case), strict=True)):
+            if at == found.at:
+                return not self.differing(says, did)
+            if self.differing(said, says):
+                return False
+        return False
+
+    def _suspect(self, finding: Finding) -> Suspect:
+        has = self.names[0 if finding.is_in(self._profiles[0]) else 1]
+        return Suspect(finding.name, f"{has} has it. {finding.says}".rstrip(), dict(finding.has))
+
+    def _known_bugs(self, found: Difference[CaseT]) -> tuple[Explanation, ...]:
+        """Return any known bugs that make one's reference do what the other did."""
+        turned = found._replace(expected=found.seen, seen=found.expected)
+        for name, reference, one in zip(self.names, self.references[::-1], (turned, found), strict=True):
+            same = explanations(one, reference, self.reported, pairs=reference.tries_pairs)
+            # A node that does as its own profile says has no bug to be named.
+            if same and not self._does_as_changed(one, reference, reference, one.seen):
+                return tuple(tuple(bug._replace(says=f"{name} does. {bug.says}") for bug in bugs) for bugs in same)
+        return ()
+
+    def story(self, change: Change[CaseT]) -> str:
+        """Return the shortest difference of a change as text, with what the second's reference decides."""
+        text = story(change.shown, self.references[1], change.causes, self.reported, self.names)
+        return text + self.note(change.shown)
+
+
+def text_of(found: Comparison[Any]) -> str:
+    """Return what has changed, each with its shortest path and both reports side by side; then how much was compared."""
+    lines, pair = [], found.pair
+    for change in found.changes:
+        names = ", or ".join(" with ".join(one.name for one in bugs) for bugs in change.causes) or UNEXPLAINED
+        lines += [f"{names}: {_counted(change.paths)}", *(f"{many:>6,}  first in {place}" for place, many in change.after)]
+        lines += [pair.story(change), ""]
+    differ = sum(change.paths for change in found.changes)
+    lines.append(
+        f"{pair.names[0]} and {pair.names[1]}: {found.steps:,} steps that both were given, "
+        f"{f'{_counted(differ)} with a difference' if differ else 'no difference'}"
+    )
+    return "\n".join(lines)
+
+
+def _counted(paths: int) -> str:
+    return f"{paths:,} path{'s' if paths != 1 else ''}"

@@ -1,0 +1,57 @@
+"""Where the cases of a play first differ, and which of these differences are alike."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Generic, NamedTuple
+
+from tidegauge.conformance.checking.verdicts import CONFORMS, FAILS, UNDECIDED
+from tidegauge.drive.contract import CaseT, Report, Step
+
+
+class Difference(NamedTuple, Generic[CaseT]):
+    """The first step of a case after which a node and the reference differ. `at` 0 is the opening."""
+
+    case: CaseT
+    at: int
+    fields: tuple[str, ...]
+    expected: Report
+    seen: Report
+
+    @property
+    def step(self) -> Step | None:
+        """The step itself."""
+        return self.case.path[self.at - 1] if self.at else None
+
+    @property
+    def after(self) -> str:
+        """The name of that step."""
+        return "open" if self.step is None else str(self.step[0])
+
+
+class PlayResult(NamedTuple, Generic[CaseT]):
+    """What playing cases has shown. `fields` is how many values were compared."""
+
+    cases: int
+    steps: int
+    fields: int
+    differences: tuple[Difference[CaseT], ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 the same, 1 different, 3 nothing was compared."""
+        if self.differences:
+            return FAILS
+        # A run that compared nothing has not shown that a node conforms.
+        return CONFORMS if self.steps else UNDECIDED
+
+
+DifferenceKind = tuple[str, tuple[str, ...]]
+"""The step after which a case differs, and the fields."""
+
+
+def by_kind(differences: Sequence[Difference[CaseT]]) -> dict[DifferenceKind, list[Difference[CaseT]]]:
+    """Group differences that come after the same step in the same fields."""
+    kinds: defaultdict[DifferenceKind, list[Difference[CaseT]]] = defaultdict(list)
+    for difference in differences:
+        kinds[difference.after, difference.fields].append(difference)
+    return kinds

@@ -1,0 +1,118 @@
+"""One run: cases are played, what differs is grouped by kind, shrunk, explained and told."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, NamedTuple
+
+from tidegauge.conformance.checking.verdicts import CONFORMS, FAILS, UNDECIDED
+from tidegauge.drive.contract import CaseT, Node, Watch
+from tidegauge.drive.runner.differences import Difference, PlayResult, by_kind
+from tidegauge.drive.runner.player import play
+from tidegauge.drive.runner.reference import Reference
+from tidegauge.drive.runner.report import NAMES, Explanation, explain_most, explanations, story
+from tidegauge.drive.runner.shrink import shrunk
+
+KINDS = 5
+"""How many kinds of differences are shrunk and told."""
+
+SAMPLE = 20
+"""How many differences of a kind a known bug is asked to explain."""
+
+LOGGED = 12
+"""How many lines of the node's log are told."""
+
+
+class DriveFailure(NamedTuple, Generic[CaseT]):
+    """A kind of difference: the shortest case that shows it, how many cases do, the known bugs that do the same."""
+
+    shown: Difference[CaseT]
+    paths: int
+    same: tuple[Explanation, ...]
+    text: str
+
+
+class DriveRun(NamedTuple, Generic[CaseT]):
+    """What a run has shown. `not_again`: how many kinds of differences did not come again; `notes`: lines of coverage."""
+
+    name: str
+    called: str
+    profile: str
+    played: PlayResult[CaseT]
+    seconds: float
+    failures: tuple[DriveFailure[CaseT], ...]
+    not_again: int
+    notes: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 conforms, 1 differs, 3 nothing was compared."""
+        # What did not come again counts: a node that is not the same twice cannot be tested, and the run fails.
+        return self.played.exit_code
+
+
+def run(
+    node: Node[CaseT],
+    cases: Sequence[CaseT],
+    reference: Reference[CaseT, Any],
+    notes: Sequence[str] = (),
+    recorder: Watch | None = None,
+    echo: Callable[[str], None] = lambda _: None,
+    log_lines: Callable[[CaseT], Sequence[str]] = lambda _: (),
+) -> DriveRun[CaseT]:
+    """Play the cases on a node and tell what differs. `log_lines`: what it has logged while a case was played last."""
+    observed = reference.observed()
+    began = time.monotonic()
+    played = play(node, cases, observed, recorder)
+    seconds = time.monotonic() - began
+    # What is played again to shrink and explain is not observed: the notes tell what the cases themselves went through.
+    failures, not_again = failures_of(node, played.differences, reference, echo, log_lines)
+    told = (*notes, *observed.notes(cases, played.differences))
+    name, called = node.capabilities.name, reference.called
+    return DriveRun(name, called, reference.profile.name, played, seconds, tuple(failures), not_again, told)
+
+
+def failures_of(
+    node: Node[CaseT],
+    differences: Sequence[Difference[CaseT]],
+    reference: Reference[CaseT, Any],
+    echo: Callable[[str], None] = lambda _: None,
+    log_lines: Callable[[CaseT], Sequence[str]] = lambda _: (),
+) -> tuple[list[DriveFailure[CaseT]], int]:
+    """Return the kinds of differences, most frequent first, shrunk and told; and how many did not come again."""
+    failures, not_again = [], 0
+    reported = node.capabilities.reports
+    for (after, fields), alike in sorted(by_kind(differences).items(), key=lambda item: -len(item[1]))[:KINDS]:
+        echo(f"shrinking {after}: {', '.join(fields)}, {len(alike):,} paths")
+        shown = shrunk(node, min(alike, key=lambda found: found.at), reference)
+        if shown is None:
+            not_again += 1
+            continue
+        # Many bugs look alike on a short path, so those are named that explain most of the longer ones, too.
+        same = explain_most(explanations(shown, reference, reported), alike[:SAMPLE], reference, reported)
+        text = story(shown, reference, same, reported, NAMES, log_lines(shown.case)[-LOGGED:])
+        failures.append(DriveFailure(shown, len(alike), tuple(same), text))
+    return failures, not_again
+
+
+def text_of(run: DriveRun[CaseT]) -> str:
+    """Return the whole run as text: failures, notes, how much was compared, the verdict."""
+    return "\n".join(_lines(run))
+
+
+def _lines(run: DriveRun[CaseT]) -> Iterator[str]:
+    for failure in run.failures:
+        yield from (failure.text, f"  seen on   {failure.paths:,} paths", "")
+    if run.not_again:
+        yield f"{run.not_again} kinds of differences did not come again: the {run.called} is not the same twice"
+    yield from run.notes
+    played = run.played
+    rate = played.steps / run.seconds if run.seconds else 0.0
+    yield (
+        f"{played.cases:,} paths, {played.steps:,} steps in {run.seconds:.1f} s ({rate:,.0f}/s), "
+        f"{played.fields:,} fields compared"
+    )
+    yield {
+        CONFORMS: f"{run.name} CONFORMS to {run.profile}: no step differs",
+        FAILS: f"{run.name} DIFFERS from {run.profile} on {len(played.differences):,} of {played.cases:,} paths",
+        UNDECIDED: f"{run.name}: UNDECIDED, nothing was compared",
+    }[run.exit_code]

@@ -1,0 +1,425 @@
+"""Compiles a message definition: the fields of one version become two functions, one that writes and one that reads.
+
+Rule of this file: adjacent numbers are packed and unpacked by one `struct`, because most of a message is numbers.
+Source: the README of clients/src/main/resources/common/message in apache/kafka; KIP-482 for tagged fields.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from tidegauge.util.errors import TidegaugeError
+
+# The primitive types of Kafka's messages: integers, strings, bytes, uuids and arrays, with plain or compact lengths.
+#
+# Source: org.apache.kafka.common.protocol.types.Type; KIP-482 for compact lengths.
+
+
+class WireError(TidegaugeError):
+    """Bytes or values that are no message of Kafka's protocol, or a peer that breaks the protocol."""
+
+
+class Cursor:
+    """A read position in some bytes."""
+
+    __slots__ = ("at", "data")
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self.data, self.at = data, at
+
+    def take(self, size: int) -> bytes:
+        """Return the next `size` bytes and step over them. Raises IndexError when there are fewer."""
+        end = self.at + size
+        # A slice of bytes is silently shorter at the end, and a negative size would step back.
+        if size < 0 or end > len(self.data):
+            raise IndexError(f"{len(self.data) - self.at} bytes where {size} were promised")
+        data = self.data[self.at : end]
+        self.at = end
+        return data
+
+
+class Codec(NamedTuple):
+    """How a value is written and read. `form`: its format character in Python's struct if its size is fixed, else ""."""
+
+    write: Callable[[bytearray, Any], None]
+    read: Callable[[Cursor], Any]
+    form: str = ""
+
+
+def write_uvarint(out: bytearray, number: int) -> None:
+    """Append a number, seven bits a byte, the lowest first. ByteUtils#writeUnsignedVarint."""
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+
+
+def read_uvarint(cursor: Cursor) -> int:
+    """Read a number that `write_uvarint` wrote. ByteUtils#readUnsignedVarint."""
+    number = shift = 0
+    while True:
+        byte = cursor.data[cursor.at]
+        cursor.at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number
+        shift += 7
+
+
+def _fixed(form: str) -> Codec:
+    packed = struct.Struct(form)
+
+    def write(out: bytearray, value: Any) -> None:
+        out += packed.pack(value)
+
+    def read(cursor: Cursor) -> Any:
+        (value,) = packed.unpack_from(cursor.data, cursor.at)
+        cursor.at += packed.size
+        return value
+
+    return Codec(write, read, form[1:])
+
+
+def _length(flexible: bool, form: str) -> Codec:
+    """Return the codec of a length, where -1 stands for null."""
+    if not flexible:
+        return _fixed(form)
+    # A compact length counts one more, so that null is 0 and fits an unsigned number (KIP-482).
+    return Codec(lambda out, size: write_uvarint(out, size + 1), lambda cursor: read_uvarint(cursor) - 1)
+
+
+def _sized(form: str, pack: Callable[[Any], bytes], unpack: Callable[[bytes], Any]) -> Callable[[bool, bool], Codec]:
+    """Return a maker of codecs, by (flexible, nullable), of values with a length before them."""
+
+    def codec(flexible: bool, nullable: bool) -> Codec:
+        length = _length(flexible, form)
+
+        def write(out: bytearray, value: Any) -> None:
+            if value is None:
+                _refuse_null(nullable)
+                length.write(out, -1)
+                return
+            data = pack(value)
+            length.write(out, len(data))
+            out += data
+
+        def read(cursor: Cursor) -> Any:
+            size = length.read(cursor)
+            return None if size < 0 else unpack(cursor.take(size))
+
+        return Codec(write, read)
+
+    return codec
+
+
+def _refuse_null(nullable: bool) -> None:
+    if not nullable:
+        raise WireError("message: expected a value, for the field cannot be null; seen None")
+
+
+def array(element: Codec, flexible: bool, nullable: bool) -> Codec:
+    """Return the codec of a list of values."""
+    length = _length(flexible, ">i")
+
+    def write(out: bytearray, values: Any) -> None:
+        if values is None:
+            _refuse_null(nullable)
+            length.write(out, -1)
+            return
+        length.write(out, len(values))
+        for value in values:
+            element.write(out, value)
+
+    def read(cursor: Cursor) -> Any:
+        size = length.read(cursor)
+        return None if size < 0 else [element.read(cursor) for _ in range(size)]
+
+    return Codec(write, read)
+
+
+@lru_cache(1 << 12)
+def _uuid_of(data: bytes) -> UUID:
+    # Cached: few distinct topic ids occur, many times each.
+    return UUID(bytes=data)
+
+
+_FORMS = {
+    "bool": ">?",
+    "int8": ">b",
+    "int16": ">h",
+    "uint16": ">H",
+    "int32": ">i",
+    "uint32": ">I",
+    "int64": ">q",
+    "float64": ">d",
+}
+
+
+def _always(codec: Codec) -> Callable[[bool, bool], Codec]:
+    return lambda _flexible, _nullable: codec
+
+
+PRIMITIVES: Mapping[str, Callable[[bool, bool], Codec]] = {
+    **{name: _always(_fixed(form)) for name, form in _FORMS.items()},
+    "uuid": _always(Codec(lambda out, value: out.extend(value.bytes), lambda cursor: _uuid_of(cursor.take(16)))),
+    "string": _sized(">h", str.encode, bytes.decode),
+    "bytes": _sized(">i", bytes, bytes),
+    "records": _sized(">i", bytes, bytes),
+}
+"""Name -> (flexible, nullable) -> codec."""
+
+
+Definition = Mapping[str, Any]
+WireMessage = dict[str, Any]
+
+
+class Range(NamedTuple):
+    """A range of versions; definitions write it "3", "0-4", "12+" or "none"."""
+
+    lowest: int
+    highest: float
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.lowest <= version <= self.highest
+
+
+NEVER = Range(1, 0)
+
+
+@cache
+def versions_of(text: str | None) -> Range:
+    """Parse the range of versions in a definition."""
+    if text is None or text == "none":
+        return NEVER
+    if text.endswith("+"):
+        return Range(int(text[:-1]), float("inf"))
+    lowest, _, highest = text.partition("-")
+    return Range(int(lowest), int(highest or lowest))
+
+
+class _Field(NamedTuple):
+    name: str
+    codec: Codec
+    default: Callable[[], Any]
+    tag: int | None
+
+
+class _Part(NamedTuple):
+    """Adjacent fields: written from a message, read into one."""
+
+    write: Callable[[bytearray, WireMessage], None]
+    read: Callable[[Cursor, WireMessage], None]
+
+
+class Compiler:
+    """Makes the codec of one version of a message. `common`: the fields of the definition's common structs, by name."""
+
+    def __init__(self, message: str, version: int, flexible: bool, common: Mapping[str, Any]) -> None:
+        self._message, self._version, self._flexible, self._common = message, version, flexible, common
+
+    def struct(self, definitions: Iterable[Definition]) -> Codec:
+        """Return the codec of a struct with these fields."""
+        fields, absent = [], {}
+        for definition in definitions:
+            name, default = _name(definition), self._default(definition)
+            if self._has(definition):
+                tagged = self._version in versions_of(definition.get("taggedVersions"))
+                fields.append(_Field(name, self._field(definition), default, int(definition["tag"]) if tagged else None))
+            else:
+                absent[name] = None if definition.get("ignorable", False) else default
+        parts = _parts([field for field in fields if field.tag is None])
+        tagged_fields = {field.tag: field for field in fields if field.tag is not None}
+        defaults = {tag: _encode(field, field.default()) for tag, field in tagged_fields.items()}
+        names = {field.name for field in fields}
+        where, flexible = f"{self._message} version {self._version}", self._flexible
+
+        def write(out: bytearray, value: WireMessage) -> None:
+            if not value.keys() <= names:
+                _check_absent(value.keys() - names, value, absent, where)
+            for part in parts:
+                part.write(out, value)
+            if flexible:
+                _write_tagged(out, tagged_fields, defaults, value)
+
+        def read(cursor: Cursor) -> WireMessage:
+            value: WireMessage = {}
+            for part in parts:
+                part.read(cursor, value)
+            if flexible:
+                # The sender leaves out a tagged field that has its default.
+                for field in tagged_fields.values():
+                    value[field.name] = field.default()
+                _read_tagged(cursor, tagged_fields, value)
+            return value
+
+        return Codec(write, read)
+
+    def _has(self, definition: Definition) -> bool:
+        # A field that is tagged in each of its versions need not have "versions" as well: the replica state of a fetch
+        # request in 3.5 has not (FieldSpec).
+        return self._version in versions_of(definition.get("versions", definition.get("taggedVersions")))
+
+    def _field(self, definition: Definition) -> Codec:
+        # A field may be left inflexible in a flexible version: the client id of a request header is.
+        flexible = self._flexible and definition.get("flexibleVersions") != "none"
+        nullable = self._version in versions_of(definition.get("nullableVersions"))
+        kind: str = definition["type"]
+        if kind.startswith("[]"):
+            # "nullableVersions" is about the array: its elements are never null.
+            return array(self._type(kind[2:], definition, flexible, nullable=False), flexible, nullable)
+        return self._type(kind, definition, flexible, nullable)
+
+    def _type(self, kind: str, definition: Definition, flexible: bool, nullable: bool) -> Codec:
+        if kind in PRIMITIVES:
+            return PRIMITIVES[kind](flexible, nullable)
+        inner = self.struct(self._fields_of(definition, kind))
+        return _nullable(inner) if nullable else inner
+
+    def _fields_of(self, definition: Definition, kind: str) -> Any:
+        return definition.get("fields") or self._common.get(kind, [])
+
+    def _default(self, definition: Definition) -> Callable[[], Any]:
+        """Return a maker of the field's default: a new list or struct each time, for the reader may change it."""
+        kind, text = definition["type"], definition.get("default")
+        if text == "null":
+            return lambda: None
+        if kind.startswith("[]"):
+            return list
+        if kind in PRIMITIVES:
+            value = _constant(kind, text)
+            return lambda: value
+        fields = self._fields_of(definition, kind)
+        inner = [(_name(field), self._default(field)) for field in fields if self._has(field)]
+        return lambda: {name: default() for name, default in inner}
+
+
+def _parts(fields: Sequence[_Field]) -> list[_Part]:
+    """Return the fields in their order, adjacent numbers as one part."""
+    parts: list[_Part] = []
+    for are_numbers, group in groupby(fields, lambda field: bool(field.codec.form)):
+        adjacent = list(group)
+        parts += [_numbers(adjacent)] if are_numbers and len(adjacent) > 1 else map(_single, adjacent)
+    return parts
+
+
+def _single(field: _Field) -> _Part:
+    name, codec, default, _ = field
+
+    def write(out: bytearray, value: WireMessage) -> None:
+        codec.write(out, value[name] if name in value else default())
+
+    def read(cursor: Cursor, value: WireMessage) -> None:
+        value[name] = codec.read(cursor)
+
+    return _Part(write, read)
+
+
+def _numbers(fields: Sequence[_Field]) -> _Part:
+    names, packed = [field.name for field in fields], struct.Struct(">" + "".join(field.codec.form for field in fields))
+    values_of = itemgetter(*names)
+
+    def write(out: bytearray, value: WireMessage) -> None:
+        try:
+            values = values_of(value)
+        except KeyError:  # some have their defaults
+            values = [value[name] if name in value else default() for name, _, default, _ in fields]
+        out += packed.pack(*values)
+
+    def read(cursor: Cursor, value: WireMessage) -> None:
+        try:
+            values = packed.unpack_from(cursor.data, cursor.at)
+        except struct.error:
+            # Read them one by one: the error then has the position of the first that is missing.
+            for field in fields:
+                field.codec.read(cursor)
+            raise
+        cursor.at += packed.size
+        value.update(zip(names, values, strict=True))
+
+    return _Part(write, read)
+
+
+def _check_absent(
+    names: Iterable[str], value: WireMessage, absent: Mapping[str, Callable[[], Any] | None], where: str
+) -> None:
+    """Refuse fields that this version cannot carry. Raises WireError."""
+    for name in names:
+        default = absent.get(name)
+        # As in Kafka's own codec, an ignorable field is dropped, and so is one that has its default.
+        if name not in absent or (default is not None and value[name] != default()):
+            raise WireError(f"{where}: expected fields that it has; seen {name!r}")
+
+
+def _write_tagged(
+    out: bytearray, tagged: Mapping[int, _Field], defaults: Mapping[int, bytearray], value: WireMessage
+) -> None:
+    """Append the tagged fields of a message, except those that have their defaults."""
+    present = []
+    for tag, field in tagged.items():
+        if field.name in value:
+            data = _encode(field, value[field.name])
+            if data != defaults[tag]:
+                present.append((tag, data))
+    write_uvarint(out, len(present))
+    for tag, data in sorted(present):  # in ascending order: KIP-482
+        write_uvarint(out, tag)
+        write_uvarint(out, len(data))
+        out += data
+
+
+def _encode(field: _Field, value: Any) -> bytearray:
+    out = bytearray()
+    field.codec.write(out, value)
+    return out
+
+
+def _read_tagged(cursor: Cursor, tagged: Mapping[int, _Field], value: WireMessage) -> None:
+    for _ in range(read_uvarint(cursor)):
+        tag, size = read_uvarint(cursor), read_uvarint(cursor)
+        end = cursor.at + size
+        # A tag that this definition does not have is of a later release, and is skipped.
+        if tag in tagged:
+            value[tagged[tag].name] = tagged[tag].codec.read(cursor)
+        cursor.at = end
+
+
+def _nullable(inner: Codec) -> Codec:
+    """Return the codec of a struct that may be null: one byte before it says so, -1 or 1."""
+
+    def write(out: bytearray, value: Any) -> None:
+        out += b"\xff" if value is None else b"\x01"
+        if value is not None:
+            inner.write(out, value)
+
+    def read(cursor: Cursor) -> Any:
+        return None if cursor.take(1) == b"\xff" else inner.read(cursor)
+
+    return Codec(write, read)
+
+
+def _name(definition: Definition) -> str:
+    name: str = definition["name"]
+    return name[0].lower() + name[1:]
+
+
+def _constant(kind: str, text: Any) -> Any:
+    """Parse the default of a primitive field; without one it is zero, empty or false."""
+    match kind:
+        case "bool":
+            return str(text).lower() == "true"
+        case "string":
+            return text or ""
+        case "uuid":
+            return UUID(int=0)
+        case "bytes":
+            return b""
+        case "records":
+            return None
+        case "float64":
+            return float(text or 0)
+        case _:
+            return int(str(text or 0), 0)  # some are written in hex

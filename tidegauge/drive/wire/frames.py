@@ -1,0 +1,265 @@
+"""Requests and responses on a connection: a length, a header, a message; and conditions that other connections bring about.
+
+Rules of this file
+
+1. Responses on a connection come in the order of its requests (KAFKA-1764), so nothing has to be matched but the order.
+2. A handler returns the body of the response when it is ready. Until then the request is held, and so are those after it on
+   the same connection.
+3. Source: org.apache.kafka.common.requests.RequestHeader, ResponseHeader.
+"""
+
+import asyncio
+import itertools
+import struct
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tidegauge.drive.wire.compiler import WireError, WireMessage
+from tidegauge.drive.wire.messages import Messages
+from tidegauge.impl.errors import UNSUPPORTED_VERSION
+
+HOST = "127.0.0.1"
+API_VERSIONS = "ApiVersions"
+LARGEST_FRAME = 1 << 26
+PATIENCE = 120.0
+"""Seconds that the other side may take for anything; after that something is broken."""
+
+_REQUEST_HEADER = struct.Struct(">hhih")
+"""API key, version, correlation id, length of the client id."""
+
+
+async def _read_frame(reader: asyncio.StreamReader) -> bytes:
+    (size,) = struct.unpack(">i", await reader.readexactly(4))
+    # Bytes that are no Kafka (an HTTP response, say) are read as a huge length: refuse it before waiting for so much.
+    if not 0 <= size <= LARGEST_FRAME:
+        raise WireError(f"connection: expected a frame of at most {LARGEST_FRAME:,} bytes; seen a length of {size}")
+    return await reader.readexactly(size)
+
+
+def _framed(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+class WireRequest(NamedTuple):
+    """A request to be sent: its name without the word Request, its version, its body."""
+
+    name: str
+    version: int
+    body: WireMessage
+
+
+def request_frame(messages: Messages, request: WireRequest, correlation_id: int, client: bytes) -> bytes:
+    """Encode a request with its length and header."""
+    name = f"{request.name}Request"
+    head = _REQUEST_HEADER.pack(messages.api_key(request.name), request.version, correlation_id, len(client)) + client
+    tags = b"\0" if messages.is_flexible(name, request.version) else b""
+    return _framed(head + tags + messages.write(name, request.version, request.body))
+
+
+def check_correlation_id(request: WireRequest, correlation_id: int, data: bytes) -> None:
+    """Check that a frame is the response to this request. Raises WireError."""
+    if len(data) < 4:
+        raise WireError(f"{request.name}: expected a frame with a correlation id; seen one of {len(data)} bytes")
+    (seen,) = struct.unpack_from(">i", data)
+    if seen != correlation_id:
+        raise WireError(f"{request.name}: expected the response to request {correlation_id}; seen one to {seen}")
+
+
+def read_response(messages: Messages, request: WireRequest, correlation_id: int, data: bytes) -> tuple[WireMessage, int]:
+    """Decode the response to a request; return it and the position where it ends. Raises WireError for another request's."""
+    check_correlation_id(request, correlation_id, data)
+    # ApiVersions is read before the client knows the broker's versions, so its response header never has tagged fields
+    # (ApiMessageType#responseHeaderVersion).
+    flexible = request.name != API_VERSIONS and messages.is_flexible(f"{request.name}Response", request.version)
+    return messages.read(f"{request.name}Response", request.version, data, 4 + flexible)
+
+
+def shared_versions(messages: Messages, api_versions: WireMessage) -> Mapping[str, range]:
+    """Return the versions that both sides have by request name, from a response to ApiVersions."""
+    shared = {}
+    for api in api_versions["apiKeys"]:
+        with suppress(WireError):  # a request that our definitions do not have
+            name = messages.api_name(api["apiKey"])
+            ours = messages.versions(f"{name}Request")
+            shared[name] = range(max(api["minVersion"], ours.start), min(api["maxVersion"] + 1, ours.stop))
+    return MappingProxyType({name: versions for name, versions in shared.items() if versions})
+
+
+class Connection:
+    """A client's connection to a broker, which many tasks may share."""
+
+    def __init__(self, messages: Messages, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: str) -> None:
+        self._messages, self._reader, self._writer, self._client = messages, reader, writer, client.encode()
+        self._correlation_ids = itertools.count(1)
+        self._turn = asyncio.Lock()
+
+    @classmethod
+    async def open(cls, messages: Messages, port: int, client: str = "tidegauge", host: str = HOST) -> "Connection":
+        """Connect. Raises OSError."""
+        return cls(messages, *await asyncio.open_connection(host, port), client)
+
+    async def exchange(self, requests: Sequence[WireRequest]) -> list[WireMessage]:
+        """Send the requests at once and return their responses, in the same order. Raises OSError or WireError."""
+        ids = [next(self._correlation_ids) for _ in requests]
+        frames = await self._exchange_frames(requests, ids)
+        return [read_response(self._messages, *one)[0] for one in zip(requests, ids, frames, strict=True)]
+
+    async def request(self, name: str, version: int, body: WireMessage) -> WireMessage:
+        """Send one request and return its response. Raises OSError or WireError."""
+        (response,) = await self.exchange([WireRequest(name, version, body)])
+        return response
+
+    async def round_trip(self) -> None:
+        """Send a request and wait for its response, whose content is ignored. Raises OSError or WireError."""
+        request, correlation_id = WireRequest(API_VERSIONS, 0, {}), next(self._correlation_ids)
+        (frame,) = await self._exchange_frames([request], [correlation_id])
+        check_correlation_id(request, correlation_id, frame)
+
+    async def _exchange_frames(self, requests: Sequence[WireRequest], ids: Sequence[int]) -> list[bytes]:
+        frames = (request_frame(self._messages, *one, self._client) for one in zip(requests, ids, strict=True))
+        self._writer.write(b"".join(frames))
+        try:
+            # asyncio's lock is first come, first served: tasks read their responses in the order of their requests.
+            async with self._turn:
+                return [await _read_frame(self._reader) for _ in requests]
+        except asyncio.IncompleteReadError as problem:
+            raise ConnectionResetError(f"the connection ended before the response to {requests[0].name}") from problem
+
+    async def versions(self) -> Mapping[str, range]:
+        """Ask for the versions that both sides have, by request name. Raises OSError or WireError."""
+        # Every broker understands version 0, whatever else it has.
+        response = await self.request(API_VERSIONS, 0, {})
+        if response["errorCode"]:
+            raise WireError(f"{API_VERSIONS}: expected no error; seen {response['errorCode']}")
+        return shared_versions(self._messages, response)
+
+    def close(self) -> None:
+        """Close the connection without waiting for anything."""
+        self._writer.close()
+
+
+class Conditions:
+    """Conditions that tasks of one event loop wait for; they are tested when some task notifies that something changed."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[asyncio.Future[bool], Callable[[], bool]] = {}
+        self._problem: BaseException | None = None
+
+    def notify(self) -> None:
+        """Resume the tasks whose condition is met now."""
+        for future, is_met in list(self._waiting.items()):
+            if not future.done() and is_met():
+                future.set_result(True)
+
+    def fail(self, problem: BaseException) -> None:
+        """Give everybody who waits, now or later, this reason why nothing more will come."""
+        self._problem = self._problem or problem
+        for future in self._waiting:
+            if not future.done():
+                future.set_exception(WireError(str(problem)))
+
+    async def wait_up_to(self, seconds: float, is_met: Callable[[], bool]) -> bool:
+        """Wait for a condition, but no longer than some seconds; return whether it is met. Raises WireError after `fail`."""
+        if self._problem is not None:
+            raise WireError(str(self._problem)) from self._problem
+        if is_met():
+            return True
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+        self._waiting[future] = is_met
+        # Whichever comes first decides: `notify` sets True, the timer False, `fail` an exception.
+        timer = loop.call_later(seconds, _expire, future)
+        try:
+            return await future
+        finally:
+            timer.cancel()
+            del self._waiting[future]
+
+    async def wait_for(self, is_met: Callable[[], bool], what: str) -> None:
+        """Wait for a condition, which messages call `what`. Raises WireError when it takes longer than PATIENCE."""
+        if not await self.wait_up_to(PATIENCE, is_met):
+            raise WireError(f"the broker: expected {what} within {PATIENCE:g} s; seen nothing")
+
+
+def _expire(future: "asyncio.Future[bool]") -> None:
+    if not future.done():
+        future.set_result(False)
+
+
+class ReceivedRequest(NamedTuple):
+    """A request that came in."""
+
+    name: str
+    version: int
+    body: WireMessage
+
+
+Handler = Callable[[ReceivedRequest], Awaitable[WireMessage]]
+
+
+class Listener:
+    """A listening port that serves the named requests; each connection is served one request after the other."""
+
+    def __init__(self, messages: Messages, serves: Iterable[str], handler: Handler, conditions: Conditions) -> None:
+        self._messages, self._handler, self._conditions = messages, handler, conditions
+        self._serves = {name: messages.versions(f"{name}Request") for name in serves if f"{name}Request" in messages}
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> int:
+        """Listen on a free port of the loopback and return the port."""
+        self._server = await asyncio.start_server(self._accept, HOST, 0)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        """Stop listening and end every connection."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._open:
+            task.cancel()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._open.add(task)  # the event loop itself keeps only weak references to tasks
+        task.add_done_callback(self._open.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                writer.write(await self._respond(await _read_frame(reader)))
+                await writer.drain()
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the other side has gone; it asks again on a new connection
+        except Exception as problem:
+            # The other side would repeat its request for ever: tell the waiting tasks instead of letting them time out.
+            self._conditions.fail(problem)
+            raise
+        finally:
+            writer.close()
+
+    async def _respond(self, data: bytes) -> bytes:
+        key, version, correlation_id, size = _REQUEST_HEADER.unpack_from(data)
+        # A client id may be null, which is length -1.
+        messages, name, at = self._messages, self._messages.api_name(key), _REQUEST_HEADER.size + max(size, 0)
+        if name == API_VERSIONS:
+            # A version that is not known is answered in version 0, so that the client can choose another (KIP-511).
+            known = version in messages.versions(f"{name}Request")
+            return self._encode(name, version if known else 0, correlation_id, self._api_versions(known))
+        if messages.is_flexible(f"{name}Request", version):
+            at += 1  # the count of tagged fields: no tagged field of a request header has ever been defined
+        body, _ = messages.read(f"{name}Request", version, data, at)
+        return self._encode(name, version, correlation_id, await self._handler(ReceivedRequest(name, version, body)))
+
+    def _api_versions(self, known: bool) -> WireMessage:
+        keys = [
+            {"apiKey": self._messages.api_key(name), "minVersion": versions.start, "maxVersion": versions.stop - 1}
+            for name, versions in self._serves.items()
+        ]
+        return {"errorCode": 0 if known else UNSUPPORTED_VERSION, "apiKeys": sorted(keys, key=lambda api: api["apiKey"])}
+
+    def _encode(self, name: str, version: int, correlation_id: int, body: WireMessage) -> bytes:
+        flexible = name != API_VERSIONS and self._messages.is_flexible(f"{name}Response", version)
+        head = struct.pack(">i", correlation_id) + (b"\0" if flexible else b"")
+        return _framed(head + self._messages.write(f"{name}Response", version, body))

@@ -1,0 +1,401 @@
+"""What a broker does by itself, and what it does when it reads the controller's registration.
+
+Rule of this file: what is possible is decided here (which clock runs out, which process dies); what a move does, in
+impl.cluster.broker.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+from tidegauge.impl.cluster import broker as broker_
+from tidegauge.impl.cluster import controller as controller_
+from tidegauge.impl.cluster.broker import Broker
+from tidegauge.impl.cluster.controller import Controller
+from tidegauge.impl.cluster.transitions import (
+    ANYBODY,
+    LAST_KNOWN,
+    AwaitedRecord,
+    BoundedModel,
+    Label,
+    NetworkRow,
+    Transition,
+    collect_transitions,
+    exposed_epochs,
+    follow_up_request,
+    mask,
+    metadata_cache,
+    with_message,
+    with_only,
+    without_partition_epoch,
+)
+from tidegauge.impl.messages import (
+    AlterPartitionRequest,
+    FetchRequest,
+    FetchResponseInFlight,
+    FollowerRequest,
+    Isolation,
+    LeaderResponse,
+    Metadata,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+)
+from tidegauge.impl.replica import partition
+from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
+
+# Requests that leave and are served, answers that arrive or are lost.
+#
+# Rule of this file: a response is consumed whether it is taken or not, and a follower of its sender asks again at once.
+
+
+@collect_transitions
+def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
+    """Find what the fetcher thread does by itself and what a response does: they read follower and messages in flight."""
+    if broker.source != UNDEFINED and row[broker.source] is None:
+        yield from _thread_transitions(model, f, broker, row)
+    for leader, response in enumerate(row):
+        if isinstance(response, FetchResponseInFlight | OffsetsForLeaderEpochResponse):
+            after = receive_response(model, broker, leader, response)
+            yield Transition(
+                (consuming_action(response), f, leader),
+                f,
+                after,
+                with_message(row, leader, follow_up_request(model, after, leader)),
+            )
+            yield Transition(
+                ("LoseResponse", f, leader), f, row=with_message(row, leader, follow_up_request(model, broker, leader))
+            )
+
+
+def _thread_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
+    """Find SendFetch, SendEpochRequest, TruncateToHighWatermark: the thread waits for no response."""
+    after = broker_.truncate_alone(model.setup, broker)
+    request = broker_.next_request(model.setup, after)
+    if after != broker:
+        yield Transition(("TruncateToHighWatermark", f), f, after, with_only(row, after.source, request))
+    elif request is not None:
+        action = "SendFetch" if isinstance(request, FetchRequest) else "SendEpochRequest"
+        yield Transition((action, f), f, row=with_only(row, broker.source, request))
+
+
+def receive_response(model: BoundedModel, broker: Broker, leader: int, response: LeaderResponse) -> Broker:
+    """Return the follower after a response has reached it."""
+    if isinstance(response, FetchResponseInFlight):
+        return broker_.handle_fetch_response(model.setup, broker, leader, response)
+    return broker_.handle_offsets_for_leader_epoch_response(model.setup, broker, leader, response)
+
+
+def consuming_action(response: LeaderResponse) -> str:
+    """Return the name of the action that consumes a response."""
+    if isinstance(response, OffsetsForLeaderEpochResponse):
+        return "HandleEpochResponse"
+    if response.response.error == OFFSET_OUT_OF_RANGE:
+        return "HandleOutOfRange"
+    return "HandleDivergingResponse" if response.response.is_diverging else "HandleFetchResponse"
+
+
+def serve_transitions(
+    model: BoundedModel,
+    leader: int,
+    broker: Broker,
+    f: int,
+    request: FollowerRequest,
+    incarnations: tuple[int, ...] = (),
+) -> tuple[Transition, ...]:
+    """Find HandleFetch, HandleEpochRequest: they read the leader, one request, and the broker epochs it knows."""
+    if isinstance(request, OffsetsForLeaderEpochRequest):
+        response = broker_.serve_epoch(model.setup, broker, request)
+        return (Transition(("HandleEpochRequest", leader, f), leader, broker, answered=f, response=response),)
+    out, may_join = (metadata_cache(model, eligible, incarnations) for eligible in (False, True))
+    return _serve_fetch(model, leader, broker, f, request, out, may_join)
+
+
+def _serve_fetch(
+    model: BoundedModel,
+    leader: int,
+    broker: Broker,
+    f: int,
+    request: FetchRequest,
+    out: Metadata,
+    may_join: Metadata,
+) -> tuple[Transition, ...]:
+    """Find HandleFetch with a metadata cache in which the follower may not, and may, join the ISR."""
+    after, response = broker_.serve_fetch(model.setup, broker, request, out, model.bounds.max_fetch)
+    kept = Transition(
+        ("HandleFetch", leader, f, 0), leader, after, exposed=exposed_epochs(after), answered=f, response=response
+    )
+    joined, response = broker_.serve_fetch(model.setup, broker, request, may_join, model.bounds.max_fetch)
+    # Eligibility made no difference: one transition, not two labels for the same state.
+    if joined.partition.state == after.partition.state:
+        return (kept,)
+    return kept, Transition(
+        ("HandleFetch", leader, f, 1), leader, joined, exposed=exposed_epochs(joined), answered=f, response=response
+    )
+
+
+# What the controller does by itself: sessions that end or begin, registrations, and elections.
+#
+# Rules of this file
+#
+# 1. Among several who may be elected the choice is free: each is tried as the one the controller prefers.
+# 2. With ELR the actions are those of spec/ELR.tla. A last resort (`Bounds.last_resort`) is an action of its own there; in
+# Kafka it is part of whatever change leaves nobody else.
+
+
+ControllerChanges = Iterator[tuple[Label, Controller]]
+
+
+def controller_transitions(model: BoundedModel, image: Controller, up: int) -> tuple[Transition, ...]:
+    """Find FenceBroker, UnfenceBroker (with ELR FenceElr, UnfenceElr), ElectPreferred, ElectLastKnown, ElectAnybody.
+
+    They read the controller and the mask of brokers that can renew a session.
+    """
+    changes = [*_sessions(model, image, up), *_elections(model, image)]
+    return tuple(Transition(label, controller=changed) for label, changed in _within(model, changes))
+
+
+def register_transitions(model: BoundedModel, b: int, broker: Broker, image: Controller) -> tuple[Transition, ...]:
+    """Find Register: a broker that was down starts; until its registration counts the controller changes the partition."""
+    changes = []
+    for preference in _preferences(image):
+        changed = controller_.register_broker(model.setup, image, b, broker.stopped_cleanly, preference)
+        changes.append((("Register", b, _elected(image, changed)), changed))
+    up = broker_.restart(broker)
+    return tuple(Transition(label, b, up, controller=changed) for label, changed in _within(model, changes))
+
+
+def _within(model: BoundedModel, changes: Iterable[tuple[Label, Controller]]) -> ControllerChanges:
+    """Keep each change once, without the partition epoch, up to the highest leader epoch."""
+    for label, changed in dict(changes).items():
+        if changed.leader_epoch <= model.bounds.max_epoch:
+            yield label, without_partition_epoch(changed)
+
+
+def _sessions(model: BoundedModel, image: Controller, up: int) -> ControllerChanges:
+    setup, suffix = model.setup, "Elr" if model.setup.profile.elr else "Broker"
+    for b in image.assignment:
+        runs = bool(up >> b & 1)
+        for preference in _preferences(image):
+            # Fencing a running broker outside the ISR changes nothing: it is unfenced again in the same step.
+            if b in image.live and (b in image.isr or not runs):
+                changed = controller_.fence_broker(setup, image, b, runs, preference)
+                yield (f"Fence{suffix}", b, _elected(image, changed)), changed
+            if b not in image.live and runs:
+                changed = controller_.unfence_broker(setup, image, b, preference)
+                yield (f"Unfence{suffix}", b, _elected(image, changed)), changed
+
+
+def _elections(model: BoundedModel, image: Controller) -> ControllerChanges:
+    setup, resort = model.setup, model.bounds.last_resort
+    for preference in _preferences(image):
+        if image.leader != UNDEFINED:
+            changed = controller_.elect_preferred(setup, image, preference)
+            action = "ElectPreferred"
+        elif setup.profile.elr and resort == LAST_KNOWN:
+            changed = controller_.elect_last_known(setup, image)
+            action = "ElectLastKnown"
+        elif setup.profile.elr and resort == ANYBODY:
+            changed = controller_.elect_anybody(setup, image, preference)
+            action = "ElectAnybody"
+        else:
+            return
+        if changed is not image:
+            yield (action, changed.leader), changed
+
+
+def _preferences(image: Controller) -> Iterator[tuple[int, ...]]:
+    """Return the assignment with each of its brokers first."""
+    for preferred in image.assignment:
+        yield (preferred, *(b for b in image.assignment if b != preferred))
+
+
+def _elected(before: Controller, after: Controller) -> int:
+    return after.leader if after.leader_epoch > before.leader_epoch else UNDEFINED
+
+
+@collect_transitions
+def own_transitions(model: BoundedModel, b: int, broker: Broker, may_crash: bool) -> Iterator[Transition]:
+    """Find LeaderAppend, ShrinkIsr, Crash (with ELR Stop, CrashAndLose), DeleteRecords: they read the broker alone."""
+    setup, log = model.setup, broker.partition.log
+    if broker.leads and log.end < model.bounds.max_log:
+        after = broker_.append_record(
+            setup, broker, metadata_cache(model, False), acks=-1 if model.bounds.max_waiting else 1
+        )
+        if after.partition.log.end > log.end:
+            yield Transition(("LeaderAppend", b), b, after, exposed=exposed_epochs(after))
+    for out_of_sync in _subsets(broker_.lagging_members(setup, broker)):
+        yield Transition(("ShrinkIsr", b, mask(out_of_sync)), b, broker_.shrink_isr(broker, out_of_sync))
+    if may_crash and broker.up:
+        yield from _stops(model, b, broker)
+    if broker.up:
+        for start in range(log.start + 1, min(log.hw, model.bounds.max_start) + 1):
+            yield Transition(("DeleteRecords", b, start), b, broker_.delete_records(setup, broker, start))
+
+
+def _stops(model: BoundedModel, b: int, broker: Broker) -> Iterator[Transition]:
+    log, elr = broker.partition.log, model.setup.profile.elr
+    if elr:
+        yield Transition(("Stop", b), b, broker_.stop(model.setup, broker))
+    first_kept = log.start if elr and model.bounds.loses_tails else log.end
+    for kept in range(first_kept, log.end + 1):
+        dead = broker_.kill(model.setup, broker, kept)
+        for hw in range(log.start, min(log.hw, kept) + 1):
+            label = ("CrashAndLose" if elr else "Crash", b, hw, kept)
+            yield Transition(label, b, broker_.with_checkpoint(model.setup, dead, hw))
+
+
+def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    for size in range(1, len(members) + 1):
+        yield from combinations(members, size)
+
+
+@collect_transitions
+def image_transitions(
+    model: BoundedModel, b: int, broker: Broker, row: NetworkRow, image: Controller
+) -> Iterator[Transition]:
+    """Find BecomeLeader, BecomeFollower, Restart or Register, AlterPartition: they read broker and controller."""
+    partition = broker.partition
+    if not broker.up:
+        if model.setup.profile.elr:
+            yield from register_transitions(model, b, broker, image)
+        elif b not in image.live:
+            yield Transition(("Restart", b), b, broker_.restart(broker))
+        return
+    known = partition.leader_epoch
+    # Partition epochs are not in the model, so "a newer registration" of the same leader epoch is "another ISR".
+    other_isr = partition.is_leader and partition.state.isr != image.isr
+    if image.leader_epoch > known or (image.leader_epoch == known and other_isr):
+        yield from role_change(model, b, broker, row, image)
+    if partition.state.is_inflight and partition.is_leader:
+        yield from _alter_partition(model, b, broker, image)
+
+
+def role_change(model: BoundedModel, b: int, broker: Broker, row: NetworkRow, image: Controller) -> Iterator[Transition]:
+    """Find BecomeLeader, BecomeFollower: a newer registration read by a broker that is up."""
+    if image.leader == b and b in image.live:
+        after = broker_.become_leader(model.setup, broker, image, metadata_cache(model, False))
+        yield Transition(("BecomeLeader", b), b, after, exposed=exposed_epochs(after))
+    elif image.leader != b and (b in image.live or broker.partition.leader_epoch != UNDEFINED):
+        after = broker_.become_follower(model.setup, broker, image, truncates=not model.bounds.thread_truncates)
+        # The new thread sends at once. A request or response that is still in flight with this leader stays: it may arrive
+        # late.
+        if after.source != UNDEFINED and row[after.source] is None:
+            row = with_only(row, after.source, broker_.next_request(model.setup, after))
+        yield Transition(("BecomeFollower", b), b, after, row)
+
+
+def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Controller) -> Iterator[Transition]:
+    action = "AlterPartitionElr" if model.setup.profile.elr else "AlterPartition"
+    request = partition_.alter_partition_request(broker.partition, broker.incarnation)
+    request = request._replace(isr_epochs=sent_epochs(broker, request))
+    if broker.partition.state.isr != image.isr:
+        request = request._replace(partition_epoch=image.partition_epoch - 1)
+    changed, response = controller_.alter_partition(model.setup, image, request)
+    if response.error == NONE and changed.leader_epoch <= model.bounds.max_epoch:
+        yield Transition((action, b), b, controller=without_partition_epoch(changed))
+    elif response.error == INELIGIBLE_REPLICA:
+        after = broker_.handle_alter_partition_response(model.setup, broker, response, metadata_cache(model, False))
+        yield Transition((action, b), b, after)
+
+
+def sent_epochs(broker: Broker, request: AlterPartitionRequest) -> tuple[int, ...]:
+    """Return the broker epochs as they were when the proposal was sent, which is earlier than this step."""
+    outdated = broker.partition.state.outdated
+    return tuple(broker_.EARLIER if b in outdated else e for b, e in zip(request.isr, request.isr_epochs, strict=True))
+
+
+# Clients of the played cluster: produces with acks=all that wait for the in-sync replicas, and consumers that read.
+#
+# Rules of this file
+#
+# 1. Nothing here is enabled without a bound for it (`Bounds.max_waiting`): spec/Replication.tla has no clients, only what a
+# high watermark exposes. spec/Acks.tla has them.
+# 2. With clients every record a leader appends is a produce with acks=all, and is refused where that is. It is answered as a
+# DelayedProduce is: when the high watermark has passed it, or with an error once the broker does not lead. A broker that
+# dies answers nobody.
+# 3. A broker that leads no more reads no metadata before it has answered whoever waits at it: both happen under
+# ReplicaManager's replicaStateChangeLock (#completeDelayedOperationsWhenNotPartitionLeader). It has to: a DelayedProduce
+# knows where its record ended, not which it was, and after another term its log may have another one there.
+# 4. A consumer is shown what Partition#fetchRecords reads for it, from the log start to the high watermark.
+
+
+AwaitedRecords = tuple[AwaitedRecord, ...]
+"""The records that a broker's clients wait for, oldest first."""
+
+
+@collect_transitions
+def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: AwaitedRecords) -> Iterator[Transition]:
+    """Find AnswerProduce, Read: they read the broker and the produces that wait at it."""
+    setup, now = model.setup, broker.partition
+    for at, (end, epoch) in enumerate(waiting):
+        reached, error = partition.check_enough_replicas_reach_offset(setup, now, end)
+        if reached or error != NONE:
+            acked = (end - 1, epoch) if error == NONE else None
+            yield Transition(("AnswerProduce", b, end, error), b, waiting=(*waiting[:at], *waiting[at + 1 :]), acked=acked)
+    if broker.leads:
+        request = FetchRequest(UNDEFINED, UNDEFINED, now.log.start, UNDEFINED)
+        _, response = partition.fetch_records(
+            setup, now, request, (), 0, model.bounds.max_log, isolation=Isolation.HIGH_WATERMARK, update=False
+        )
+        if response.records:
+            yield Transition(("Read", b, response.hw, response.records[-1].last + 1), b)
+
+
+def may_read_metadata(broker: Broker, waiting: AwaitedRecords) -> bool:
+    """Return whether no client waits for this broker to report that it leads no more."""
+    return broker.leads or not waiting
+
+
+# What can happen to the played cluster besides what spec/Replication.tla has: requests that arrive twice, lost disks.
+#
+# Rules of this file
+#
+# 1. Nothing here is enabled without a bound for it (`Bounds.max_duplicates`, `max_lost_disks`): the graph that must equal
+# the specification's has none of it.
+# 2. A request is handled twice when the follower gave its connection up and the leader still read what was on it. The
+# second response goes to that connection: nobody gets it. Answers are not taken twice: the thread waits for one response,
+# by correlation id (NetworkClient).
+# 3. A copy dies with either end, as requests in flight do.
+# 4. A lost disk is found empty at the next start. What the broker said it held before must count no longer: that is what
+# broker epochs are for (KIP-903).
+
+
+def duplicate_transitions(f: int, row: NetworkRow, copies: NetworkRow) -> tuple[Transition, ...]:
+    """Find Duplicate: a request in flight will arrive once more, one copy at a time between follower and leader."""
+    return tuple(
+        Transition(("Duplicate", f, leader), f, copies=with_message(copies, leader, message))
+        for leader, message in enumerate(row)
+        if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest) and copies[leader] is None
+    )
+
+
+@collect_transitions
+def copy_transitions(
+    model: BoundedModel,
+    leader: int,
+    broker: Broker,
+    f: int,
+    copies: NetworkRow,
+    incarnations: tuple[int, ...],
+) -> Iterator[Transition]:
+    """Find HandleDuplicate: the leader handles a copy like any request; the response is lost."""
+    copy = copies[leader]
+    if isinstance(copy, FetchRequest | OffsetsForLeaderEpochRequest):
+        for served in serve_transitions(model, leader, broker, f, copy, incarnations):
+            expand = served.label[3:] or (0,)
+            label = ("HandleDuplicate", leader, f, *expand, *_asked(copy))
+            yield served._replace(label=label, answered=UNDEFINED, response=None, consumed=f)
+
+
+def _asked(request: FollowerRequest) -> Label:
+    """Return the request in the label: (epoch, offset, last epoch), or (epoch, -1, epoch asked about)."""
+    if isinstance(request, OffsetsForLeaderEpochRequest):
+        return request.current_leader_epoch, UNDEFINED, request.leader_epoch
+    return request.current_leader_epoch, request.fetch_offset, request.last_fetched_epoch
+
+
+def disk_transitions(b: int, broker: Broker) -> tuple[Transition, ...]:
+    """Find LoseDisk: only a broker that is down and has records."""
+    if broker.up or broker.partition.log.end == 0:
+        return ()
+    return (Transition(("LoseDisk", b), b, broker_.lose_disk(broker)),)

@@ -1,0 +1,248 @@
+"""The whole system as a value: brokers, messages in flight, controller. The Next relation of the specification.
+
+Rules of this file
+
+1. Every move reads and writes one broker, or the controller, and the messages it consumes or produces. So moves are
+   found per broker from few values, and a caller may remember them (`Caller`).
+2. What is possible is decided in impl.cluster.actions, impl.cluster.actions and
+   impl.cluster.actions; what a move does, by broker, partition, fetcher, log and controller. Here moves are
+   put together and applied.
+3. There is no clock and no partition epoch: a lag time may run out whenever a replica lags, and "older partition epoch"
+   is "another ISR". AlterPartition is one step, its pending proposal is the request in flight.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from tidegauge.impl.cluster import broker as broker_
+from tidegauge.impl.cluster.actions import (
+    AwaitedRecords,
+    client_transitions,
+    controller_transitions,
+    copy_transitions,
+    disk_transitions,
+    duplicate_transitions,
+    follower_transitions,
+    image_transitions,
+    may_read_metadata,
+    own_transitions,
+    serve_transitions,
+)
+from tidegauge.impl.cluster.broker import Broker
+from tidegauge.impl.cluster.controller import Controller
+from tidegauge.impl.cluster.transitions import (
+    BoundedModel,
+    Bounds,
+    Label,
+    NetworkRow,
+    Transition,
+    bounded_model,
+    empty_row,
+    extend_committed,
+    mask,
+    metadata_cache,
+    record_epochs,
+    with_message,
+    without_requests_to,
+)
+from tidegauge.impl.messages import FetchRequest, OffsetsForLeaderEpochRequest
+from tidegauge.impl.profiles import Profile, Rules
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.util.errors import UsageError
+
+STOPS, STARTS = ("Crash", "CrashAndLose", "Stop"), ("Restart", "Register")
+
+
+class Cluster(NamedTuple):
+    """A state. Three values are ghosts: `committed`, record epochs of the longest prefix any leader ever exposed, `deleted`,
+    the highest log start anybody was told to move to, and `acked`, (offset, epoch) of the records that were acknowledged.
+
+    `copies` are requests that will arrive once more, a row per follower; no rows where nothing arrives twice. `waiting` are
+    per broker the records whose producers wait; empty where there are no clients.
+    """
+
+    model: BoundedModel
+    brokers: tuple[Broker, ...]
+    network: tuple[NetworkRow, ...]
+    controller: Controller
+    committed: tuple[int, ...] = ()
+    crashes: int = 0
+    copies: tuple[NetworkRow, ...] = ()
+    duplicates: int = 0
+    lost_disks: int = 0
+    waiting: tuple[AwaitedRecords, ...] = ()
+    deleted: int = 0
+    acked: tuple[tuple[int, int], ...] = ()
+
+
+class Caller:
+    """Calls the local functions. impl.explorer.explore has one that remembers."""
+
+    def transitions(self, function: Callable[..., tuple[Transition, ...]], *args: Any) -> tuple[Transition, ...]:
+        """Return the transitions that `function` finds."""
+        return function(*args)
+
+    def row(self, function: Callable[..., NetworkRow], *args: Any) -> NetworkRow:
+        """Return the row that `function` builds."""
+        return function(*args)
+
+    def value(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return the result of `function`."""
+        return function(*args)
+
+
+DIRECT = Caller()
+
+
+def initial(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Cluster:
+    """Return the initial state: broker 0 leads in epoch 0, all are in the ISR, up and informed; logs are empty."""
+    model = bounded_model(bounds, profile, rules)
+    everybody = tuple(range(bounds.brokers))
+    incarnation = broker_.REGISTERED if model.counts_incarnations else UNDEFINED
+    incarnations = (incarnation,) * bounds.brokers if model.counts_incarnations else ()
+    controller = Controller(everybody, 0, 0, everybody, everybody, incarnations=incarnations)
+    loaded = (Broker(Partition(b), incarnation=incarnation) for b in everybody)
+    brokers = tuple(
+        broker_.become_leader(model.setup, broker, controller, metadata_cache(model, True))
+        if broker.partition.broker_id == 0
+        else broker_.become_follower(model.setup, broker, controller)
+        for broker in loaded
+    )
+    empty = ((None,) * bounds.brokers,) * bounds.brokers
+    return Cluster(
+        model,
+        brokers,
+        empty,
+        controller,
+        copies=empty if bounds.max_duplicates else (),
+        waiting=((),) * bounds.brokers if bounds.max_waiting else (),
+    )
+
+
+def transitions_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Transition, ...]]:
+    """Return every enabled transition, in groups."""
+    model, brokers, network, image = cluster.model, cluster.brokers, cluster.network, cluster.controller
+    may_crash = cluster.crashes < model.bounds.max_crashes
+    for b, broker in enumerate(brokers):
+        row = network[b]
+        yield call.transitions(own_transitions, model, b, broker, may_crash)
+        yield call.transitions(follower_transitions, model, b, broker, row)
+        # replicaStateChangeLock: a deposed leader answers its clients before it reads more metadata (rule 3 of
+        # client_transitions).
+        if not cluster.waiting or may_read_metadata(broker, cluster.waiting[b]):
+            yield call.transitions(image_transitions, model, b, broker, row, image)
+        for leader, message in enumerate(row):
+            if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest):
+                yield call.transitions(serve_transitions, model, leader, brokers[leader], b, message, image.incarnations)
+    yield call.transitions(controller_transitions, model, image, mask(b for b, broker in enumerate(brokers) if broker.up))
+    yield from _network_faults(cluster, call)
+    for b, waiting in enumerate(cluster.waiting):
+        yield call.transitions(client_transitions, model, b, brokers[b], waiting)
+
+
+def _network_faults(cluster: Cluster, call: Caller) -> Iterable[tuple[Transition, ...]]:
+    bounds, incarnations = cluster.model.bounds, cluster.controller.incarnations
+    for f, copies in enumerate(cluster.copies):
+        if cluster.duplicates < bounds.max_duplicates:
+            yield call.transitions(duplicate_transitions, f, cluster.network[f], copies)
+        for leader, broker in enumerate(cluster.brokers):
+            if copies[leader] is not None:
+                yield call.transitions(copy_transitions, cluster.model, leader, broker, f, copies, incarnations)
+    if cluster.lost_disks < bounds.max_lost_disks and not cluster.model.setup.profile.elr:
+        for b, broker in enumerate(cluster.brokers):
+            yield call.transitions(disk_transitions, b, broker)
+
+
+def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cluster:
+    """Return the state after a transition of this state."""
+    model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted, acked = cluster
+    b = transition.actor
+    if transition.broker is not None:
+        brokers = _put(brokers, b, transition.broker)
+        if len(transition.exposed) > len(committed):
+            committed = call.value(extend_committed, committed, transition.exposed)
+        if transition.answered != UNDEFINED:
+            f = transition.answered
+            network = _put(network, f, call.row(with_message, network[f], b, transition.response))
+        elif transition.label[0] in STOPS:
+            crashes += 1
+            network, copies = after_crash(network, b, call), after_crash(copies, b, call)
+            waiting = _put(waiting, b, ()) if waiting else waiting
+        elif transition.label[0] == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
+            appended = transition.broker.partition
+            waiting = _put(waiting, b, (*waiting[b], (appended.log.end, appended.leader_epoch)))
+        elif transition.label[0] in STARTS and model.counts_incarnations:
+            brokers = tuple(call.value(broker_.outdate_proposal, broker, b) for broker in brokers)
+        elif transition.label[0] == "DeleteRecords":
+            deleted = max(deleted, transition.label[2])
+        elif transition.label[0] == "LoseDisk":
+            lost_disks += 1
+        elif transition.consumed != UNDEFINED:
+            f = transition.consumed
+            copies = _put(copies, f, call.row(with_message, copies[f], b, None))
+    if transition.waiting is not None:
+        waiting = _put(waiting, b, transition.waiting)
+    if transition.acked is not None:
+        acked = tuple(sorted({*acked, transition.acked}))
+    if transition.row is not None:
+        network = _put(network, b, transition.row)
+    if transition.copies is not None:
+        copies = _put(copies, b, transition.copies)
+        duplicates += 1
+    if transition.controller is not None:
+        image = transition.controller
+    return Cluster(
+        model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted, acked
+    )
+
+
+def _put(values: tuple[Any, ...], at: int, value: Any) -> tuple[Any, ...]:
+    return (*values[:at], value, *values[at + 1 :])
+
+
+def after_crash(network: tuple[NetworkRow, ...], b: int, call: Caller) -> tuple[NetworkRow, ...]:
+    """Drop what b sent or waited for, and the requests it had not read; responses it had sent stay."""
+    return tuple(
+        call.row(empty_row, row) if f == b else call.row(without_requests_to, row, b) for f, row in enumerate(network)
+    )
+
+
+def successors(cluster: Cluster, call: Caller = DIRECT) -> Iterator[tuple[Label, Cluster]]:
+    """Return every enabled label with the state it leads to."""
+    for group in transitions_of(cluster, call):
+        for transition in group:
+            yield transition.label, apply(cluster, transition, call)
+
+
+def actions(cluster: Cluster) -> tuple[Label, ...]:
+    """Return the labels of the enabled actions."""
+    return tuple(transition.label for group in transitions_of(cluster) for transition in group)
+
+
+def step(cluster: Cluster, label: Label) -> Cluster:
+    """Return the state after `label`; a label leads to exactly one state. Raises UsageError."""
+    for group in transitions_of(cluster):
+        for transition in group:
+            if transition.label == label:
+                return apply(cluster, transition)
+    raise UsageError(f"step: expected one of {actions(cluster)}; seen {label}; take a label from actions(state)")
+
+
+__all__ = [
+    "BoundedModel",
+    "Bounds",
+    "Caller",
+    "Cluster",
+    "Label",
+    "NetworkRow",
+    "Transition",
+    "actions",
+    "apply",
+    "initial",
+    "mask",
+    "record_epochs",
+    "step",
+    "successors",
+    "transitions_of",
+]

@@ -1,0 +1,248 @@
+"""BrokerHeartbeatManager: what only the active controller knows of brokers, and what a heartbeat makes of one.
+
+Rules of this file
+
+1. No clock: which sessions are over is handed in. A session belongs to an incarnation: broker and broker epoch.
+2. A registration that is replayed forgets what the broker last reported.
+3. Source: org.apache.kafka.controller.BrokerHeartbeatManager, BrokerHeartbeatTracker.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from tidegauge.impl.controller.brokers_to_elrs import partitions_with_broker_in_elr
+from tidegauge.impl.controller.records import (
+    BrokerRegistrationChangeRecord,
+    ControllerRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from tidegauge.impl.controller.replication_control import (
+    ReplicationControl,
+    generate_leader_and_isr_updates,
+    keeps_elr,
+    with_broker_in_isr,
+    with_no_leader,
+)
+from tidegauge.impl.errors import IllegalStateError
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.rules import UNDEFINED
+
+BrokerIdAndEpoch = tuple[int, int]
+"""BrokerIdAndEpoch."""
+
+
+class BrokerControlState(Enum):
+    """org.apache.kafka.controller.BrokerControlState."""
+
+    FENCED = "FENCED"
+    UNFENCED = "UNFENCED"
+    CONTROLLED_SHUTDOWN = "CONTROLLED_SHUTDOWN"
+    SHUTDOWN_NOW = "SHUTDOWN_NOW"
+
+    @property
+    def fenced(self) -> bool:
+        """Whether a broker in this state is fenced."""
+        return self in {BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW}
+
+
+class BrokerHeartbeatState(NamedTuple):
+    """What a broker reported last; the offset at which its controlled shutdown ends, if it is in one."""
+
+    fenced: bool
+    metadata_offset: int = UNDEFINED
+    shutdown_offset: int = UNDEFINED
+
+    @property
+    def current(self) -> BrokerControlState:
+        """BrokerHeartbeatManager#currentBrokerState."""
+        if self.shutdown_offset >= 0:
+            return BrokerControlState.CONTROLLED_SHUTDOWN
+        return BrokerControlState.FENCED if self.fenced else BrokerControlState.UNFENCED
+
+
+class Heartbeats(NamedTuple):
+    """Brokers, sessions that are valid, and sessions that are over and were not looked at yet."""
+
+    brokers: Table[int, BrokerHeartbeatState] = Table()
+    sessions: frozenset[BrokerIdAndEpoch] = frozenset()
+    expired: frozenset[BrokerIdAndEpoch] = frozenset()
+
+
+class BrokerHeartbeat(NamedTuple):
+    """A BrokerHeartbeat request. `offline` are its failed log directories."""
+
+    broker_id: int
+    broker_epoch: int
+    metadata_offset: int
+    want_fence: bool = False
+    want_shut_down: bool = False
+    offline: tuple[str, ...] = ()
+
+
+def contact(heartbeats: Heartbeats, session: BrokerIdAndEpoch) -> Heartbeats:
+    """Renew the session of an incarnation. BrokerHeartbeatTracker#updateContactTime."""
+    return heartbeats._replace(sessions=heartbeats.sessions | {session}, expired=heartbeats.expired - {session})
+
+
+def may_have_session(heartbeats: Heartbeats, broker: int, profile: Profile) -> bool:
+    """Return whether a broker can have a session: up to 3.9 not while it is fenced (KAFKA-17793)."""
+    return profile.fenced_has_session or not heartbeats.brokers[broker].fenced
+
+
+def expire_session(heartbeats: Heartbeats, session: BrokerIdAndEpoch) -> Heartbeats:
+    """Let a session run out. BrokerHeartbeatTracker#isExpired."""
+    gone = heartbeats.sessions & {session}
+    return heartbeats._replace(sessions=heartbeats.sessions - gone, expired=heartbeats.expired | gone)
+
+
+def track_registration(heartbeats: Heartbeats, broker: int, *, fenced: bool) -> Heartbeats:
+    """Track a broker whose registration was replayed. BrokerHeartbeatManager#register."""
+    # Kafka keeps the reported offset only where the fencing changed: otherwise a new incarnation would inherit it.
+    known = heartbeats.brokers.get(broker)
+    news = known is not None and known.fenced != fenced
+    return record_heartbeat(
+        heartbeats, broker, fenced=fenced, offset=known.metadata_offset if known is not None and news else UNDEFINED
+    )
+
+
+def forget_broker(heartbeats: Heartbeats, broker: int) -> Heartbeats:
+    """Forget a broker. BrokerHeartbeatManager#remove."""
+    return heartbeats._replace(brokers=heartbeats.brokers.without(broker))
+
+
+def mark_fenced(heartbeats: Heartbeats, broker: int) -> Heartbeats:
+    """Mark a broker as fenced. BrokerHeartbeatManager#fence."""
+    return heartbeats._replace(brokers=heartbeats.brokers.put(broker, heartbeats.brokers[broker]._replace(fenced=True)))
+
+
+def record_heartbeat(heartbeats: Heartbeats, broker: int, *, fenced: bool, offset: int) -> Heartbeats:
+    """Record what a broker reported; a fenced broker ends its controlled shutdown. BrokerHeartbeatManager#touch."""
+    known = heartbeats.brokers.get(broker) or BrokerHeartbeatState(fenced)
+    state = BrokerHeartbeatState(fenced, offset, UNDEFINED if fenced else known.shutdown_offset)
+    return heartbeats._replace(brokers=heartbeats.brokers.put(broker, state))
+
+
+def begin_shutdown(heartbeats: Heartbeats, broker: int, offset: int) -> Heartbeats:
+    """Note where a controlled shutdown ends, once. BrokerHeartbeatManager#maybeUpdateControlledShutdownOffset."""
+    known = heartbeats.brokers[broker]
+    if known.shutdown_offset >= 0:
+        return heartbeats
+    return heartbeats._replace(brokers=heartbeats.brokers.put(broker, known._replace(shutdown_offset=offset)))
+
+
+def next_state(heartbeats: Heartbeats, request: BrokerHeartbeat, registered_at: int, *, leads: bool) -> BrokerControlState:
+    """Return the broker's next state. BrokerHeartbeatManager#calculateNextBrokerState.
+
+    A controlled shutdown is over when the broker leads nothing and every active broker has read the metadata that says so.
+    """
+    known = heartbeats.brokers[request.broker_id]
+    match known.current:
+        case BrokerControlState.FENCED:
+            if request.want_shut_down:
+                return BrokerControlState.SHUTDOWN_NOW
+            catches_up = not request.want_fence and request.metadata_offset >= registered_at
+            return BrokerControlState.UNFENCED if catches_up else BrokerControlState.FENCED
+        case BrokerControlState.UNFENCED:
+            if not request.want_shut_down:
+                return BrokerControlState.FENCED if request.want_fence else BrokerControlState.UNFENCED
+            waits = leads and not request.want_fence
+            return BrokerControlState.CONTROLLED_SHUTDOWN if waits else BrokerControlState.SHUTDOWN_NOW
+        case _:
+            active = (b.metadata_offset for b in heartbeats.brokers.values() if b.current is BrokerControlState.UNFENCED)
+            seen_by_all = all(known.shutdown_offset <= offset for offset in active)
+            over = not leads and seen_by_all
+            return BrokerControlState.SHUTDOWN_NOW if over else BrokerControlState.CONTROLLED_SHUTDOWN
+
+
+# Brokers that register, are fenced and unfenced, shut down, lose a directory, or are gone: the records of each.
+#
+# Rules of this file
+#
+# 1. A broker that is fenced leaves the ISRs before that is written; one that is unfenced may be elected after it is.
+# 2. Since 4.0 another incarnation leaves every ISR before its registration is written, so an old proposal can not bring it
+# back (KAFKA-18106). With ELR on, one that did not stop cleanly leaves the ELRs as well: clean if and only if it names
+# the epoch it was stopped in.
+# 3. Source: ReplicationControlManager#handleBrokerFenced and its neighbours, ClusterControlManager#registerBroker.
+
+
+ControllerRecords = tuple[ControllerRecord, ...]
+
+
+def broker_fenced(control: ReplicationControl, broker: int) -> ControllerRecords:
+    """Fence a broker after it has left every ISR. ReplicationControlManager#handleBrokerFenced."""
+    changes = generate_leader_and_isr_updates(control, with_broker_in_isr(control, broker), remove=broker)
+    return (*changes, BrokerRegistrationChangeRecord(broker, control.brokers[broker].epoch, fenced=True))
+
+
+def broker_unfenced(control: ReplicationControl, broker: int) -> ControllerRecords:
+    """Unfence a broker; any partition without a leader may get one. ReplicationControlManager#handleBrokerUnfenced."""
+    changes = generate_leader_and_isr_updates(control, with_no_leader(control), add=broker)
+    return (BrokerRegistrationChangeRecord(broker, control.brokers[broker].epoch, fenced=False), *changes)
+
+
+def broker_in_controlled_shutdown(control: ReplicationControl, broker: int) -> ControllerRecords:
+    """Move leadership away and mark the shutdown. ReplicationControlManager#handleBrokerInControlledShutdown."""
+    changes = generate_leader_and_isr_updates(control, with_broker_in_isr(control, broker), remove=broker)
+    registration = control.brokers[broker]
+    # Each heartbeat of a shutdown tries again to move what it still leads, but the mark is written once.
+    if registration.in_controlled_shutdown:
+        return changes
+    return (BrokerRegistrationChangeRecord(broker, registration.epoch, in_controlled_shutdown=True), *changes)
+
+
+def broker_unregistered(control: ReplicationControl, broker: int) -> ControllerRecords:
+    """Remove a broker for good. ReplicationControlManager#handleBrokerUnregistered."""
+    in_isr, in_elr = with_broker_in_isr(control, broker), partitions_with_broker_in_elr(control.brokers_to_elrs, broker)
+    changes = generate_leader_and_isr_updates(control, (*in_isr, *in_elr), remove=broker)
+    return (*changes, UnregisterBrokerRecord(broker, control.brokers[broker].epoch))
+
+
+def broker_shut_down(control: ReplicationControl, broker: int, *, clean: bool) -> tuple[PartitionChangeRecord, ...]:
+    """End an incarnation. ReplicationControlManager#handleBrokerShutdown."""
+    in_isr = with_broker_in_isr(control, broker)
+    # After a clean stop everything was flushed, so the broker stays eligible: it leaves the ISR only.
+    if clean or not keeps_elr(control):
+        return generate_leader_and_isr_updates(control, in_isr, remove=broker)
+    in_elr = partitions_with_broker_in_elr(control.brokers_to_elrs, broker)
+    return generate_leader_and_isr_updates(control, (*in_isr, *in_elr), unclean_shutdown=broker)
+
+
+def directories_offline(control: ReplicationControl, broker: int, failed: tuple[str, ...]) -> ControllerRecords:
+    """Take the replicas in failed directories out of the ISRs. ReplicationControlManager#handleDirectoriesOffline."""
+    registration = control.brokers[broker]
+    # A broker repeats its failed directories in every heartbeat; only those that were online are news.
+    newly = tuple(d for d in registration.directories if d in failed)
+    if not newly:
+        return ()
+    changes: list[ControllerRecord] = []
+    for name in newly:
+        if name in control.deleted_in:
+            raise IllegalStateError(
+                f"directory {name}: expected topics that are there; seen one that is deleted (finding F6)"
+            )
+        tps = (tp for tp, p in control.partitions.items() if name in p.directories)
+        changes += generate_leader_and_isr_updates(control, tps, remove=broker)
+    online = tuple(d for d in registration.directories if d not in failed)
+    return (*changes, BrokerRegistrationChangeRecord(broker, registration.epoch, directories=online))
+
+
+def broker_registered(
+    control: ReplicationControl, registration: RegisterBrokerRecord, previous_epoch: int = UNDEFINED
+) -> ControllerRecords:
+    """Register an incarnation, or amend the registration of a known one. ClusterControlManager#registerBroker.
+
+    `previous_epoch` is UNDEFINED for a request that cannot name the epoch in which it was stopped.
+    """
+    known = control.brokers.get(registration.broker_id)
+    if known is not None and known.incarnation == registration.incarnation:
+        epoch = known.epoch if control.profile.amends_registration else registration.epoch
+        kept = registration._replace(epoch=epoch, fenced=known.fenced, in_controlled_shutdown=known.in_controlled_shutdown)
+        return (kept,)
+    # KAFKA-18106 (4.0): without the change a proposal of before the restart could keep the new incarnation in the ISR.
+    if not control.profile.registration_leaves_isr:
+        return (registration,)
+    clean = known is not None and previous_epoch == known.epoch
+    return (*broker_shut_down(control, registration.broker_id, clean=clean), registration)

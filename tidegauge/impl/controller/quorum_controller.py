@@ -1,0 +1,194 @@
+"""QuorumController: the active controller, one request after the other, each with its records applied as one batch.
+
+Rules of this file
+
+1. Beside the state of the log stands what the active controller alone knows: heartbeats, and the end of the log.
+2. What Kafka throws where nothing should be thrown is UNKNOWN_SERVER_ERROR here: nothing is written, and the real process
+   resigns (finding F6).
+3. Source: org.apache.kafka.controller.QuorumController.
+"""
+
+from typing import NamedTuple
+
+from tidegauge.impl.controller import brokers, configurations
+from tidegauge.impl.controller import brokers as heartbeats_
+from tidegauge.impl.controller.brokers import BrokerControlState, BrokerHeartbeat, BrokerIdAndEpoch, Heartbeats
+from tidegauge.impl.controller.configurations import ConfigChange
+from tidegauge.impl.controller.records import (
+    BROKER,
+    TOPIC,
+    BrokerRegistrationChangeRecord,
+    ControllerRecord,
+    ControllerResult,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from tidegauge.impl.controller.replay import replay_record, replay_records
+from tidegauge.impl.controller.replication_control import ReplicationControl, has_leaderships, has_topic
+from tidegauge.impl.errors import (
+    BROKER_ID_NOT_REGISTERED,
+    DUPLICATE_BROKER_REGISTRATION,
+    STALE_BROKER_EPOCH,
+    UNKNOWN_SERVER_ERROR,
+    IllegalStateError,
+)
+from tidegauge.impl.rules import NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
+
+
+class QuorumController(NamedTuple):
+    """The state of the log up to `end`, the offset of its last record, and the soft state."""
+
+    control: ReplicationControl
+    heartbeats: Heartbeats = Heartbeats()
+    end: int = UNDEFINED
+
+
+class HeartbeatResponse(NamedTuple):
+    """BrokerHeartbeatReply."""
+
+    error: int
+    caught_up: bool = False
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    should_shut_down: bool = False
+
+
+def write_records(controller: QuorumController, records: tuple[ControllerRecord, ...]) -> QuorumController:
+    """Write and replay a batch. QuorumController#appendWriteEvent."""
+    for record in records:
+        control = replay_record(controller.control, record, controller.end + 1)
+        heartbeats = _replayed(controller.heartbeats, control, record)
+        controller = QuorumController(control, heartbeats, controller.end + 1)
+    return controller
+
+
+def _replayed(heartbeats: Heartbeats, control: ReplicationControl, record: ControllerRecord) -> Heartbeats:
+    """Apply a record to the heartbeat manager. ClusterControlManager#replay."""
+    match record:
+        case RegisterBrokerRecord(broker, epoch):
+            fenced = control.brokers[broker].fenced
+            if not (fenced or control.profile.fenced_has_session):
+                heartbeats = heartbeats_.contact(heartbeats, (broker, epoch))  # up to 3.9 #touch is what renews a session
+            return heartbeats_.track_registration(heartbeats_.forget_broker(heartbeats, broker), broker, fenced=fenced)
+        case BrokerRegistrationChangeRecord(broker):
+            return heartbeats_.track_registration(heartbeats, broker, fenced=control.brokers[broker].fenced)
+        case UnregisterBrokerRecord(broker):
+            return heartbeats_.forget_broker(heartbeats, broker)
+        case _:
+            return heartbeats
+
+
+Handled = tuple[QuorumController, ControllerResult[int]]
+
+
+def register_broker(controller: QuorumController, asked: RegisterBrokerRecord, previous_epoch: int = UNDEFINED) -> Handled:
+    """Register a broker; its broker epoch is the next offset. QuorumController#registerBroker."""
+    control, broker = controller.control, asked.broker_id
+    known = control.brokers.get(broker)
+    is_new = known is None or known.incarnation != asked.incarnation
+    # Two processes with one broker id: the one whose session is valid stays.
+    if known is not None and is_new and _has_valid_session(controller, (broker, known.epoch)):
+        return controller, ControllerResult((), DUPLICATE_BROKER_REGISTRATION)
+    asked = asked._replace(
+        epoch=controller.end + 1, directories=asked.directories if control.features.has_directories else ()
+    )
+    try:
+        records = brokers.broker_registered(control, asked, previous_epoch)
+    except IllegalStateError:
+        return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
+    return write_records(controller, records), ControllerResult(records, NONE)
+
+
+def _has_valid_session(controller: QuorumController, session: BrokerIdAndEpoch) -> bool:
+    """Return whether an incarnation's session is valid. BrokerHeartbeatTracker#hasValidSession."""
+    counts = heartbeats_.may_have_session(controller.heartbeats, session[0], controller.control.profile)
+    return counts and session in controller.heartbeats.sessions
+
+
+def unregister_broker(controller: QuorumController, broker: int) -> Handled:
+    """Unregister a broker. QuorumController#unregisterBroker."""
+    if broker not in controller.control.brokers:
+        return controller, ControllerResult((), BROKER_ID_NOT_REGISTERED)
+    try:
+        records = brokers.broker_unregistered(controller.control, broker)
+    except IllegalStateError:
+        return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
+    return write_records(controller, records), ControllerResult(records, NONE)
+
+
+def incremental_alter_configs(controller: QuorumController, asked: tuple[ConfigChange, ...]) -> Handled:
+    """Change configurations of topics and brokers that exist. QuorumController.ConfigResourceExistenceChecker."""
+    for resource in (change.resource for change in asked):
+        if resource.type == TOPIC and not has_topic(controller.control, resource.name):
+            return controller, ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
+        if resource.type == BROKER and resource.name and int(resource.name) not in controller.control.brokers:
+            return controller, ControllerResult((), BROKER_ID_NOT_REGISTERED)
+    records, error = configurations.incremental_alter_configs(controller.control, asked)
+    return write_records(controller, records), ControllerResult(records, error)
+
+
+def process_broker_heartbeat(
+    controller: QuorumController, request: BrokerHeartbeat
+) -> tuple[QuorumController, ControllerResult[HeartbeatResponse]]:
+    """Handle a heartbeat. QuorumController#processBrokerHeartbeat."""
+    control, broker = controller.control, request.broker_id
+    session = heartbeats_.contact(controller.heartbeats, (broker, request.broker_epoch))
+    controller = controller._replace(heartbeats=session)
+    known = control.brokers.get(broker)
+    if known is None or known.epoch != request.broker_epoch:
+        return controller, ControllerResult((), HeartbeatResponse(STALE_BROKER_EPOCH))
+    leads = has_leaderships(control, broker)
+    now = session.brokers[broker].current
+    after = heartbeats_.next_state(session, request, known.offset, leads=leads)
+    touched = heartbeats_.record_heartbeat(session, broker, fenced=after.fenced, offset=request.metadata_offset)
+    try:
+        # Finding F8: Kafka decides on the unfencing before it looks at the failed directories of the same heartbeat.
+        failed = () if control.profile.heartbeat_in_one_pass else _failed(control, request)
+        moved = _moved(replay_records(control, failed), broker, after) if after is not now else ()
+        controller = controller._replace(heartbeats=touched)
+        records = (*failed, *moved, *(_failed(control, request) if control.profile.heartbeat_in_one_pass else ()))
+    except IllegalStateError:
+        return controller, ControllerResult((), HeartbeatResponse(UNKNOWN_SERVER_ERROR))
+    controller = write_records(controller, records)
+    in_shutdown = after is BrokerControlState.CONTROLLED_SHUTDOWN
+    if in_shutdown:
+        shutting = heartbeats_.begin_shutdown(controller.heartbeats, broker, controller.end)
+        controller = controller._replace(heartbeats=shutting)
+    shut_down = after is BrokerControlState.SHUTDOWN_NOW
+    caught_up = request.metadata_offset >= known.offset
+    response = HeartbeatResponse(NONE, caught_up, after.fenced, in_shutdown, shut_down)
+    return controller, ControllerResult(records, response)
+
+
+def _moved(control: ReplicationControl, broker: int, after: BrokerControlState) -> tuple[ControllerRecord, ...]:
+    match after:
+        case BrokerControlState.UNFENCED:
+            return brokers.broker_unfenced(control, broker)
+        case BrokerControlState.CONTROLLED_SHUTDOWN:
+            return brokers.broker_in_controlled_shutdown(control, broker)
+        case _:
+            return brokers.broker_fenced(control, broker)
+
+
+def _failed(control: ReplicationControl, request: BrokerHeartbeat) -> tuple[ControllerRecord, ...]:
+    if not control.features.has_directories:
+        return ()
+    return brokers.directories_offline(control, request.broker_id, request.offline)
+
+
+def fence_stale_broker(
+    controller: QuorumController, session: BrokerIdAndEpoch
+) -> tuple[QuorumController, ControllerResult[bool]]:
+    """Fence the broker of an expired session, if it is still the current incarnation. #maybeFenceOneStaleBroker."""
+    broker, epoch = session
+    is_expired = session in controller.heartbeats.expired
+    heartbeats = controller.heartbeats._replace(expired=controller.heartbeats.expired - {session})
+    controller = controller._replace(heartbeats=heartbeats)
+    known = controller.control.brokers.get(broker)
+    if not is_expired or known is None or known.epoch != epoch:
+        return controller, ControllerResult((), is_expired)
+    if not heartbeats_.may_have_session(heartbeats, broker, controller.control.profile):
+        return controller, ControllerResult((), response=False)
+    records = brokers.broker_fenced(controller.control, broker)
+    fenced = controller._replace(heartbeats=heartbeats_.mark_fenced(heartbeats, broker))
+    return write_records(fenced, records), ControllerResult(records, response=True)

@@ -1,0 +1,224 @@
+"""ReplicationControlManager: what the metadata log says of brokers and partitions, and how a partition changes.
+
+Rules of this file
+
+1. Every change of a partition is asked for here: who may lead now, how many must be in sync, what the topic allows.
+2. Whatever a request has written already does not count before the next one: all its records are made from one state.
+3. A broker that is fenced, shuts down, or comes back as another incarnation leaves every ISR. Coming back looks at every
+   partition without a leader.
+4. Source: org.apache.kafka.controller.ReplicationControlManager, ClusterControlManager, BrokersToIsrs.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from tidegauge.impl.controller import brokers_to_elrs
+from tidegauge.impl.controller.brokers_to_elrs import BrokersToElrs
+from tidegauge.impl.controller.features import IBP_4_0_IV1, Features
+from tidegauge.impl.controller.partition_change import Acceptable, ChangeRequest, Election, build_change
+from tidegauge.impl.controller.partition_registration import (
+    MIGRATING,
+    UNASSIGNED,
+    PartitionRegistration,
+    directory_of,
+    is_online,
+)
+from tidegauge.impl.controller.records import BROKER, TOPIC, ConfigResource, PartitionChangeRecord
+from tidegauge.impl.errors import IllegalArgumentError, IllegalStateError
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.topic_partition import TopicPartition
+
+MIN_IN_SYNC_REPLICAS = "min.insync.replicas"
+UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
+CLUSTER = ConfigResource(BROKER, "")
+
+Configs = Table[str, str]
+
+
+class BrokerRegistration(NamedTuple):
+    """One incarnation of a broker. `directories` are the log directories it can read, `offset` where it registered."""
+
+    epoch: int
+    fenced: bool = False
+    in_controlled_shutdown: bool = False
+    directories: tuple[str, ...] = ()
+    incarnation: int = 0
+    offset: int = 0
+
+
+class ReplicationControl(NamedTuple):
+    """The state that the metadata log makes. `min_isr` and `unclean` are the controller's static configuration.
+
+    `profile` is the generation with the features in force. `deleted_in` are directories in which a topic lay whose ISR
+    was empty when it was deleted: Kafka's index keeps it there (finding F6).
+    """
+
+    brokers: Table[int, BrokerRegistration] = Table()
+    partitions: Table[TopicPartition, PartitionRegistration] = Table()
+    profile: Profile = FETCH_TRUNCATION
+    min_isr: int = 1
+    unclean: bool = False
+    features: Features = Features()
+    configs: Table[ConfigResource, Configs] = Table()
+    brokers_to_elrs: BrokersToElrs = Table()
+    deleted_in: frozenset[str] = frozenset()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Look-ups
+
+
+def is_active(control: ReplicationControl, broker: int) -> bool:
+    """Return whether a broker is registered, not fenced and not shutting down. ClusterControlManager#isActive."""
+    registration = control.brokers.get(broker)
+    return registration is not None and not registration.fenced and not registration.in_controlled_shutdown
+
+
+def acceptable_for(
+    control: ReplicationControl, tp: TopicPartition, active: Callable[[int], bool] | None = None
+) -> Acceptable:
+    """Return the test of who may lead `tp`: active, its directory online. ReplicationControlManager.LeaderAcceptor.
+
+    It is for replicas only: another broker has no directory there.
+    """
+    partition = control.partitions[tp]
+
+    def acceptable(broker: int) -> bool:
+        if not (is_active(control, broker) if active is None else active(broker)):
+            return False
+        if broker not in partition.replicas:
+            raise IllegalArgumentError(f"{tp}: expected a replica, one of {partition.replicas}; seen {broker}")
+        registration = control.brokers.get(broker)
+        return registration is not None and is_online(directory_of(partition, broker), registration.directories)
+
+    return acceptable
+
+
+def default_directory(control: ReplicationControl, broker: int) -> str:
+    """Return a broker's only directory; of several, the broker chooses later. ClusterControlManager#defaultDir."""
+    registration = control.brokers.get(broker)
+    directories = () if registration is None else registration.directories
+    if registration is not None and not directories:
+        return MIGRATING
+    return directories[0] if len(directories) == 1 else UNASSIGNED
+
+
+def topic_config(control: ReplicationControl, topic: str, key: str, broker: int = UNDEFINED) -> str | None:
+    """Return a topic's own value, else the cluster's; None where only the static configuration has one. #getTopicConfig.
+
+    As a broker sees it, its own value comes before the cluster's (DynamicBrokerConfig).
+    """
+    own = () if broker == UNDEFINED else (ConfigResource(BROKER, str(broker)),)
+    for resource in (ConfigResource(TOPIC, topic), *own, CLUSTER) if len(control.configs) else ():
+        configs = control.configs.get(resource)
+        value = None if configs is None else configs.get(key)
+        if value is not None:
+            return value
+    return None
+
+
+def min_isr(control: ReplicationControl, topic: str, broker: int = UNDEFINED) -> int:
+    """Return the min.insync.replicas in force, for the controller or at a broker."""
+    value = topic_config(control, topic, MIN_IN_SYNC_REPLICAS, broker)
+    return control.min_isr if value is None else int(value)
+
+
+def unclean_enabled(control: ReplicationControl, topic: str) -> bool:
+    """Return unclean.leader.election.enable in force. #uncleanLeaderElectionEnabledForTopic."""
+    if not control.profile.unclean_by_config:
+        return False
+    value = topic_config(control, topic, UNCLEAN_LEADER_ELECTION)
+    return control.unclean if value is None else value.lower() == "true"
+
+
+def effective_min_isr(control: ReplicationControl, tp: TopicPartition) -> int:
+    """Return min.insync.replicas, at most the number of replicas. #getTopicEffectiveMinIsr."""
+    # Finding F4: Kafka counts the replicas of the topic's partition 0.
+    first = control.partitions.get(tp._replace(partition=0)) if control.profile.min_isr_by_partition_zero else None
+    return min(min_isr(control, tp.topic), len((first or control.partitions[tp]).replicas))
+
+
+def keeps_elr(control: ReplicationControl) -> bool:
+    """Return whether ELRs are maintained. Kafka stops when the feature is switched off, and members stay (finding F9)."""
+    has_records = control.features.metadata_version >= IBP_4_0_IV1
+    return control.profile.elr or (has_records and not control.profile.neglects_elr_when_off)
+
+
+def has_topic(control: ReplicationControl, topic: str) -> bool:
+    """Return whether a topic exists."""
+    return any(tp.topic == topic for tp in control.partitions)
+
+
+def with_broker_in_isr(control: ReplicationControl, broker: int) -> tuple[TopicPartition, ...]:
+    """Return the partitions with a broker in the ISR. BrokersToIsrs#partitionsWithBrokerInIsr."""
+    return tuple(tp for tp, partition in control.partitions.items() if broker in partition.isr)
+
+
+def with_no_leader(control: ReplicationControl) -> tuple[TopicPartition, ...]:
+    """Return the partitions without a leader. BrokersToIsrs#partitionsWithNoLeader."""
+    return tuple(tp for tp, partition in control.partitions.items() if partition.leader == UNDEFINED)
+
+
+def has_leaderships(control: ReplicationControl, broker: int) -> bool:
+    """Return whether a broker leads; a leader outside its ISR does not count. BrokersToIsrs#hasLeaderships."""
+    return any(broker == partition.leader and broker in partition.isr for partition in control.partitions.values())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Changes of partitions
+
+
+def change_partition(
+    control: ReplicationControl,
+    tp: TopicPartition,
+    request: ChangeRequest,
+    active: Callable[[int], bool] | None = None,
+    profile: Profile | None = None,
+) -> tuple[PartitionChangeRecord, ...]:
+    """Return the record of a request about one partition; none when nothing changes."""
+    fields = build_change(
+        profile or control.profile,
+        control.partitions[tp],
+        request,
+        acceptable_for(control, tp, active),
+        effective_min_isr(control, tp),
+        (lambda broker: default_directory(control, broker)) if control.features.has_directories else None,
+    )
+    return () if fields is None else (PartitionChangeRecord(tp, fields),)
+
+
+def election_by_config(control: ReplicationControl, topic: str) -> Election:
+    """Return the election of a change that asks for none: unclean where the topic enables it."""
+    return Election.UNCLEAN if unclean_enabled(control, topic) else Election.ONLINE
+
+
+def generate_leader_and_isr_updates(
+    control: ReplicationControl,
+    tps: Iterable[TopicPartition],
+    *,
+    remove: int = UNDEFINED,
+    add: int = UNDEFINED,
+    unclean_shutdown: int = UNDEFINED,
+) -> tuple[PartitionChangeRecord, ...]:
+    """Change every partition that a broker's new state concerns. #generateLeaderAndIsrUpdates.
+
+    `remove` leaves the ISR and may not lead; so does `unclean_shutdown`, and it leaves the ELR; `add` may lead although it
+    is fenced still. A partition that is named twice gets two records made from the same registration.
+    """
+    gone = {remove, unclean_shutdown}
+
+    def active(broker: int) -> bool:
+        return broker not in gone and (broker == add or is_active(control, broker))
+
+    lost = frozenset() if unclean_shutdown == UNDEFINED else frozenset({unclean_shutdown})
+    records: list[PartitionChangeRecord] = []
+    for tp in tps:
+        # Kafka throws here, and the active controller resigns: its indexes still list a deleted topic.
+        if tp.topic == brokers_to_elrs.DELETED or tp not in control.partitions:
+            raise IllegalStateError(f"{tp}: expected a topic that is there, as the index says; seen none (finding F6)")
+        isr = tuple(b for b in control.partitions[tp].isr if b not in gone)
+        request = ChangeRequest(isr, election_by_config(control, tp.topic), unclean_shutdown=lost)
+        records += change_partition(control, tp, request, active)
+    return tuple(records)

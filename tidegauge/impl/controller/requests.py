@@ -1,0 +1,364 @@
+"""AlterPartition: the checks of a proposed ISR in Kafka's order, the first thing wrong decides, and what a good one makes.
+
+Rules of this file
+
+1. The sender's broker epoch stands for the whole request, everything else for one partition.
+2. Source: org.apache.kafka.controller.ReplicationControlManager#alterPartition, #validateAlterPartitionData.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from tidegauge.impl.controller.configurations import clear_elr_records
+from tidegauge.impl.controller.partition_change import ChangeRequest, Election, revert
+from tidegauge.impl.controller.partition_registration import (
+    MIGRATING,
+    PartitionRegistration,
+    RecoveryState,
+    directory_of,
+    is_online,
+    is_reassigning,
+    merge_change,
+)
+from tidegauge.impl.controller.records import (
+    TOPIC,
+    ConfigRecord,
+    ConfigResource,
+    ControllerRecord,
+    ControllerResult,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from tidegauge.impl.controller.replication_control import (
+    ReplicationControl,
+    change_partition,
+    default_directory,
+    election_by_config,
+    generate_leader_and_isr_updates,
+    has_topic,
+    is_active,
+    unclean_enabled,
+    with_no_leader,
+)
+from tidegauge.impl.errors import (
+    ELECTION_NOT_NEEDED,
+    ELIGIBLE_LEADERS_NOT_AVAILABLE,
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR,
+    NO_REASSIGNMENT_IN_PROGRESS,
+    NOT_CONTROLLER,
+    PREFERRED_LEADER_NOT_AVAILABLE,
+    STALE_BROKER_EPOCH,
+    TOPIC_ALREADY_EXISTS,
+    UNKNOWN_SERVER_ERROR,
+    UNSUPPORTED_VERSION,
+    IllegalArgumentError,
+)
+from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse
+from tidegauge.impl.rules import (
+    FENCED_LEADER_EPOCH,
+    INELIGIBLE_REPLICA,
+    INVALID_REQUEST,
+    INVALID_UPDATE_VERSION,
+    NEW_LEADER_ELECTED,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    UNDEFINED,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from tidegauge.impl.topic_partition import TopicPartition
+
+Eligible = Callable[[int, int], bool]
+"""Whether a broker may be in the ISR, given the broker epoch that the leader means: UNDEFINED, or KIP-903."""
+
+
+def validate_proposal(
+    partition: PartitionRegistration,
+    sender: int,
+    proposal: AlterPartitionRequest,
+    eligible: Eligible,
+    recovery: RecoveryState = RecoveryState.RECOVERED,
+) -> int:
+    """Return the error code for a proposal of `sender`, NONE when the ISR may become that."""
+    if proposal.leader_epoch > partition.leader_epoch or proposal.partition_epoch > partition.partition_epoch:
+        # Another controller made a change that this one does not know: the broker shall look for the active one.
+        return NOT_CONTROLLER
+    if proposal.leader_epoch < partition.leader_epoch:
+        return FENCED_LEADER_EPOCH
+    # Epochs are compared first: a deposed leader learns that it is fenced rather than that its request is wrong.
+    if sender != partition.leader:
+        return INVALID_REQUEST
+    if proposal.partition_epoch < partition.partition_epoch:
+        return INVALID_UPDATE_VERSION
+    members = set(proposal.isr)
+    if len(members) != len(proposal.isr) or not members <= set(partition.replicas) or partition.leader not in members:
+        return INVALID_REQUEST
+    # After an unclean election the leader alone is in the ISR until it reports RECOVERED; it cannot go back.
+    if recovery is RecoveryState.RECOVERING and (len(members) > 1 or partition.recovery is RecoveryState.RECOVERED):
+        return INVALID_REQUEST
+    epochs = proposal.isr_epochs or (UNDEFINED,) * len(proposal.isr)
+    return NONE if all(map(eligible, proposal.isr, epochs)) else INELIGIBLE_REPLICA
+
+
+class Proposal(NamedTuple):
+    """What a leader proposes for one partition."""
+
+    tp: TopicPartition
+    isr: AlterPartitionRequest
+    recovery: RecoveryState = RecoveryState.RECOVERED
+
+
+class AlterPartition(NamedTuple):
+    """The request of a leader: its broker epoch, and what it proposes."""
+
+    broker_id: int
+    broker_epoch: int
+    proposals: tuple[Proposal, ...]
+
+
+class AlterPartitionResult(NamedTuple):
+    """An error for the whole request, or a response for each proposal."""
+
+    error: int
+    responses: tuple[AlterPartitionResponse, ...] = ()
+
+
+def alter_partition(control: ReplicationControl, request: AlterPartition) -> ControllerResult[AlterPartitionResult]:
+    """Handle AlterPartition of a leader. ReplicationControlManager#alterPartition."""
+    sender = control.brokers.get(request.broker_id)
+    if sender is None or sender.epoch != request.broker_epoch:
+        return ControllerResult((), AlterPartitionResult(STALE_BROKER_EPOCH))
+    results = [_alter_one(control, request.broker_id, proposal) for proposal in request.proposals]
+    records = tuple(record for result in results for record in result.records)
+    return ControllerResult(records, AlterPartitionResult(NONE, tuple(result.response for result in results)))
+
+
+def _alter_one(control: ReplicationControl, sender: int, proposal: Proposal) -> ControllerResult[AlterPartitionResponse]:
+    partition = control.partitions.get(proposal.tp)
+    if partition is None:
+        known = has_topic(control, proposal.tp.topic)
+        return _refused(UNKNOWN_TOPIC_OR_PARTITION if known else UNKNOWN_TOPIC_ID)
+    error = validate_proposal(partition, sender, proposal.isr, partial(_is_eligible, control), proposal.recovery)
+    if error != NONE:
+        return _refused(error)
+    request = ChangeRequest(proposal.isr.isr, election_by_config(control, proposal.tp.topic), proposal.recovery)
+    records = change_partition(control, proposal.tp, request)
+    after = merge_change(partition, records[0].fields) if records else partition
+    if after.leader != sender:
+        # A completed reassignment may have moved leadership away: the change is made all the same.
+        return _refused(NEW_LEADER_ELECTED, records)
+    response = AlterPartitionResponse(NONE, after.leader_epoch, after.partition_epoch, after.isr)
+    return ControllerResult(records, response)
+
+
+def _refused(error: int, records: tuple[PartitionChangeRecord, ...] = ()) -> ControllerResult[AlterPartitionResponse]:
+    return ControllerResult(records, AlterPartitionResponse(error))
+
+
+def _is_eligible(control: ReplicationControl, broker: int, epoch: int) -> bool:
+    """Return whether a broker may join: not fenced or shutting down (KIP-841), the right incarnation (KIP-903)."""
+    return is_active(control, broker) and epoch in {UNDEFINED, control.brokers[broker].epoch}
+
+
+# Where the replicas of a partition shall be: AlterPartitionReassignments, and the directories that brokers assign.
+#
+# See ReplicationControlManager#alterPartitionReassignments, #handleAssignReplicasToDirs.
+
+
+class Reassignment(NamedTuple):
+    """One partition of an AlterPartitionReassignments request; no replicas cancel what is under way."""
+
+    tp: TopicPartition
+    replicas: tuple[int, ...] | None
+
+
+def assignment_error(control: ReplicationControl, replicas: tuple[int, ...]) -> int:
+    """Return the error of an assignment that is empty, unregistered or repeated. #validateManualPartitionAssignment."""
+    known = all(b in control.brokers for b in replicas)
+    return NONE if replicas and known and len(set(replicas)) == len(replicas) else INVALID_REPLICA_ASSIGNMENT
+
+
+def alter_partition_reassignments(
+    control: ReplicationControl, asked: tuple[Reassignment, ...], *, allow_rf_change: bool = True
+) -> ControllerResult[tuple[tuple[TopicPartition, int], ...]]:
+    """Change each partition on its own; the response has its error."""
+    records: list[ControllerRecord] = []
+    errors: list[tuple[TopicPartition, int]] = []
+    for target in asked:
+        try:
+            result = _reassignments_alter_one(control, target, allow_rf_change=allow_rf_change)
+        # The election asks for the directory of a broker that is no replica: one removed before is still in the ELR (F4).
+        except IllegalArgumentError:
+            result = ControllerResult((), UNKNOWN_SERVER_ERROR)
+        records += result.records
+        errors.append((target.tp, result.response))
+    return ControllerResult(tuple(records), tuple(errors))
+
+
+def _reassignments_alter_one(
+    control: ReplicationControl, target: Reassignment, *, allow_rf_change: bool
+) -> ControllerResult[int]:
+    if target.tp not in control.partitions:
+        return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
+    if target.replicas is None:
+        return cancel_partition_reassignment(control, target.tp)
+    return change_partition_reassignment(control, target.tp, target.replicas, allow_rf_change=allow_rf_change)
+
+
+def cancel_partition_reassignment(control: ReplicationControl, tp: TopicPartition) -> ControllerResult[int]:
+    """Go back to the replicas of before the reassignment. #cancelPartitionReassignment.
+
+    Where none of them is in sync, one that may lack records joins the ISR, which unclean.leader.election.enable must allow.
+    Nothing marks the partition RECOVERING: PartitionChangeBuilder#electAnyLeader finds that replica in the target's ISR.
+    """
+    if not is_reassigning(control.partitions[tp]):
+        return ControllerResult((), NO_REASSIGNMENT_IN_PROGRESS)
+    back = revert(control.partitions[tp])
+    if not back.replicas or (back.unclean and not unclean_enabled(control, tp.topic)):
+        return ControllerResult((), INVALID_REPLICA_ASSIGNMENT)
+    request = ChangeRequest(back.isr, election_by_config(control, tp.topic), replicas=back.replicas, adding=(), removing=())
+    return ControllerResult(change_partition(control, tp, request), NONE)
+
+
+def change_partition_reassignment(
+    control: ReplicationControl, tp: TopicPartition, target: tuple[int, ...], *, allow_rf_change: bool
+) -> ControllerResult[int]:
+    """Start a reassignment: target replicas first, then those to be removed. #changePartitionReassignment."""
+    partition = control.partitions[tp]
+    if assignment_error(control, target) != NONE:
+        return ControllerResult((), INVALID_REPLICA_ASSIGNMENT)
+    staying = ({*partition.replicas, *partition.adding}) - set(partition.removing)
+    if not allow_rf_change and len(staying) != len(target):
+        return ControllerResult((), INVALID_REPLICATION_FACTOR)
+    removing = tuple(sorted(set(partition.replicas) - set(target)))
+    adding = tuple(sorted(set(target) - set(partition.replicas)))
+    # Finding F7: where this reassignment adds or removes no replica, Kafka keeps the list of the one before.
+    keeps = control.profile.reassignment_keeps_adding
+    request = ChangeRequest(
+        replicas=(*target, *removing),
+        adding=None if keeps and not adding else adding,
+        removing=None if keeps and not removing else removing,
+    )
+    return ControllerResult(change_partition(control, tp, request), NONE)
+
+
+class DirectoryAssignment(NamedTuple):
+    """One partition of an AssignReplicasToDirs request."""
+
+    broker_id: int
+    broker_epoch: int
+    directory: str
+    tp: TopicPartition
+
+
+def assign_replicas_to_dirs(control: ReplicationControl, asked: DirectoryAssignment) -> ControllerResult[int]:
+    """Assign a replica to a directory; in an offline one it leaves the ISR. #handleAssignReplicasToDirs."""
+    broker = asked.broker_id
+    registration, partition = control.brokers.get(broker), control.partitions.get(asked.tp)
+    if not control.features.has_directories:
+        return ControllerResult((), UNSUPPORTED_VERSION)
+    if registration is None or registration.epoch != asked.broker_epoch:
+        return ControllerResult((), STALE_BROKER_EPOCH)
+    if partition is None:
+        known = has_topic(control, asked.tp.topic)
+        return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION if known else UNKNOWN_TOPIC_ID)
+    if broker not in partition.replicas:
+        return ControllerResult((), NOT_LEADER_OR_FOLLOWER)
+    profile = control.profile._replace(elr=False) if control.profile.assigns_dirs_without_elr else None
+    # A broker moves a log only between directories that it can read; otherwise it creates it anew, empty. Kafka keeps such
+    # a replica eligible (finding F10).
+    keeps_log = control.profile.recreated_stays_eligible or is_online(
+        directory_of(partition, broker), registration.directories
+    )
+    created = frozenset[int]() if keeps_log else frozenset({broker})
+    request = ChangeRequest(directory=(broker, asked.directory), unclean_shutdown=created)
+    records = change_partition(control, asked.tp, request, profile=profile)
+    if not is_online(asked.directory, registration.directories):
+        records += generate_leader_and_isr_updates(control, (asked.tp,), remove=broker)
+    return ControllerResult(records, NONE)
+
+
+# Topics that are created with an assignment, and deleted.
+#
+# See ReplicationControlManager#createTopics, #deleteTopics.
+
+
+def create_topic(
+    control: ReplicationControl, topic: str, assignment: tuple[tuple[int, ...], ...], configs: Mapping[str, str]
+) -> ControllerResult[int]:
+    """Create a topic: the active replicas are the ISR, the first of them leads. ReplicationControlManager#createTopic."""
+    if has_topic(control, topic):
+        return ControllerResult((), TOPIC_ALREADY_EXISTS)
+    partitions: list[PartitionRecord] = []
+    for number, replicas in enumerate(assignment):
+        isr = tuple(b for b in replicas if is_active(control, b))
+        if assignment_error(control, replicas) != NONE or not isr or len(replicas) != len(assignment[0]):
+            return ControllerResult((), INVALID_REPLICA_ASSIGNMENT)
+        named = tuple(default_directory(control, b) for b in replicas) if control.features.has_directories else ()
+        directories = named if set(named) != {MIGRATING} else ()
+        partition = PartitionRegistration(replicas, isr, isr[0], directories=directories)
+        partitions.append(PartitionRecord(TopicPartition(topic, number), partition))
+    own = tuple(ConfigRecord(ConfigResource(TOPIC, topic), key, value) for key, value in configs.items())
+    return ControllerResult((TopicRecord(topic), *own, *clear_elr_records(control, own), *partitions), NONE)
+
+
+def delete_topic(control: ReplicationControl, topic: str) -> ControllerResult[int]:
+    """Delete a topic. ReplicationControlManager#deleteTopic."""
+    if not has_topic(control, topic):
+        return ControllerResult((), UNKNOWN_TOPIC_ID)
+    return ControllerResult((RemoveTopicRecord(topic),), NONE)
+
+
+# Elections that are asked for, and the periodic tasks that ask for them.
+#
+# See ReplicationControlManager#electLeaders, #maybeBalancePartitionLeaders, #maybeElectUncleanLeaders.
+
+
+def elect_leader(control: ReplicationControl, tp: TopicPartition, election: Election) -> ControllerResult[int]:
+    """Elect a leader of one partition, PREFERRED or UNCLEAN. ReplicationControlManager#electLeader."""
+    partition = control.partitions.get(tp)
+    if partition is None:
+        return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
+    preferred = election is Election.PREFERRED
+    if partition.leader == partition.replicas[0] if preferred else partition.leader != UNDEFINED:
+        return ControllerResult((), ELECTION_NOT_NEEDED)
+    records = change_partition(control, tp, ChangeRequest(election=election))
+    if records:
+        return ControllerResult(records, NONE)
+    return ControllerResult((), PREFERRED_LEADER_NOT_AVAILABLE if preferred else ELIGIBLE_LEADERS_NOT_AVAILABLE)
+
+
+def elect_leaders(
+    control: ReplicationControl, election: Election, tps: tuple[TopicPartition, ...] | None = None
+) -> ControllerResult[tuple[tuple[TopicPartition, int], ...]]:
+    """Elect leaders; `tps` None is every partition, and those that need no election are left out of the response then."""
+    records: list[ControllerRecord] = []
+    errors: list[tuple[TopicPartition, int]] = []
+    for tp in control.partitions if tps is None else tps:
+        result = elect_leader(control, tp, election)
+        records += result.records
+        if tps is not None or result.response != ELECTION_NOT_NEEDED:
+            errors.append((tp, result.response))
+    return ControllerResult(tuple(records), tuple(errors))
+
+
+def balance_leaders(control: ReplicationControl) -> ControllerResult[None]:
+    """Elect first replicas that do not lead. #maybeTriggerLeaderChangeForPartitionsWithoutPreferredLeader."""
+    records: list[ControllerRecord] = []
+    for tp, partition in control.partitions.items():
+        if partition.leader != partition.replicas[0]:
+            records += change_partition(control, tp, ChangeRequest(election=Election.PREFERRED))
+    return ControllerResult(tuple(records), None)
+
+
+def elect_unclean_leaders(control: ReplicationControl) -> ControllerResult[None]:
+    """Elect where there is no leader and it is enabled. #maybeTriggerUncleanLeaderElectionForLeaderlessPartitions."""
+    records: list[ControllerRecord] = []
+    for tp in with_no_leader(control):
+        if unclean_enabled(control, tp.topic):
+            records += elect_leader(control, tp, Election.UNCLEAN).records
+    return ControllerResult(tuple(records), None)

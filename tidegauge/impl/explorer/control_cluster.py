@@ -1,0 +1,542 @@
+"""The controller with one partition and its brokers: the states of spec/Controller.tla, and what must hold in them.
+
+Rules of this file
+
+1. What the controller has is what impl.controller has. Beside it stand processes, logs, and what was acknowledged.
+2. Metadata reaches everybody at once, and a follower fetches all it lacks in one step: nothing is in flight. Only a changed
+   min.insync.replicas may reach the leader late.
+3. Equal views are equal states: what broker epochs and offsets there are is in no view, and nothing depends on it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
+
+from tidegauge.impl.cluster.transitions import Label, mask
+from tidegauge.impl.controller import requests
+from tidegauge.impl.controller.brokers import BrokerHeartbeat, BrokerHeartbeatState, Heartbeats
+from tidegauge.impl.controller.brokers_to_elrs import DELETED
+from tidegauge.impl.controller.configurations import ConfigChange, incremental_alter_configs, update_features
+from tidegauge.impl.controller.features import ELR_VERSION, Features, FeatureUpdate
+from tidegauge.impl.controller.partition_change import Election
+from tidegauge.impl.controller.partition_registration import (
+    PartitionRegistration,
+    RecoveryState,
+    directory_of,
+    is_reassigning,
+)
+from tidegauge.impl.controller.quorum_controller import (
+    QuorumController,
+    fence_stale_broker,
+    process_broker_heartbeat,
+    register_broker,
+    unregister_broker,
+)
+from tidegauge.impl.controller.records import TOPIC, ConfigResource, ControllerRecord, RegisterBrokerRecord
+from tidegauge.impl.controller.replay import replay_records
+from tidegauge.impl.controller.replication_control import (
+    MIN_IN_SYNC_REPLICAS,
+    BrokerRegistration,
+    ReplicationControl,
+    is_active,
+    min_isr,
+)
+from tidegauge.impl.controller.requests import (
+    AlterPartition,
+    DirectoryAssignment,
+    Proposal,
+    Reassignment,
+    alter_partition,
+    alter_partition_reassignments,
+    assign_replicas_to_dirs,
+    delete_topic,
+)
+from tidegauge.impl.explorer.invariants import Violation
+from tidegauge.impl.explorer.search import Graph, Search
+from tidegauge.impl.explorer.view import View
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import AlterPartitionRequest
+from tidegauge.impl.profiles import ELR, Profile
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.topic_partition import TopicPartition
+
+NAME = "topic"
+ELSEWHERE = 10
+"""The first of the brokers that have partition 0, where that is another one. Nothing happens to them."""
+
+UP, STOPPING, STOPPED, DEAD = range(4)
+"""A process: runs; wants to stop, and asks the controller first; stopped in order; died."""
+
+ONLINE, FAILED, MOVED = range(3)
+"""A replica's log directory: the one it was placed in; that one failed; it lies in the other one."""
+
+MENDED, TAKEN_OUT, FAILED_STILL = range(3)
+"""A directory that failed, where its broker starts: mended and empty; not in log.dirs any more; there and failed."""
+
+
+class ControlBounds(NamedTuple):
+    """How far a model goes. `partition_zero` is the number of replicas of partition 0, 0 where this is that partition.
+
+    `stays_failed`: a broker may start while a directory of its is failed; not in spec/Controller.tla.
+    """
+
+    replicas: tuple[int, ...]
+    brokers: int
+    partition_zero: int = 0
+    targets: tuple[tuple[int, ...], ...] = ()
+    min_isr: int = 2
+    min_isrs: tuple[int, ...] = ()
+    max_log: int = 1
+    max_partition_epoch: int = 3
+    max_stops: int = 1
+    unclean: bool = False
+    deletes: bool = False
+    unregisters: bool = False
+    disks_fail: bool = False
+    late_config: bool = False
+    toggles: bool = False
+    stays_failed: bool = False
+
+
+class ControlCluster(NamedTuple):
+    """A state. `committed` is a ghost: what was ever below the high watermark, as far as no election gave it up."""
+
+    bounds: ControlBounds
+    control: ReplicationControl
+    processes: tuple[int, ...]
+    logs: tuple[tuple[int, ...], ...]
+    known_min_isr: int
+    committed: tuple[int, ...] = ()
+    stops: int = 0
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition: number 0 of its topic, or number 1."""
+        return TopicPartition(NAME, int(self.bounds.partition_zero > 0))
+
+    @property
+    def partition(self) -> PartitionRegistration | None:
+        """What the controller has of it; None once the topic is deleted."""
+        return self.control.partitions.get(self.tp)
+
+
+def initial_control_cluster(bounds: ControlBounds, profile: Profile = ELR) -> ControlCluster:
+    """Return the initial state: all brokers run and are in the ISR, every log is empty."""
+    everybody = range(bounds.brokers)
+    elsewhere = tuple(range(ELSEWHERE, ELSEWHERE + bounds.partition_zero))
+    directories = {b: (f"{b}A", f"{b}B")[: 1 + bounds.disks_fail] for b in everybody}
+    brokers = [(b, BrokerRegistration(0, directories=directories.get(b, ()))) for b in (*everybody, *elsewhere)]
+    placed = tuple(f"{b}A" for b in bounds.replicas)
+    partition = PartitionRegistration(bounds.replicas, bounds.replicas, bounds.replicas[0], directories=placed)
+    features = Features(elr=int(profile.elr))
+    control = ReplicationControl(
+        Table(brokers), profile=profile, features=features, min_isr=bounds.min_isr, unclean=bounds.unclean
+    )
+    state = ControlCluster(bounds, control, (UP,) * bounds.brokers, ((),) * bounds.brokers, bounds.min_isr)
+    partitions = [(state.tp, partition)]
+    if elsewhere:
+        partitions.insert(0, (state.tp._replace(partition=0), PartitionRegistration(elsewhere, elsewhere, ELSEWHERE)))
+    return state._replace(control=control._replace(partitions=Table(partitions)))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Look-ups
+
+
+def directory_state(state: ControlCluster, b: int) -> int:
+    """Return where the replica of b is: ONLINE, FAILED or MOVED."""
+    partition, known = state.partition, state.control.brokers.get(b)
+    if partition is None or known is None or b not in partition.replicas:
+        return ONLINE
+    named = directory_of(partition, b)
+    if named == f"{b}B":
+        return MOVED
+    return ONLINE if named in known.directories else FAILED
+
+
+def is_running(state: ControlCluster, b: int) -> bool:
+    """Return whether b can read and write its replica."""
+    return b != UNDEFINED and state.processes[b] in {UP, STOPPING} and directory_state(state, b) != FAILED
+
+
+def common_prefix(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the longest common prefix of two logs."""
+    length = 0
+    while length < min(len(first), len(second)) and first[length] == second[length]:
+        length += 1
+    return first[:length]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What TLC prints for a state
+
+
+def control_view(state: ControlCluster) -> View:
+    """(partition, brokers, logs, committed, stops, min.insync.replicas, as brokers know it, (index of eligible leaders,
+    brokers whose index names a deleted topic, whether the feature is on)).
+    """
+    brokers = tuple(_broker_view(state, b) for b in range(state.bounds.brokers))
+    index = state.control.brokers_to_elrs
+    listed = tuple(index.get((b, NAME)) or () for b in range(state.bounds.brokers))
+    stale = mask(b for b in range(state.bounds.brokers) if (b, DELETED) in index)
+    kept = listed, stale, int(state.control.profile.elr)
+    config = (min_isr(state.control, NAME), state.known_min_isr) if state.partition is not None else (0, 0)
+    return _partition_view(state.partition), brokers, state.logs, state.committed, state.stops, *config, kept
+
+
+def _partition_view(partition: PartitionRegistration | None) -> View:
+    if partition is None:
+        return ()
+    return (
+        partition.replicas,
+        *(mask(members) for members in (partition.adding, partition.removing, partition.isr, partition.elr)),
+        partition.last_known_elr,
+        partition.leader,
+        partition.recovery.value,
+        partition.leader_epoch,
+        partition.partition_epoch,
+    )
+
+
+def _broker_view(state: ControlCluster, b: int) -> View:
+    """Return its process; 0 not registered, 1 fenced, 2 unfenced; whether it shuts down; where its replica is."""
+    known = state.control.brokers.get(b)
+    registered = 0 if known is None else 2 - known.fenced
+    return state.processes[b], registered, int(known is not None and known.in_controlled_shutdown), directory_state(state, b)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What must hold
+
+
+def leader_completeness(state: ControlCluster) -> Violation | None:
+    """Check that the leader holds everything acknowledged; what unclean elections gave up does not count."""
+    leader = UNDEFINED if state.partition is None else state.partition.leader
+    if not is_running(state, leader) or state.logs[leader][: len(state.committed)] == state.committed:
+        return None
+    return Violation("LeaderCompleteness", (leader,), state.committed, state.logs[leader])
+
+
+def leader_is_live(state: ControlCluster) -> Violation | None:
+    """Check that the leader is active and the directory of its replica can be read."""
+    leader = UNDEFINED if state.partition is None else state.partition.leader
+    if leader == UNDEFINED or (is_active(state.control, leader) and directory_state(state, leader) != FAILED):
+        return None
+    return Violation("LeaderIsLive", (leader,), (ONLINE,), (directory_state(state, leader),))
+
+
+def leader_is_in_isr(state: ControlCluster) -> Violation | None:
+    """Check that the leader is in the ISR."""
+    partition = state.partition
+    if partition is None or partition.leader == UNDEFINED or partition.leader in partition.isr:
+        return None
+    return Violation("LeaderIsInIsr", (partition.leader,), (partition.leader,), partition.isr)
+
+
+def somebody_may_lead(state: ControlCluster) -> Violation | None:
+    """Check that, without a leader, some replica is waited for."""
+    partition = state.partition
+    if partition is None or partition.leader != UNDEFINED or partition.isr or partition.elr or partition.last_known_elr:
+        return None
+    return Violation("SomebodyMayLead", (), partition.replicas, ())
+
+
+def elr_is_apart(state: ControlCluster) -> Violation | None:
+    """Check that no replica is both in sync and eligible, and that every eligible broker is a replica."""
+    partition = state.partition
+    if partition is None or set(partition.elr) <= set(partition.replicas) - set(partition.isr):
+        return None
+    return Violation("ElrIsApart", partition.elr, partition.replicas, partition.isr)
+
+
+def completes_in_sync(state: ControlCluster) -> Violation | None:
+    """Check that a reassignment whose new replicas are all in sync is complete."""
+    partition = state.partition
+    if partition is None or not is_reassigning(partition):
+        return None
+    wanted = tuple(b for b in partition.replicas if b not in partition.removing)
+    if not wanted or not set(wanted) <= set(partition.isr):
+        return None
+    return Violation("CompletesInSync", wanted, (), (*partition.adding, *partition.removing))
+
+
+def adds_nobody_it_removes(state: ControlCluster) -> Violation | None:
+    """Check that no replica is both added and removed: that would never be complete."""
+    partition = state.partition
+    if partition is None or not set(partition.adding) & set(partition.removing):
+        return None
+    return Violation("AddsNobodyItRemoves", (), partition.adding, partition.removing)
+
+
+def brokers_may_register(state: ControlCluster) -> Violation | None:
+    """Check that the controller does not fail on what its index remembers of a deleted topic."""
+    stale = tuple(b for b, topic in state.control.brokers_to_elrs if topic == DELETED)
+    return Violation("BrokersMayRegister", stale, (), stale) if stale else None
+
+
+CONTROL_INVARIANTS: Mapping[str, Callable[[ControlCluster], Violation | None]] = MappingProxyType(
+    {
+        "LeaderCompleteness": leader_completeness,
+        "LeaderIsLive": leader_is_live,
+        "LeaderIsInIsr": leader_is_in_isr,
+        "SomebodyMayLead": somebody_may_lead,
+        "ElrIsApart": elr_is_apart,
+        "AddsNobodyItRemoves": adds_nobody_it_removes,
+        "CompletesInSync": completes_in_sync,
+        "BrokersMayRegister": brokers_may_register,
+    }
+)
+
+
+def control_violation(state: ControlCluster, names: tuple[str, ...] = tuple(CONTROL_INVARIANTS)) -> Violation | None:
+    """Return the first of the named invariants that does not hold."""
+    return next((violation for name in names if (violation := CONTROL_INVARIANTS[name](state)) is not None), None)
+
+
+# What happens to a controller, one partition and its brokers: the Next relation of spec/Controller.tla.
+#
+# Rules of this file
+#
+# 1. What the controller decides, and what it writes, is decided by impl.controller, request by request. Here stands who may
+# ask for what, and what becomes of logs and processes.
+# 2. A request that Kafka answers with an error, or throws at, is no step.
+# 3. What only a clock knows is not here: any session may be over, everybody has been heard lately.
+
+
+T = TypeVar("T")
+
+
+def control_successors(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
+    """Return every enabled label with the state it leads to."""
+    if state.partition is not None:
+        yield from _data(state, state.partition)
+        yield from _asked(state)
+        if state.known_min_isr != min_isr(state.control, NAME):
+            yield ("ReadConfig",), state._replace(known_min_isr=min_isr(state.control, NAME))
+    for b in range(state.bounds.brokers):
+        yield from _process(state, b)
+        yield from _session(state, b)
+
+
+def _data(state: ControlCluster, partition: PartitionRegistration) -> Iterator[tuple[Label, ControlCluster]]:
+    """Find LeaderAppend, CatchUp, Acknowledge, Expand, Shrink: the steps of a leader and its followers."""
+    leader = partition.leader
+    if not is_running(state, leader):
+        return
+    log = state.logs[leader]
+    if len(log) < state.bounds.max_log:
+        yield ("LeaderAppend",), state._replace(logs=_put(state.logs, leader, (*log, partition.leader_epoch)))
+    for f in partition.replicas:
+        if f != leader and is_running(state, f) and state.logs[f] != log:
+            yield ("CatchUp", f), state._replace(logs=_put(state.logs, f, log))
+    below = min((common_prefix(log, state.logs[b]) for b in (leader, *partition.isr)), key=len)
+    # The leader decides by the min.insync.replicas that it has read, which may be an older one.
+    enough = len(partition.isr) >= min(state.known_min_isr, len(partition.replicas))
+    if enough and len(below) > len(state.committed):
+        yield ("Acknowledge",), state._replace(committed=below)
+    for f in partition.replicas:
+        if f not in partition.isr and is_running(state, f) and is_active(state.control, f) and state.logs[f] == log:
+            yield from _proposed(state, ("Expand", f), {*partition.isr, f})
+        if f in partition.isr and f != leader and state.logs[f] != log:
+            yield from _proposed(state, ("Shrink", f), {*partition.isr} - {f})
+
+
+def _proposed(state: ControlCluster, label: Label, isr: set[int]) -> Iterator[tuple[Label, ControlCluster]]:
+    """Find the AlterPartition step of the leader."""
+    control, asked = state.control, proposal_of(state, isr)
+    epoch = control.brokers[asked.broker_id].epoch
+    request = AlterPartition(asked.broker_id, epoch, (Proposal(state.tp, asked),))
+    yield from write_records_step(state, label, alter_partition(control, request).records, hears=False)
+
+
+def proposal_of(state: ControlCluster, isr: set[int]) -> AlterPartitionRequest:
+    """Build a leader's proposal, in the epochs that the controller has.
+
+    A leader that has not read a raised min.insync.replicas has not read the leader epoch that comes with it either.
+    """
+    control, partition = state.control, state.control.partitions[state.tp]
+    behind = not control.profile.raised_min_isr_keeps_epoch and state.known_min_isr < min_isr(control, NAME)
+    leader_epoch = partition.leader_epoch - behind
+    return AlterPartitionRequest(partition.leader, leader_epoch, partition.partition_epoch, tuple(sorted(isr)))
+
+
+def _asked(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
+    """Find Reassign, Cancel, SetMinIsr, SetElr, ElectPreferred, ElectUnclean, Delete: the requests of an operator."""
+    control, tp = state.control, state.tp
+    for target in (*state.bounds.targets, None) if state.bounds.targets else ():
+        records, _ = alter_partition_reassignments(control, (Reassignment(tp, target),))
+        yield from write_records_step(state, ("Cancel",) if target is None else ("Reassign", target), records)
+    for value in state.bounds.min_isrs:
+        if value != min_isr(control, NAME):
+            change = ConfigChange(ConfigResource(TOPIC, NAME), MIN_IN_SYNC_REPLICAS, str(value))
+            records, _ = incremental_alter_configs(control, (change,))
+            yield from write_records_step(state, ("SetMinIsr", value), records, hears=not state.bounds.late_config)
+    for level in (0, 1) if state.bounds.toggles else ():
+        if level != control.profile.elr:
+            update = FeatureUpdate(ELR_VERSION, level, upgrade=level > 0)
+            records, _ = update_features(control, update, control.features.metadata_version)
+            yield from write_records_step(state, ("SetElr", level), records, hears=False)
+    yield from write_records_step(state, ("ElectPreferred",), requests.elect_leader(control, tp, Election.PREFERRED).records)
+    if state.bounds.unclean:
+        yield from write_records_step(state, ("ElectUnclean",), requests.elect_leader(control, tp, Election.UNCLEAN).records)
+    if state.bounds.deletes:
+        yield from write_records_step(state, ("Delete",), delete_topic(control, NAME).records)
+
+
+def _process(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
+    """Find Die, ShutDown, Register, Unregister: the life of a broker's process."""
+    known, process = state.control.brokers.get(b), state.processes[b]
+    if process in {UP, STOPPING}:
+        if state.stops < state.bounds.max_stops:
+            dead = state._replace(processes=_put(state.processes, b, DEAD), stops=state.stops + 1)
+            yield ("Die", b, 1), dead
+            if state.logs[b]:
+                yield ("Die", b, 0), dead._replace(logs=_put(state.logs, b, ()))
+        if process == STOPPING or state.stops < state.bounds.max_stops:
+            active, result = process_broker_heartbeat(_active(state), _beat(state, b)._replace(want_shut_down=True))
+            ended = STOPPED if result.response.should_shut_down else STOPPING
+            if ended != process and result.response.error == NONE:
+                stops = state.stops + (process == UP)
+                asked = state._replace(processes=_put(state.processes, b, ended), stops=stops)
+                yield from reach_state(asked, ("ShutDown", b), active.control)
+        return
+    directories = (MENDED, TAKEN_OUT, FAILED_STILL)[: 2 + state.bounds.stays_failed]
+    for directory in directories if directory_state(state, b) == FAILED else (MENDED,):
+        yield from _registered(state, b, directory)
+    if state.bounds.unregisters and known is not None:
+        without, unregistered = unregister_broker(_active(state), b)
+        if unregistered.response == NONE:
+            yield from reach_state(state, ("Unregister", b), without.control)
+
+
+def _registered(state: ControlCluster, b: int, directory: int) -> Iterator[tuple[Label, ControlCluster]]:
+    """Find Register: a process starts. It was stopped in order if every log directory names its epoch.
+
+    A directory that had failed is repaired and empty; or it is no longer the broker's, and the replica is created in the
+    other one; or it is failed still, so that no stop counts as orderly and no log is created.
+    LogManager#readBrokerEpochFromCleanShutdownFiles, Partition#createLogInAssignedDirectoryId.
+    """
+    known = state.control.brokers.get(b)
+    clean = stops_in_order(state, b, directory)
+    incarnation = 0 if known is None else known.incarnation + 1
+    asked = RegisterBrokerRecord(b, 0, incarnation, directories=directories_of(state, b, directory))
+    active, result = register_broker(_active(state), asked, known.epoch if known is not None and clean else UNDEFINED)
+    if result.response != NONE:
+        return
+    control = active.control
+    if directory == TAKEN_OUT:
+        asks = DirectoryAssignment(b, control.brokers[b].epoch, f"{b}B", state.tp)
+        control = replay_records(control, assign_replicas_to_dirs(control, asks).records)
+    started = state._replace(processes=_put(state.processes, b, UP))
+    yield from reach_state(started, ("Register", b, directory), control)
+
+
+def directories_of(state: ControlCluster, b: int, directory: int) -> tuple[str, ...]:
+    """Return the directories that a process starts with."""
+    known = state.control.brokers.get(b)
+    if known is None or (directory_state(state, b) == FAILED and directory == MENDED):
+        return (f"{b}A", f"{b}B")[: 1 + state.bounds.disks_fail]
+    return known.directories
+
+
+def stops_in_order(state: ControlCluster, b: int, directory: int) -> bool:
+    """Return whether a registration reports, and can prove, that the process before it stopped in order."""
+    speaks = directory == TAKEN_OUT or directory_state(state, b) != FAILED
+    return state.processes[b] == STOPPED and b in state.control.brokers and speaks
+
+
+def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
+    """Find Fence, Unfence, FailDirectory: a session that ends, and heartbeats."""
+    known = state.control.brokers.get(b)
+    if known is None:
+        return
+    active = _active(state)
+    if not known.fenced:
+        session = (b, known.epoch)
+        over = active._replace(heartbeats=active.heartbeats._replace(expired=frozenset({session})))
+        yield from reach_state(state, ("Fence", b), fence_stale_broker(over, session)[0].control)
+    if state.processes[b] != UP:
+        return
+    may_fail = state.bounds.disks_fail and state.partition is not None and b in state.partition.replicas
+    for fails in (0, 1) if may_fail and directory_state(state, b) == ONLINE else (0,):
+        # A heartbeat of an unfenced broker without a failed directory changes nothing.
+        if not known.fenced and not fails:
+            continue
+        beat = _beat(state, b)._replace(offline=(f"{b}A",) if fails else ())
+        after, result = process_broker_heartbeat(active, beat)
+        if result.response.error == NONE:
+            gone = state._replace(logs=_put(state.logs, b, ())) if fails else state
+            label = ("Unfence", b, fails) if known.fenced else ("FailDirectory", b)
+            yield from reach_state(gone, label, after.control)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Between the steps
+
+
+def _active(state: ControlCluster) -> QuorumController:
+    """Return the active controller, right after a heartbeat of every broker."""
+    brokers = (
+        (b, BrokerHeartbeatState(known.fenced, 0, 0 if known.in_controlled_shutdown and not known.fenced else UNDEFINED))
+        for b, known in state.control.brokers.items()
+    )
+    return QuorumController(state.control, Heartbeats(Table(brokers)), UNDEFINED)
+
+
+def _beat(state: ControlCluster, b: int) -> BrokerHeartbeat:
+    known = state.control.brokers.get(b)
+    return BrokerHeartbeat(b, UNDEFINED, 0) if known is None else BrokerHeartbeat(b, known.epoch, known.offset)
+
+
+def write_records_step(
+    state: ControlCluster, label: Label, records: tuple[ControllerRecord, ...], *, hears: bool = True
+) -> Iterator[tuple[Label, ControlCluster]]:
+    """Return the step that writes these records; none if there are none."""
+    if records:
+        yield from reach_state(state, label, replay_records(state.control, records), hears=hears)
+
+
+def reach_state(
+    state: ControlCluster, label: Label, control: ReplicationControl, *, hears: bool = True
+) -> Iterator[tuple[Label, ControlCluster]]:
+    """Return the step to the controller's new state, if it is within the bounds. A removed replica deletes its log.
+
+    `hears`: a leader that reads the change in the metadata log has read everything before it.
+    """
+    before, after = state.partition, control.partitions.get(state.tp)
+    state = state._replace(control=control)
+    if after is not None and after.partition_epoch > state.bounds.max_partition_epoch:
+        return
+    replicas = () if after is None else after.replicas
+    keeps = tuple(log if b in replicas or state.processes[b] in {STOPPED, DEAD} else () for b, log in enumerate(state.logs))
+    committed = state.committed
+    # RECOVERING tells clients that records may be lost, so what this leader lacks no longer counts as committed.
+    if before is not None and after is not None and gives_up(before, after):
+        committed = common_prefix(committed, state.logs[after.leader])
+    if hears and (before != after or label[0] == "SetMinIsr"):
+        state = state._replace(known_min_isr=min_isr(control, NAME))
+    yield label, state._replace(logs=keeps, committed=() if after is None else committed)
+
+
+def gives_up(before: PartitionRegistration, after: PartitionRegistration) -> bool:
+    """Return whether an election may have lost data and reports it: its leader was neither in sync nor eligible."""
+    elected = after.leader not in {UNDEFINED, before.leader}
+    return elected and after.leader not in {*before.isr, *before.elr} and after.recovery is RecoveryState.RECOVERING
+
+
+def _put(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
+    return (*values[:at], value, *values[at + 1 :])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Exploration
+
+
+def search_control(start: ControlCluster) -> Search[ControlCluster]:
+    """Search from a state. Equal views are equal states."""
+    return Search(start, control_successors, control_view)
+
+
+def explore_control(start: ControlCluster) -> Graph:
+    """Return the whole labelled graph."""
+    return search_control(start).graph(control_view)

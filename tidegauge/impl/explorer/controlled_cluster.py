@@ -1,0 +1,279 @@
+"""Brokers and messages under the whole controller: impl.cluster's brokers, and a controller that is impl.controller.
+
+Rules of this file
+
+1. A broker does what impl.cluster says, and the controller decides what impl.controller says, request by request
+   (impl.explorer.control_cluster). Here the two are joined: the controller's partition is the image that brokers read, and
+   their logs are those of its states.
+2. A broker reads the image when it is news: another partition epoch, another topic id, or that it is no replica. It reads
+   min.insync.replicas with a new leader epoch at the latest: both stand in the metadata log. That of the same leader epoch
+   may be the response to its own proposal, which says nothing of configurations.
+3. A replica belongs to a topic id. What has another one, or is assigned elsewhere, is deleted with its log, and what comes
+   after is a life of its own.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tidegauge.impl.cluster import broker as broker_
+from tidegauge.impl.cluster.actions import (
+    client_transitions,
+    follower_transitions,
+    may_read_metadata,
+    own_transitions,
+    role_change,
+    sent_epochs,
+    serve_transitions,
+)
+from tidegauge.impl.cluster.broker import REGISTERED, Broker
+from tidegauge.impl.cluster.cluster import DIRECT, Cluster, after_crash, apply
+from tidegauge.impl.cluster.controller import Controller
+from tidegauge.impl.cluster.transitions import BoundedModel, Bounds, Label, Transition, metadata_cache, record_epochs
+from tidegauge.impl.controller.replication_control import is_active, min_isr
+from tidegauge.impl.controller.requests import AlterPartition, Proposal, alter_partition, create_topic
+from tidegauge.impl.explorer import control_cluster
+from tidegauge.impl.explorer.control_cluster import (
+    FAILED,
+    FAILED_STILL,
+    NAME,
+    STOPPED,
+    ControlBounds,
+    ControlCluster,
+    directory_state,
+)
+from tidegauge.impl.messages import FetchRequest, OffsetsForLeaderEpochRequest
+from tidegauge.impl.profiles import ELR, Profile, Rules, Setup
+from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.rules import NONE, UNDEFINED
+
+UNBOUNDED = 1_000
+"""Offsets, epochs and stops that nobody reaches by hand."""
+
+ABSTRACT = frozenset({"LeaderAppend", "CatchUp", "Acknowledge", "Expand", "Shrink", "ReadConfig"})
+"""Steps of the controller's model that are several here, message by message."""
+
+
+class ControlledCluster(NamedTuple):
+    """A state. `held` is per broker the topic id of its replica, UNDEFINED where it has none."""
+
+    cluster: Cluster
+    control: ControlCluster
+    held: tuple[int, ...]
+    topic_id: int = 0
+
+
+def initial_controlled_cluster(bounds: ControlBounds, profile: Profile = ELR, *, clients: bool = False) -> ControlledCluster:
+    """Return the initial state: the first replica leads, all are informed. With clients records are acks=all produces."""
+    bounds = bounds._replace(max_log=UNBOUNDED, max_partition_epoch=UNBOUNDED, max_stops=UNBOUNDED, deletes=True)
+    control = control_cluster.initial_control_cluster(bounds._replace(targets=(), min_isrs=(), unregisters=True), profile)
+    count = bounds.brokers
+    unbounded = Bounds(count, UNBOUNDED, UNBOUNDED, UNBOUNDED, UNBOUNDED, max_waiting=UNBOUNDED if clients else 0)
+    model = BoundedModel(unbounded, Setup(Rules(), profile, bounds.min_isr, replica_lag_time_max_ms=-1))
+    nothing = ((None,) * count,) * count
+    brokers = tuple(Broker(Partition(b), incarnation=REGISTERED) for b in range(count))
+    cluster = Cluster(model, brokers, nothing, image_of(control), waiting=((),) * count if clients else ())
+    state = ControlledCluster(cluster, control, (UNDEFINED,) * count)
+    for b in bounds.replicas:
+        state = next(after for label, after in _news(state, b))
+    return state._replace(cluster=state.cluster._replace(network=nothing))
+
+
+def image_of(control: ControlCluster) -> Controller:
+    """Return what brokers read of the controller; a deleted topic has no replicas."""
+    everybody, partition = range(control.bounds.brokers), control.partition
+    live = tuple(b for b in everybody if is_active(control.control, b))
+    incarnations = (REGISTERED,) * control.bounds.brokers
+    if partition is None:
+        return Controller((), UNDEFINED, UNDEFINED, (), live, incarnations=incarnations)
+    return Controller(
+        partition.replicas,
+        partition.leader,
+        partition.leader_epoch,
+        tuple(sorted(partition.isr)),
+        live,
+        partition.partition_epoch,
+        incarnations,
+        tuple(sorted(partition.elr)),
+        partition.last_known_elr,
+    )
+
+
+def controlled_successors(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
+    """Return every enabled label with the state it leads to; `take_label` also takes Reassign, SetMinIsr, SetElr, Create."""
+    for transition in _data_transitions(state):
+        yield transition.label, _joined(state._replace(cluster=apply(state.cluster, transition)), state.control)
+    for b in range(state.control.bounds.brokers):
+        yield from _news(state, b)
+        yield from _proposed(state, b)
+    yield from _controlled(state)
+
+
+def take_label(state: ControlledCluster, label: Label) -> ControlledCluster | None:
+    """Return the state after any label, also one whose arguments cannot be enumerated; None where it is not enabled."""
+    bounds = state.control.bounds
+    match label:
+        case ("Reassign", target):
+            bounds = bounds._replace(targets=(target,))
+        case ("Cancel",):
+            bounds = bounds._replace(targets=(bounds.replicas,))
+        case ("SetMinIsr", value):
+            bounds = bounds._replace(min_isrs=(value,), late_config=True)
+        case ("Register", _, _):
+            bounds = bounds._replace(stays_failed=True)
+        case ("SetElr", _):
+            bounds = bounds._replace(toggles=True)
+        case ("Create", replicas):
+            return next((after for _, after in _created(state, label, replicas)), None)
+    widened = state._replace(control=state.control._replace(bounds=bounds))
+    return next((after for enabled, after in controlled_successors(widened) if enabled == label), None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Brokers and messages
+
+
+def _data_transitions(state: ControlledCluster) -> Iterator[Transition]:
+    """Find what brokers and clients do without news of the controller."""
+    cluster, held = state.cluster, state.held
+    model, incarnations = cluster.model, cluster.controller.incarnations
+    for b, broker in enumerate(cluster.brokers):
+        yield from own_transitions(model, b, broker, may_crash=False)
+        yield from follower_transitions(model, b, broker, cluster.network[b])
+        for leader, message in enumerate(cluster.network[b]):
+            # A fetch names its topic id (KIP-516): a leader of another topic of that name refuses it.
+            if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest) and held[leader] in {held[b], UNDEFINED}:
+                yield from serve_transitions(model, leader, cluster.brokers[leader], b, message, incarnations)
+    for b, waiting in enumerate(cluster.waiting):
+        yield from client_transitions(model, b, cluster.brokers[b], waiting)
+
+
+def _news(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledCluster]]:
+    """Find BecomeLeader, BecomeFollower, DeleteReplica, ReadConfig: what the metadata log has for a running broker."""
+    cluster, image, control = state.cluster, state.cluster.controller, state.control
+    broker, known = cluster.brokers[b], cluster.brokers[b].partition
+    if not broker.up or directory_state(control, b) == FAILED:
+        return
+    if cluster.waiting and not may_read_metadata(broker, cluster.waiting[b]):
+        return
+    if state.held[b] != UNDEFINED and (state.held[b] != state.topic_id or b not in image.assignment):
+        yield ("DeleteReplica", b), _joined(_without_replica(state, b), control)
+        return
+    has_role = known.leader_epoch != UNDEFINED
+    if b in image.assignment and (not has_role or image.partition_epoch > known.partition_epoch):
+        read = cluster
+        # Configurations are applied before partitions, so with a new leader epoch the leader knows min.insync.replicas.
+        if image.leader_epoch > known.leader_epoch:
+            read = _with_min_isr(cluster, min_isr(control.control, NAME))
+        held = (*state.held[:b], state.topic_id, *state.held[b + 1 :])
+        for transition in role_change(read.model, b, broker, cluster.network[b], image):
+            yield transition.label, _joined(state._replace(cluster=apply(read, transition), held=held), control)
+    if has_role and broker.leads and control.partition is not None:
+        read = _with_min_isr(cluster, min_isr(control.control, NAME))
+        if read != cluster:
+            yield ("ReadConfig", b), _joined(state._replace(cluster=read), control)
+
+
+def _with_min_isr(cluster: Cluster, value: int) -> Cluster:
+    setup = cluster.model.setup._replace(min_insync_replicas=value)
+    return cluster._replace(model=cluster.model._replace(setup=setup))
+
+
+def _without_replica(state: ControlledCluster, b: int) -> ControlledCluster:
+    """Delete the log and stop its fetchers. ReplicaManager#stopPartitions."""
+    cluster = state.cluster
+    brokers = list(cluster.brokers)
+    brokers[b] = brokers[b]._replace(partition=Partition(b), source=UNDEFINED, entry=None)
+    waiting = (*cluster.waiting[:b], (), *cluster.waiting[b + 1 :]) if cluster.waiting else ()
+    network = after_crash(cluster.network, b, DIRECT)
+    held = (*state.held[:b], UNDEFINED, *state.held[b + 1 :])
+    return state._replace(cluster=cluster._replace(brokers=tuple(brokers), network=network, waiting=waiting), held=held)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The controller
+
+
+def _proposed(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledCluster]]:
+    """Find AlterPartition: a leader's proposal reaches the controller, which writes metadata or refuses."""
+    cluster, control = state.cluster, state.control
+    broker, sender = cluster.brokers[b], control.control.brokers.get(b)
+    if not broker.leads or not broker.partition.state.is_inflight or sender is None:
+        return
+    request = partition_.alter_partition_request(broker.partition, broker.incarnation)
+    epochs = tuple(_broker_epoch(control, m, e) for m, e in zip(request.isr, sent_epochs(broker, request), strict=True))
+    proposal = Proposal(control.tp, request._replace(isr_epochs=epochs))
+    result = alter_partition(control.control, AlterPartition(b, sender.epoch, (proposal,)))
+    response = result.response.responses[0]
+    label = ("AlterPartition", b, response.error)
+    if response.error != NONE:
+        metadata = metadata_cache(cluster.model, eligible=False)
+        refused = broker_.handle_alter_partition_response(cluster.model.setup, broker, response, metadata)
+        cluster = cluster._replace(brokers=(*cluster.brokers[:b], refused, *cluster.brokers[b + 1 :]))
+    for _, after in control_cluster.write_records_step(control, label, result.records):
+        control = after
+    yield label, _joined(state._replace(cluster=cluster), control)
+
+
+def _broker_epoch(control: ControlCluster, b: int, incarnation: int) -> int:
+    """Return the broker epoch that is meant: the registered one, or an earlier one."""
+    known = control.control.brokers.get(b)
+    return UNDEFINED if incarnation == UNDEFINED or known is None else known.epoch - (incarnation != REGISTERED)
+
+
+def _controlled(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
+    """Find every step of the controller's model but those of leader and followers, with its effect on the brokers."""
+    for label, after in control_cluster.control_successors(state.control):
+        if label[0] not in ABSTRACT:
+            yield label, _joined(_with_processes(state, label, after), after)
+
+
+def _with_processes(state: ControlledCluster, label: Label, after: ControlCluster) -> ControlledCluster:
+    cluster = state.cluster
+    setup = cluster.model.setup
+    match label:
+        case ("Die", b, kept):
+            log = cluster.brokers[b].partition.log
+            dead = broker_.crash(setup, cluster.brokers[b], log.hw, log.end)
+            transition = Transition(("CrashAndLose", b), b, dead if kept else broker_.lose_disk(dead))
+        case ("ShutDown", b) if after.processes[b] == STOPPED:
+            transition = Transition(("Stop", b), b, broker_.stop(setup, cluster.brokers[b]))
+        case ("FailDirectory", b) | ("Unfence", b, 1):
+            offline = Broker(Partition(b, has_log=False), incarnation=cluster.brokers[b].incarnation)
+            state = state._replace(held=(*state.held[:b], UNDEFINED, *state.held[b + 1 :]))
+            transition = Transition(("CrashAndLose", b), b, offline)
+        case ("Register", b, directory):
+            started = broker_.restart(cluster.brokers[b])
+            partition = started.partition._replace(has_log=directory != FAILED_STILL)
+            transition = Transition(("Register", b), b, started._replace(partition=partition))
+        case _:
+            return state
+    return state._replace(cluster=apply(cluster, transition))
+
+
+def _created(state: ControlledCluster, label: Label, replicas: tuple[int, ...]) -> Iterator[tuple[Label, ControlledCluster]]:
+    """Find Create: the topic again, under its name and with another topic id, after it was deleted.
+
+    Only for one partition without a choice of directories: otherwise the brokers would have to report directories first.
+    """
+    bounds = state.control.bounds
+    if state.control.partition is None and not bounds.partition_zero and not bounds.disks_fail:
+        records = create_topic(state.control.control, NAME, (replicas,), {}).records
+        for _, after in control_cluster.write_records_step(state.control, label, records):
+            yield label, _joined(state._replace(topic_id=state.topic_id + 1), after)
+
+
+def _joined(state: ControlledCluster, control: ControlCluster) -> ControlledCluster:
+    """Let brokers see the controller's state, and the controller's model the brokers' logs."""
+    cluster = state.cluster
+    if control is not state.control:
+        # Acknowledged records that an unclean election gave up are no promise any more.
+        kept = tuple(
+            (offset, epoch) for offset, epoch in cluster.acked if control.committed[offset : offset + 1] == (epoch,)
+        )
+        cluster = cluster._replace(controller=image_of(control), committed=control.committed, acked=kept)
+    known = cluster.model.setup.min_insync_replicas
+    logs = tuple(record_epochs(broker) for broker in cluster.brokers)
+    bounds = control.bounds._replace(targets=(), min_isrs=(), late_config=False, toggles=False)
+    joined = control._replace(bounds=bounds, logs=logs, committed=cluster.committed, known_min_isr=known)
+    return state._replace(cluster=cluster, control=joined)

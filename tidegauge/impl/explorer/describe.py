@@ -1,0 +1,451 @@
+"""State, messages, labels, violations and runs as text. The only place in impl where they become text.
+
+    offset        0   1
+    b1 leader     0   0  |  hw=2 leo=2 epoch=0 isr=b1,b2
+    b2 follower   0 | 0     hw=1 leo=2 epoch=0 leader=b1
+
+Rules of this file
+
+1. A row per replica, a column per offset, the record's leader epoch in it, x where it was deleted, a bar where the high
+   watermark is.
+2. A step prints its label and what it changed, nothing else. A message that is lost is visible.
+3. Brokers are b1, b2, ..: index + 1, as in traces.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from tidegauge.impl.cluster.broker import Broker
+from tidegauge.impl.cluster.cluster import Cluster, NetworkRow, record_epochs
+from tidegauge.impl.cluster.controller import Controller
+from tidegauge.impl.cluster.transitions import Label
+from tidegauge.impl.errors import ERROR_NAMES
+from tidegauge.impl.explorer.invariants import Violation
+from tidegauge.impl.explorer.search import Counterexample, Graph
+from tidegauge.impl.explorer.view import View
+from tidegauge.impl.messages import FetchRequest, Message, OffsetsForLeaderEpochRequest, OffsetsForLeaderEpochResponse
+from tidegauge.impl.rules import NONE, UNDEFINED
+
+Values = Mapping[tuple[int, int], str]
+"""What a producer wrote at (epoch, offset), printed behind the epoch: 1c. Records have no values of their own here."""
+
+NO_VALUES: Values = MappingProxyType({})
+
+
+def broker_name(broker: int) -> str:
+    """Return b1 for index 0; "none" for no broker."""
+    return "none" if broker == UNDEFINED else f"b{broker + 1}"
+
+
+def broker_names(brokers: tuple[int, ...]) -> str:
+    """Return the names of a set of brokers."""
+    return ",".join(map(broker_name, brokers)) or "nobody"
+
+
+def mask_names(members: int) -> str:
+    """Return the names of a set of brokers given as a bit mask."""
+    return broker_names(tuple(b for b in range(members.bit_length()) if members >> b & 1))
+
+
+ROLES = ("starting", "leader", "follower", "truncates")
+"""By their number in views; one that truncates is a follower that fetches once it has."""
+
+
+def role(broker: Broker) -> str:
+    """Return the role that the broker believes it has."""
+    if not broker.up:
+        return "down"
+    if broker.partition.leader_epoch == UNDEFINED:
+        return "starting"
+    if broker.entry is not None and broker.entry.truncating:
+        return "truncates"
+    return "leader" if broker.partition.is_leader else "follower"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# States
+
+
+def grid(cluster: Cluster, values: Values = NO_VALUES) -> str:
+    """Format the whole state: logs to scale, then the controller, then what is in flight."""
+    width = max(broker.partition.log.end for broker in cluster.brokers)
+    lines = ["offset        " + "".join(f"{offset:<4}" for offset in range(width))]
+    lines += [_log_row(b, broker, width, values) for b, broker in enumerate(cluster.brokers)]
+    lines.append(f"controller    {controller_text(cluster.controller)}")
+    lines += list(_in_flight(cluster, values))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _log_row(b: int, broker: Broker, width: int, values: Values) -> str:
+    if not broker.partition.has_log:
+        return f"{broker_name(b)} {role(broker):<9}no log"
+    log = broker.partition.log
+    kept = ((offset, epoch) for offset, epoch in enumerate(record_epochs(broker)) if epoch != UNDEFINED)
+    records = dict.fromkeys(range(log.start), "x") | {o: f"{e}{values.get((e, o), '')}" for o, e in kept}
+    cells = "".join(("| " if log.hw == offset else "  ") + f"{records.get(offset, ''):<2}" for offset in range(width))
+    bar = "|" if log.hw >= width else " "
+    return f"{broker_name(b)} {role(broker):<9}{cells}{bar}  {_facts(broker)}"
+
+
+def _facts(broker: Broker) -> str:
+    partition = broker.partition
+    facts = [f"hw={partition.log.hw}", f"leo={partition.log.end}", f"epoch={partition.leader_epoch}"]
+    if partition.is_leader:
+        facts.append(f"isr={broker_names(partition.state.isr)}")
+        if partition.state.is_inflight:
+            facts.append(f"proposed={broker_names(partition.state.proposed_isr)}")
+        facts += [f"{broker_name(r.broker_id)}@{r.log_end}" for r in partition.remotes]
+    elif partition.leader_epoch != UNDEFINED:
+        facts.append(f"leader={broker_name(partition.leader_id)}")
+    trailing = partition.log.cache.memory.pairs()[-1:]
+    if trailing and trailing[0][1] >= partition.log.end:
+        facts.append(f"cache+=({trailing[0][0]},{trailing[0][1]})")
+    return " ".join(facts)
+
+
+def controller_text(controller: Controller) -> str:
+    """Format the registration; the fields of ELR only where they are set."""
+    text = (
+        f"leader={broker_name(controller.leader)} epoch={controller.leader_epoch} isr={broker_names(controller.isr)} "
+        f"live={broker_names(controller.live)}"
+    )
+    elr = f" elr={broker_names(controller.elr)}" if controller.elr else ""
+    last = f" last={broker_names(controller.last_known_elr)}" if controller.last_known_elr else ""
+    return text + elr + last
+
+
+def _in_flight(cluster: Cluster, values: Values) -> Iterator[str]:
+    for f, row in enumerate(cluster.network):
+        for leader, message in enumerate(row):
+            if message is not None:
+                yield f"in flight     {message_text(f, leader, message, values)}"
+    for f, row in enumerate(cluster.copies):
+        for leader, message in enumerate(row):
+            if message is not None:
+                yield f"once more     {message_text(f, leader, message, values)}"
+
+
+def message_text(follower: int, leader: int, message: Message, values: Values = NO_VALUES) -> str:
+    """Format a message with its direction."""
+    if message is None:
+        return f"{broker_name(follower)}, {broker_name(leader)}: nothing"
+    if isinstance(message, FetchRequest):
+        return (
+            f"{broker_name(follower)}->{broker_name(leader)} Fetch offset={message.fetch_offset} "
+            f"epoch={message.current_leader_epoch} last_fetched_epoch={message.last_fetched_epoch}"
+        )
+    if isinstance(message, OffsetsForLeaderEpochRequest):
+        return (
+            f"{broker_name(follower)}->{broker_name(leader)} OffsetForLeaderEpoch of epoch={message.leader_epoch} "
+            f"epoch={message.current_leader_epoch}"
+        )
+    if isinstance(message, OffsetsForLeaderEpochResponse):
+        return (
+            f"{broker_name(leader)}->{broker_name(follower)} EpochEndOffset to epoch={message.request_epoch}: "
+            f"epoch={message.leader_epoch} end={message.end_offset}"
+        )
+    response = message.response
+    head = f"{broker_name(leader)}->{broker_name(follower)} FetchResponse to offset={message.request_offset}"
+    head += f" epoch={message.request_epoch}:"
+    if response.error != NONE:
+        offsets = message.offsets
+        known = f" leader has [{offsets.earliest}, {offsets.latest})" if offsets is not None else ""
+        return f"{head} {ERROR_NAMES.get(response.error, response.error)}{known}"
+    if response.is_diverging:
+        return f"{head} diverging epoch={response.diverging_epoch} end={response.diverging_end}"
+    records = " ".join(
+        f"{b.epoch}{values.get((b.epoch, b.base), '')}@{b.base}" + (f"-{b.last}" if b.last > b.base else "")
+        for b in response.records
+    )
+    start = f" log_start={response.log_start}" if response.log_start else ""
+    return f"{head} hw={response.hw}{start} records=[{records}]"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Steps
+
+
+def label_text(label: Label) -> str:
+    """Format an action with its arguments in words."""
+    name, *numbers = label
+    broker = broker_name(numbers[0])
+    match name:
+        case "HandleFetch":
+            return f"HandleFetch {broker} <- {broker_name(numbers[1])}" + (" proposing it for the ISR" if numbers[2] else "")
+        case (
+            "HandleFetchResponse"
+            | "HandleDivergingResponse"
+            | "HandleOutOfRange"
+            | "LoseResponse"
+            | "HandleEpochRequest"
+            | "HandleEpochResponse"
+            | "Duplicate"
+        ):
+            return f"{name} {broker} <- {broker_name(numbers[1])}"
+        case "HandleDuplicate":
+            joins = " proposing it for the ISR" if numbers[2] else ""
+            return f"HandleDuplicate {broker} <- {broker_name(numbers[1])} of epoch={numbers[3]} offset={numbers[4]}{joins}"
+        case "AnswerProduce":
+            return f"AnswerProduce {broker} ending at {numbers[1]}" + (f" with error {numbers[2]}" if numbers[2] else "")
+        case "Read":
+            return f"Read {broker} up to {numbers[2]}"
+        case "DeleteRecords":
+            return f"DeleteRecords {broker} before {numbers[1]}"
+        case "ShrinkIsr":
+            return f"ShrinkIsr {broker} without {mask_names(numbers[1])}"
+        case "Crash" | "CrashAndLose":
+            return f"{name} {broker} checkpointed hw={numbers[1]} kept leo={numbers[2]}"
+        case "FenceBroker" | "UnfenceBroker" | "FenceElr" | "UnfenceElr" | "Register":
+            return f"{name} {broker}" + ("" if numbers[1] == UNDEFINED else f", {broker_name(numbers[1])} elected")
+        case _:
+            return f"{name} {broker}"
+
+
+def step_changes(before: Cluster, after: Cluster) -> list[str]:
+    """Return what a step changed, a line per broker and message."""
+    lines = []
+    for b, (old, new) in enumerate(zip(before.brokers, after.brokers, strict=True)):
+        if old != new:
+            lines += [f"{broker_name(b)} {role(new):<9} {difference}" for difference in _differences(old, new)]
+    if before.controller != after.controller:
+        lines.append(f"controller   {controller_text(after.controller)}")
+    for f, (old_row, new_row) in enumerate(zip(before.network, after.network, strict=True)):
+        lines += _sent(f, old_row, new_row)
+    return lines
+
+
+def _differences(old: Broker, new: Broker) -> Iterator[str]:
+    before, after = old.partition, new.partition
+    pairs = (
+        ("start", before.log.start, after.log.start),
+        ("leo", before.log.end, after.log.end),
+        ("hw", before.log.hw, after.log.hw),
+        ("epoch", before.leader_epoch, after.leader_epoch),
+        ("leader", broker_name(before.leader_id), broker_name(after.leader_id)),
+        ("isr", broker_names(before.state.isr), broker_names(after.state.isr)),
+        ("proposed", _proposed(old), _proposed(new)),
+        ("cache", before.log.cache.memory.pairs(), after.log.cache.memory.pairs()),
+        ("followers at", _remotes(old), _remotes(new)),
+    )
+    for group in (pairs[:5], pairs[5:]):
+        changed = [f"{name} {was} -> {now}" for name, was, now in group if was != now]
+        if changed:
+            yield ", ".join(changed)
+
+
+def _proposed(broker: Broker) -> str:
+    state = broker.partition.state
+    return broker_names(state.proposed_isr) if state.is_inflight else "nothing"
+
+
+def _remotes(broker: Broker) -> str:
+    return " ".join(f"{broker_name(r.broker_id)}@{r.log_end}" for r in broker.partition.remotes) or "-"
+
+
+def _sent(follower: int, before: NetworkRow, after: NetworkRow) -> Iterator[str]:
+    for leader, (old, new) in enumerate(zip(before, after, strict=True)):
+        if old is not new and new is not None and old != new:
+            yield f"sent         {message_text(follower, leader, new)}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Violations and graphs
+
+
+SENTENCES = {
+    "HwWithinLog": "its high watermark lies outside its log",
+    "LogMatchingBelowHw": "their logs differ below both high watermarks",
+    "LeaderCompleteness": "it leads the current epoch and lacks committed records",
+    "IsrCompleteness": "it is in the ISR and lacks committed records",
+    "ElectableCompleteness": "it runs, may be elected and lacks committed records",
+    "ElrIsApart": "it is eligible although it is in the ISR, or although the ISR is large enough",
+    "ElectsWhomItCan": "it may be elected and nobody leads",
+    "LeaderIsLive": "it leads and is fenced",
+    "LastLeaderIsLast": "it is remembered as the last leader and somebody leads",
+    "NoFalseExposure": "it shows records below its high watermark that were never committed",
+    "IsrSuperset": "it does not count every member of the controller's ISR",
+    "EpochCacheWellFormed": "its epoch cache is not what its records imply",
+    "EpochsMonotone": "record epochs fall along its log",
+    "AckedIsCommitted": "a producer was told that the record (offset, epoch) is safe, and it is not committed",
+    "AckedCompleteness": "it may be elected and lacks the acknowledged record (offset, epoch)",
+    "OnlyDeletedIsGone": "its log starts behind everything that was deleted",
+    "NoHole": "records are missing behind its log start",
+}
+
+
+def violation_text(violation: Violation) -> str:
+    """Format a violation in one line: invariant, brokers, expected, seen."""
+    sentence = SENTENCES.get(violation.invariant, "it does not hold")
+    return (
+        f"{violation.invariant} VIOLATED at {broker_names(violation.brokers)}: {sentence}; "
+        f"expected {list(violation.expected)}, seen {list(violation.seen)}"
+    )
+
+
+def run_text(found: Counterexample[Cluster]) -> str:
+    """Format a counterexample: the first state, every step with what it changed, the last state, the violation."""
+    lines = [grid(found.states[0]), ""]
+    for number, label in enumerate(found.labels, start=1):
+        lines.append(f"{number:>2}  {label_text(label)}")
+        lines += [f"      {line}" for line in step_changes(found.states[number - 1], found.states[number])]
+    return "\n".join([*lines, "", grid(found.states[-1]), "", violation_text(found.violation)])
+
+
+def graph_text(graph: Graph) -> str:
+    """Format the size of an explored graph."""
+    return f"{len(graph.states):,} states, {len(graph.edges):,} transitions, depth {graph.depth}"
+
+
+def view_text(view: View) -> str:
+    """Format a view, a line per broker: for states of the specification, which are no clusters."""
+    brokers, controller, committed, crashes, *more = view
+    lines = []
+    for b, (log, hw, mark, up, is_role, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
+        records = " ".join("x" if epoch == UNDEFINED else str(epoch) for epoch in log) or "-"
+        what = ROLES[is_role] if up else "down"
+        lines.append(
+            f"{broker_name(b)} {what:<9} log={records} hw={hw} mark={mark} epoch={epoch} leader={broker_name(leader)} "
+            f"isr={isr:b} pending={pending:b} remote={remote} in flight={slots}"
+        )
+    leader, epoch, isr, live, *with_elr = controller
+    lines.append(f"controller   leader={broker_name(leader)} epoch={epoch} isr={isr:b} live={live:b}")
+    if with_elr:
+        elr, last, clean, reborn = with_elr
+        lines[-1] += f" elr={elr:b} last={broker_name(last)} stopped cleanly={clean:b} reborn={reborn}"
+    lines.append(f"committed    {' '.join(map(str, committed)) or '-'}  crashes={crashes}")
+    lines += [f"deleted      up to {start}" for start in more if isinstance(start, int)]
+    if more and isinstance(more[-1], tuple):
+        waiting, acked = more[-2:]
+        lines.append(f"clients      waiting={waiting} acknowledged={acked}")
+    return "\n".join(lines)
+
+
+# Labels and states of the controller's model as text; brokers are b1, b2, .. as in impl.explorer.describe.
+
+
+PROCESSES = ("runs", "is stopping", "stopped in order", "died")
+REGISTERED = ("not registered", "fenced", "unfenced")
+STARTS = ("", " without the directory that failed", " while the directory is failed still")
+PLACES = ("", ", its directory failed", ", in another directory")
+
+
+def control_label_text(label: Label) -> str:
+    """Format an action with its arguments in words."""
+    match label:
+        case ("CatchUp" | "Expand" | "Shrink" | "Fence" | "FailDirectory" | "ShutDown" | "Unregister", b):
+            return f"{label[0]} {broker_name(b)}"
+        case ("Unfence", b, fails):
+            return f"Unfence {broker_name(b)}" + (" reporting that its directory failed" if fails else "")
+        case ("Die", b, kept):
+            return f"Die {broker_name(b)}" + ("" if kept else " losing its disk")
+        case ("Register", b, directory):
+            return f"Register {broker_name(b)}{STARTS[directory]}"
+        case ("Reassign", target):
+            return f"Reassign to {broker_names(target)}"
+        case ("Create", replicas):
+            return f"Create on {broker_names(replicas)}"
+        case ("SetElr", level):
+            return f"SetElr {'on' if level else 'off'}"
+        case ("SetMinIsr", value):
+            return f"SetMinIsr {value}"
+        case _:
+            return str(label[0])
+
+
+def control_view_text(view: View) -> str:
+    """Format a view, a line for each broker and one for the partition."""
+    partition, brokers, logs, committed, stops, min_isr, known_min_isr, (listed, stale, elr) = view
+    lines = []
+    for b, ((process, registered, stopping, place), log) in enumerate(zip(brokers, logs, strict=True)):
+        index = f" index={listed[b]}" if listed[b] else ""
+        stale_index = " index names a deleted topic" if stale >> b & 1 else ""
+        what = f"{PROCESSES[process]}, {REGISTERED[registered]}{' and shuts down' if stopping else ''}{PLACES[place]}"
+        lines.append(f"{broker_name(b)} {what} log={_records(log)}{index}{stale_index}")
+    config = f"min_isr={min_isr}" + (f", {known_min_isr} as the leader knows" if known_min_isr != min_isr else "")
+    lines.append(f"partition    {partition_text(partition)}; {config}")
+    if not elr:
+        lines.append("feature      eligible.leader.replicas.version=0")
+    return "\n".join([*lines, f"committed    {_records(committed)}  stops={stops}"])
+
+
+def _records(epochs: tuple[int, ...]) -> str:
+    return " ".join(map(str, epochs)) or "-"
+
+
+def partition_text(partition: View) -> str:
+    """Format the registration, as a view has it."""
+    if not partition:
+        return "deleted"
+    replicas, adding, removing, isr, elr, last, leader, recovering, epoch, partition_epoch = partition
+    text = (
+        f"replicas={broker_names(replicas)} leader={broker_name(leader)} epoch={epoch} partition_epoch={partition_epoch} "
+        f"isr={mask_names(isr)} elr={mask_names(elr)}"
+    )
+    changing = f" adding={mask_names(adding)} removing={mask_names(removing)}" if adding or removing else ""
+    known = f" last={broker_names(last)}" if last else ""
+    return text + changing + known + (" recovering" if recovering else "")
+
+
+def control_run_text(states: Sequence[View], labels: Sequence[Label]) -> str:
+    """Format a run: the first state, then each step with the lines that it changed."""
+    lines = [control_view_text(states[0])]
+    for number, (label, before, after) in enumerate(zip(labels, states, states[1:], strict=False), start=1):
+        known = control_view_text(before).splitlines()
+        lines.append(f"{number:>2}  {control_label_text(label)}")
+        lines += [f"      {line}" for line in control_view_text(after).splitlines() if line not in known]
+    return "\n".join(lines)
+
+
+# Labels and states of ISR changes as text; brokers are b1, b2, .. as in impl.explorer.describe.
+
+
+def isr_label_text(label: Label) -> str:
+    """Format an action with its arguments in words."""
+    match label:
+        case ("HandleFetch", f, expand, lost):
+            return f"HandleFetch of {broker_name(f)}" + (" proposing it for the ISR" if expand else "") + _lost(lost)
+        case ("ShrinkIsr", removed):
+            return f"ShrinkIsr without {mask_names(removed)}"
+        case ("HandleAlterPartition", lost):
+            return "HandleAlterPartition" + _lost(lost)
+        case ("ReadMetadata", n):
+            return f"ReadMetadata up to record {n} of those not read"
+        case ("FenceBroker" | "RestartEmpty" | "LagLimitPasses", f):
+            return f"{label[0]} {broker_name(f)}"
+        case _:
+            return str(label[0])
+
+
+def _lost(lost: int) -> str:
+    return ", the response is lost" if lost else ""
+
+
+def _partition(isr: int, partition_epoch: int) -> str:
+    return f"isr={mask_names(isr)} partition_epoch={partition_epoch}"
+
+
+def isr_view_text(view: View) -> str:
+    """Format a view, a line for each broker, for what is in flight, and for the controller."""
+    (end, hw, known, pending, ends, epochs), logs, incarnations, exchange, controller, images, committed, _, recent = view
+    lines = [f"b1 leader    leo={end} hw={hw} {_partition(*known)} proposed={mask_names(pending)} committed={committed}"]
+    for f, (log, incarnation, recorded, epoch) in enumerate(zip(logs, incarnations, ends, epochs, strict=True), start=1):
+        late = " caught up within the lag limit" if recent >> f & 1 else ""
+        lines.append(
+            f"{broker_name(f)} follower  leo={log} broker_epoch={incarnation}; the leader recorded leo={recorded} "
+            f"broker_epoch={epoch}{late}"
+        )
+    lines.append(f"controller   {_partition(*controller)}")
+    lines += [f"not read     {_partition(*image)}" for image in images]
+    return "\n".join([*lines, f"under way    {_exchange(exchange)}"])
+
+
+def _exchange(exchange: View) -> str:
+    match exchange:
+        case (1, isr, partition_epoch, epochs):
+            return f"AlterPartition {_partition(isr, partition_epoch)} broker_epochs={epochs}"
+        case (2, isr, partition_epoch, asked):
+            return f"answer to {mask_names(asked)}: {_partition(isr, partition_epoch)}"
+        case (3, asked):
+            return f"answer to {mask_names(asked)}: INELIGIBLE_REPLICA"
+        case _:
+            return "nothing"

@@ -1,0 +1,206 @@
+"""Breadth-first exploration of the implementation.
+
+Rules of this file
+
+1. What is explored is impl.cluster.cluster, with the real log, partition, fetcher and controller; there is no second
+   protocol.
+2. Most moves touch one broker, so few distinct (broker, input) pairs occur. Each is computed once: values are interned,
+   and a local function called twice with the same objects is not run again.
+3. Order is that of impl.cluster.cluster: the same bounds give the same states in the same order.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from tidegauge.impl.cluster.cluster import (
+    Bounds,
+    Caller,
+    Cluster,
+    Label,
+    NetworkRow,
+    Transition,
+    apply,
+    initial,
+    successors,
+    transitions_of,
+)
+from tidegauge.impl.explorer.invariants import INVARIANTS, violated
+from tidegauge.impl.explorer.search import Counterexample, Graph, Search
+from tidegauge.impl.explorer.view import View, broker_view, controller_view, view, view_of_parts
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules
+from tidegauge.impl.releases import profile_named
+from tidegauge.util.errors import UsageError
+
+
+class Memo(Caller):
+    """Remembers what local functions returned, and keeps one object per value."""
+
+    def __init__(self) -> None:
+        self._same: dict[Any, Any] = {}
+        self._known: dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = {}
+
+    def intern(self, value: Any) -> Any:
+        """Return the one object that stands for this value. A bool or int is its own."""
+        return self._same.setdefault((type(value), value), value)
+
+    def _remembered(self, function: Callable[..., Any], args: tuple[Any, ...], keep: Callable[[Any], Any]) -> Any:
+        key = (function, *map(id, args))
+        known = self._known.get(key)
+        if known is None:
+            # The arguments are kept with the result: an id is only unique while its object lives.
+            known = self._known[key] = (args, keep(function(*args)))
+        return known[1]
+
+    def transitions(self, function: Callable[..., tuple[Transition, ...]], *args: Any) -> tuple[Transition, ...]:
+        """Return the transitions that `function` finds, interned."""
+        transitions: tuple[Transition, ...] = self._remembered(function, args, self._interned)
+        return transitions
+
+    def row(self, function: Callable[..., NetworkRow], *args: Any) -> NetworkRow:
+        """Return the row that `function` builds, interned."""
+        row: NetworkRow = self._remembered(function, args, self._interned_row)
+        return row
+
+    def value(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return the result of `function`, interned."""
+        return self._remembered(function, args, self.intern)
+
+    def _interned_row(self, row: NetworkRow) -> NetworkRow:
+        kept: NetworkRow = self.intern(tuple(self.intern(message) for message in row))
+        return kept
+
+    def _interned(self, transitions: tuple[Transition, ...]) -> tuple[Transition, ...]:
+        return tuple(
+            transition._replace(
+                label=self.intern(transition.label),
+                broker=self.intern(transition.broker),
+                row=None if transition.row is None else self._interned_row(transition.row),
+                controller=self.intern(transition.controller),
+                exposed=self.intern(transition.exposed),
+                response=self.intern(transition.response),
+                copies=None if transition.copies is None else self._interned_row(transition.copies),
+                waiting=self.intern(transition.waiting),
+            )
+            for transition in transitions
+        )
+
+    def cluster(self, cluster: Cluster) -> Cluster:
+        """Return the same cluster made of interned parts."""
+        return cluster._replace(
+            brokers=tuple(self.intern(broker) for broker in cluster.brokers),
+            network=tuple(self._interned_row(row) for row in cluster.network),
+            controller=self.intern(cluster.controller),
+            committed=self.intern(cluster.committed),
+            copies=tuple(self._interned_row(row) for row in cluster.copies),
+            waiting=tuple(self.intern(ends) for ends in cluster.waiting),
+        )
+
+    def view(self, cluster: Cluster) -> View:
+        """Return the view of impl.explorer.view, remembered per broker."""
+        model = cluster.model
+        brokers = tuple(
+            self.value(broker_view, model, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
+        )
+        return view_of_parts(brokers, self.value(controller_view, cluster.controller), cluster)
+
+
+class Walker:
+    """Successors of one model's states, remembered: for walks and anything else that takes many steps."""
+
+    def __init__(self, bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules: Rules | None = None) -> None:
+        self._memo = Memo()
+        self.start = self._memo.cluster(initial(bounds, as_profile(profile), rules))
+
+    def successors(self, cluster: Cluster) -> list[tuple[Label, Cluster]]:
+        """Return every enabled label with the state it leads to; `cluster` must come from this walker."""
+        return list(successors(cluster, self._memo))
+
+    def transitions(self, cluster: Cluster) -> list[Transition]:
+        """Return every enabled transition, for `take`."""
+        return [transition for group in transitions_of(cluster, self._memo) for transition in group]
+
+    def take(self, cluster: Cluster, transition: Transition) -> Cluster:
+        """Return the state after a transition of `transitions(cluster)`."""
+        return apply(cluster, transition, self._memo)
+
+    def view(self, cluster: Cluster) -> View:
+        """Return the view of a state of this walker."""
+        return self._memo.view(cluster)
+
+
+def as_profile(profile: Profile | str) -> Profile:
+    """Return a profile, or the one of that name."""
+    return profile_named(profile) if isinstance(profile, str) else profile
+
+
+def _key(cluster: Cluster) -> tuple[Hashable, ...]:
+    return (
+        *map(id, cluster.brokers),
+        *map(id, cluster.network),
+        id(cluster.controller),
+        id(cluster.committed),
+        cluster.crashes,
+        *map(id, cluster.copies),
+        cluster.duplicates,
+        cluster.lost_disks,
+        cluster.deleted,
+        *cluster.waiting,
+        cluster.acked,
+    )
+
+
+def _search(start: Cluster, memo: Memo) -> Search[Cluster]:
+    return Search(memo.cluster(start), partial(successors, call=memo), _key)
+
+
+def explore(bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules_override: Rules | None = None) -> Graph:
+    """Return the whole labelled graph within the bounds, which must be those of the specification."""
+    return explore_from(initial(bounds, as_profile(profile), rules_override))
+
+
+def explore_from(start: Cluster) -> Graph:
+    """Return the whole graph from any state, under the model it carries. Raises UsageError for bounds that views lack."""
+    bounds = start.model.bounds
+    if bounds.max_duplicates or bounds.max_lost_disks:
+        raise UsageError(
+            "explore: expected no duplicates or lost disks, seen a bound for them; views do not show them: use "
+            "find_violation, or walk"
+        )
+    memo = Memo()
+    return _search(start, memo).graph(memo.view)
+
+
+def transitions_from(start: Cluster) -> Iterator[tuple[Cluster, Label, Cluster, bool]]:
+    """Yield every labelled transition with its two states, and whether the second is new."""
+    search = _search(start, Memo())
+    for source, label, target, new in search.transitions():
+        yield search.states[source], label, search.states[target], new
+
+
+def find_violation(
+    bounds: Bounds,
+    profile: Profile | str = FETCH_TRUNCATION,
+    rules_override: Rules | None = None,
+    invariants: Sequence[str] = tuple(INVARIANTS),
+    max_states: int | None = None,
+) -> Counterexample[Cluster] | None:
+    """Return a shortest run to a state where one of the named invariants fails, None when all hold everywhere.
+
+    `max_states` ends the search with a UsageError rather than a result: an unfinished search has not shown anything.
+    """
+    search = _search(initial(bounds, as_profile(profile), rules_override), Memo())
+    return search.first_violation(partial(violated, names=tuple(invariants)), max_states)
+
+
+__all__ = [
+    "Bounds",
+    "Counterexample",
+    "Graph",
+    "Walker",
+    "explore",
+    "explore_from",
+    "find_violation",
+    "transitions_from",
+    "view",
+]

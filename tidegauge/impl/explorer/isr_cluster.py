@@ -1,0 +1,316 @@
+"""ISR changes message by message: one leader, its followers, the controller. The Next relation of spec/AlterPartition.tla.
+
+Rules of this file
+
+1. Who proposes, who counts, what is committed, which response and which image is taken: impl.replica.partition,
+   impl.replica.partition and impl.controller decide. Here stands what is in flight between them, and what may happen next.
+2. One request at a time: while one is under way AlterPartitionManager takes no other, and nothing is proposed.
+3. A follower is a log end: in one leader epoch its records are the leader's. It has fetched once when things begin.
+4. The metadata cache of the leader may think that nobody is eligible, at any fetch, or know all broker epochs. A broker
+   that is fenced is unfenced before anything else happens. No lag limit: every member that is behind may be found lagging.
+5. What ends a change is not bounded.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+from tidegauge.impl.cluster.transitions import Label, mask
+from tidegauge.impl.controller import brokers as brokers_
+from tidegauge.impl.controller.partition_registration import PartitionRegistration
+from tidegauge.impl.controller.records import RegisterBrokerRecord
+from tidegauge.impl.controller.replay import replay_records
+from tidegauge.impl.controller.replication_control import BrokerRegistration, ReplicationControl
+from tidegauge.impl.controller.requests import AlterPartition, Proposal, alter_partition
+from tidegauge.impl.explorer.invariants import Violation
+from tidegauge.impl.explorer.search import Graph, Search
+from tidegauge.impl.explorer.view import View
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse, BrokerState, FetchRequest, Metadata
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup
+from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.replica.partition_state import Partition, PartitionState, Replica
+from tidegauge.impl.rules import NONE, UNDEFINED, WAITS_FOR_METADATA
+from tidegauge.impl.storage import log as log_
+from tidegauge.impl.topic_partition import TopicPartition
+
+LEADER = 0
+EPOCH = 0
+TP = TopicPartition("topic", 0)
+NOW = 0
+
+
+class IsrBounds(NamedTuple):
+    """How far a model goes: log ends up to `max_end`, changes up to a partition epoch, brokers that come back empty."""
+
+    followers: int
+    max_end: int
+    max_partition_epoch: int
+    max_restarts: int
+
+
+class AlterPartitionExchange(NamedTuple):
+    """What is under way between leader and controller, and the proposal it is about."""
+
+    message: AlterPartitionRequest | AlterPartitionResponse
+    proposed: PartitionState
+
+
+class IsrCluster(NamedTuple):
+    """A state. `ends` are the log ends of the followers, `images` what the leader has not read, oldest first.
+
+    `committed` is a ghost: the highest offset ever below the high watermark.
+    """
+
+    bounds: IsrBounds
+    setup: Setup
+    leader: Partition
+    ends: tuple[int, ...]
+    control: ReplicationControl
+    images: tuple[PartitionRegistration, ...] = ()
+    exchange: AlterPartitionExchange | None = None
+    committed: int = 0
+
+    @property
+    def registration(self) -> PartitionRegistration:
+        """What the controller has of the partition."""
+        return self.control.partitions[TP]
+
+    @property
+    def may_change(self) -> bool:
+        """Whether another change of the ISR is within the bounds."""
+        return self.registration.partition_epoch < self.bounds.max_partition_epoch
+
+    @property
+    def restarts(self) -> int:
+        """How often a broker came back: the first broker epoch is 0."""
+        return sum(broker.epoch for broker in self.control.brokers.values())
+
+
+def initial_isr_cluster(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None) -> IsrCluster:
+    """Return the initial state: all brokers are in the ISR, every log is empty."""
+    everybody = tuple(range(bounds.followers + 1))
+    setup = Setup(Rules() if rules is None else rules, profile, replica_lag_time_max_ms=-1)
+    brokers = Table((b, BrokerRegistration(epoch=0)) for b in everybody)
+    control = ReplicationControl(brokers, Table([(TP, PartitionRegistration(everybody, everybody, LEADER, EPOCH))]), profile)
+    state = IsrCluster(bounds, setup, Partition(LEADER), (0,) * bounds.followers, control)
+    state = _read(state, state.registration)
+    for f in everybody[1:]:
+        state, _ = _served(state, f, eligible=False)
+    return state
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Steps
+
+
+def isr_successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
+    """Return every enabled label with the state it leads to."""
+    yield from _by_the_leader(state)
+    for f in range(1, state.bounds.followers + 1):
+        yield from _fetches(state, f)
+        yield from _comes_and_goes(state, f)
+    match state.exchange:
+        case AlterPartitionExchange(AlterPartitionRequest() as request, proposed):
+            yield from _judged(state, request, proposed)
+        case AlterPartitionExchange(AlterPartitionResponse() as response, proposed):
+            yield ("HandleAlterPartitionResponse",), _answered(state, response, proposed)
+
+
+def _by_the_leader(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
+    """Find LeaderAppend, ShrinkIsr, ReadMetadata."""
+    setup, leader, metadata = state.setup, state.leader, _metadata(state, eligible=False)
+    if leader.log.end < state.bounds.max_end:
+        appended, _, _ = partition_.append_records_to_leader(setup, leader, 1, 1, metadata, NOW)
+        yield ("LeaderAppend",), _led(state, appended)
+    if state.exchange is None and state.may_change:
+        lagging = partition_.out_of_sync_replicas(setup, leader, NOW)
+        for out in (out for size in range(len(lagging)) for out in combinations(lagging, size + 1)):
+            yield ("ShrinkIsr", mask(out)), _proposing(_led(state, partition_.prepare_isr_shrink(leader, out)))
+    for n, image in enumerate(state.images, start=1):
+        yield ("ReadMetadata", n), _read(state, image)._replace(images=state.images[n:])
+
+
+def _fetches(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
+    """Find HandleFetch: the metadata cache decides whether f may join; its response arrives, or is lost."""
+    for eligible in (False, True):
+        after, end = _served(state, f, eligible=eligible)
+        expands = after.leader.state != state.leader.state
+        if expands and state.exchange is None and state.may_change:
+            after = _proposing(after)
+        elif eligible:
+            continue
+        yield ("HandleFetch", f, int(expands), 0), after._replace(ends=_put(state.ends, f, end))
+        yield ("HandleFetch", f, int(expands), 1), after
+
+
+def _judged(
+    state: IsrCluster, request: AlterPartitionRequest, proposed: PartitionState
+) -> Iterator[tuple[Label, IsrCluster]]:
+    """Find HandleAlterPartition: a request whose response is lost is sent again."""
+    asked = AlterPartition(LEADER, state.control.brokers[LEADER].epoch, (Proposal(TP, request),))
+    records, result = alter_partition(state.control, asked)
+    (response,) = result.responses
+    after = _registered(state, replay_records(state.control, records))
+    if state.setup.rules.proposal_after(response.error) == WAITS_FOR_METADATA:
+        # The leader waits for metadata after such a response, so whether it arrives makes no difference.
+        lost = arrived = after._replace(exchange=None)
+    else:
+        lost, arrived = after, after._replace(exchange=AlterPartitionExchange(response, proposed))
+    yield ("HandleAlterPartition", 0), arrived
+    yield ("HandleAlterPartition", 1), lost
+
+
+def _answered(state: IsrCluster, response: AlterPartitionResponse, proposed: PartitionState) -> IsrCluster:
+    metadata = _metadata(state, eligible=False)
+    leader, _ = partition_.handle_alter_partition_response(state.setup, state.leader, proposed, response, metadata, NOW)
+    return _led(state, leader)._replace(exchange=None)
+
+
+def _comes_and_goes(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
+    """Find FenceBroker where that changes the ISR, and RestartEmpty."""
+    control = state.control
+    if state.may_change:
+        away = replay_records(control, brokers_.broker_fenced(control, f))
+        fenced = _registered(state, _unfenced(away, f))
+        if fenced.images != state.images:
+            yield ("FenceBroker", f), fenced
+    if state.restarts < state.bounds.max_restarts:
+        again = RegisterBrokerRecord(f, control.brokers[f].epoch + 1, control.brokers[f].incarnation + 1)
+        registered = replay_records(control, brokers_.broker_registered(control, again))
+        after = _registered(state, _unfenced(registered, f))
+        yield ("RestartEmpty", f), after._replace(ends=_put(state.ends, f, 0))
+
+
+def _unfenced(control: ReplicationControl, f: int) -> ReplicationControl:
+    return replay_records(control, brokers_.broker_unfenced(control, f))
+
+
+def _metadata(state: IsrCluster, *, eligible: bool) -> Metadata:
+    return tuple(BrokerState(b, not eligible, epoch=known.epoch) for b, known in state.control.brokers.items())
+
+
+def _led(state: IsrCluster, leader: Partition) -> IsrCluster:
+    """Store the leader after a step, without what only a clock or the disk would read: equal behaviour is equal values."""
+    remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=r.broker_epoch) for r in leader.remotes)
+    log = log_.flush_cache(leader.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
+    return state._replace(leader=leader._replace(log=log, remotes=remotes), committed=max(state.committed, log.hw))
+
+
+def _read(state: IsrCluster, image: PartitionRegistration) -> IsrCluster:
+    leader, _ = partition_.make_leader(
+        state.setup,
+        state.leader,
+        image.leader_epoch,
+        image.partition_epoch,
+        image.isr,
+        image.replicas,
+        _metadata(state, eligible=False),
+        NOW,
+    )
+    return _led(state, leader)
+
+
+def _served(state: IsrCluster, f: int, *, eligible: bool) -> tuple[IsrCluster, int]:
+    """Serve a fetch of one record; return the state and the follower's log end once it has the response."""
+    end, metadata = state.ends[f - 1], _metadata(state, eligible=eligible)
+    request = FetchRequest(f, EPOCH, end, EPOCH if end else UNDEFINED, replica_epoch=state.control.brokers[f].epoch)
+    leader, response = partition_.fetch_records(state.setup, state.leader, request, metadata, NOW, max_records=1)
+    return _led(state, leader), response.records[-1].last + 1 if response.records else end
+
+
+def _proposing(state: IsrCluster) -> IsrCluster:
+    request = partition_.alter_partition_request(state.leader, state.control.brokers[LEADER].epoch)
+    return state._replace(exchange=AlterPartitionExchange(request, state.leader.state))
+
+
+def _registered(state: IsrCluster, control: ReplicationControl) -> IsrCluster:
+    """Append a changed registration to the metadata log."""
+    changed = control.partitions[TP] != state.registration
+    return state._replace(control=control, images=(*state.images, control.partitions[TP]) if changed else state.images)
+
+
+def _put(ends: tuple[int, ...], f: int, end: int) -> tuple[int, ...]:
+    return (*ends[: f - 1], end, *ends[f:])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What TLC prints for a state
+
+
+def isr_view(state: IsrCluster) -> View:
+    """(leader, log ends, broker epochs, exchange, controller, images, committed, restarts, nobody is recent)."""
+    partition = state.leader
+    pending = partition.state.proposed_isr if partition.state.is_inflight else ()
+    leader = (
+        partition.log.end,
+        partition.log.hw,
+        (mask(partition.state.isr), partition.partition_epoch),
+        mask(pending),
+        tuple(r.log_end for r in partition.remotes),
+        tuple(r.broker_epoch for r in partition.remotes),
+    )
+    epochs = tuple(broker.epoch for b, broker in state.control.brokers.items() if b != LEADER)
+    images = tuple(map(_registration_view, state.images))
+    seen = _registration_view(state.registration)
+    return leader, state.ends, epochs, _exchange_view(state), seen, images, state.committed, state.restarts, 0
+
+
+def _registration_view(registration: PartitionRegistration) -> View:
+    return mask(registration.isr), registration.partition_epoch
+
+
+def _exchange_view(state: IsrCluster) -> View:
+    """() nothing, (1, ..) a request, (2, ..) a response, (3, ..) a refusal."""
+    match state.exchange:
+        case AlterPartitionExchange(AlterPartitionRequest() as request, _):
+            reported = dict(zip(request.isr, request.isr_epochs, strict=True))
+            epochs = tuple(reported.get(f, UNDEFINED) for f in range(1, state.bounds.followers + 1))
+            return 1, mask(request.isr), request.partition_epoch, epochs
+        case AlterPartitionExchange(AlterPartitionResponse(error=error), proposed) if error != NONE:
+            return 3, mask(proposed.proposed_isr)
+        case AlterPartitionExchange(AlterPartitionResponse() as response, proposed):
+            return 2, mask(response.isr), response.partition_epoch, mask(proposed.proposed_isr)
+        case _:
+            return ()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Exploration
+
+
+def check_isr_completeness(state: IsrCluster) -> Violation | None:
+    """Check that every candidate for the next election holds everything committed."""
+    for b in state.registration.isr:
+        end = state.leader.log.end if b == LEADER else state.ends[b - 1]
+        if end < state.committed:
+            return Violation("IsrCompleteness", (b,), (state.committed,), (end,))
+    return None
+
+
+def check_isr_superset(state: IsrCluster) -> Violation | None:
+    """Check that the leader counts every member of the controller's ISR."""
+    maximal = state.leader.state.maximal_isr
+    if set(state.registration.isr) <= set(maximal):
+        return None
+    return Violation("IsrSuperset", (LEADER,), state.registration.isr, maximal)
+
+
+IsrSteps = Callable[[IsrCluster], Iterable[tuple[Label, IsrCluster]]]
+
+
+def search_isr(start: IsrCluster, steps: IsrSteps = isr_successors) -> Search[IsrCluster]:
+    """Search from a state. Bounds, setup and the controller's configuration are the same in every state."""
+
+    def key(state: IsrCluster) -> Hashable:
+        return (state.leader, state.ends, *state.control[:2], *state[5:])
+
+    return Search(start, steps, key)
+
+
+def explore_isr(start: IsrCluster) -> Graph:
+    """Return the whole labelled graph.
+
+    States with the same view may differ in a proposal that was given up: it is no variable of the specification.
+    """
+    return search_isr(start).graph(isr_view)

@@ -1,0 +1,363 @@
+"""Fetch sessions on the wire (KIP-227): what a request and its response say about the session they belong to.
+
+Rules of this file
+
+1. A full request has session epoch 0, or -1 when no session is wanted; every other epoch is an incremental request, which
+   names only what changed.
+2. Values only. The leader's end: impl.fetch.fetch_session. The follower's: impl.fetch.fetch_session_handler.
+3. Source: org.apache.kafka.common.requests.FetchMetadata, FetchRequest, FetchResponse.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from tidegauge.impl.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import PartitionFetch, PartitionRead
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.topic_partition import TopicPartition
+
+INVALID_SESSION_ID = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+LARGEST_EPOCH = (1 << 31) - 1
+
+Fetches = Table[TopicPartition, PartitionFetch]
+Reads = Table[TopicPartition, PartitionRead]
+Forgotten = tuple[TopicPartition, str | None]
+"""A partition under the topic id it had."""
+
+
+class FetchMetadata(NamedTuple):
+    """Session id and session epoch. The defaults ask for a new session: FetchMetadata.INITIAL."""
+
+    session_id: int = INVALID_SESSION_ID
+    epoch: int = INITIAL_EPOCH
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the request names every partition."""
+        return self.epoch in {INITIAL_EPOCH, FINAL_EPOCH}
+
+
+INITIAL = FetchMetadata()
+LEGACY = FetchMetadata(INVALID_SESSION_ID, FINAL_EPOCH)
+"""What a client of Fetch version 6 or lower amounts to: no session, ever."""
+
+
+def next_session_epoch(epoch: int) -> int:
+    """Return the next session epoch: 0 is left out after an overflow; the final one stays. FetchMetadata#nextEpoch."""
+    if epoch < 0:
+        return FINAL_EPOCH
+    return 1 if epoch == LARGEST_EPOCH else epoch + 1
+
+
+def new_incremental(session_id: int) -> FetchMetadata:
+    """Return the metadata of the first request of a session that was just opened. FetchMetadata#newIncremental."""
+    return FetchMetadata(session_id, next_session_epoch(INITIAL_EPOCH))
+
+
+def next_incremental(metadata: FetchMetadata) -> FetchMetadata:
+    """Return the metadata of the next incremental request. FetchMetadata#nextIncremental."""
+    return metadata._replace(epoch=next_session_epoch(metadata.epoch))
+
+
+def next_close_existing_attempt_new(metadata: FetchMetadata) -> FetchMetadata:
+    """Close the session if it is still there, and ask for another. FetchMetadata#nextCloseExistingAttemptNew."""
+    return metadata._replace(epoch=INITIAL_EPOCH)
+
+
+class SessionFetch(NamedTuple):
+    """A fetch request as it travels. `uses_topic_ids`: it is of version 13 or higher (KIP-516)."""
+
+    metadata: FetchMetadata
+    to_send: Fetches
+    to_forget: tuple[Forgotten, ...] = ()
+    uses_topic_ids: bool = True
+
+
+class SessionResponse(NamedTuple):
+    """A fetch response; an incremental one leaves out partitions without news."""
+
+    error: int = NONE
+    session_id: int = INVALID_SESSION_ID
+    reads: Reads = Table()
+    throttle_ms: int = 0
+
+
+# Which fetch sessions a broker keeps.
+#
+# Rules of this file
+#
+# 1. There are max.incremental.fetch.session.cache.slots slots. When they are taken, a new session drives out one that was
+# not used for two minutes; else the least of those it may drive out, if that is no better than itself.
+# 2. A follower's session is better than a consumer's, then more partitions are better than fewer. A session is safe from its
+# equals until it is used more than two minutes after it was made; a consumer's is never safe from a follower's.
+# 3. Kafka draws session ids at random; here they rise, so that none comes back.
+# 4. Source: org.apache.kafka.server.FetchSession.FetchSessionCacheShard (one shard), kafka.server.FetchSessionCache.
+
+
+EVICTION_MS = 120_000
+"""KafkaServer.MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS."""
+
+
+class CachedPartition(NamedTuple):
+    """The last request for a partition, and the high watermark and log start that were reported last."""
+
+    fetch: PartitionFetch
+    hw: int = UNDEFINED
+    log_start: int = UNDEFINED
+
+
+class FetchSession(NamedTuple):
+    """`privileged`: a follower's. `epoch` is the one the next request has to carry."""
+
+    id: int
+    privileged: bool
+    partitions: Table[TopicPartition, CachedPartition]
+    uses_topic_ids: bool
+    created_ms: int
+    last_used_ms: int
+    epoch: int = next_session_epoch(INITIAL_EPOCH)
+
+
+class FetchSessionCache(NamedTuple):
+    """`evictions` counts what IncrementalFetchSessionEvictionsPerSec marks."""
+
+    max_entries: int = 1000
+    eviction_ms: int = EVICTION_MS
+    sessions: Table[int, FetchSession] = Table()
+    next_id: int = INVALID_SESSION_ID + 1
+    evictions: int = 0
+
+
+EvictableKey = tuple[bool, int, int]
+
+
+def evictable_key(session: FetchSession) -> EvictableKey:
+    """Return the order of eviction, least first. EvictableKey#compareTo."""
+    return session.privileged, len(session.partitions), session.id
+
+
+def remove_session(cache: FetchSessionCache, session_id: int) -> FetchSessionCache:
+    """Close a session; an absent one does not matter. FetchSessionCacheShard#remove."""
+    return cache._replace(sessions=cache.sessions.without(session_id))
+
+
+def touch_session(cache: FetchSessionCache, session: FetchSession, now: int) -> FetchSessionCache:
+    """Store the session as used now. FetchSessionCacheShard#touch."""
+    return cache._replace(sessions=cache.sessions.put(session.id, session._replace(last_used_ms=now)))
+
+
+def maybe_create_session(
+    cache: FetchSessionCache,
+    now: int,
+    *,
+    privileged: bool,
+    uses_topic_ids: bool,
+    partitions: Table[TopicPartition, CachedPartition],
+) -> tuple[FetchSessionCache, int]:
+    """Open a session if there is room or can be made; its id, INVALID_SESSION_ID for none.
+
+    FetchSessionCacheShard#maybeCreateSession.
+    """
+    if len(cache.sessions) >= cache.max_entries:
+        victim = _victim(cache, now, privileged, len(partitions))
+        if victim is None:
+            return cache, INVALID_SESSION_ID
+        cache = remove_session(cache, victim)._replace(evictions=cache.evictions + 1)
+    session = FetchSession(cache.next_id, privileged, partitions, uses_topic_ids, now, now)
+    return touch_session(cache._replace(next_id=session.id + 1), session, now), session.id
+
+
+def _victim(cache: FetchSessionCache, now: int, privileged: bool, size: int) -> int | None:
+    """Return the session to evict, None if all are worth more. FetchSessionCacheShard#tryEvict."""
+    sessions = cache.sessions.values()
+    oldest = min(sessions, key=lambda s: (s.last_used_ms, s.id), default=None)
+    if oldest is None:
+        return None
+    # A session that is not used any more goes first, whoever opened it.
+    if now - oldest.last_used_ms > cache.eviction_ms:
+        return oldest.id
+    candidates = [s for s in sessions if _is_evictable(cache, s, privileged)]
+    least = min(map(evictable_key, candidates), default=None)
+    return None if least is None or (privileged, size, INVALID_SESSION_ID) < least else least[2]
+
+
+def _is_evictable(cache: FetchSessionCache, session: FetchSession, by_privileged: bool) -> bool:
+    """Return whether a session may be evicted for a new one of equal rank, or by a follower's.
+
+    This is decided when the session is used, not when a slot is needed: #touch fills the trees.
+    """
+    grown_up = session.last_used_ms - session.created_ms > cache.eviction_ms
+    return grown_up or (by_privileged and not session.privileged)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Metrics
+
+
+def num_incremental_fetch_sessions(cache: FetchSessionCache) -> int:
+    """Return NumIncrementalFetchSessions."""
+    return len(cache.sessions)
+
+
+def num_incremental_fetch_partitions_cached(cache: FetchSessionCache) -> int:
+    """Return NumIncrementalFetchPartitionsCached."""
+    return sum(len(session.partitions) for session in cache.sessions.values())
+
+
+# The leader's end of a fetch session: what a request means, and what its response leaves out.
+#
+# Rules of this file
+#
+# 1. First the request is understood (`new_context`), then its partitions are read, then the response is made
+# (`update_and_generate_response`). Another request of the session may come in between: the session epoch shows it. The
+# context of a delayed request is refreshed as the session goes on (`refresh_context`).
+# 2. A partition is left out of an incremental response when it has no records, no error, no divergence, no preferred
+# replica, and the high watermark and log start that were told last. So a follower that ignores the high watermark of a
+# diverging response is not told it again until it changes.
+# 3. Source: org.apache.kafka.server.FetchManager, FetchContext, FetchSession; kafka.server.FetchSession before 4.2.
+
+
+class SessionKind(Enum):
+    """SessionErrorContext, SessionlessFetchContext, FullFetchContext, IncrementalFetchContext."""
+
+    SESSION_ERROR = "SESSION_ERROR"
+    SESSIONLESS = "SESSIONLESS"
+    FULL = "FULL"
+    INCREMENTAL = "INCREMENTAL"
+
+
+class FetchContext(NamedTuple):
+    """The meaning of a request: `fetches` are to be read in that order, named in the request or known from the session.
+
+    `session` is its last known state; `epoch` is the epoch that it must still have when the response is made.
+    """
+
+    kind: SessionKind
+    fetches: Fetches = Table()
+    error: int = NONE
+    uses_topic_ids: bool = True
+    session: FetchSession | None = None
+    epoch: int = UNDEFINED
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Requests
+
+
+def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tuple[FetchSessionCache, FetchContext]:
+    """Find or close the session that a request names. FetchManager#newContext."""
+    metadata = request.metadata
+    if metadata.is_full:
+        kind = SessionKind.SESSIONLESS if metadata.epoch == FINAL_EPOCH else SessionKind.FULL
+        context = FetchContext(kind, request.to_send, uses_topic_ids=request.uses_topic_ids)
+        # A full request closes the session it names, or a follower that starts anew would leave one slot behind each time.
+        return remove_session(cache, metadata.session_id), context
+    session = cache.sessions.get(metadata.session_id)
+    if session is None:
+        return cache, FetchContext(SessionKind.SESSION_ERROR, error=FETCH_SESSION_ID_NOT_FOUND)
+    # A request that came twice or late: applying it again would forget or add partitions of a later request.
+    if session.epoch != metadata.epoch:
+        return cache, FetchContext(SessionKind.SESSION_ERROR, error=INVALID_FETCH_SESSION_EPOCH)
+    if session.uses_topic_ids is not request.uses_topic_ids:
+        return cache, FetchContext(SessionKind.SESSION_ERROR, error=FETCH_SESSION_TOPIC_ID_ERROR)
+    session = _updated(session, request.to_send, request.to_forget)
+    # A session without partitions cannot have news: Kafka closes it and answers this request without one.
+    if not session.partitions:
+        return remove_session(cache, session.id), FetchContext(SessionKind.SESSIONLESS, request.to_send)
+    session = session._replace(epoch=next_session_epoch(session.epoch))
+    fetches = Table((tp, cached.fetch) for tp, cached in session.partitions.items())
+    return touch_session(cache, session, now), FetchContext(
+        SessionKind.INCREMENTAL, fetches, session=session, epoch=session.epoch
+    )
+
+
+def refresh_context(cache: FetchSessionCache, context: FetchContext) -> FetchContext:
+    """Return the context of a delayed request after whatever may have changed or closed its session.
+
+    A session that was evicted meanwhile still answers this request: only the next one misses it.
+    """
+    session = None if context.session is None else cache.sessions.get(context.session.id)
+    return context if session is None else context._replace(session=session)
+
+
+def _updated(session: FetchSession, to_send: Fetches, to_forget: tuple[Forgotten, ...]) -> FetchSession:
+    """Apply the changes that a request names. FetchSession#update."""
+    partitions = session.partitions
+    for tp, fetch in to_send.items():
+        cached = partitions.get(tp)
+        # Another topic id is another topic of the same name: nothing that was reported of the old one counts.
+        if cached is None or cached.fetch.topic_id != fetch.topic_id:
+            partitions = partitions.put_at_end(tp, CachedPartition(fetch))
+        else:
+            partitions = partitions.put(tp, cached._replace(fetch=fetch))
+    for tp, topic_id in to_forget:
+        cached = partitions.get(tp)
+        if cached is not None and cached.fetch.topic_id == topic_id:
+            partitions = partitions.without(tp)
+    return session._replace(partitions=partitions)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Answers
+
+
+def update_and_generate_response(
+    cache: FetchSessionCache, context: FetchContext, reads: Reads, now: int, *, is_follower: bool
+) -> tuple[FetchSessionCache, SessionResponse]:
+    """Build the response, and note in the session what it reports. FetchContext#updateAndGenerateResponseData."""
+    session = refresh_context(cache, context).session
+    if session is not None:
+        return _incremental(cache, context.epoch, session, reads)
+    if context.kind is not SessionKind.FULL:
+        return cache, SessionResponse(context.error, reads=reads)
+    partitions = Table(
+        (tp, CachedPartition(context.fetches[tp], read.response.hw, read.response.log_start)) for tp, read in reads.items()
+    )
+    cache, session_id = maybe_create_session(
+        cache, now, privileged=is_follower, uses_topic_ids=context.uses_topic_ids, partitions=partitions
+    )
+    return cache, SessionResponse(NONE, session_id, reads)
+
+
+def _incremental(
+    cache: FetchSessionCache, epoch: int, session: FetchSession, reads: Reads
+) -> tuple[FetchSessionCache, SessionResponse]:
+    if session.epoch != epoch:
+        return cache, SessionResponse(INVALID_FETCH_SESSION_EPOCH, session.id)
+    partitions, reported = session.partitions, []
+    for tp, read in reads.items():
+        cached, must_respond = maybe_update_response_data(partitions[tp], read)
+        # What got records goes to the end of the session, so that others come first under the byte limit
+        partitions = partitions.put_at_end(tp, cached) if read.records else partitions.put(tp, cached)
+        if must_respond:
+            reported.append((tp, read))
+    if session.id in cache.sessions:
+        cache = cache._replace(sessions=cache.sessions.put(session.id, session._replace(partitions=partitions)))
+    return cache, SessionResponse(NONE, session.id, Table(reported))
+
+
+def maybe_update_response_data(cached: CachedPartition, read: PartitionRead) -> tuple[CachedPartition, bool]:
+    """Note what is reported; also return whether it must be. CachedPartition#maybeUpdateResponseData."""
+    response = read.response
+    # After an error the high watermark counts as unknown, so the partition is reported again once the error is gone.
+    after = cached._replace(hw=response.hw if response.error == NONE else UNDEFINED, log_start=response.log_start)
+    must_respond = (
+        bool(read.records)
+        or (response.hw, response.log_start) != (cached.hw, cached.log_start)
+        or read.preferred_read_replica is not None
+        or response.error != NONE
+        or response.is_diverging
+    )
+    return after, must_respond
+
+
+def throttled_response(cache: FetchSessionCache, context: FetchContext, throttle_ms: int) -> SessionResponse:
+    """Build a response with nothing but a time to wait; the session goes on. FetchContext#getThrottledResponse."""
+    session = refresh_context(cache, context).session
+    if session is None:
+        return SessionResponse(NONE, INVALID_SESSION_ID, throttle_ms=throttle_ms)
+    error = NONE if session.epoch == context.epoch else INVALID_FETCH_SESSION_EPOCH
+    return SessionResponse(error, session.id, throttle_ms=throttle_ms)

@@ -1,0 +1,488 @@
+"""Partition: role changes, appends and fetches at one replica.
+
+Rules of this file
+
+1. Functions take the partition and return the changed one. An error a request is answered with is a code in the response.
+2. `now` is the leader's clock in ms, `metadata` its metadata cache: both are handed in.
+3. Source: kafka.cluster.Partition.
+"""
+
+from tidegauge.impl.errors import (
+    NOT_ENOUGH_REPLICAS,
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    OFFSET_NOT_AVAILABLE,
+    OffsetOutOfRangeError,
+    UnexpectedAppendOffsetError,
+)
+from tidegauge.impl.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    Batch,
+    FetchRequest,
+    FetchResponse,
+    Isolation,
+    ListedOffset,
+    Metadata,
+    OffsetSpec,
+    Producer,
+    Transaction,
+)
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.replica import partition_state as replica_
+from tidegauge.impl.replica.partition_state import Partition, PartitionState, Replica, remote
+from tidegauge.impl.rules import (
+    COMMITTED,
+    DIVERGING,
+    GIVEN_UP,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_OUT_OF_RANGE,
+    OUT_OF_RANGE,
+    SENT_AGAIN,
+    UNDEFINED,
+)
+from tidegauge.impl.storage import epoch_cache, producer_state
+from tidegauge.impl.storage import log as log_
+from tidegauge.impl.storage.log import AppendInfo, Log
+from tidegauge.impl.storage.producer_state import read_bound
+
+# The high watermark and the in-sync replicas at a leader.
+#
+# Rules of this file
+#
+# 1. The high watermark moves when the log grew, when a follower's recorded end changed, when the ISR was committed, and on
+# becoming leader: never by time alone. Callers of `maybe_increment_leader_hw` are those places.
+# 2. One proposal is pending at a time; only the controller's response or new metadata ends it.
+# 3. `now` is the leader's clock in ms, `metadata` its metadata cache: both are handed in.
+# 4. Source: kafka.cluster.Partition.
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# High watermark
+
+
+def is_isr_eligible(setup: Setup, partition: Partition, broker_id: int, metadata: Metadata) -> bool:
+    """Return whether a replica may join: not fenced or shutting down (KIP-841), same incarnation (KIP-903).
+
+    Partition#isReplicaIsrEligible.
+    """
+    entry = remote(partition, broker_id)
+    broker = next((b for b in metadata if b.broker_id == broker_id), None)
+    if setup.profile.eligibility == "alive":
+        return entry is not None and broker is not None and broker.epoch is not None
+    if entry is None or broker is None or broker.fenced or broker.shutting_down:
+        return False
+    if setup.profile.eligibility == "unfenced":
+        return True
+    # No fetch of this leader epoch yet, or no incarnation is alive: nothing to compare.
+    if entry.broker_epoch is None or broker.epoch is None:
+        return False
+    # UNDEFINED is a follower that does not send its broker epoch (before Fetch version 15): it cannot be fenced by it.
+    return entry.broker_epoch in {UNDEFINED, broker.epoch}
+
+
+def is_under_min_isr(setup: Setup, partition: Partition) -> bool:
+    """Partition#isUnderMinIsr."""
+    return partition.is_leader and setup.rules.under_min_isr(
+        len(partition.state.isr), setup.min_insync_replicas, _cap(setup, partition)
+    )
+
+
+def is_at_min_isr(setup: Setup, partition: Partition) -> bool:
+    """Whether one member less would be too few. Partition#isAtMinIsr."""
+    effective = min(setup.min_insync_replicas, _cap(setup, partition))
+    return partition.is_leader and len(partition.state.isr) == effective
+
+
+def _cap(setup: Setup, partition: Partition) -> int:
+    """Return the upper bound of min.insync.replicas: the number of replicas since KAFKA-15583. Partition#effectiveMinIsr."""
+    return len(partition.remotes) + 1 if setup.profile.blocks_under_min_isr else setup.min_insync_replicas
+
+
+def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: Metadata, now: int) -> Partition:
+    """Raise the high watermark to the lowest log end that counts. Partition#maybeIncrementLeaderHW."""
+    too_few = setup.profile.blocks_under_min_isr and is_under_min_isr(setup, partition)
+    # A proposed member may already be in the controller's ISR and be elected next, so it holds the high watermark back
+    # (2.7).
+    maximal = partition.state.maximal_isr if setup.profile.counts_maximal_isr else partition.state.isr
+    log, all_count = partition.log, not setup.profile.counts_only_eligible
+    # Kafka returns before it looks the position up, so a blocked high watermark is not rounded to its batch either.
+    if not too_few:
+        log = log_.locate_high_watermark(setup, log)
+    counted = [
+        setup.rules.counts_for_high_watermark(
+            r.broker_id in maximal,
+            replica_.is_caught_up(setup, r, log.end, now),
+            all_count or is_isr_eligible(setup, partition, r.broker_id, metadata),
+        )
+        for r in partition.remotes
+    ]
+    hw = setup.rules.leader_high_watermark(log.hw, log.end, [r.log_end for r in partition.remotes], counted, too_few)
+    if hw != log.hw:
+        log = log._replace(hw=hw, hw_segment=log_.segment_of(log, hw))
+    return partition._replace(log=log)
+
+
+def check_enough_replicas_reach_offset(setup: Setup, partition: Partition, required: int) -> tuple[bool, int]:
+    """Return whether an acks=all produce is answered, and its error. Partition#checkEnoughReplicasReachOffset."""
+    if not partition.is_leader:
+        return False, NOT_LEADER_OR_FOLLOWER
+    if partition.log.hw < required:
+        return False, NONE
+    # The records are committed in any case; the error only says that fewer replicas hold them than were asked for.
+    members = len(partition.state.maximal_isr)
+    if setup.rules.under_min_isr(members, setup.min_insync_replicas, _cap(setup, partition)):
+        return True, NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    return True, NONE
+
+
+def low_watermark(partition: Partition, metadata: Metadata) -> int:
+    """Return the lowest log start among the leader and the replicas that are alive. Partition#lowWatermarkIfLeader."""
+    alive = {b.broker_id for b in metadata if b.epoch is not None}
+    return min([partition.log.start, *(r.log_start for r in partition.remotes if r.broker_id in alive)])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# In-sync replicas
+
+
+def maybe_expand_isr(setup: Setup, partition: Partition, broker_id: int, metadata: Metadata) -> Partition:
+    """Propose to add a replica that has caught up. Partition#maybeExpandIsr."""
+    entry = remote(partition, broker_id)
+    # One proposal at a time: the controller compares partition epochs, so a second one would be refused anyway.
+    if entry is None or partition.state.is_inflight or broker_id in partition.state.isr:
+        return partition
+    if setup.profile.join_needs_epoch_start and partition.epoch_start == UNDEFINED:
+        # Leader again in an epoch in which it followed: Partition#isFollowerInSync has nothing to compare with.
+        return partition
+    epoch_start = partition.epoch_start if setup.profile.join_needs_epoch_start else 0
+    if not setup.rules.may_join_isr(entry.log_end, partition.log.hw, epoch_start):
+        return partition
+    if not is_isr_eligible(setup, partition, broker_id, metadata):
+        return partition
+    return partition._replace(state=PartitionState(partition.state.isr, adding=broker_id))
+
+
+def out_of_sync_replicas(setup: Setup, partition: Partition, now: int) -> tuple[int, ...]:
+    """Return the ISR members that have not caught up in time. Partition#getOutOfSyncReplicas."""
+    if not partition.is_leader or partition.state.is_inflight:
+        return ()
+    candidates = [b for b in partition.state.isr if b != partition.broker_id]
+    return tuple(b for b in candidates if not _in_sync(setup, partition, b, now))
+
+
+def _in_sync(setup: Setup, partition: Partition, broker_id: int, now: int) -> bool:
+    entry = remote(partition, broker_id)
+    return entry is not None and replica_.is_caught_up(setup, entry, partition.log.end, now)
+
+
+def prepare_isr_shrink(partition: Partition, out_of_sync: tuple[int, ...]) -> Partition:
+    """Propose an ISR without `out_of_sync`. Partition#prepareIsrShrink."""
+    return partition._replace(state=PartitionState(partition.state.isr, removing=out_of_sync))
+
+
+def maybe_shrink_isr(setup: Setup, partition: Partition, now: int) -> Partition:
+    """Check for lagging members, every replica.lag.time.max.ms / 2. Partition#maybeShrinkIsr."""
+    out_of_sync = out_of_sync_replicas(setup, partition, now)
+    return prepare_isr_shrink(partition, out_of_sync) if out_of_sync else partition
+
+
+def alter_partition_request(partition: Partition, own_epoch: int = UNDEFINED) -> AlterPartitionRequest:
+    """Build the request of a pending proposal, with each member's broker epoch. Partition#submitAlterPartition."""
+    proposed = partition.state.proposed_isr
+    known = {r.broker_id: r.broker_epoch for r in partition.remotes} | {partition.broker_id: own_epoch}
+    epochs = tuple(UNDEFINED if (epoch := known.get(b)) is None else epoch for b in proposed)
+    return AlterPartitionRequest(partition.broker_id, partition.leader_epoch, partition.partition_epoch, proposed, epochs)
+
+
+def handle_alter_partition_response(
+    setup: Setup,
+    partition: Partition,
+    proposed: PartitionState,
+    response: AlterPartitionResponse,
+    metadata: Metadata,
+    now: int,
+) -> tuple[Partition, bool]:
+    """Handle the controller's response; also return whether to send the request again. #handleAlterPartitionUpdate, #Error.
+
+    "Is it the proposed state" is equality by content, so an identical proposal sent again is matched by the old response.
+    """
+    # Metadata of a new leader epoch has replaced the proposal meanwhile.
+    if partition.state != proposed:
+        return partition, False
+    outcome = setup.rules.proposal_after(response.error)
+    if outcome == GIVEN_UP:
+        return partition._replace(state=PartitionState(partition.state.isr)), False
+    if outcome != COMMITTED:
+        return partition, outcome == SENT_AGAIN
+    # Newer metadata was read before this response arrived: what it commits is in that metadata, or has been changed since.
+    if response.leader_epoch != partition.leader_epoch or response.partition_epoch < partition.partition_epoch:
+        return partition, False
+    committed = partition._replace(state=PartitionState(response.isr), partition_epoch=response.partition_epoch)
+    # A smaller ISR may let the high watermark advance. 2.7 to 3.0 waited for the next fetch (KAFKA-13091).
+    if not setup.profile.hw_after_isr_response:
+        return committed, False
+    return maybe_increment_leader_hw(setup, committed, metadata, now), False
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Roles
+
+
+def make_leader(
+    setup: Setup,
+    partition: Partition,
+    leader_epoch: int,
+    partition_epoch: int,
+    isr: tuple[int, ...],
+    assignment: tuple[int, ...],
+    metadata: Metadata,
+    now: int,
+) -> tuple[Partition, bool]:
+    """Apply metadata that names this broker leader; also return whether it was none before. Partition#makeLeader.
+
+    Nothing is truncated and the high watermark stays: an uncommitted tail may still be committed. The leader's pending
+    proposal is dropped, even by metadata that it has read already (finding F3).
+    """
+    if partition_epoch < partition.partition_epoch:
+        return partition, False
+    was_leader = partition.is_leader
+    again = was_leader and (leader_epoch, partition_epoch) == (partition.leader_epoch, partition.partition_epoch)
+    if again and not setup.profile.reads_equal_partition_epoch:
+        return partition, False
+    known = {r.broker_id: r for r in partition.remotes}
+    remotes = tuple(known.get(b, Replica(b)) for b in assignment if b != partition.broker_id)
+    # Kafka updates the assignment before it notices that the log is missing, and sets the leader after that.
+    if not partition.has_log:
+        return partition._replace(state=PartitionState(isr), remotes=remotes), False
+    log, epoch_start = partition.log, partition.epoch_start
+    # The same epoch again must not move the epoch start, or followers in sync with it would have to catch up again.
+    if leader_epoch > partition.leader_epoch:
+        epoch_start = log.end
+        if setup.profile.strict_cache:
+            log = log_.assign_epoch_start_offset(setup, log, leader_epoch, epoch_start)
+        # Finding F2: a leader that is elected again keeps log ends which another leader may have truncated since.
+        forgets = setup.rules.forgets_log_ends(
+            partition.leader_epoch, leader_epoch, was_leader, setup.profile.keeps_remote_leo
+        )
+        remotes = tuple(
+            replica_.reset_replica_state(r, now, log.end, forgets=forgets, in_isr=r.broker_id in isr) for r in remotes
+        )
+    led = partition._replace(
+        log=log,
+        leader_id=partition.broker_id,
+        leader_epoch=max(leader_epoch, partition.leader_epoch),
+        partition_epoch=partition_epoch,
+        epoch_start=epoch_start,
+        state=PartitionState(isr),
+        remotes=remotes,
+    )
+    return maybe_increment_leader_hw(setup, led, metadata, now), not was_leader
+
+
+def make_follower(partition: Partition, leader_id: int, leader_epoch: int, partition_epoch: int) -> tuple[Partition, bool]:
+    """Apply metadata that names another leader, or none; also return whether the leader epoch grew. Partition#makeFollower.
+
+    Only then are fetchers restarted (KAFKA-13790), whatever the leader's id. Without a log none is.
+    """
+    if partition_epoch < partition.partition_epoch:
+        return partition, False
+    has_log = partition.has_log
+    followed = Partition(partition.broker_id, partition.log, leader_id, leader_epoch, partition_epoch, has_log=has_log)
+    return followed, has_log and leader_epoch > partition.leader_epoch
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Appends and deletes
+
+
+def append_records_to_leader(
+    setup: Setup,
+    partition: Partition,
+    records: int,
+    acks: int,
+    metadata: Metadata,
+    now: int,
+    transaction: Transaction | None = None,
+    producer: Producer | None = None,
+) -> tuple[Partition, int, AppendInfo]:
+    """Handle a produce request; return partition, error code and what was appended. Partition#appendRecordsToLeader."""
+    if not partition.is_leader:
+        return partition, NOT_LEADER_OR_FOLLOWER, AppendInfo()
+    if acks == -1 and is_under_min_isr(setup, partition):
+        return partition, NOT_ENOUGH_REPLICAS, AppendInfo()
+    log, written = partition.log, None
+    if producer is not None:
+        error, written = producer_state.check_sequence(setup, log.batches, producer, records)
+        if error != NONE:
+            return partition, error, AppendInfo()
+    # A batch that was sent again: UnifiedLog#append leaves the log alone and reports the offsets of the first copy.
+    if written is not None:
+        info = AppendInfo(written.base, written.last, written.epoch, 0)
+    else:
+        log, info = log_.append_as_leader(setup, log, records, partition.leader_epoch, transaction, producer)
+    return maybe_increment_leader_hw(setup, partition._replace(log=log), metadata, now), NONE, info
+
+
+def append_records_to_follower(
+    setup: Setup, log: Log, batches: tuple[Batch, ...], leader_epoch: int, *, last_is_corrupt: bool = False
+) -> tuple[Log, AppendInfo]:
+    """Append fetched batches. Partition#appendRecordsToFollowerOrFutureReplica.
+
+    An empty log whose start lies inside what was fetched starts again at the first batch's base (KAFKA-6975).
+    """
+    try:
+        return log_.append_as_follower(setup, log, batches, leader_epoch, last_is_corrupt=last_is_corrupt)
+    except UnexpectedAppendOffsetError:
+        accepted = log_.without_later_epochs(setup, batches, leader_epoch)
+        first, last = accepted[0].base, accepted[-1].last
+        # After DeleteRecords or a reset the start may be inside a batch, which the leader sends whole. Only an empty log
+        # can begin there.
+        if log.end != log.start or not first < log.end <= last:
+            raise
+        return log_.append_as_follower(setup, log_.truncate_fully_and_start_at(log, first), batches, leader_epoch)
+
+
+def delete_records(setup: Setup, partition: Partition, offset: int) -> tuple[Partition, int, int]:
+    """Raise the log start; return partition, error code and requested offset. Partition#deleteRecordsOnLeader.
+
+    `offset` UNDEFINED stands for the high watermark.
+    """
+    if not partition.is_leader:
+        return partition, NOT_LEADER_OR_FOLLOWER, UNDEFINED
+    requested = partition.log.hw if offset == UNDEFINED else offset
+    if requested < 0:
+        return partition, OFFSET_OUT_OF_RANGE, requested
+    try:
+        log, _ = log_.maybe_increment_log_start(setup, partition.log, requested)
+    except OffsetOutOfRangeError:
+        return partition, OFFSET_OUT_OF_RANGE, requested
+    return partition._replace(log=log), NONE, requested
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Fetch
+
+
+def _serves(partition: Partition, *, only_leader: bool) -> bool:
+    """Return whether a request of the right epoch is served: role and log. Partition#getLocalLog."""
+    return partition.has_log and (partition.is_leader or not only_leader)
+
+
+def last_offset_for_leader_epoch(
+    setup: Setup, partition: Partition, current_leader_epoch: int, requested: int, *, only_leader: bool = True
+) -> tuple[int, int, int]:
+    """Answer OffsetsForLeaderEpoch with (error, epoch, end offset). Partition#lastOffsetForLeaderEpoch."""
+    serves = _serves(partition, only_leader=only_leader)
+    error = setup.rules.request_error(current_leader_epoch, partition.leader_epoch, serves, setup.profile.fencing)
+    if error != NONE:
+        return error, UNDEFINED, UNDEFINED
+    epoch, end = log_.end_offset_for_epoch(setup, partition.log, requested)
+    return NONE, epoch if setup.profile.epoch_in_response else UNDEFINED, end
+
+
+def fetch_offset_for_timestamp(
+    setup: Setup, partition: Partition, spec: OffsetSpec, current_leader_epoch: int, isolation: Isolation, only_leader: bool
+) -> ListedOffset:
+    """Answer ListOffsets, up to where this requester may read. Partition#fetchOffsetForTimestamp."""
+    serves = _serves(partition, only_leader=only_leader)
+    error = setup.rules.request_error(current_leader_epoch, partition.leader_epoch, serves, setup.profile.fencing)
+    if error != NONE:
+        return ListedOffset(error)
+    log, cache = partition.log, partition.log.cache
+    if spec is OffsetSpec.LATEST:
+        # KIP-207: this high watermark may be lower than the previous leader's, so a consumer would see its latest offset
+        # fall.
+        lags = isolation is not Isolation.LOG_END and partition.epoch_start > log.hw
+        if lags and setup.profile.latest_needs_hw:
+            return ListedOffset(OFFSET_NOT_AVAILABLE)
+        return ListedOffset(NONE, read_bound(log, isolation), partition.leader_epoch)
+    if spec is OffsetSpec.EARLIEST:
+        first = epoch_cache.earliest_entry(cache)
+        return ListedOffset(NONE, log.start, first[0] if first is not None and first[1] <= log.start else UNDEFINED)
+    local = max(log.start, log.segments[0])
+    return ListedOffset(NONE, local, epoch_cache.epoch_for_offset(setup, cache, local))
+
+
+def fetch_records(
+    setup: Setup,
+    partition: Partition,
+    request: FetchRequest,
+    metadata: Metadata,
+    now: int,
+    max_records: int,
+    *,
+    isolation: Isolation = Isolation.LOG_END,
+    update: bool = True,
+    only_leader: bool = True,
+) -> tuple[Partition, FetchResponse]:
+    """Serve a fetch: fence, find divergence, read, and update a follower's state. Partition#fetchRecords.
+
+    The response carries the high watermark from before this fetch counted, so a follower learns the effect of its own
+    fetch one response later. A diverging fetch changes nothing at the leader. A follower reads to the log end;
+    `update` is off when a delayed fetch is read again, `only_leader` when a consumer may read from a follower (KIP-392).
+    """
+    entry = remote(partition, request.replica_id)
+    error = setup.rules.fetch_error(
+        request.current_leader_epoch,
+        partition.leader_epoch,
+        _serves(partition, only_leader=only_leader),
+        entry is not None or not request.is_from_follower,
+        setup.profile.fencing,
+    )
+    if error != NONE:
+        return partition, FetchResponse(error)
+    log = partition.log
+    asked = request.last_fetched_epoch if setup.profile.truncation_on_fetch else UNDEFINED
+    # Before KAFKA-12996 a fetch below the log start could be answered as diverging.
+    start = log.start if setup.profile.out_of_range_first else 0
+    decision, epoch, end = setup.rules.fetch_decision(
+        log.cache.epochs, log.cache.starts, start, log.end, request.fetch_offset, asked
+    )
+    if decision == OUT_OF_RANGE:
+        return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
+    if decision == DIVERGING:
+        return partition, FetchResponse(NONE, log.hw, log.start, (), epoch, end)
+    located = log if isolation is Isolation.LOG_END else log_.locate_high_watermark(setup, log)
+    try:
+        records = log_.read(located, request.fetch_offset, read_bound(located, isolation), max_records)
+    except OffsetOutOfRangeError:
+        return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
+    # The response below keeps log.hw from before the update:
+    #     fetch n     offset 5: the leader records 5, the high watermark becomes 5; the response has the old one
+    #     fetch n+1   its response carries 5
+    after = partition._replace(log=located)
+    if entry is not None and update:
+        after, error = update_follower_fetch_state(setup, after, entry, request, log.end, metadata, now)
+    if error != NONE:
+        return partition, FetchResponse(error)
+    return after, FetchResponse(NONE, log.hw, log.start, records)
+
+
+def update_follower_fetch_state(
+    setup: Setup,
+    partition: Partition,
+    entry: Replica,
+    request: FetchRequest,
+    leader_end: int,
+    metadata: Metadata,
+    now: int,
+) -> tuple[Partition, int]:
+    """Record the fetch, then maybe expand the ISR, then maybe raise the HW. Partition#updateFollowerFetchState.
+
+    The order matters: an expansion proposed by this very fetch already holds the high watermark back.
+    """
+    alive = next((b.epoch for b in metadata if b.broker_id == request.replica_id), None)
+    known = UNDEFINED not in {request.replica_epoch, alive}
+    # KIP-903: an older incarnation may have lost its disk since; its fetch must not move the recorded log end.
+    if setup.profile.rejects_stale_fetch and known and alive is not None and request.replica_epoch < alive:
+        return partition, NOT_LEADER_OR_FOLLOWER
+    found = log_.batch_base_at(partition.log, request.fetch_offset) if setup.profile.hw_rounded_to_batches else None
+    offset = request.fetch_offset if found is None else found
+    updated = replica_.update_fetch_state(setup, entry, offset, request.log_start, now, leader_end, request.replica_epoch)
+    partition = partition._replace(remotes=tuple(updated if r is entry else r for r in partition.remotes))
+    partition = maybe_expand_isr(setup, partition, request.replica_id, metadata)
+    # An unchanged log end cannot raise the high watermark, and the look-up of its position is not free.
+    if updated.log_end != entry.log_end:
+        partition = maybe_increment_leader_hw(setup, partition, metadata, now)
+    return partition, NONE

@@ -1,0 +1,182 @@
+"""What a fetch reads, partition by partition.
+
+Rules of this file
+
+1. Partitions are read in the order of the request. Each takes from what is left of maxBytes; until something was read, one
+   batch comes back however large (KIP-74), afterwards only what fits. What is read is a slice of the file: where a batch is
+   cut off at its end, the client leaves that out, but its bytes count.
+2. The first read updates what the leader knows of the follower, in Partition#fetchRecords, partition by partition (an
+   article of Kafka 2.5 has a second pass after all reads). A read from the purgatory updates nothing.
+3. Source: kafka.server.ReplicaManager#readFromLog, #findPreferredReadReplica; RackAwareReplicaSelector.
+"""
+
+from typing import NamedTuple
+
+from tidegauge.impl.errors import INCONSISTENT_TOPIC_ID, OFFSET_MOVED_TO_TIERED_STORAGE
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.messages import Batch, FetchParams, FetchResponse, Isolation, PartitionFetch, PartitionRead
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.replica.tiered import is_in_remote_storage
+from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE
+from tidegauge.impl.server.replica_manager import (
+    FetchStatus,
+    ReplicaManager,
+    count_events,
+    online_partition,
+    partition_error,
+    size_in_bytes,
+    topic_setup,
+    with_partition,
+)
+from tidegauge.impl.storage import log as log_
+from tidegauge.impl.storage.producer_state import aborted_transactions, last_stable_offset
+from tidegauge.impl.topic_partition import TopicPartition
+
+EVERYTHING = 1 << 62
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+"""The replica.selector.class that sends a consumer to a replica in its rack (KIP-392)."""
+
+
+class LogReadResult(NamedTuple):
+    """One partition as it was read: the response, the position of a waiting fetch, the bytes that were read."""
+
+    partition: PartitionRead
+    status: FetchStatus
+    size: int
+
+
+class FetchProgress(NamedTuple):
+    """A fetch whose partitions are being read: the rest of maxBytes, and the results so far."""
+
+    left: int
+    reads: Table[TopicPartition, LogReadResult] = Table()
+
+
+def read_next(
+    setup: Setup,
+    manager: ReplicaManager,
+    params: FetchParams,
+    reading: FetchProgress,
+    tp: TopicPartition,
+    fetch: PartitionFetch,
+    now: int,
+    *,
+    from_purgatory: bool = False,
+) -> tuple[ReplicaManager, FetchProgress]:
+    """Read one more partition of a fetch. ReplicaManager#readFromLog."""
+    manager = count_events(manager, tp, total_fetch_requests=1)
+    manager, read = _read(setup, manager, params, tp, fetch, now, update=not from_purgatory)
+    # KIP-74: a batch above the limits must not stop a fetch for ever, so the first one always fits.
+    at_least_one = not any(earlier.size for earlier in reading.reads.values())
+    throttled = should_leader_throttle(manager, params, tp)
+    limit = min(fetch.max_bytes, reading.left)
+    fitting, size = ((), 0) if throttled else _fitting(manager, read.records, limit, at_least_one=at_least_one)
+    read = _with_transactions(manager, params, tp, read._replace(response=read.response._replace(records=fitting)))
+    reads = reading.reads.put(tp, LogReadResult(read, _status(manager, tp, fetch), size))
+    return manager, FetchProgress(max(0, reading.left - size), reads)
+
+
+def _with_transactions(
+    manager: ReplicaManager, params: FetchParams, tp: TopicPartition, read: PartitionRead
+) -> PartitionRead:
+    """Add the last stable offset and the aborted transactions for a reader of committed transactions."""
+    partition = online_partition(manager, tp)
+    if params.isolation is not Isolation.TXN_COMMITTED or partition is None or read.response.error != NONE:
+        return read
+    log = partition.log
+    return read._replace(last_stable=last_stable_offset(log), aborted=aborted_transactions(log, read.records))
+
+
+def should_leader_throttle(manager: ReplicaManager, params: FetchParams, tp: TopicPartition) -> bool:
+    """Return whether a follower outside the ISR is throttled. ReplicaManager#shouldLeaderThrottle."""
+    if not params.is_from_follower or tp not in manager.throttled:
+        return False
+    hosted = manager.hosted.get(tp)
+    return hosted is None or params.replica_id not in hosted.partition.state.isr
+
+
+def _fitting(
+    manager: ReplicaManager, batches: tuple[Batch, ...], limit: int, *, at_least_one: bool
+) -> tuple[tuple[Batch, ...], int]:
+    """Return the whole batches in what is read, and its bytes. LogSegment#read."""
+    if at_least_one:
+        limit = max(limit, size_in_bytes(manager, batches[:1]))
+    size = 0
+    for count, batch in enumerate(batches):
+        size += size_in_bytes(manager, (batch,))
+        if size > limit:
+            return batches[:count], limit if count else 0
+    return batches, size
+
+
+def _status(manager: ReplicaManager, tp: TopicPartition, fetch: PartitionFetch) -> FetchStatus:
+    hosted = manager.hosted.get(tp)
+    offset = fetch.request.fetch_offset
+    if hosted is None:
+        return FetchStatus(fetch, offset, offset)
+    log = hosted.partition.log
+    position = log_.batch_base_at(log, offset)
+    position = offset if position is None else position
+    return FetchStatus(fetch, position, log_.segment_of(log, position), log.hw)
+
+
+def _read(
+    setup: Setup,
+    manager: ReplicaManager,
+    params: FetchParams,
+    tp: TopicPartition,
+    fetch: PartitionFetch,
+    now: int,
+    *,
+    update: bool,
+) -> tuple[ReplicaManager, PartitionRead]:
+    error = partition_error(manager, tp)
+    if error != NONE:
+        return manager, PartitionRead(FetchResponse(error))
+    hosted = manager.hosted[tp]
+    if fetch.topic_id is not None and hosted.topic_id not in {None, fetch.topic_id}:
+        return manager, PartitionRead(FetchResponse(INCONSISTENT_TOPIC_ID))
+    before = hosted.partition
+    preferred = find_preferred_read_replica(manager, before, params, fetch.request.fetch_offset, now)
+    if preferred is not None:
+        return manager, PartitionRead(FetchResponse(NONE, before.log.hw, before.log.start), preferred)
+    after, response = partition_.fetch_records(
+        topic_setup(setup, manager, tp),
+        before,
+        fetch.request,
+        manager.metadata,
+        now,
+        EVERYTHING,
+        isolation=params.isolation,
+        update=update,
+        only_leader=params.only_leader,
+    )
+    manager = with_partition(manager, tp, after)
+    if response.error == OFFSET_OUT_OF_RANGE and params.isolation is Isolation.LOG_END:
+        log = after.log
+        if tp in manager.tiered and is_in_remote_storage(log, fetch.request.fetch_offset):
+            response = FetchResponse(OFFSET_MOVED_TO_TIERED_STORAGE, log.hw, log.start)
+    return manager, PartitionRead(response)
+
+
+def find_preferred_read_replica(
+    manager: ReplicaManager, partition: Partition, params: FetchParams, offset: int, now: int
+) -> int | None:
+    """Return a replica in the consumer's rack that holds the offset; None: read here. #findPreferredReadReplica.
+
+    The leader is preferred when it is in that rack. Of several, the one with the highest log end, then the one that caught
+    up last, then the highest id.
+    """
+    if params.rack is None or not partition.is_leader or manager.settings["replica.selector.class"] != RACK_AWARE:
+        return None
+    if manager.racks.get(manager.broker_id) == params.rack:
+        return None
+    candidates = [
+        (r.log_end, r.last_caught_up_time - now, r.broker_id)
+        for r in partition.remotes
+        if r.broker_id in partition.state.isr and r.log_start <= offset <= r.log_end
+        if manager.racks.get(r.broker_id) == params.rack
+    ]
+    return max(candidates)[2] if candidates else None

@@ -1,0 +1,299 @@
+"""Whether a partition gets a log with its role: the log directories of its broker decide (KIP-858).
+
+Rules of this file
+
+1. Only a partition that has no log asks. While every directory is online it gets one.
+2. While one is offline, the log may lie there. Where metadata assigns a directory that is not online, none is made, and the
+   partition goes on without one. Otherwise only a new partition gets a log; another goes offline.
+3. Source: Partition#createLogInAssignedDirectoryId, LogManager#getOrCreateLog. Before 3.7 no directory was assigned.
+"""
+
+from typing import NamedTuple
+
+from tidegauge.impl.controller.partition_registration import UNASSIGNED
+from tidegauge.impl.errors import KAFKA_STORAGE_ERROR
+from tidegauge.impl.fetch import fetcher_manager as fetchers_
+from tidegauge.impl.fetch.fetcher_thread import InitialFetchState
+from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.replica import fetcher as fetcher_
+from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
+from tidegauge.impl.server import purgatory
+from tidegauge.impl.server.replica_manager import (
+    Hosted,
+    ReplicaManager,
+    mark_offline,
+    online_logs,
+    online_partition,
+    topic_setup,
+    with_logs,
+    with_partition,
+    without_log,
+)
+from tidegauge.impl.topic_partition import TopicPartition
+
+
+def creation_error(manager: ReplicaManager, partition: Partition, directory: str | None, *, is_new: bool) -> int:
+    """Return whether a partition gets a log with its role. Partition#createLogInAssignedDirectoryId.
+
+    NONE: it has one from now on. NOT_LEADER_OR_FOLLOWER: it goes on without. KAFKA_STORAGE_ERROR: it goes offline.
+    `directory` is the one that metadata assigns, None where it assigns none.
+    """
+    if partition.has_log or not manager.offline_dirs:
+        return NONE
+    if directory not in {None, UNASSIGNED, *manager.online_dirs}:
+        return NOT_LEADER_OR_FOLLOWER
+    return NONE if is_new else KAFKA_STORAGE_ERROR
+
+
+# What metadata makes of a broker's partitions: leaders, followers, nothing any more.
+#
+# Rules of this file
+#
+# 1. Fetchers of a partition stop before its role changes, and start after it: nothing is appended in between.
+# 2. ZooKeeper: a follower whose leader is not alive changes nothing but gets a log (KAFKA-1647). KRaft: it becomes follower
+# all the same, so a leader that was deposed steps down, and fetches when the leader is known.
+# 3. Nothing is truncated here since 0.11; the fetcher does it (an article copies the older comment).
+# 4. Source: kafka.server.ReplicaManager#makeLeaders, #makeFollowers, #stopPartitions, #applyDelta.
+
+
+class PartitionChange(NamedTuple):
+    """What metadata says about one partition: LeaderAndIsrPartitionState, PartitionRegistration.
+
+    `directory` is what it assigns to this broker's replica where it tells of it: with the first registration, and with those
+    that assign another one (LocalReplicaChanges#directoryIds). `is_new`: nobody had this partition object before; where
+    KRaft tells of the partition the broker sees for itself.
+    """
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    topic_id: str | None = None
+    directory: str | None = None
+    is_new: bool = False
+
+
+PartitionChanges = Table[TopicPartition, PartitionChange]
+
+
+class RoleChangeResult(NamedTuple):
+    """The outcome of a batch: the manager, the partitions that changed role, an error code for each partition.
+
+    `failed`: an exception ended it, and the partitions after that one were not processed.
+    """
+
+    manager: ReplicaManager
+    changed: tuple[TopicPartition, ...] = ()
+    errors: Table[TopicPartition, int] = Table()
+    failed: bool = False
+
+
+def make_leaders(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
+    """Stop the fetchers of all, then make each a leader. ReplicaManager#makeLeaders, #applyLocalLeadersDelta.
+
+    Only a storage error is caught there: a partition that goes on without a log ends the whole batch.
+    """
+    fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(changes))
+    done = RoleChangeResult(manager._replace(fetchers=fetchers))
+    for tp, change in changes.items():
+        done = _make_leader(setup, done, tp, change, now)
+        if done.failed:
+            break
+    return done
+
+
+def _make_leader(
+    setup: Setup, done: RoleChangeResult, tp: TopicPartition, change: PartitionChange, now: int
+) -> RoleChangeResult:
+    manager, changed, errors, _ = done
+    before, error = _with_log(setup, manager, tp, change)
+    if error == KAFKA_STORAGE_ERROR:
+        return RoleChangeResult(mark_offline(manager, tp), changed, errors.put(tp, error))
+    after, was_new = partition_.make_leader(
+        topic_setup(setup, manager, tp),
+        before,
+        change.leader_epoch,
+        change.partition_epoch,
+        change.isr,
+        change.replicas,
+        manager.metadata,
+        now,
+    )
+    manager = with_partition(manager, tp, after)
+    if purgatory.high_watermark_incremented(before, after):
+        manager = purgatory.check_all(setup, manager, tp, now)
+    failed = error == NOT_LEADER_OR_FOLLOWER
+    return RoleChangeResult(manager, (*changed, tp) if was_new else changed, errors.put(tp, error), failed)
+
+
+def _with_log(setup: Setup, manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> tuple[Partition, int]:
+    """Return the partition, with a log if it gets one, and the error."""
+    partition = online_partition(manager, tp) or without_log(manager)
+    # Before KAFKA-13790 no partition epoch was too old.
+    if not setup.profile.guards_partition_epoch:
+        partition = partition._replace(partition_epoch=min(partition.partition_epoch, UNDEFINED))
+    if tp in manager.broken:
+        return partition, KAFKA_STORAGE_ERROR
+    if change.partition_epoch < partition.partition_epoch:
+        return partition, NONE
+    error = creation_error(manager, partition, change.directory, is_new=change.is_new)
+    return partition._replace(has_log=error == NONE), error
+
+
+def restarts_fetcher(setup: Setup, before: Partition, after: Partition) -> bool:
+    """Return whether a follower's fetcher is restarted. Partition#makeFollower, as it changed over the releases."""
+    other_leader = before.leader_id != after.leader_id
+    match setup.profile.fetcher_restart:
+        case "leader":
+            return other_leader
+        case "leader-or-jump":
+            return other_leader or after.leader_epoch > before.leader_epoch + 1  # KAFKA-7164
+        case "leader-or-epoch":
+            return other_leader or after.leader_epoch != before.leader_epoch
+        case _:
+            return after.leader_epoch > before.leader_epoch
+
+
+def make_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
+    """Make followers: roles, fetchers stop, what waits is completed, fetchers start. ReplicaManager#makeFollowers."""
+    restarted: list[TopicPartition] = []
+    errors: Table[TopicPartition, int] = Table()
+    for tp, change in changes.items():
+        before, error = _with_log(setup, manager, tp, change)
+        errors = errors.put(tp, error)
+        if error == KAFKA_STORAGE_ERROR:
+            manager = mark_offline(manager, tp)
+        elif change.leader not in manager.live:
+            # KAFKA-1647: the log is created even so, or a high watermark checkpoint would lose the partition's entry.
+            manager = with_partition(manager, tp, (online_partition(manager, tp) or before)._replace(has_log=before.has_log))
+        else:
+            manager, restarts = _make_follower(setup, manager, tp, before, change)
+            restarted += [tp] if restarts else []
+    # Fetchers stop only after the roles have changed, and a leader that steps down must not answer produces in between:
+    #     role changes -> old fetchers stop -> delayed requests complete -> new fetchers start
+    fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(restarted))
+    manager = manager._replace(fetchers=fetchers)
+    for tp in restarted:
+        manager = purgatory.check_when_not_leader(setup, manager, tp, now)
+    if not manager.shutting_down:
+        manager = _start_fetchers(setup, manager, tuple(restarted))
+    return RoleChangeResult(manager, tuple(restarted), errors)
+
+
+def _make_follower(
+    setup: Setup, manager: ReplicaManager, tp: TopicPartition, before: Partition, change: PartitionChange
+) -> tuple[ReplicaManager, bool]:
+    after, _ = partition_.make_follower(before, change.leader, change.leader_epoch, change.partition_epoch)
+    if after is before:
+        return manager, False  # an older partition epoch
+    return with_partition(manager, tp, after), restarts_fetcher(setup, before, after)
+
+
+def _start_fetchers(setup: Setup, manager: ReplicaManager, tps: tuple[TopicPartition, ...]) -> ReplicaManager:
+    added: dict[TopicPartition, InitialFetchState] = {}
+    for tp in tps:
+        hosted = manager.hosted[tp]
+        leader = manager.live.get(hosted.partition.leader_id)
+        if leader is not None:
+            offset = fetcher_.initial_fetch_offset(setup, hosted.partition.log)
+            added[tp] = InitialFetchState(leader, hosted.partition.leader_epoch, offset, hosted.topic_id)
+    fetchers, changed = fetchers_.add_fetcher_for_partitions(setup, manager.fetchers, online_logs(manager), added)
+    return with_logs(manager._replace(fetchers=fetchers), changed)
+
+
+def stop_partitions(setup: Setup, manager: ReplicaManager, stopped: Table[TopicPartition, bool], now: int) -> ReplicaManager:
+    """Stop fetching; where the value is true, the log goes too. ReplicaManager#stopPartitions.
+
+    A partition that is offline stays so: its log cannot be deleted. Requests that wait for a partition that left are
+    completed: nothing else would complete them.
+    """
+    fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(stopped))
+    gone = tuple(tp for tp, deleted in stopped.items() if deleted and online_partition(manager, tp) is not None)
+    manager = manager._replace(fetchers=fetchers, hosted=manager.hosted.without(*gone))
+    for tp in stopped:
+        manager = purgatory.check_when_not_leader(setup, manager, tp, now)
+    return manager
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# KRaft
+
+
+def apply_delta(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
+    """Apply every changed registration: deletes, leaders, followers, idle threads. ReplicaManager#applyDelta.
+
+    No controller or broker epoch is compared: the metadata log has an order. An ISR change alone comes here, too.
+    """
+    gone = Table((tp, True) for tp, c in changes.items() if manager.broker_id not in c.replicas and tp in manager.hosted)
+    manager = stop_partitions(setup, manager, gone, now)
+    mine = [(tp, c) for tp, c in changes.items() if manager.broker_id in c.replicas and _is_news(manager, tp, c)]
+    mine = [(tp, c._replace(is_new=_is_new(manager, tp))) for tp, c in mine]
+    manager = _registered(manager, mine)._replace(checkpointing=True)
+    led = make_leaders(setup, manager, Table((tp, c) for tp, c in mine if c.leader == manager.broker_id), now)
+    if led.failed:
+        return led
+    followed = _apply_local_followers(
+        setup, led.manager, Table((tp, c) for tp, c in mine if c.leader != manager.broker_id), now
+    )
+    manager = followed.manager
+    manager = manager._replace(fetchers=fetchers_.shutdown_idle_fetcher_threads(manager.fetchers))
+    errors = Table((*led.errors.items(), *followed.errors.items()))
+    return RoleChangeResult(manager, (*led.changed, *followed.changed), errors)
+
+
+def _is_news(manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> bool:
+    """Return whether a registration differs from the image by its partition epoch. TopicDelta#localChanges.
+
+    The leader's own proposals since do not count.
+    """
+    hosted = manager.hosted.get(tp)
+    if hosted is None or hosted.topic_id != change.topic_id:
+        return True
+    return not (hosted.offline or hosted.registered == change.partition_epoch)
+
+
+def _is_new(manager: ReplicaManager, tp: TopicPartition) -> bool:
+    """Return whether a partition gets a new object. ReplicaManager#getOrCreatePartition."""
+    # An offline partition that gets this far belongs to another topic id.
+    return online_partition(manager, tp) is None
+
+
+def _registered(manager: ReplicaManager, mine: list[tuple[TopicPartition, PartitionChange]]) -> ReplicaManager:
+    for tp, change in mine:
+        hosted = Hosted(without_log(manager)) if change.is_new else manager.hosted[tp]
+        hosted = hosted._replace(topic_id=change.topic_id, registered=change.partition_epoch)
+        manager = manager._replace(hosted=manager.hosted.put(tp, hosted))
+    return manager
+
+
+def _apply_local_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
+    """Make followers of the metadata log. ReplicaManager#applyLocalFollowersDelta."""
+    restarted: list[TopicPartition] = []
+    stopped: list[TopicPartition] = []
+    errors: Table[TopicPartition, int] = Table()
+    for tp, change in changes.items():
+        before, error = _with_log(setup, manager, tp, change)
+        errors = errors.put(tp, error)
+        if error == KAFKA_STORAGE_ERROR:
+            manager, restarts = mark_offline(manager, tp), False
+        else:
+            manager, restarts = _make_follower(setup, manager, tp, before, change)
+        if error != NONE:
+            manager = manager._replace(fetchers=fetchers_.mark_partitions_failed(manager.fetchers, frozenset({tp})))
+            continue
+        # During a controlled shutdown the replica has left the ISR on purpose: fetching again would let it rejoin.
+        leaves = change.leader == UNDEFINED or manager.broker_id not in change.isr
+        if manager.shutting_down and leaves:
+            stopped.append(tp)
+        elif restarts:
+            restarted.append(tp)
+    fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset((*stopped, *restarted)))
+    # Unlike with ZooKeeper, fetchers start before delayed requests are completed.
+    manager = _start_fetchers(setup, manager._replace(fetchers=fetchers), tuple(restarted))
+    for tp in (*stopped, *restarted):
+        manager = purgatory.check_when_not_leader(setup, manager, tp, now)
+    return RoleChangeResult(manager, tuple(restarted), errors)

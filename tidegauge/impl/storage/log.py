@@ -1,0 +1,362 @@
+"""What batches take on disk and on the wire, all records alike: sizes decide what fits, contents decide nothing here."""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from tidegauge.impl.errors import (
+    CorruptRecordError,
+    IllegalArgumentError,
+    OffsetOutOfRangeError,
+    OffsetsOutOfOrderError,
+    UnexpectedAppendOffsetError,
+)
+from tidegauge.impl.messages import Batch, Producer, Transaction
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.storage import epoch_cache
+from tidegauge.impl.storage.epoch_cache import EpochCache
+
+BATCH_OVERHEAD = 61
+"""Bytes of an empty record batch v2 (DefaultRecordBatch.RECORD_BATCH_OVERHEAD)."""
+
+RECORD_BYTES = 10
+"""Bytes of a record, unless a test or a broker has another size."""
+
+
+def bytes_of(batches: tuple[Batch, ...], record_bytes: int) -> int:
+    """Return the bytes that these batches take on disk."""
+    return sum(BATCH_OVERHEAD + record_bytes * (batch.last - batch.base + 1) for batch in batches)
+
+
+# UnifiedLog as a value: batches, log start, high watermark, epoch cache.
+#
+# Rules of this file
+#
+# 1. A batch is (base, last, epoch), both offsets inclusive, and the transaction it belongs to, which only readers of
+# committed transactions look at; record contents do not matter to the protocol. Batches are the unit of appends, reads
+# and truncates.
+# 2. `end` (LEO) is kept, not derived: a truncation inside a batch drops the whole batch and still leaves the log end at the
+# truncation.
+# 3. Every decision comes from `setup.rules`. Functions return the new log, and a result where Kafka's method has one.
+# 4. Source: org.apache.kafka.storage.internals.log.UnifiedLog, LocalLog, LogLoader.
+
+
+class Log(NamedTuple):
+    """One replica's log. `segments` are the base offsets of its segments; the first is where local data begins.
+
+    `hw_segment` is the segment the high watermark was last found in, UNDEFINED while only its offset is known.
+    """
+
+    start: int = 0
+    end: int = 0
+    hw: int = 0
+    batches: tuple[Batch, ...] = ()
+    cache: EpochCache = EpochCache()
+    segments: tuple[int, ...] = (0,)
+    recovery_point: int = 0
+    hw_segment: int = UNDEFINED
+
+
+class AppendInfo(NamedTuple):
+    """LogAppendInfo: offsets of the first and last record appended, epoch of the last batch; nothing appended: -1."""
+
+    first: int = UNDEFINED
+    last: int = UNDEFINED
+    last_epoch: int = UNDEFINED
+    batches: int = 0
+
+
+def latest_epoch(setup: Setup, log: Log) -> int:
+    """Return the last epoch in the cache, UNDEFINED for none. UnifiedLog#latestEpoch."""
+    return epoch_cache.latest_epoch(setup, log.cache)
+
+
+def end_offset_for_epoch(setup: Setup, log: Log, requested: int) -> tuple[int, int]:
+    """Return (epoch, end offset), both UNDEFINED when there is no answer. UnifiedLog#endOffsetForEpoch."""
+    return epoch_cache.end_offset_for(setup, log.cache, log.end, requested)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Appends
+
+
+def _written(setup: Setup, log: Log, batches: tuple[Batch, ...]) -> Log:
+    cache = log.cache
+    for batch in batches:
+        try:
+            cache = epoch_cache.assign(setup, cache, batch.epoch, batch.base)
+        except IllegalArgumentError as refused:
+            # The cache learns of each batch before anything is written: UnifiedLog#append
+            raise IllegalArgumentError(str(refused), left_behind=log._replace(cache=cache)) from refused
+    return log._replace(cache=cache, batches=log.batches + batches, end=batches[-1].last + 1)
+
+
+def assign_epoch_start_offset(setup: Setup, log: Log, epoch: int, start: int) -> Log:
+    """Record where an epoch starts. UnifiedLog#assignEpochStartOffset."""
+    return log._replace(cache=epoch_cache.assign(setup, log.cache, epoch, start))
+
+
+def append_as_leader(
+    setup: Setup,
+    log: Log,
+    records: int,
+    epoch: int,
+    transaction: Transaction | None = None,
+    producer: Producer | None = None,
+) -> tuple[Log, AppendInfo]:
+    """Append one batch of `records` records at the end, stamped with `epoch`. UnifiedLog#appendAsLeader."""
+    batch = Batch(log.end, log.end + records - 1, epoch, transaction, producer)
+    return _written(setup, log, (batch,)), AppendInfo(batch.base, batch.last, epoch, 1)
+
+
+def without_later_epochs(setup: Setup, batches: tuple[Batch, ...], leader_epoch: int) -> tuple[Batch, ...]:
+    """Return the batches before the first one of a later epoch than the fetch. UnifiedLog#analyzeAndValidateRecords."""
+    if not setup.profile.batch_epoch_filter:
+        return batches
+    return batches[: setup.rules.batches_accepted([b.epoch for b in batches], leader_epoch)]
+
+
+def append_as_follower(
+    setup: Setup, log: Log, batches: tuple[Batch, ...], leader_epoch: int, *, last_is_corrupt: bool = False
+) -> tuple[Log, AppendInfo]:
+    """Append batches as a leader stamped them. UnifiedLog#appendAsFollower.
+
+    Only the last offsets must increase, and a gap above the log end is accepted: compaction leaves such batches. A batch
+    that is skipped is not looked at, so its checksum does not matter.
+    """
+    received = batches
+    batches = without_later_epochs(setup, batches, leader_epoch)
+    if not batches:
+        return log, AppendInfo()
+    # Validation stops at the first later epoch, so a corrupt batch after it is never read.
+    if last_is_corrupt and batches == received:
+        raise CorruptRecordError(f"batch at {batches[-1].base}: expected a matching checksum; seen another")
+    for previous, batch in pairwise(batches):
+        if batch.last <= previous.last:
+            raise OffsetsOutOfOrderError(f"last offsets: expected increasing; seen {previous.last} then {batch.last}")
+    first = batches[0].base
+    if first < log.end:
+        raise UnexpectedAppendOffsetError(f"first offset of an append: expected >= {log.end}; seen {first}")
+    return _written(setup, log, batches), AppendInfo(first, batches[-1].last, batches[-1].epoch, len(batches))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reads
+
+
+def read(log: Log, offset: int, bound: int, max_records: int) -> tuple[Batch, ...]:
+    """Read whole batches of one segment, from the one that contains `offset`, none that starts at or above `bound`.
+
+    At least one batch comes back when there is one, however large: `minOneMessage`. UnifiedLog#read.
+    """
+    lowest = max(log.start, log.segments[0])
+    if offset < lowest or offset > log.end:
+        raise OffsetOutOfRangeError(f"fetch offset: expected in [{lowest}, {log.end}]; seen {offset}")
+    wanted = [b for b in log.batches if b.last >= offset and b.base < bound]
+    if not wanted or offset >= bound:
+        return ()
+    # A read ends with its segment: a fetch response is a slice of one file.
+    later = [base for base in log.segments if base > wanted[0].base]
+    if later:
+        wanted = [b for b in wanted if b.base < later[0]]
+    fitting = [b for b in wanted if b.last < offset + max_records]
+    return tuple(fitting or wanted[:1])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Truncation
+
+
+def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
+    """Truncate everything at and above `offset`; also return whether anything was truncated. UnifiedLog#truncateTo."""
+    if offset < 0:
+        raise IllegalArgumentError(f"truncation offset: expected >= 0; seen {offset}")
+    # KAFKA-10706: a cache entry without records would otherwise be offered to the leader for ever.
+    if offset >= log.end and not setup.profile.truncation_clears_cache:
+        return log, False
+    if offset >= log.end:
+        return log._replace(cache=epoch_cache.truncate_from_end(setup, log.cache, log.end)), False
+    # Everything local is above the target: Kafka starts anew there rather than leave an empty first segment.
+    if offset < log.segments[0]:
+        return truncate_fully_and_start_at(log, offset), True
+    segments = tuple(base for base in log.segments if base <= offset)
+    return log._replace(
+        start=min(offset, log.start),
+        end=offset,
+        hw=setup.rules.high_watermark_after_truncation(log.hw, offset) if setup.profile.truncation_lowers_hw else log.hw,
+        hw_segment=segments[-1] if log.hw >= offset else log.hw_segment,
+        batches=tuple(b for b in log.batches if b.last < offset),
+        cache=epoch_cache.truncate_from_end(setup, log.cache, offset),
+        segments=segments,
+        recovery_point=min(log.recovery_point, offset),
+    ), True
+
+
+def truncate_fully_and_start_at(log: Log, offset: int, log_start: int | None = None) -> Log:
+    """Drop everything and go on at `offset`. UnifiedLog#truncateFullyAndStartAt. The high watermark may rise."""
+    return log._replace(
+        start=offset if log_start is None else log_start,
+        end=offset,
+        hw=offset,
+        hw_segment=offset,
+        batches=(),
+        cache=epoch_cache.clear_and_flush(log.cache),
+        segments=(offset,),
+        recovery_point=min(log.recovery_point, offset),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# High watermark and log start
+
+
+def active_segment(log: Log) -> int:
+    """Return the base offset of the segment that is written to."""
+    return log.segments[-1]
+
+
+def segment_of(log: Log, offset: int) -> int:
+    """Return the base offset of the segment that holds `offset`."""
+    return max((base for base in log.segments if base <= offset), default=log.segments[0])
+
+
+def batch_base_at(log: Log, offset: int) -> int | None:
+    """Return what a position look-up finds: the base of the batch that holds `offset`, or of the next one in a gap.
+
+    None: the log does not reach so far. UnifiedLog#maybeConvertToOffsetMetadata since KAFKA-17803 (4.0.0).
+    """
+    if offset < log.start or offset > log.end or offset < log.segments[0]:
+        return None
+    return next((b.base for b in log.batches if b.last >= offset), log.end)
+
+
+def locate_high_watermark(setup: Setup, log: Log) -> Log:
+    """Find the position of a high watermark that is only an offset; where batches round it, it moves.
+
+    UnifiedLog#fetchHighWatermarkMetadata: before every comparison, snapshot, and read bounded by the high watermark.
+    """
+    # A position that is known is kept; only a look-up returns the base of the batch, and so moves the high watermark.
+    if not setup.profile.hw_rounded_to_batches or log.hw_segment != UNDEFINED:
+        return log
+    hw = batch_base_at(log, log.hw)
+    if hw is None:
+        return log
+    return log._replace(hw=hw, hw_segment=segment_of(log, hw))
+
+
+def update_high_watermark(setup: Setup, log: Log, hw: int) -> Log:
+    """Take over a value, clamped into the log; it may fall. UnifiedLog#updateHighWatermark.
+
+    Its position is known if it is the log end, unless it was raised there: to the log start of an empty log.
+    """
+    clamped = setup.rules.follower_high_watermark(hw, log.start, log.end)
+    located = clamped == log.end and hw >= log.start
+    return log._replace(hw=clamped, hw_segment=active_segment(log) if located else UNDEFINED)
+
+
+def maybe_increment_high_watermark(setup: Setup, log: Log, hw: int, *, located: bool = False) -> tuple[Log, int | None]:
+    """Raise to `hw` or leave alone; also return the old value if it was set. UnifiedLog#maybeIncrementHighWatermark.
+
+    `located`: the caller knows the position. The same offset on a newer segment is set too, so that a reader bounded by it
+    does not read the old one.
+    """
+    if hw > log.end:
+        raise IllegalArgumentError(f"high watermark: expected <= log end {log.end}; seen {hw}")
+    log = locate_high_watermark(setup, log)
+    segment = segment_of(log, hw) if located else UNDEFINED
+    newer_segment = UNDEFINED not in {segment, log.hw_segment} and log.hw_segment < segment
+    if hw > log.hw or (hw == log.hw and newer_segment):
+        return log._replace(hw=hw, hw_segment=segment), log.hw
+    return log, None
+
+
+def maybe_increment_log_start(setup: Setup, log: Log, start: int) -> tuple[Log, bool]:
+    """Raise the log start; also return whether it changed. UnifiedLog#maybeIncrementLogStartOffset."""
+    # Records above the high watermark may still be truncated, so they must not be deleted first.
+    if start > log.hw:
+        raise OffsetOutOfRangeError(f"log start: expected <= high watermark {log.hw}; seen {start}")
+    if start <= log.start:
+        return log, False
+    raised = log._replace(
+        start=start,
+        hw=setup.rules.high_watermark_after_log_start(log.hw, start),
+        recovery_point=max(log.recovery_point, start),
+        cache=epoch_cache.truncate_from_start(setup, log.cache, start),
+    )
+    return raised, True
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Segments
+
+
+def roll(log: Log, first: int = 0) -> Log:
+    """Start a new segment at the log end, or at `first` above it, unless the active one starts there. UnifiedLog#roll.
+
+    A high watermark at the log end moves to the new segment (KAFKA-9196); its position is known from then on.
+    """
+    base = max(first, log.end)
+    rolled = log._replace(hw_segment=base if log.hw == log.end else log.hw_segment)
+    return rolled if active_segment(log) == base else rolled._replace(segments=(*log.segments, base))
+
+
+def delete_old_segments(log: Log) -> tuple[Log, int]:
+    """Drop segments whose successor starts at or below the log start; also return how many. UnifiedLog#deleteOldSegments."""
+    count = sum(1 for base in log.segments[1:] if base <= log.start)
+    kept = log.segments[count:]
+    return log._replace(segments=kept, batches=tuple(b for b in log.batches if b.base >= kept[0])), count
+
+
+# What a log is after a restart: LogLoader, and the part of LogManager and Partition that applies checkpoints.
+#
+# Rules of this file
+#
+# 1. A crash loses the unflushed tail and every queued write; the batches that stay are handed in with the log.
+# 2. Checkpoints may be older than the log. They are never trusted above what the log holds.
+# 3. Source: org.apache.kafka.storage.internals.log.LogLoader, LogManager#loadLog, Partition#createLog.
+
+
+def flush(log: Log, offset: int | None = None) -> Log:
+    """Flush everything below `offset`, or below the log end, to disk. UnifiedLog#flush."""
+    return log._replace(recovery_point=max(log.recovery_point, log.end if offset is None else offset))
+
+
+def flush_cache(log: Log) -> Log:
+    """Run the queued write of the epoch cache."""
+    return log._replace(cache=epoch_cache.flush(log.cache))
+
+
+def lose_tail(log: Log, kept: int) -> Log:
+    """Drop the batches that reach `kept`: nothing from there on was flushed."""
+    return log._replace(batches=tuple(batch for batch in log.batches if batch.last < kept))
+
+
+def load(setup: Setup, log: Log, *, log_start: int = 0, recovery_point: int = 0, clean: bool = False) -> Log:
+    """Build the log from disk and checkpoints. The high watermark starts at the log start. LogLoader#load.
+
+    What was never written is gone: the end is that of the last batch, and an epoch its leader never wrote in is forgotten,
+    because the cache is truncated to the log at both ends.
+    """
+    cache = epoch_cache.reload(setup, log.cache)
+    if not clean:
+        recovered = segment_of(log, recovery_point)
+        # LogSegment#recover adds only epochs above the latest one, so a wrong entry on disk is not corrected here.
+        for batch in log.batches:
+            if batch.base >= recovered and batch.epoch > epoch_cache.latest_epoch(setup, cache):
+                cache = epoch_cache.assign(setup, cache, batch.epoch, batch.base)
+    active = active_segment(log)
+    end = max((b.last + 1 for b in log.batches if b.base >= active), default=active)
+    start = max(log_start, log.segments[0])
+    loaded = log._replace(end=end, start=start, recovery_point=max(start, min(recovery_point, end)))
+    # Everything is older than the checkpointed log start, which can be ahead of an unflushed log: begin again there.
+    if end < log_start:
+        cache = epoch_cache.clear_and_flush(cache)
+        loaded = loaded._replace(end=log_start, batches=(), segments=(log_start,), recovery_point=log_start)
+    cache = epoch_cache.truncate_from_end(setup, cache, loaded.end)
+    cache = epoch_cache.truncate_from_start(setup, cache, log_start)
+    return loaded._replace(cache=cache, hw=loaded.start, hw_segment=UNDEFINED)
+
+
+def apply_checkpoint(setup: Setup, log: Log, checkpointed_hw: int) -> Log:
+    """Take over the checkpointed high watermark, clamped. Partition#createLog."""
+    return update_high_watermark(setup, log, checkpointed_hw)

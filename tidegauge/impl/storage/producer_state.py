@@ -1,0 +1,169 @@
+"""Whether a leader takes an idempotent producer's batch: its epoch and its sequence numbers.
+
+Rules of this file
+
+1. A producer's state is its latest epoch and its last five batches in that epoch. It follows from the log's batches, so a
+   follower that becomes leader knows it. What went with deleted segments is forgotten here; Kafka keeps it in a snapshot.
+2. A batch that is one of the five is not appended again: the response names where it stands. Any other has to continue the
+   sequence, begin it at 0 in a new epoch, or come from a producer that nothing is known of (KIP-360).
+3. Only an append at a leader asks: what a leader took, a follower takes.
+4. Source: org.apache.kafka.storage.internals.log.ProducerAppendInfo, ProducerStateEntry;
+   UnifiedLog#analyzeAndValidateProducerState.
+"""
+
+from typing import NamedTuple
+
+from tidegauge.impl.errors import (
+    DUPLICATE_SEQUENCE_NUMBER,
+    INVALID_PRODUCER_EPOCH,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    UNKNOWN_PRODUCER_ID,
+)
+from tidegauge.impl.messages import Batch, Isolation, Marker, Producer
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.rules import NONE
+from tidegauge.impl.storage.log import Log
+
+RETAINED = 5
+"""ProducerStateEntry.NUM_BATCHES_TO_RETAIN: as many requests as an idempotent producer may have in flight."""
+
+SEQUENCES = 1 << 31
+"""Sequence numbers are Java ints that start again at 0 (DefaultRecordBatch#incrementSequence)."""
+
+
+class ProducerEntry(NamedTuple):
+    """ProducerStateEntry: the latest epoch, and its last batches as (base sequence, batch)."""
+
+    epoch: int
+    batches: tuple[tuple[int, Batch], ...]
+
+    @property
+    def last_sequence(self) -> int:
+        """Of the last record that was taken."""
+        base, batch = self.batches[-1]
+        return last_sequence(base, batch.last - batch.base + 1)
+
+
+def last_sequence(base_sequence: int, records: int) -> int:
+    """Return the sequence number of a batch's last record."""
+    return (base_sequence + records - 1) % SEQUENCES
+
+
+def producer_entry(batches: tuple[Batch, ...], producer_id: int) -> ProducerEntry | None:
+    """Return a producer's state as the log's batches imply it; None: there is none. ProducerStateManager#lastEntry."""
+    entry: ProducerEntry | None = None
+    for batch in batches:
+        if batch.producer is None or batch.producer.producer_id != producer_id:
+            continue
+        _, epoch, base = batch.producer
+        earlier = entry.batches if entry is not None and entry.epoch == epoch else ()
+        entry = ProducerEntry(epoch, (*earlier, (base, batch))[-RETAINED:])
+    return entry
+
+
+def check_sequence(setup: Setup, batches: tuple[Batch, ...], producer: Producer, records: int) -> tuple[int, Batch | None]:
+    """Return an error code, and the batch that is in the log already. ProducerAppendInfo#maybeValidateDataBatch."""
+    entry = producer_entry(batches, producer.producer_id)
+    if entry is None:
+        return _check_unknown(setup, producer), None
+    if producer.epoch < entry.epoch:
+        return INVALID_PRODUCER_EPOCH, None
+    # A new epoch starts its sequence at 0: anything else means that an earlier batch of it was lost.
+    if producer.epoch > entry.epoch:
+        return OUT_OF_ORDER_SEQUENCE_NUMBER if producer.base_sequence != 0 else NONE, None
+    last = last_sequence(producer.base_sequence, records)
+    for base, batch in entry.batches:
+        if (base, last_sequence(base, batch.last - batch.base + 1)) == (producer.base_sequence, last):
+            return NONE, batch
+    # 1.0.0 and 1.0.1 took every older sequence for a duplicate, also one that was never written.
+    if setup.profile.old_batch_is_duplicate and last != 0 and last < entry.batches[0][0]:
+        return DUPLICATE_SEQUENCE_NUMBER, None
+    in_sequence = producer.base_sequence == (entry.last_sequence + 1) % SEQUENCES
+    return NONE if in_sequence else OUT_OF_ORDER_SEQUENCE_NUMBER, None
+
+
+def _check_unknown(setup: Setup, producer: Producer) -> int:
+    """Return the error for a producer without state: since KIP-360 (2.5) it may begin at any sequence."""
+    if producer.base_sequence == 0 or setup.profile.unknown_producer == "taken":
+        return NONE
+    return UNKNOWN_PRODUCER_ID if setup.profile.unknown_producer == "unknown" else OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+# How far a reader of committed transactions may read.
+#
+# Rules of this file
+#
+# 1. A transaction begins with a producer's first batch and ends with a marker, which is a record, too. Until the marker is
+# below the high watermark, nobody who reads committed passes the transaction's first offset: that is the last stable one.
+# 2. Everything follows from the batches, as when the producer state is built from the log. So a truncation takes a marker
+# back, and a follower knows what its records say. What went with deleted segments is forgotten here; Kafka keeps it in a
+# snapshot.
+# 3. An aborted transaction's records are read all the same: the response lists it, and the consumer leaves them out.
+# 4. Source: org.apache.kafka.storage.internals.log.ProducerStateManager, TransactionIndex; UnifiedLog#lastStableOffset.
+
+
+class AbortedTransaction(NamedTuple):
+    """AbortedTxn: first offset, and that of the marker."""
+
+    producer_id: int
+    first: int
+    last: int
+
+
+class Transactions(NamedTuple):
+    """First offsets of what is open, (first, marker) of what has ended, and what was aborted, by marker."""
+
+    open: tuple[int, ...]
+    ended: tuple[tuple[int, int], ...]
+    aborted: tuple[AbortedTransaction, ...]
+
+
+def transactions(batches: tuple[Batch, ...]) -> Transactions:
+    """Return the transactions that a log's batches imply. ProducerAppendInfo#append."""
+    begun: dict[int, int] = {}
+    ended: list[tuple[int, int]] = []
+    aborted: list[AbortedTransaction] = []
+    for batch in batches:
+        if batch.transaction is None:
+            continue
+        producer_id, marker = batch.transaction
+        if marker is None:
+            begun.setdefault(producer_id, batch.base)
+        # A marker without a transaction ends nothing: coordinators write such markers after a timeout.
+        elif producer_id in begun:
+            first = begun.pop(producer_id)
+            ended.append((first, batch.last))
+            if marker is Marker.ABORT:
+                aborted.append(AbortedTransaction(producer_id, first, batch.last))
+    return Transactions(tuple(begun.values()), tuple(ended), tuple(aborted))
+
+
+def first_unstable_offset(log: Log) -> int | None:
+    """Return where the first open or uncommitted transaction begins. UnifiedLog#firstUnstableOffset."""
+    found = transactions(log.batches)
+    unstable = [*found.open, *(first for first, marker in found.ended if marker >= log.hw)]
+    return max(min(unstable), log.start) if unstable else None
+
+
+def last_stable_offset(log: Log) -> int:
+    """Return the last stable offset, which is never above the high watermark. UnifiedLog#lastStableOffset."""
+    unstable = first_unstable_offset(log)
+    return log.hw if unstable is None else min(unstable, log.hw)
+
+
+def read_bound(log: Log, isolation: Isolation) -> int:
+    """Return where a read of this isolation ends. LogOffsetSnapshot, FetchIsolation."""
+    if isolation is Isolation.LOG_END:
+        return log.end
+    return log.hw if isolation is Isolation.HIGH_WATERMARK else last_stable_offset(log)
+
+
+def aborted_transactions(log: Log, read: tuple[Batch, ...]) -> tuple[AbortedTransaction, ...]:
+    """Return the aborted transactions that have a record in what was read. UnifiedLog#collectAbortedTransactions.
+
+    Kafka finds the upper end in the offset index, so it may list a few more.
+    """
+    if not read:
+        return ()
+    aborted = transactions(log.batches).aborted
+    return tuple(a for a in aborted if a.last >= read[0].base and a.first <= read[-1].last)

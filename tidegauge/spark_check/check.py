@@ -1,0 +1,159 @@
+"""Makes the report that `check` gives from Parquet files that were judged on Spark.
+
+Rules of this file
+
+1. The report is the one of one process: the same rules, inputs and explanations, in the same order.
+2. Workers return counts. Row groups whose failures are explained are judged once more on the driver: they are few.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tidegauge.conformance.checking.check import (
+    CheckedInput,
+    CheckOptions,
+    JudgedBatch,
+    Report,
+    check,
+    explain_failures,
+    overall_verdict,
+)
+from tidegauge.conformance.checking.inputs import InputBatch, is_parquet
+from tidegauge.conformance.checking.sharded import merge_reports
+from tidegauge.conformance.checking.uncertain_failures import lost_disk_notes
+from tidegauge.conformance.checking.verdicts import rule_verdicts, run_verdict
+from tidegauge.conformance.engine.judge import RuleTally, add_tallies, judge
+from tidegauge.conformance.judge.fields import RULE_IDS
+from tidegauge.spark_check.judging import SparkRun, files_in, judge_files, sum_rules
+from tidegauge.spark_check.result_row import ResultRow
+from tidegauge.spark_check.session import session, task_failures
+from tidegauge.spark_check.storage import AnyPath, ArrowPath, open_parquet, to_path
+from tidegauge.traces.kafka_logs.discovery.files import log_files
+from tidegauge.traces.schema import MISSING
+from tidegauge.util.errors import UsageError
+
+
+def report_of(run: SparkRun, how: CheckOptions) -> Report:
+    """Return the report on a run over Parquet files."""
+    inputs = tuple(_input(run, path) for path in run.files)
+    tallies = {rule: RuleTally() for rule in RULE_IDS}
+    for one in inputs:
+        tallies = {verdict.rule.id: add_tallies(tallies[verdict.rule.id], verdict.tally) for verdict in one.rules}
+    judged = tuple(_failing(run.rows, how))
+    lost = [(node, row.where) for row in run.rows for node in row.lost_disks]
+    resumed = [f"{run.resumed:,} of {len(run.rows):,} row groups had been judged before"] if run.resumed else []
+    return Report(
+        inputs=inputs,
+        verdict=overall_verdict(inputs),
+        rules=rule_verdicts(tallies),
+        explanations=tuple(explain_failures(judged, how.explained)),
+        failures=sum(tally.failed_traces for tally in tallies.values()),
+        seconds=run.seconds,
+        notes=(*lost_disk_notes(lost), *resumed),
+    )
+
+
+def _input(run: SparkRun, path: str) -> CheckedInput:
+    if path not in run.heads:
+        rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})
+        return CheckedInput(path, "Parquet", 0, 0, (run.unreadable[path],), rules=rules)
+    rows = [row for row in run.rows if row.path == path]
+    missing = tuple(run.heads[path].config.extra.get(MISSING, ()))
+    rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS} | sum_rules(rows))
+    events = sum(row.events for row in rows)
+    return CheckedInput(
+        path=path,
+        kind="Parquet",
+        traces=sum(row.traces for row in rows),
+        events=events,
+        problems=tuple(row.to_problem() for row in rows if row.problem),
+        missing=missing,
+        rules=rules,
+        verdict=run_verdict(rules, events, whole=not missing),
+    )
+
+
+def _failing(rows: Sequence[ResultRow], how: CheckOptions) -> Iterator[JudgedBatch]:
+    """Judge the first row groups with failures again, until there are enough failures to explain."""
+    found = 0
+    for row in rows:
+        if row.failures and found < how.explained:
+            with open_parquet(row.path) as opened:
+                config = opened.config if how.profile is None else replace(opened.config, profile=how.profile)
+                batch = InputBatch(row.where, opened.read(row.row_group), config)
+            judgement = judge(batch.columns, config)
+            found += len(judgement.failures)
+            yield JudgedBatch(batch, judgement, row.path)
+
+
+# Judges the paths of `tidegauge check --spark`: the report is that of one process.
+#
+# Rules of this file
+#
+# 1. The row groups of Parquet files are tasks, in runs; of anything else each capture is a task.
+# 2. A capture is a directory that holds the logs of a cluster. A directory of captures, however deep, is its captures.
+# 3. A task reads its input by its path: the workers must see the same files.
+
+
+LOGS = ("logs", "log")
+"""Folders of a node that may hold its logs."""
+
+
+def check_on_spark(
+    paths: Sequence[str | AnyPath], how: CheckOptions, master: str = "local[*]", results: str | AnyPath | None = None
+) -> Report:
+    """Judge the Parquet files and the captures below `paths`; rows about Parquet are left in `results`, and found there."""
+    given = [to_path(path) for path in paths]
+    of_parquet = [path for path in given if holds_parquet(path)]
+    files = files_in(of_parquet)
+    captures = [
+        str(capture.absolute()) for path in given if path not in of_parquet for capture in captures_in(_on_disk(path))
+    ]
+    if files and how.selection is not None:
+        raise UsageError(f"{files[0]}: expected broker logs to select topics or times from, seen Parquet")
+    reports = []
+    with session(master) as spark:
+        if files:
+            reports.append(report_of(judge_files(spark, files, results, how.profile), how))
+        if captures:
+            with task_failures(None):
+                tasks = spark.sparkContext.parallelize(captures, len(captures))
+                reports += tasks.map(lambda path: judge_capture(path, how)).collect()
+    return merge_reports(reports, how.explained)
+
+
+def holds_parquet(path: AnyPath) -> bool:
+    """Return whether a path is a Parquet file, or a directory with .parquet files in it."""
+    if path.is_dir():
+        return any(path.glob("*.parquet"))
+    return is_parquet(path) if isinstance(path, Path) else path.name.endswith(".parquet")
+
+
+def _on_disk(path: AnyPath) -> Path:
+    if isinstance(path, ArrowPath):
+        seen = "none" if path.exists() else "nothing of that name"
+        do = "what is no Parquet is taken from a path that every worker can open"
+        raise UsageError(f"{path}: expected Parquet files, seen {seen}; {do}")
+    return path
+
+
+def judge_capture(path: str, how: CheckOptions) -> Report:
+    """Return the report on one capture, without the traces: they would be sent to the driver."""
+    return replace(check([path], how), judged=())
+
+
+def captures_in(path: Path) -> Iterator[Path]:
+    """Yield the directories that hold the logs of a cluster; the path itself if there is none in it."""
+    below = list(_captures(path)) if path.is_dir() else []
+    yield from below or [path]
+
+
+def _captures(folder: Path) -> Iterator[Path]:
+    inside = sorted(sub for sub in folder.iterdir() if sub.is_dir())
+    node_folders = [folder, *inside, *(sub / name for sub in inside for name in LOGS)]
+    if any(log_files(node_folder) for node_folder in node_folders if node_folder.is_dir()):
+        yield folder
+        return
+    for sub in inside:
+        yield from _captures(sub)

@@ -1,0 +1,341 @@
+"""What has arrived in a directory, as a log on disk: an offset of a stream is a position in it.
+
+Rules of this file
+
+1. A version of a file arrives once, under its fingerprint; a file that is replaced by a changed one arrives again.
+2. A position is given away when all before it is on the disk. A line that was not finished when its writer was killed was
+   not given away: the next writer removes it.
+3. One process writes at a time. It holds a fingerprint for each arrival, and nothing else that grows.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidegauge.conformance.checking.check import CheckOptions, Report
+from tidegauge.conformance.engine.judge import RuleTally, add_tallies, judge
+from tidegauge.conformance.explain.explain import Explanation, explain
+from tidegauge.conformance.follow.loop import FailureNews, News, Publish, Source, explained_text, follow, publisher
+from tidegauge.spark_check.check import report_of
+from tidegauge.spark_check.judging import files_in, judge_files, sum_rules
+from tidegauge.spark_check.result_row import ResultRow
+from tidegauge.spark_check.session import session, task_failures
+from tidegauge.spark_check.storage import AnyPath, local_path, open_parquet, to_path
+from tidegauge.spark_check.worker import file_fingerprint, judge_fingerprint
+from tidegauge.traces.formats.parquet import Unreadable
+from tidegauge.util.errors import TidegaugeError, UsageError
+from tidegauge.util.files import directory
+
+FOLLOWED = "followed"
+"""The folder in a directory of results that holds how far a stream has come."""
+AT_ONCE = 256
+"""Files that arrive with one look: what is found in them is said before the next ones are read."""
+
+
+class Arrival(NamedTuple):
+    """A version of a file."""
+
+    path: str
+    mark: str
+
+
+class Arrivals:
+    """The log at `path`, read to its end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.end = 0
+        self.marks: set[str] = set()
+        if path.exists():
+            with path.open("rb") as lines:
+                for line in lines:
+                    if line.endswith(b"\n"):
+                        self.end += len(line)
+                        self.marks.add(_arrival(line).mark)
+
+    def look(self, files: Iterable[AnyPath], judge: str, most: int = AT_ONCE) -> int:
+        """Write down at most so many `files` that have not arrived in this version, and return the new end."""
+        new: dict[str, Arrival] = {}
+        for path in files:
+            if len(new) == most:
+                break
+            try:
+                mark = file_fingerprint(path, judge)
+            except FileNotFoundError:  # gone since it was listed
+                continue
+            if mark not in self.marks:
+                new[mark] = Arrival(str(path), mark)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if new:
+            self._append(new.values())
+            self.marks |= new.keys()
+        self.path.touch()  # a look that found nothing is seen, too
+        return self.end
+
+    def between(self, start: int, end: int) -> list[Arrival]:
+        """What arrived there. Raises TidegaugeError for a position that this log never gave away."""
+        if not start <= end <= self.end:
+            raise TidegaugeError(
+                f"{self.path}: expected the log of what arrived to reach {max(start, end)}, seen its end at {self.end}; "
+                f"remove {self.path.parent} to begin again, what is judged is not judged again"
+            )
+        if start == end:
+            return []
+        with self.path.open("rb") as log:
+            log.seek(start)
+            return [_arrival(line) for line in log.read(end - start).splitlines()]
+
+    def _append(self, arrivals: Iterable[Arrival]) -> None:
+        data = b"".join(json.dumps(one).encode() + b"\n" for one in arrivals)
+        with self.path.open("ab") as log:
+            log.truncate(self.end)
+            log.write(data)
+            log.flush()
+            os.fsync(log.fileno())
+        self.end += len(data)
+
+
+def log_in(results: str | Path) -> Path:
+    """Where the log of what arrived lies."""
+    return Path(results) / FOLLOWED / "arrivals"
+
+
+def last_look(results: str | Path) -> int:
+    """What changes with each look."""
+    log = log_in(results)
+    return log.stat().st_mtime_ns if log.exists() else 0
+
+
+def _arrival(line: bytes) -> Arrival:
+    return Arrival(*json.loads(line))
+
+
+# `check --spark --follow`: a directory in which Parquet files arrive, judged as they do, and the report at the end.
+#
+# Rules of this file
+#
+# 1. Spark's checkpoint and the log of arrivals (arrivals.py) are in the directory of results. A command that was killed
+# goes on from there: no file is lost, none is judged again, and news that may not have been printed are printed again.
+# 2. The report is made from the results, by the run that `check --spark` makes: it is the same.
+# 3. At the end the batch that has begun is waited for. Files that nobody has looked at by then are left to the same command.
+# 4. Memory between batches is a tally per rule, however many files came.
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+TRIGGER = "1 second"
+"""Between two looks of Spark at the directory."""
+STARTS = 5
+"""Times that a query is started: Spark gives its Python process on the driver ten seconds, too little on a busy machine."""
+
+
+def follow_on_spark(
+    path: str | Path,
+    how: CheckOptions,
+    master: str,
+    results: str | Path,
+    idle: float | None,
+    say: Callable[[str], None],
+    note: Callable[[str], None],
+) -> Report:
+    """Judge what arrives until nothing came for `idle` seconds, or a signal. `say` prints failures, `note` all other news.
+
+    Raises UsageError for what cannot be followed.
+    """
+    folder, target = to_path(path), local_path(results, "--results of what is followed")
+    _refuse(folder, target)
+    with session(master) as spark:
+        source = ParquetArrivals(spark, folder, how, directory(target).absolute(), publisher(say, note))
+        return follow(source, idle)
+
+
+def _refuse(folder: AnyPath, results: Path) -> None:
+    if not folder.is_dir():
+        seen = "a file" if folder.exists() else "nothing of that name"
+        raise UsageError(f"{folder}: expected a directory that Parquet files are renamed into, seen {seen}")
+    if results.absolute() == folder.absolute():
+        raise UsageError(f"{folder}: expected --results in another directory, seen it in the one that is followed")
+    inside = sorted(file.name for file in folder.iterdir() if not file.name.startswith("."))
+    if inside and not any(name.endswith(".parquet") for name in inside):
+        raise UsageError(
+            f"{folder}: expected Parquet files, the only ones that are followed on Spark, or nothing yet, seen {inside[0]}; "
+            "follow one file of NDJSON without --spark, or convert it (tidegauge convert) and rename it into place"
+        )
+
+
+class ParquetArrivals(Source):
+    """A directory of Parquet files, which a query of Structured Streaming reads and judges in batches."""
+
+    def __init__(self, spark: "SparkSession", folder: AnyPath, how: CheckOptions, results: Path, publish: Publish) -> None:
+        super().__init__(publish)
+        self.spark = spark
+        self.folder = folder
+        self.how = how
+        self.results = results
+        self.judge = judge_fingerprint(how.profile)
+        self._tally = RunningTally(how)
+        self._batches_ended = 0
+        self._batch_failure: Exception | None = None
+        self._starts = 0
+        self._last_look_before = 0
+        self._query: StreamingQuery
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Run the query."""
+        with task_failures(self.results), _silent_py4j():
+            self._last_look_before = last_look(self.results)
+            self._start_query()
+            self.arrived()
+            yield
+
+    def poll(self) -> bool:
+        """See whether Spark has files to judge; it judges them by itself."""
+        # Until the first look at the directory it is not known whether something came.
+        if self._query.status["isDataAvailable"] or not self._has_looked():
+            self.arrived()
+        return False
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the query; start it again if it failed before its first look at the directory."""
+        self._wait(seconds, may_restart=self._starts < STARTS and not self._has_looked())
+
+    def _wait(self, seconds: float, *, may_restart: bool) -> None:
+        from pyspark.errors import StreamingQueryException  # noqa: PLC0415  optional
+
+        try:
+            self._query.awaitTermination(seconds)  # type: ignore[arg-type]  # it takes fractions of a second
+        except StreamingQueryException as error:
+            if not may_restart:
+                raise (self._batch_failure or error) from error
+            self._start_query()
+
+    def end(self) -> None:
+        """Stop the query after the batch that has begun."""
+        before = self._batches_ended
+        while self._query.isActive and self._query.status["isTriggerActive"] and self._batches_ended == before:
+            self._wait(0.1, may_restart=False)
+        self._query.stop()
+
+    def report(self) -> Report:
+        """Report on what was judged, and judge what was not if no signal ended the loop."""
+        files = files_in([self.folder])
+        marks = Arrivals(log_in(self.results)).marks
+        # After a signal nobody wants to wait for files that arrived since the last look.
+        looked_at = [file for file in files if file_fingerprint(file, self.judge) in marks] if self.interrupted else files
+        report = report_of(judge_files(self.spark, looked_at, self.results, self.how.profile), self.how)
+        left = len(files) - len(looked_at)
+        notes = (f"{left:,} files came that were not judged; the same command goes on with them",) if left else ()
+        return replace(report, notes=(*report.notes, *notes))
+
+    def _has_looked(self) -> bool:
+        return last_look(self.results) != self._last_look_before
+
+    def _start_query(self) -> None:
+        from tidegauge.spark_check.source import register  # noqa: PLC0415  it needs PySpark
+
+        self._starts += 1
+        register(self.spark)
+        options = {"path": str(self.folder.absolute()), "results": str(self.results), "judge": self.judge}
+        if self.how.profile is not None:
+            options["profile"] = self.how.profile
+        rows = self.spark.readStream.format("tidegauge").options(**options).load()
+        checkpoint = (self.results / FOLLOWED / "checkpoint").as_uri()
+        written = rows.writeStream.foreachBatch(self._take).option("checkpointLocation", checkpoint)
+        self._query = written.trigger(processingTime=TRIGGER).start()
+
+    def _take(self, batch: "DataFrame", _number: int) -> None:
+        """Publish what is news in a batch. Spark, which commits the batch after this, must see an exception, and so must the
+        loop.
+        """
+        try:
+            # One action only: each one would judge the files again.
+            for news in self._tally.take(ResultRow.from_dict(row.asDict(recursive=True)) for row in batch.collect()):
+                self.publish(news)
+        except Exception as error:
+            self._batch_failure = error
+            raise
+        self._batches_ended += 1
+
+
+@contextmanager
+def _silent_py4j() -> Iterator[None]:
+    """Keep Py4J from printing exceptions of a batch: the loop raises them."""
+    log = logging.getLogger("py4j.clientserver")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
+@dataclass(frozen=True)
+class RowGroupFailure(FailureNews):
+    """A rule that fails in so many traces of a row group; the first time with an explanation, as the report has it."""
+
+    rule: str
+    where: str
+    traces: int
+    explanation: Explanation | None = None
+
+    def __str__(self) -> str:
+        if self.explanation is None:
+            return f"{self.rule:<10}fails in {self.traces:,} traces of {self.where}"
+        return explained_text(self.rule, self.explanation)
+
+
+@dataclass
+class RunningTally:
+    """What was judged so far."""
+
+    how: CheckOptions
+    files: int = 0
+    traces: int = 0
+    events: int = 0
+    rules: dict[str, RuleTally] = field(default_factory=dict)
+
+    def take(self, rows: Iterable[ResultRow]) -> Iterator[News]:
+        """Yield what is news in the rows of a batch, and at last how much was judged and which rules fail."""
+        rows = sorted(rows, key=lambda row: (row.path, row.row_group))
+        if not rows:
+            return
+        for row in rows:
+            if row.problem:
+                yield row.to_problem()
+            yield from self._failures(row)
+            new = sum_rules([row])
+            self.rules |= {rule: add_tallies(self.rules.get(rule, RuleTally()), tally) for rule, tally in new.items()}
+        self.files += len({row.fingerprint for row in rows})
+        self.traces += sum(row.traces for row in rows)
+        self.events += sum(row.events for row in rows)
+        broken = [rule for rule, tally in sorted(self.rules.items()) if tally.failed]
+        so_far = f"{self.files:,} files, {self.traces:,} traces, {self.events:,} events judged"
+        yield f"{so_far}; broken: {', '.join(broken)}" if broken else so_far
+
+    def _failures(self, row: ResultRow) -> Iterator[RowGroupFailure]:
+        failing = {tally.rule: tally.failed_traces for tally in row.tallies if tally.failed}
+        first = [rule for rule in failing if not self.rules.get(rule, RuleTally()).failed]
+        explained = _explained(row, first, self.how) if first else {}
+        for rule, traces in failing.items():
+            yield RowGroupFailure(rule, row.where, traces, explained.get(rule))
+
+
+def _explained(row: ResultRow, rules: Iterable[str], how: CheckOptions) -> dict[str, Explanation]:
+    """Judge a row group once more, on the driver, to explain the first failures of rules in it."""
+    try:
+        with open_parquet(row.path) as opened:
+            config = opened.config if how.profile is None else replace(opened.config, profile=how.profile)
+            columns = opened.read(row.row_group)
+    except Unreadable:
+        # The file was replaced or removed since it was judged: the failure is published without an explanation.
+        return {}
+    failures = {failure.rule: failure for failure in reversed(judge(columns, config).failures)}
+    return {rule: explain(columns, config, failures[rule], source=row.where) for rule in rules if rule in failures}

@@ -1,0 +1,235 @@
+"""The counts of all row groups together, and whether they reconcile."""
+
+import io
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidegauge.conformance.engine.adaptive_judge import COMPILE_FROM, prepare
+from tidegauge.conformance.engine.judge import RuleTally, add_tallies
+from tidegauge.spark_check.result_row import ARROW_SCHEMA, ResultRow
+from tidegauge.spark_check.session import cores, session, task_failures
+from tidegauge.spark_check.storage import AnyPath, open_parquet, to_path, writable_directory
+from tidegauge.spark_check.worker import (
+    TASK_EVENTS,
+    Task,
+    file_fingerprint,
+    judge_fingerprint,
+    remove_leftovers,
+    run_task,
+    tasks_of,
+)
+from tidegauge.traces.formats.parquet import RowGroup, Unreadable
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.schema import Config
+
+
+@dataclass(frozen=True)
+class Totals:
+    """`events_in` and `traces_in` come from the footers of the files, the other counts from the workers."""
+
+    files: int
+    unreadable_files: int
+    row_groups: int
+    resumed_row_groups: int
+    events_in: int
+    traces_in: int
+    events_judged: int
+    traces_judged: int
+    events_malformed: int
+    traces_malformed: int
+    rules: Mapping[str, RuleTally]
+    failures: tuple[Mapping[str, Any], ...]
+    problems: tuple[str, ...]
+    peak_bytes: int
+    seconds: float = field(compare=False)
+
+    @property
+    def reconciles(self) -> bool:
+        """Whether every event and trace of the footers was judged or is counted as malformed."""
+        return (
+            self.events_in == self.events_judged + self.events_malformed
+            and self.traces_in == self.traces_judged + self.traces_malformed
+        )
+
+    @property
+    def failed_rules(self) -> tuple[str, ...]:
+        """The rules that fail somewhere."""
+        return tuple(rule for rule, total in self.rules.items() if total.failed)
+
+
+def sum_rules(rows: Iterable[ResultRow]) -> dict[str, RuleTally]:
+    """Add up the tallies of rows, rule by rule."""
+    sums: dict[str, RuleTally] = {}
+    for row in rows:
+        for tally in row.tallies:
+            sums[tally.rule] = add_tallies(sums.get(tally.rule, RuleTally()), tally.tally())
+    return dict(sorted(sums.items()))
+
+
+# Judges any number of Parquet files on Spark and adds up the rows of the workers.
+#
+# Rules of this file
+#
+# 1. Events and traces are counted from the footers before anything is judged; Totals.reconciles compares them with the rows.
+# 2. A file that cannot be read is a problem, the others are judged.
+# 3. With a directory for results, row groups that have a row there are not judged again: an interrupted run goes on where it
+# was. A file that changed since has another fingerprint and is judged again.
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TASKS_PER_CORE = 4
+"""Fewest tasks per core, so that a slow task does not leave the other cores idle for long."""
+
+FEWEST_EVENTS = 250_000
+"""Fewest events in a task: a smaller one would take longer to schedule than to judge."""
+
+FAILURES_KEPT = 100
+"""First failures in Totals; all are counted, and the results have all that the workers kept."""
+
+
+@dataclass(frozen=True)
+class FileHead:
+    """The footer of a file."""
+
+    config: Config
+    groups: tuple[RowGroup, ...]
+
+
+@dataclass(frozen=True)
+class SparkRun:
+    """The result of judging `files`: the footers of those that can be read, the `rows` of their row groups in order.
+
+    So many rows were `resumed`, that is read from the directory of results.
+    """
+
+    files: tuple[str, ...]
+    heads: Mapping[str, FileHead]
+    unreadable: Mapping[str, Problem]
+    rows: Sequence[ResultRow]
+    resumed: int
+    seconds: float
+
+    def totals(self) -> Totals:
+        """Add up the counts of all files."""
+        groups = [group for head in self.heads.values() for group in head.groups]
+        rows = self.rows
+        return Totals(
+            files=len(self.files),
+            unreadable_files=len(self.unreadable),
+            row_groups=len(groups),
+            resumed_row_groups=self.resumed,
+            events_in=sum(group.rows for group in groups),
+            traces_in=sum(group.traces for group in groups),
+            events_judged=sum(row.events for row in rows),
+            traces_judged=sum(row.traces for row in rows),
+            events_malformed=sum(row.malformed_events for row in rows),
+            traces_malformed=sum(row.malformed_traces for row in rows),
+            rules=sum_rules(rows),
+            failures=tuple({"path": row.path, **asdict(failure)} for row in rows for failure in row.failures)[
+                :FAILURES_KEPT
+            ],
+            problems=tuple(map(str, (*self.unreadable.values(), *(row.to_problem() for row in rows if row.problem)))),
+            peak_bytes=max((row.peak_bytes for row in rows), default=0),
+            seconds=self.seconds,
+        )
+
+
+def judge_on_spark(
+    paths: Sequence[str | AnyPath],
+    master: str = "local[2]",
+    results: str | AnyPath | None = None,
+    spark: "SparkSession | None" = None,
+) -> Totals:
+    """Judge the row groups of `paths`, files or directories of .parquet files; leave rows in the directory `results`."""
+    with ExitStack() as stack:
+        running = spark if spark is not None else stack.enter_context(session(master))
+        return judge_files(running, files_in(paths), results).totals()
+
+
+def files_in(paths: Iterable[str | AnyPath]) -> list[str]:
+    """Return the files, and the .parquet files of the directories, each once, by name."""
+    return [str(file) for file in paths_in(paths)]
+
+
+def paths_in(paths: Iterable[str | AnyPath]) -> list[AnyPath]:
+    """Return the same as paths; a URI that was listed keeps the version that the list showed."""
+    by_name: dict[str, AnyPath] = {}
+    for path in map(to_path, paths):
+        inside = path.glob("*.parquet") if path.is_dir() else [path]
+        by_name |= sorted((str(file.absolute()), file.absolute()) for file in inside)
+    return list(by_name.values())
+
+
+def judge_files(
+    spark: "SparkSession", files: Sequence[str], results: str | AnyPath | None = None, profile: str | None = None
+) -> SparkRun:
+    """Judge the row groups of files that are not judged yet. Raises SparkFailed when a task cannot be done."""
+    started = time.perf_counter()
+    target = None if results is None else writable_directory(results)
+    heads: dict[str, FileHead] = {}
+    unreadable: dict[str, Problem] = {}
+    for path in files:
+        try:
+            heads[path] = _head(path)
+        except Unreadable as error:
+            unreadable[path] = error.problem
+    judge = judge_fingerprint(profile)
+    marks = {path: file_fingerprint(path, judge) for path in heads}
+    wanted = {(marks[path], group.index) for path, head in heads.items() for group in head.groups}
+    rows = [] if target is None else [row for row in stored(target) if (row.fingerprint, row.row_group) in wanted]
+    resumed = {(row.fingerprint, row.row_group) for row in rows}
+    size = _task_size(sum(group.rows for head in heads.values() for group in head.groups), cores(spark))
+    tasks: list[Task] = []
+    for path, head in heads.items():
+        left = [group for group in head.groups if (marks[path], group.index) not in resumed]
+        tasks += tasks_of(marks[path], left, size, profile)
+    if tasks:
+        if sum(group.rows for task in tasks for group in task.groups) >= COMPILE_FROM:
+            # Before the workers are forked: their daemon loads the automaton that is kept on disk by then.
+            prepare()
+        place = None if target is None else str(target)
+        # Not as a data source: planning one starts two more Python processes.
+        with task_failures(results):
+            rows += spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(lambda task: run_task(task, place)).collect()
+    if target is not None:
+        for mark in marks.values():
+            remove_leftovers(target, f"{mark}-*")
+    order = {path: at for at, path in enumerate(files)}
+    rows.sort(key=lambda row: (order[row.path], row.row_group))
+    return SparkRun(tuple(files), heads, unreadable, rows, len(resumed), time.perf_counter() - started)
+
+
+def _head(path: str) -> FileHead:
+    with open_parquet(path) as opened:
+        return FileHead(opened.config, tuple(opened.row_groups()))
+
+
+def _task_size(events: int, at_once: int) -> int:
+    """Return about how many events a task has at most."""
+    return max(FEWEST_EVENTS, min(TASK_EVENTS, events // (TASKS_PER_CORE * at_once)))
+
+
+def stored(results: AnyPath) -> list[ResultRow]:
+    """Return the rows that earlier runs left, each row group once."""
+    rows = {(row.fingerprint, row.row_group): row for row in rows_in(results.glob("*.parquet"))}
+    return list(rows.values())
+
+
+def rows_in(paths: Iterable[AnyPath]) -> Iterator[ResultRow]:
+    """Read the rows of files of results."""
+    for path in paths:
+        # A file that is damaged, or that another version of Tidegauge wrote, has no rows: its row groups are judged again.
+        try:
+            table = pq.read_table(io.BytesIO(path.read_bytes()))
+        except (OSError, pa.ArrowException):
+            continue
+        if table.schema.equals(ARROW_SCHEMA):
+            yield from map(ResultRow.from_dict, table.to_pylist())

@@ -1,0 +1,51 @@
+"""The package as one zip for workers that do not have it, with the judge's machine code for processors like the driver's.
+
+Rules of this file
+
+1. Spark puts .zip files on the path of its workers, wheels it does not (PySpark packaging guide). The packages are regular
+   ones with an __init__.py: a namespace package would not be found inside a zip.
+2. Spark fetches the zip into the directory an executor runs in, before its first task: ZIP there is on the path of the
+   daemon that forks the executor's workers (spark_check.session).
+3. A worker uses the machine code only under the fingerprint that its own would have: with another text, Python, Numba or
+   processor it finds none and compiles.
+"""
+
+import os
+import zipfile
+from importlib.resources import files
+from pathlib import Path
+
+import tidegauge
+from tidegauge.conformance.engine.compiled import fingerprint
+from tidegauge.conformance.engine.machine_code import files_of, keep
+
+PACKAGE = Path(tidegauge.__file__).parent
+ZIP = "tidegauge.zip"
+MACHINE_CODE = "machine_code"
+"""The folder of the zip for it; in that a folder named by its fingerprint."""
+
+
+def project_zip(directory: Path) -> Path:
+    """Write ZIP into `directory`, with the machine code if it is kept on this machine."""
+    path, made = directory / ZIP, fingerprint()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for source in _sources():
+            out.write(source, source.relative_to(PACKAGE.parent).as_posix())
+        for name, data in files_of(made).items():
+            out.writestr(f"{PACKAGE.name}/{MACHINE_CODE}/{made}/{name}", data)
+    return path
+
+
+def take_machine_code() -> None:
+    """Keep the machine code that came with the package on this machine, if it was made for such a machine."""
+    made = fingerprint()
+    shipped = files(tidegauge) / MACHINE_CODE / made
+    if shipped.is_dir():
+        keep(made, {file.name: file.read_bytes() for file in shipped.iterdir()})
+
+
+def _sources() -> list[Path]:
+    # Path.rglob stands still at links to folders, and in a checkout each room is one.
+    walked = os.walk(PACKAGE, followlinks=True)
+    sources = [Path(folder, name) for folder, _, names in walked for name in names]
+    return sorted(path for path in sources if path.suffix == ".py" or path.name == "catalog.toml")

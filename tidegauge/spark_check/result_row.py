@@ -1,0 +1,138 @@
+"""A row of results: what a worker makes of one row group. The Arrow and SQL schemas come from the fields of ResultRow."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import pyarrow as pa
+
+from tidegauge.conformance.engine.judge import RuleTally
+from tidegauge.traces.problems import Problem
+
+Int32 = Annotated[int, pa.int32()]
+
+
+@dataclass(frozen=True)
+class TallyRow:
+    """The checks of one rule."""
+
+    rule: str
+    held: int
+    failed: int
+    undecided: int
+    failed_traces: int
+    missing: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rule: str, tally: RuleTally) -> "TallyRow":
+        """Return a rule's tally as a row. A row group has no lost lines, so nothing failed after one."""
+        return cls(rule, tally.held, tally.failed, tally.undecided, tally.failed_traces, tuple(tally.missing))
+
+    def tally(self) -> RuleTally:
+        """Return the tally."""
+        return RuleTally(self.held, self.failed, self.undecided, self.missing, self.failed_traces)
+
+
+@dataclass(frozen=True)
+class FailureRow:
+    """A failed check. `trace` counts from the start of the file, `event` from the start of its trace."""
+
+    trace: int
+    event: int
+    rule: str
+    compared: str
+    expected: int | None
+    actual: int | None
+
+
+@dataclass(frozen=True)
+class ProblemRow:
+    """Why a row group could not be judged."""
+
+    path: str
+    expected: str
+    seen: str
+    do: str
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """What a worker makes of one row group: it is judged, or malformed, and then there is a problem.
+
+    `fingerprint` stands for the file's version and the judge; `failures` are the first ones; `lost_disks` are node ids.
+    """
+
+    path: str
+    fingerprint: str
+    row_group: Int32
+    events: int
+    traces: int
+    malformed_events: int
+    malformed_traces: int
+    problem: ProblemRow | None
+    lost_disks: tuple[Int32, ...]
+    tallies: tuple[TallyRow, ...]
+    failures: tuple[FailureRow, ...]
+    seconds: float
+    worker: Int32
+    peak_bytes: int
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "ResultRow":
+        """Return a row that was read back from Arrow or from Spark."""
+        problem = data["problem"]
+        nested = {
+            "problem": None if problem is None else ProblemRow(**problem),
+            "lost_disks": tuple(data["lost_disks"]),
+            "tallies": tuple(TallyRow(**{**tally, "missing": tuple(tally["missing"])}) for tally in data["tallies"]),
+            "failures": tuple(FailureRow(**failure) for failure in data["failures"]),
+        }
+        return cls(**{**data, **nested})
+
+    @property
+    def where(self) -> str:
+        """The row group, as messages name it."""
+        return f"{self.path}: row group {self.row_group}"
+
+    def to_problem(self) -> Problem:
+        """Return what was wrong with a malformed row group."""
+        assert self.problem is not None
+        return Problem(line=None, lost=self.malformed_events, **asdict(self.problem))
+
+
+def record_batch(rows: list[ResultRow]) -> pa.RecordBatch:
+    """Return rows in the form of ARROW_SCHEMA."""
+    return pa.RecordBatch.from_pylist([asdict(row) for row in rows], schema=ARROW_SCHEMA)
+
+
+def _arrow_type(hint: Any) -> pa.DataType:
+    plain = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    if hint in plain:
+        return plain[hint]
+    if is_dataclass(hint):
+        return pa.struct(_arrow_fields(hint))
+    arguments = get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        # Every column of Arrow may be null, so `X | None` is X.
+        (hint_of_values,) = (argument for argument in arguments if argument is not NoneType)
+        return _arrow_type(hint_of_values)
+    # Annotated carries a type of its own, as Int32 does; what is left is tuple[X, ...].
+    return arguments[1] if isinstance(arguments[1], pa.DataType) else pa.list_(_arrow_type(arguments[0]))
+
+
+def _arrow_fields(row_class: Any) -> list[tuple[str, pa.DataType]]:
+    hints = get_type_hints(row_class, include_extras=True)
+    return [(field.name, _arrow_type(hints[field.name])) for field in fields(row_class)]
+
+
+def _sql_type(arrow: pa.DataType) -> str:
+    if pa.types.is_list(arrow):
+        return f"array<{_sql_type(arrow.value_type)}>"
+    if pa.types.is_struct(arrow):
+        return f"struct<{', '.join(f'{field.name}: {_sql_type(field.type)}' for field in arrow)}>"
+    return {"string": "string", "int32": "int", "int64": "bigint", "double": "double"}[str(arrow)]
+
+
+ARROW_SCHEMA = pa.schema(_arrow_fields(ResultRow))
+SQL_SCHEMA = ", ".join(f"{field.name} {_sql_type(field.type)}" for field in ARROW_SCHEMA)

@@ -1,0 +1,162 @@
+"""Errors of Spark itself: it is not installed, or one of its tasks failed for good."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tidegauge
+from tidegauge.conformance.engine.adaptive_judge import prepare
+from tidegauge.spark_check.packaging import ZIP, project_zip
+from tidegauge.util.errors import SpecError, TidegaugeError
+from tidegauge.util.java import find_java, spark_java_home
+
+
+class SparkUnavailable(TidegaugeError):  # noqa: N818  a state of things, as SystemExit is
+    """PySpark, a Java runtime or the master is missing; the message says which and how to get it."""
+
+
+class SparkFailed(TidegaugeError):  # noqa: N818
+    """A task failed as often as Spark tries it; the message says with what, and that finished work is kept."""
+
+
+@contextmanager
+def task_failures(kept: object) -> Iterator[None]:
+    """Raise SparkFailed for what Spark gives up on; `kept` is where finished tasks leave their results."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415  optional: it comes with PySpark
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        do = "mend it and run the same again" + (f": what is in {kept} is kept" if kept else "")
+        raise SparkFailed(
+            f"Spark: expected every task to end, seen one that did not: {failure_reason(str(error))}; {do}"
+        ) from error
+
+
+def failure_reason(message: str) -> str:
+    """Return the line of Spark's message that has the reason: the error of a Python traceback, else the first of Java's."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    at = next((number for number, line in enumerate(lines) if line.startswith("Traceback ")), None)
+    if at is None:
+        wanted = [line for line in lines if line.startswith(("org.apache", "Caused by", "java."))]
+    else:
+        wanted = [line for line in lines[at:] if line.partition(":")[0].endswith(("Error", "Exception"))]
+    return (wanted or lines or ["no reason"])[0]
+
+
+# A Spark session that works on a fresh machine: no ports to the outside, no noise, this interpreter, any Java.
+#
+# Rules of this file
+#
+# 1. The environment of the JVM is set while it starts and put back afterwards; nothing global stays changed.
+# 2. A local master listens on the loopback address only and shows no UI.
+# 3. On a local master the workers import this project from where the driver has it; on any other the code is shipped, with
+# the machine code of the judge (`spark_check.packaging`). The daemon that forks the workers of an executor loads it before
+# the first fork, or compiles it where it does not fit (`spark_check.daemon`).
+# 4. JVM and workers talk over Unix domain sockets: over TCP a delayed acknowledgement costs 40 ms a task. Spark before 4.1
+# does not know the setting and ignores it.
+# 5. A task may run twice, even at the same time: it writes atomically, under a name that stands for its input. So slow tasks
+# may be started a second time (speculation).
+# 6. On a cluster its operator decides about Python, addresses and memory: PYSPARK_PYTHON, SPARK_LOCAL_IP,
+# spark-defaults.conf and PYSPARK_SUBMIT_ARGS stay as they are.
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(tidegauge.__file__).parent.parent
+
+
+@contextmanager
+def session(master: str = "local[2]") -> Iterator["SparkSession"]:
+    """Provide a session on `master`, stopped at the end. Raises SparkUnavailable if PySpark, Java or it is missing."""
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415  optional: `import tidegauge.spark_check` works without
+    except ImportError as error:
+        raise SparkUnavailable(
+            "expected PySpark, saw no module of that name; run: pip install 'tidegauge[spark]'"
+        ) from error
+    with tempfile.TemporaryDirectory(prefix="tidegauge-spark-") as scratch:
+        try:
+            java_home = spark_java_home(find_java(), Path(scratch))
+        except SpecError as error:
+            raise SparkUnavailable(str(error)) from error
+        builder = SparkSession.builder.master(master).appName("tidegauge")
+        for key, value in _settings(master, Path(scratch)).items():
+            builder = builder.config(key, value)
+        with _environment(master, java_home), _answering(master):
+            spark = builder.getOrCreate()
+        try:
+            if not _is_local(master):
+                prepare()
+                spark.sparkContext.addPyFile(str(project_zip(Path(scratch))))
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def _answering(master: str) -> Iterator[None]:
+    from py4j.protocol import Py4JError  # noqa: PLC0415  optional, with PySpark
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise SparkUnavailable(
+            f"expected a Spark master at {master}, seen none that takes work: {failure_reason(str(error))}"
+        ) from error
+
+
+def cores(spark: "SparkSession") -> int:
+    """Return how many tasks run at a time."""
+    return int(spark.sparkContext.defaultParallelism)
+
+
+def _settings(master: str, scratch: Path) -> Mapping[str, str]:
+    logging = Path(__file__).with_name("log4j2.properties")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        "spark.local.dir": str(scratch / "local"),
+        "spark.python.daemon.module": "tidegauge.spark_check.daemon",
+        "spark.python.unix.domain.socket.enabled": "true",
+    }
+    if _is_local(master):
+        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    else:
+        settings |= {"spark.executorEnv.PYTHONPATH": ZIP, "spark.speculation": "true"}
+    return settings
+
+
+def _is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+@contextmanager
+def _environment(master: str, java_home: Path) -> Iterator[None]:
+    wanted = {"JAVA_HOME": str(java_home), "PYSPARK_DRIVER_PYTHON": sys.executable}
+    if _is_local(master):
+        wanted["PYSPARK_PYTHON"] = sys.executable
+        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
+        wanted["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    else:
+        wanted["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

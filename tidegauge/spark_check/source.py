@@ -1,0 +1,160 @@
+"""The judge as a Spark data source: one row per row group, judged where it is read.
+
+    register(spark)
+    spark.read.format("tidegauge").load("walks.parquet").createTempView("judged")
+    spark.sql("SELECT t.rule, sum(t.failed) FROM judged LATERAL VIEW explode(tallies) AS t GROUP BY t.rule")
+    spark.readStream.format("tidegauge").option("results", "judged").load("walks")   # a directory that grows
+
+Rules of this file
+
+1. Spark distributes tasks, not rows: a partition is a run of row groups, read with pyarrow in the worker. Rows that pass
+   through the JVM cost several times the judging.
+2. The driver reads footers only.
+3. A stream is read from the log of what arrived (spark_check.follow), so a batch that Spark runs again has the same
+   files. Row groups that have a row in `results` are not judged again: that row is read.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from tidegauge.spark_check.follow import Arrival, Arrivals, log_in
+from tidegauge.spark_check.judging import paths_in, rows_in
+from tidegauge.spark_check.result_row import SQL_SCHEMA, ResultRow, record_batch
+from tidegauge.spark_check.storage import AnyPath, local_path, open_parquet, to_path
+from tidegauge.spark_check.worker import (
+    TASK_EVENTS,
+    Task,
+    file_fingerprint,
+    judge_fingerprint,
+    run_task,
+    tasks_of,
+    unreadable_row,
+)
+from tidegauge.traces.formats.parquet import RowGroup, Unreadable
+from tidegauge.util.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class JudgeSource(DataSource):
+    """format("tidegauge"). Options: `path` a file, of a stream a directory; `results` a directory for the rows.
+
+    Of a stream also `profile`, which replaces the one that files name, and `judge` (spark_check.worker.judge_fingerprint).
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for format(...)."""
+        return "tidegauge"
+
+    def schema(self) -> str:
+        """Return the schema of ResultRow."""
+        return SQL_SCHEMA
+
+    def reader(self, schema: StructType) -> "JudgeReader":  # noqa: ARG002
+        """Return the reader for these options."""
+        path = self.options["path"]
+        mark = file_fingerprint(path, judge_fingerprint())
+        return JudgeReader(tasks_of(mark, _row_groups(path), TASK_EVENTS), self.options.get("results"))
+
+    def streamReader(self, schema: StructType) -> "JudgeStream":  # noqa: ARG002, N802
+        """Return the reader of a stream for these options."""
+        return JudgeStream(dict(self.options))
+
+
+class JudgeReader(DataSourceReader):
+    """Hands each task to a worker."""
+
+    def __init__(self, tasks: list[Task], results: str | None) -> None:
+        self.tasks = tasks
+        self.results = results
+
+    def partitions(self) -> list[InputPartition]:
+        """Return one partition per task."""
+        return [InputPartition(task) for task in self.tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Judge the row groups of a partition."""
+        for row in run_task(partition.value, self.results):
+            yield record_batch([row])
+
+
+class JudgeStream(DataSourceStreamReader):
+    """Hands out the files that arrive in a directory. Its cached properties stay on the driver."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        if "results" not in options:
+            raise UsageError("format('tidegauge'): expected the option results of a stream, seen none; name a directory")
+        self.path, self.results = options["path"], str(local_path(options["results"], "the results of a stream").absolute())
+        self.profile = options.get("profile")
+        self._judge = options.get("judge")
+
+    @cached_property
+    def judge(self) -> str:
+        """The judge's part of fingerprints."""
+        return self._judge or judge_fingerprint(self.profile)
+
+    @cached_property
+    def arrivals(self) -> Arrivals:
+        """The log of what arrived."""
+        return Arrivals(log_in(self.results))
+
+    @cached_property
+    def finished(self) -> dict[str, list[AnyPath]]:
+        """The files of results that were there before this stream began, by the fingerprint they are about."""
+        files: dict[str, list[AnyPath]] = defaultdict(list)
+        for path in to_path(self.results).glob("*.parquet"):
+            files[path.name.partition("-")[0]].append(path)
+        return files
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """Before everything."""
+        return {"position": 0}
+
+    def latestOffset(self) -> dict[str, int]:  # type: ignore[override]  # noqa: N802  as Spark 4.0 has it, and later ones take it
+        """Behind what has arrived by now."""
+        return {"position": self.arrivals.look(paths_in([self.path]), self.judge)}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """A partition per task; one more for a file whose rows are known without a task."""
+        arrived = self.arrivals.between(start["position"], end["position"])
+        return [InputPartition(part) for arrival in arrived for part in self._parts(arrival)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Judge the row groups of a partition."""
+        part: Task | list[ResultRow] = partition.value
+        for row in run_task(part, self.results) if isinstance(part, Task) else part:
+            yield record_batch([row])
+
+    def _parts(self, arrived: Arrival) -> Iterator[Task | list[ResultRow]]:
+        path, mark = arrived
+        try:
+            if file_fingerprint(path, self.judge) != mark:
+                return  # the file was replaced: its new version arrives by itself
+            groups = _row_groups(path)
+        except FileNotFoundError:
+            return
+        except Unreadable as error:
+            yield [unreadable_row(path, mark, error.problem)]
+            return
+        judged = {row.row_group: row for row in rows_in(self.finished.get(mark, ())) if row.fingerprint == mark}
+        if judged:
+            yield list(judged.values())
+        yield from tasks_of(mark, [group for group in groups if group.index not in judged], TASK_EVENTS, self.profile)
+
+
+def _row_groups(path: str) -> list[RowGroup]:
+    with open_parquet(path) as opened:
+        return opened.row_groups()
+
+
+def register(spark: "SparkSession") -> None:
+    """Make format("tidegauge") known to a session."""
+    spark.dataSource.register(JudgeSource)

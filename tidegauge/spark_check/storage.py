@@ -1,0 +1,243 @@
+"""A file or directory of a file system that Arrow knows (S3, HDFS, Google, Azure), with the part of pathlib.Path used here.
+
+Rules of this file
+
+1. A path is its URI; each machine opens it with its own keys and addresses.
+2. Hadoop's names of S3, s3a:// and s3n://, are s3:// here. After a ? come options of Arrow, such as endpoint_override: every
+   path that is made from this one has them too.
+3. An error of Arrow is raised as an OSError, as it would be for a path.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
+
+import pyarrow as pa
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+
+from tidegauge.traces.formats.parquet import Reader, is_uri, without_keys
+from tidegauge.util.errors import UsageError
+from tidegauge.util.files import directory
+
+NAMES_OF_S3 = ("s3a", "s3n")
+PLAIN = "/=+,:@ "
+"""Besides letters and digits, what a name may hold and be read in a URI as it is."""
+PIECE = 1 << 22
+"""Bytes that are copied at a time."""
+SECOND = 10**9
+
+
+class Status(NamedTuple):
+    """Size and time of change, named as in os.stat_result; the time is 0 in a file system without times."""
+
+    st_size: int
+    st_mtime_ns: int
+
+
+@dataclass(frozen=True)
+class ArrowPath:
+    """A path that may exist; `listed` is its status if it comes from a list of its directory."""
+
+    uri: str
+    listed: Status | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, uri: str) -> "ArrowPath":
+        """Return the path that a URI names. Raises OSError for one that Arrow cannot open."""
+        parts = urlsplit(uri)
+        scheme = "s3" if parts.scheme in NAMES_OF_S3 else parts.scheme
+        arrow_path = cls(urlunsplit(parts._replace(scheme=scheme, path=parts.path.rstrip("/"))))
+        arrow_path._there()
+        return arrow_path
+
+    @property
+    def name(self) -> str:
+        """The last part, as it is called there."""
+        return unquote(self._parts.path.rpartition("/")[2])
+
+    def __str__(self) -> str:
+        return self.uri
+
+    def __truediv__(self, below: str) -> "ArrowPath":
+        return self._at(f"{self._parts.path}/{quote(below, PLAIN)}")
+
+    def with_name(self, name: str) -> "ArrowPath":
+        """Return another path in the same directory."""
+        return self._at(f"{self._parts.path.rpartition('/')[0]}/{quote(name, PLAIN)}")
+
+    def absolute(self) -> "ArrowPath":
+        """Return this path: a URI is absolute."""
+        return self
+
+    def exists(self) -> bool:
+        """Return whether there is a file or a directory."""
+        return bool(self._info().type != FileType.NotFound)
+
+    def is_dir(self) -> bool:
+        """Return whether there is a directory; in a store of objects, a prefix of other names."""
+        return bool(self._info().type == FileType.Directory)
+
+    def stat(self) -> Status:
+        """Return the status of the file, as of its listing if it was listed. Raises FileNotFoundError."""
+        if self.listed is not None:
+            return self.listed
+        info = self._info()
+        if not info.is_file:
+            raise FileNotFoundError(f"{self.uri}: expected a file, seen none")
+        return status_of(info)
+
+    def iterdir(self) -> "Iterator[ArrowPath]":
+        """Yield the paths in the directory; none if it does not exist."""
+        files, path = self._there()
+        with _refused():
+            infos = files.get_file_info(FileSelector(path, allow_not_found=True))
+        for info in infos:
+            yield replace(self / info.base_name, listed=status_of(info) if info.is_file else None)
+
+    def glob(self, pattern: str) -> "Iterator[ArrowPath]":
+        """Yield the paths in the directory whose names match."""
+        return (path for path in self.iterdir() if fnmatchcase(path.name, pattern))
+
+    def mkdir(self) -> None:
+        """Make the directory and those above, where they are not there."""
+        files, path = self._there()
+        with _refused():
+            files.create_dir(path)
+
+    def opened(self) -> pa.NativeFile:
+        """Open the file for random access."""
+        files, path = self._there()
+        with _refused():
+            return files.open_input_file(path)
+
+    def read_bytes(self) -> bytes:
+        """Read the file."""
+        with self.opened() as file, _refused():
+            return bytes(file.read())
+
+    def put(self, file: Path) -> None:
+        """Copy a file of this machine there; a part of it is visible meanwhile, and stays if the copy fails."""
+        files, path = self._there()
+        with _refused(), file.open("rb") as source, files.open_output_stream(path) as target:
+            while piece := source.read(PIECE):
+                target.write(piece)
+
+    def replace(self, target: "ArrowPath") -> None:
+        """Move the file to `target`, replacing a file there, at once."""
+        files, path = self._there()
+        with _refused():
+            files.move(path, target._there()[1])
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Remove the file."""
+        files, path = self._there()
+        if missing_ok and not self.exists():
+            return
+        with _refused():
+            files.delete_file(path)
+
+    @property
+    def _parts(self) -> SplitResult:
+        return urlsplit(self.uri)
+
+    def _at(self, path: str) -> "ArrowPath":
+        return ArrowPath(urlunsplit(self._parts._replace(path=path)))
+
+    def _info(self) -> FileInfo:
+        files, path = self._there()
+        with _refused():
+            return files.get_file_info(path)
+
+    def _there(self) -> tuple[FileSystem, str]:
+        parts = self._parts
+        with _refused():
+            # one file system for all that lies in a bucket: it holds connections
+            files, root = _file_system(urlunsplit(parts._replace(path="")))
+        return files, f"{root}{unquote(parts.path)}"
+
+
+def status_of(info: FileInfo) -> Status:
+    """Return size and time of change, the time in whole seconds."""
+    # Some stores with S3's protocol give milliseconds in a list and seconds for a file: they would be two versions of it.
+    return Status(info.size, (info.mtime_ns or 0) // SECOND * SECOND)
+
+
+@cache
+def _file_system(root: str) -> tuple[FileSystem, str]:
+    system_and_path: Any = FileSystem.from_uri(root)
+    return system_and_path[0], system_and_path[1].rstrip("/")
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Raise OSError instead of Arrow's errors, of which one for an unknown scheme is a ValueError."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise OSError(str(error)) from error
+
+
+# Places of input and results: a path that every worker can open, or a URI of a file system that Arrow knows.
+#
+# Rules of this file
+#
+# 1. A file: URI is a path. Files that have one are read by memory map, others piece by piece (spark_check.storage).
+# 2. A URI must not hold a key: reports and results repeat it.
+
+
+AnyPath: TypeAlias = Path | ArrowPath
+
+
+def to_path(place: str | AnyPath) -> AnyPath:
+    """Return the path that a string names. Raises UsageError for a URI that Arrow cannot open."""
+    if not isinstance(place, str):
+        return place
+    if not is_uri(place):
+        return Path(place)
+    try:
+        parts = urlsplit(place)
+    except ValueError as error:  # a [ that is not closed, as in an address of IPv6
+        raise UsageError(f"{without_keys(place)}: expected a URI, seen: {error}") from error
+    if parts.scheme == "file":
+        if parts.netloc not in ("", "localhost"):
+            raise UsageError(f"{place}: expected a file: URI of this machine, seen one of {parts.netloc}")
+        return Path(unquote(parts.path))
+    if "@" in parts.netloc and parts.scheme in ("s3", "s3a", "s3n"):
+        expected = "expected keys in the environment, seen them in the URI, which reports and results repeat"
+        raise UsageError(f"{without_keys(place)}: {expected}")
+    try:
+        return ArrowPath.of(place)
+    except OSError as error:
+        raise UsageError(
+            f"{place}: expected a path, or a URI that Arrow opens on this machine (docs/spark.md has them), seen: {error}"
+        ) from error
+
+
+def local_path(place: str | AnyPath, what: str) -> Path:
+    """Return a path of this machine; `what` is for errors. Raises UsageError for a URI of another file system."""
+    path = to_path(place)
+    if isinstance(path, ArrowPath):
+        raise UsageError(f"{place}: expected {what} at a path that every worker can open, seen another file system")
+    return path
+
+
+def writable_directory(place: str | AnyPath) -> AnyPath:
+    """Return the directory, made if it does not exist. Raises UsageError if nothing can be written into it."""
+    path = to_path(place)
+    if isinstance(path, Path):
+        return directory(path).absolute()
+    try:
+        path.mkdir()
+    except OSError as error:
+        raise UsageError(f"{path}: expected a directory to write to, seen: {error}; name another place") from error
+    return path
+
+
+def open_parquet(name: str) -> Reader:
+    """Open the Parquet file of that name. Raises Unreadable."""
+    return Reader(name, ArrowPath(name).opened if "://" in name else None)

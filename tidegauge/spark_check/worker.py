@@ -1,0 +1,258 @@
+"""Atomic writes of tasks, which may run several times and on several machines at once.
+
+`util.files` is for one process at a time: its names are those of process ids, and machines share these.
+"""
+
+import hashlib
+import os
+import resource
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidegauge import __version__
+from tidegauge.conformance.checking.uncertain_failures import lost_disks
+from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge
+from tidegauge.conformance.engine.judge import Judgement, TooLargeError
+from tidegauge.spark_check.result_row import FailureRow, ProblemRow, ResultRow, TallyRow, record_batch
+from tidegauge.spark_check.storage import AnyPath, open_parquet, to_path
+from tidegauge.traces.columns import Columns, Ints
+from tidegauge.traces.formats.dictionary import Distinct, table_of
+from tidegauge.traces.formats.parquet import RowGroup, Unreadable
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.schema import Config
+from tidegauge.util.errors import UsageError
+
+
+@contextmanager
+def atomic_write(path: AnyPath) -> Iterator[Path]:
+    """Provide a file of this machine to write to; afterwards it becomes `path`. No other attempt has its name."""
+    name = f".{path.name}.{uuid.uuid4().hex}"
+    if isinstance(path, Path):
+        unfinished = path.with_name(name)
+        try:
+            yield unfinished
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        return
+    with tempfile.TemporaryDirectory(prefix="tidegauge-attempt-") as scratch:
+        yield Path(scratch) / path.name
+        # A copy is visible before it is complete, so it too gets a name of its own first.
+        copied = path.with_name(name)
+        try:
+            copied.put(Path(scratch) / path.name)
+            copied.replace(path)
+        finally:
+            copied.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: AnyPath, names: str) -> None:
+    """Remove what killed attempts left of finished files; `names` is a pattern of the files' names."""
+    for left in folder.glob(f".{names}.{'?' * 32}"):
+        left.unlink(missing_ok=True)
+
+
+# What a worker does: read row groups and judge them in place. Nothing here imports Spark.
+#
+# Rules of this file
+#
+# 1. A task is a run of row groups of one file. They are read and judged one at a time, so a worker holds one row group,
+# whatever the task's or the file's size.
+# 2. Each row group gives exactly one row: judged, or malformed with the problem. Nothing is dropped, so rows reconcile with
+# the footers of the files.
+# 3. With a directory for results, a task writes its rows there under a name of its own, completely or not at all: row
+# groups that have a row there are not judged again. The name tells versions of the input, judges and profiles apart.
+
+
+FAILURES_KEPT = 20
+"""First failures kept per row group; all are counted."""
+
+TASK_EVENTS = 8_000_000
+"""Events per task where there are plenty: a tenth of a second of judging at least, against some ten ms of scheduling."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Row groups of one file, whose version is `fingerprint`; `profile` replaces the one that its config names."""
+
+    fingerprint: str
+    groups: tuple[RowGroup, ...]
+    profile: str | None = None
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self.groups[0].path
+
+    @property
+    def name(self) -> str:
+        """A name for the file of results, which tells tasks of all files and versions apart."""
+        return f"{self.fingerprint}-{self.groups[0].index:06}-{self.groups[-1].index:06}.parquet"
+
+
+def file_fingerprint(path: str | AnyPath, judge: str) -> str:
+    """Return a hash of one version of a file (its path, size and time of change) and of the `judge` that judges it."""
+    file = to_path(path)
+    status = file.stat()
+    text = f"{file.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{judge}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def judge_fingerprint(profile: str | None = None) -> str:
+    """Return a hash of the judge: its version, its text, and the profile it judges by if one is named."""
+    text = f"{__version__}\0{kernel_fingerprint()}\0{profile}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
+def kernel_fingerprint() -> str:
+    """Return a hash of the text of the judge's kernel and rules."""
+    from tidegauge.conformance.engine.compiled import text_fingerprint  # noqa: PLC0415  (imports the compiler)
+
+    return text_fingerprint()
+
+
+def tasks_of(mark: str, groups: Iterable[RowGroup], events: int, profile: str | None = None) -> list[Task]:
+    """Split the row groups of the file with the fingerprint `mark` into tasks of about `events` events."""
+    tasks: list[Task] = []
+    run: list[RowGroup] = []
+    for group in groups:
+        run.append(group)
+        if sum(member.rows for member in run) >= events:
+            tasks.append(Task(mark, tuple(run), profile))
+            run = []
+    return [*tasks, Task(mark, tuple(run), profile)] if run else tasks
+
+
+def run_task(task: Task, results: str | None) -> Iterator[ResultRow]:
+    """Judge the row groups of a task, one row each; write the rows into the directory `results` too."""
+    rows = []
+    for row in _rows(task):
+        rows.append(row)
+        yield row
+    # A row group that could not be read is tried again by the next run: the reason may have been this machine.
+    judged = [row for row in rows if row.problem is None]
+    if results is not None and judged:
+        store(judged, to_path(results) / task.name)
+
+
+def store(rows: list[ResultRow], path: AnyPath) -> None:
+    """Write rows to `path`, completely or not at all."""
+    with atomic_write(path) as unfinished:
+        pq.write_table(pa.Table.from_batches([record_batch(rows)]), unfinished)
+
+
+def _rows(task: Task) -> Iterator[ResultRow]:
+    try:
+        opened = open_parquet(task.path)
+    except Unreadable as error:
+        for group in task.groups:
+            yield _malformed(task, group, error.problem)
+        return
+    with opened:
+        config = opened.config if task.profile is None else replace(opened.config, profile=task.profile)
+        for group in task.groups:
+            started = time.perf_counter()
+            try:
+                columns = opened.read_as_stored(group.index)
+                judgement = _recurring().judge(columns, config, compile_from=0)
+            except Unreadable as error:
+                yield _malformed(task, group, error.problem)
+            except (TooLargeError, UsageError) as error:  # UsageError: a profile that this version does not know
+                where, do = f"{task.path}#{group.index}", "change that, or judge it by another --profile"
+                yield _malformed(task, group, Problem(where, None, "traces that can be judged", str(error), do))
+            else:
+                yield _judged(task, group, columns, config, judgement, time.perf_counter() - started)
+
+
+@cache
+def _recurring() -> AdaptiveJudge:
+    """Return the judge of this process, which keeps its automaton from task to task."""
+    return AdaptiveJudge()
+
+
+def trace_starts(columns: Columns | Distinct) -> Ints:
+    """Return the rows at which traces begin."""
+    return table_of(columns)[0].trace_starts
+
+
+def _judged(
+    task: Task, group: RowGroup, columns: Columns | Distinct, config: Config, judgement: Judgement, seconds: float
+) -> ResultRow:
+    starts = trace_starts(columns)
+    return _row(
+        task,
+        group,
+        events=judgement.events,
+        traces=judgement.traces,
+        lost_disks=tuple(node for node, _ in lost_disks(columns, config, None, task.path)),
+        # A rule that no event called for has no row: most row groups exercise a fraction of the rules.
+        tallies=tuple(
+            TallyRow.of(rule, tally)
+            for rule, tally in judgement.tallies.items()
+            if tally.held or tally.failed or tally.undecided
+        ),
+        failures=tuple(
+            FailureRow(
+                group.first_trace + failure.trace,
+                failure.row - int(starts[failure.trace]),
+                failure.rule,
+                failure.compared,
+                failure.expected,
+                failure.actual,
+            )
+            for failure in judgement.failures[:FAILURES_KEPT]
+        ),
+        seconds=seconds,
+    )
+
+
+def _malformed(task: Task, group: RowGroup, problem: Problem) -> ResultRow:
+    return _row(
+        task,
+        group,
+        malformed_events=group.rows,
+        malformed_traces=group.traces,
+        problem=ProblemRow(problem.path, problem.expected, problem.seen, problem.do),
+    )
+
+
+def _row(task: Task, group: RowGroup, **parts: Any) -> ResultRow:
+    # ru_maxrss is in bytes on macOS and in kilobytes on Linux.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    nothing = {
+        "events": 0,
+        "traces": 0,
+        "malformed_events": 0,
+        "malformed_traces": 0,
+        "problem": None,
+        "lost_disks": (),
+        "tallies": (),
+        "failures": (),
+        "seconds": 0.0,
+    }
+    return ResultRow(
+        **nothing | parts,
+        path=task.path,
+        fingerprint=task.fingerprint,
+        row_group=group.index,
+        worker=os.getpid(),
+        peak_bytes=peak,
+    )
+
+
+def unreadable_row(path: str, fingerprint: str, problem: Problem) -> ResultRow:
+    """Return the row of a file of which not even the row groups are known."""
+    no_group = RowGroup(path, -1, 0, 0, 0)
+    return _malformed(Task(fingerprint, (no_group,)), no_group, problem)

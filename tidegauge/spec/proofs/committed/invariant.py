@@ -1,0 +1,426 @@
+"""Conjuncts about epochs, logs and histories."""
+
+import z3
+
+from tidegauge.spec.proofs.committed.cluster import (
+    ACCEPTED,
+    NONE,
+    asked_below_cap,
+    in_maximal_isr,
+    is_broker,
+    is_follower,
+    joined_later,
+    leads,
+    long_enough,
+    same_record,
+)
+from tidegauge.spec.proofs.engine.induction import Conjunct, is_epoch
+
+LOG_CONJUNCTS: tuple[Conjunct, ...] = (
+    Conjunct(
+        "no broker knows an epoch that is not",
+        "b",
+        lambda s, b: z3.Implies(is_broker(s, b), z3.And(s.known(b) >= -1, s.known(b) <= s.current)),
+        lambda s, b: [[s.known(b)]],
+    ),
+    Conjunct(
+        "a leader is a broker and in its ISR",
+        "e",
+        lambda s, e: z3.Implies(is_epoch(s, e), z3.And(is_broker(s, s.leader(e)), s.isr(e, s.leader(e)))),
+        lambda s, e: [[s.leader(e)]],
+    ),
+    Conjunct(
+        "a leader comes from the ISR before it",
+        "e",
+        lambda s, e: z3.Implies(z3.And(is_epoch(s, e), e > 0), s.isr(e - 1, s.leader(e))),
+        lambda s, e: [[s.leader(e)]],
+    ),
+    Conjunct(
+        "who has begun has learned it",
+        "e",
+        lambda s, e: z3.Implies(s.begun(e), z3.And(is_epoch(s, e), s.known(s.leader(e)) >= e)),
+        lambda s, e: [[s.begun(e)]],
+    ),
+    Conjunct(
+        "who has learned that it leads has begun",
+        "e",
+        lambda s, e: z3.Implies(z3.And(is_epoch(s, e), s.known(s.leader(e)) == e), s.begun(e)),
+        lambda s, e: [[s.leader(e)]],
+    ),
+    Conjunct(
+        "while it leads, a leader's log ends where its history does",
+        "e",
+        lambda s, e: z3.Implies(leads(s, e), s.log_end(s.leader(e)) == s.hist_end(e)),
+        lambda s, e: [[s.leader(e)], [s.hist_end(e)]],
+    ),
+    Conjunct(
+        "while it leads, a leader's log is its history",
+        "e o",
+        lambda s, e, o: z3.Implies(leads(s, e), same_record(s, s.leader(e), e, s.hist_end(e), o)),
+        lambda s, e, o: [[s.leader(e), s.hist(e, o)], [s.leader(e), s.record(s.leader(e), o)]],
+    ),
+    Conjunct("logs have ends", "b", lambda s, b: s.log_end(b) >= 0, lambda s, b: [[s.log_end(b)]]),
+    Conjunct(
+        "a history begins at its start",
+        "e",
+        lambda s, e: z3.Implies(s.begun(e), z3.And(s.start(e) >= 0, s.start(e) <= s.hist_end(e))),
+        lambda s, e: [[s.start(e)], [s.begun(e)]],
+    ),
+    Conjunct(
+        "who has not begun has done nothing",
+        "e",
+        lambda s, e: z3.Implies(z3.Not(s.begun(e)), z3.And(s.committed(e) == 0, s.hist_end(e) == 0)),
+        lambda s, e: [[s.committed(e)], [s.hist_end(e)], [s.begun(e)]],
+    ),
+    Conjunct(
+        "a record lies in the history of its epoch",
+        "b o",
+        lambda s, b, o: z3.Implies(
+            z3.And(is_broker(s, b), o >= 0, o < s.log_end(b)),
+            z3.And(s.begun(s.record(b, o)), s.start(s.record(b, o)) <= o, o < s.hist_end(s.record(b, o))),
+        ),
+        lambda s, b, o: [[s.record(b, o)]],
+    ),
+    Conjunct(
+        "a log agrees with the history of each of its records, below it",
+        "b o p",
+        lambda s, b, o, p: z3.Implies(
+            z3.And(is_broker(s, b), p >= 0, p <= o, o < s.log_end(b)), s.record(b, p) == s.hist(s.record(b, o), p)
+        ),
+        lambda s, b, o, p: [[s.record(b, o), s.record(b, p)]],
+    ),
+    Conjunct(
+        "a record of a history lies in the history of its epoch",
+        "e o",
+        lambda s, e, o: z3.Implies(
+            z3.And(s.begun(e), o >= 0, o < s.hist_end(e)),
+            z3.And(s.begun(s.hist(e, o)), s.start(s.hist(e, o)) <= o, o < s.hist_end(s.hist(e, o))),
+        ),
+        lambda s, e, o: [[s.hist(e, o)]],
+    ),
+    Conjunct(
+        "a history agrees with the history of each of its records, below it",
+        "e o p",
+        lambda s, e, o, p: z3.Implies(
+            z3.And(s.begun(e), p >= 0, p <= o, o < s.hist_end(e)), s.hist(e, p) == s.hist(s.hist(e, o), p)
+        ),
+        lambda s, e, o, p: [[s.hist(e, o), s.hist(e, p)]],
+    ),
+)
+
+
+# Conjuncts about the ISR: who may be elected, whom a leader counts, and which changes are in flight to the controller.
+
+
+ISR_CONJUNCTS: tuple[Conjunct, ...] = (
+    Conjunct(
+        "who has not begun knows no ISR and asks for none",
+        "e",
+        lambda s, e: z3.Implies(z3.Not(s.begun(e)), z3.And(s.known_version(e) == -1, s.status(e) == NONE)),
+        lambda s, e: [[s.known_version(e)], [s.status(e)], [s.begun(e)]],
+    ),
+    Conjunct(
+        "a leader knows no version of the ISR that is not",
+        "e",
+        lambda s, e: z3.Implies(
+            is_epoch(s, e), z3.And(s.known_version(e) >= -1, s.known_version(e) <= s.version(e), s.version(e) >= 0)
+        ),
+        lambda s, e: [[s.known_version(e)], [s.version(e)]],
+    ),
+    Conjunct(
+        "the ISR is its last version",
+        "e b",
+        lambda s, e, b: z3.Implies(is_epoch(s, e), s.image(e, s.version(e), b) == s.isr(e, b)),
+        lambda s, e, b: [[s.isr(e, b)], [s.image(e, s.version(e), b)]],
+    ),
+    Conjunct(
+        "a version that its leader has not seen lies in those before it",
+        "e v w b",
+        lambda s, e, v, w, b: z3.Implies(
+            z3.And(is_epoch(s, e), s.known_version(e) < v, v <= w, w <= s.version(e), s.image(e, w, b)), s.image(e, v, b)
+        ),
+        lambda s, e, v, w, b: [[s.image(e, v, b), s.image(e, w, b)]],
+    ),
+    Conjunct(
+        "a version that its leader has not seen lies in what it knows, or in what it asked for and was given",
+        "e v b",
+        lambda s, e, v, b: z3.Implies(
+            z3.And(s.begun(e), s.known_version(e) < v, v <= s.version(e), s.image(e, v, b)),
+            z3.If(s.status(e) == ACCEPTED, s.proposed(e, b), s.view(e, b)),
+        ),
+        lambda s, e, v, b: [[s.image(e, v, b)]],
+    ),
+    Conjunct(
+        "the ISR lies in what its leader knows, or in what it asked for and was given",
+        "e b",
+        lambda s, e, b: z3.Implies(
+            z3.And(s.begun(e), s.isr(e, b)), z3.If(s.status(e) == ACCEPTED, s.proposed(e, b), s.view(e, b))
+        ),
+        lambda s, e, b: [[s.isr(e, b)], [s.view(e, b)], [s.proposed(e, b)]],
+    ),
+    Conjunct(
+        "a leader that knows the last version knows the ISR",
+        "e b",
+        lambda s, e, b: z3.Implies(z3.And(s.begun(e), s.known_version(e) == s.version(e), s.view(e, b)), s.isr(e, b)),
+        lambda s, e, b: [[s.view(e, b)], [s.isr(e, b)]],
+    ),
+    Conjunct(
+        "a leader asks for an ISR that it is in",
+        "e",
+        lambda s, e: z3.Implies(z3.And(s.begun(e), s.status(e) != NONE), s.proposed(e, s.leader(e))),
+        lambda s, e: [[s.leader(e)], [s.status(e)]],
+    ),
+    Conjunct(
+        "who is to join has reached the epoch start",
+        "e r",
+        lambda s, e, r: z3.Implies(
+            z3.And(s.begun(e), is_follower(s, e, r), s.status(e) != NONE, s.proposed(e, r), z3.Not(s.view(e, r))),
+            s.start(e) <= s.asked(e, r),
+        ),
+        lambda s, e, r: [[s.proposed(e, r)], [s.view(e, r)]],
+    ),
+    Conjunct(
+        "everybody a leader counts has reached what is committed",
+        "e r",
+        lambda s, e, r: z3.Implies(
+            z3.And(s.begun(e), is_follower(s, e, r), in_maximal_isr(s, e, r)), s.committed(e) <= s.asked(e, r)
+        ),
+        lambda s, e, r: [[s.view(e, r)], [s.proposed(e, r)], [s.asked(e, r)]],
+    ),
+    Conjunct(
+        "who is in the latest ISR is the broker as it is now",
+        "b",
+        lambda s, b: z3.Implies(s.isr(s.current, b), z3.Not(s.gone(b))),
+        lambda s, b: [[s.isr(s.current, b)], [s.gone(b)]],
+    ),
+    Conjunct(
+        "every ISR member has reached what is committed",
+        "e r",
+        lambda s, e, r: z3.Implies(z3.And(is_follower(s, e, r), s.isr(e, r)), s.committed(e) <= s.asked(e, r)),
+        lambda s, e, r: [[s.isr(e, r)], [s.asked(e, r)]],
+    ),
+)
+
+
+# Conjuncts about high watermarks and log starts: only committed records are shown or deleted.
+
+
+HW_CONJUNCTS: tuple[Conjunct, ...] = (
+    Conjunct(
+        "a high watermark lies in its log",
+        "b",
+        lambda s, b: z3.Implies(is_broker(s, b), z3.And(s.hw(b) >= 0, s.hw(b) <= s.log_end(b))),
+        lambda s, b: [[s.hw(b)], [s.log_end(b)]],
+    ),
+    Conjunct(
+        "a high watermark was reached by a leader",
+        "b",
+        lambda s, b: z3.Implies(
+            z3.And(is_broker(s, b), s.hw(b) > 0),
+            z3.And(s.begun(s.origin(b)), s.origin(b) <= s.known(b), s.hw(b) <= s.committed(s.origin(b))),
+        ),
+        lambda s, b: [[s.hw(b)], [s.origin(b)]],
+    ),
+    Conjunct(
+        "below its high watermark a log is what that leader had",
+        "b o",
+        lambda s, b, o: z3.Implies(z3.And(is_broker(s, b), o >= 0, o < s.hw(b)), s.record(b, o) == s.hist(s.origin(b), o)),
+        lambda s, b, o: [[s.hw(b), s.record(b, o)], [s.hist(s.origin(b), o)]],
+    ),
+    Conjunct(
+        "while it leads, a leader shows its high watermark",
+        "e",
+        lambda s, e: z3.Implies(
+            leads(s, e), z3.And(s.shown(e) == s.hw(s.leader(e)), s.shown_from(e) == s.origin(s.leader(e)))
+        ),
+        lambda s, e: [[s.shown(e)], [s.hw(s.leader(e))]],
+    ),
+    Conjunct(
+        "a leader shows at least what it committed in its epoch",
+        "e",
+        lambda s, e: z3.Implies(s.begun(e), z3.And(s.committed(e) <= s.shown(e), s.shown(e) <= s.hist_end(e))),
+        lambda s, e: [[s.committed(e)], [s.shown(e)]],
+    ),
+    Conjunct(
+        "what a leader shows was reached by a leader",
+        "e",
+        lambda s, e: z3.Implies(
+            z3.And(s.begun(e), s.shown(e) > 0),
+            z3.And(s.begun(s.shown_from(e)), s.shown_from(e) <= e, s.shown(e) <= s.committed(s.shown_from(e))),
+        ),
+        lambda s, e: [[s.shown(e)], [s.shown_from(e)]],
+    ),
+    Conjunct(
+        "what a leader shows is what the one that reached it had",
+        "e o",
+        lambda s, e, o: z3.Implies(z3.And(s.begun(e), o >= 0, o < s.shown(e)), s.hist(e, o) == s.hist(s.shown_from(e), o)),
+        lambda s, e, o: [[s.shown(e), s.hist(e, o)], [s.hist(s.shown_from(e), o)]],
+    ),
+)
+
+LOG_START_CONJUNCTS: tuple[Conjunct, ...] = (
+    Conjunct(
+        "a log starts at or below its high watermark",
+        "b",
+        lambda s, b: z3.Implies(is_broker(s, b), z3.And(s.log_start(b) >= 0, s.log_start(b) <= s.hw(b))),
+        lambda s, b: [[s.log_start(b)], [s.hw(b)]],
+    ),
+    Conjunct(
+        "while it leads, a leader tells its log start",
+        "e",
+        lambda s, e: z3.Implies(leads(s, e), s.deleted(e) == s.log_start(s.leader(e))),
+        lambda s, e: [[s.deleted(e)], [s.log_start(s.leader(e))]],
+    ),
+    Conjunct(
+        "a leader has deleted no more than it shows",
+        "e",
+        lambda s, e: z3.Implies(s.begun(e), z3.And(s.deleted(e) >= 0, s.deleted(e) <= s.shown(e))),
+        lambda s, e: [[s.deleted(e)]],
+    ),
+)
+
+
+# Conjuncts about fetches that were sent, committed records, and the past of a later leader.
+
+
+FETCH_CONJUNCTS: tuple[Conjunct, ...] = (
+    Conjunct(
+        "a leader's recorded log ends are real",
+        "e r",
+        lambda s, e, r: z3.And(s.remote(e, r) >= 0, s.remote(e, r) <= s.asked(e, r), s.asked(e, r) <= s.hist_end(e)),
+        lambda s, e, r: [[s.remote(e, r)], [s.asked(e, r)]],
+    ),
+    Conjunct(
+        "only who has learned the epoch asks in it",
+        "e r",
+        lambda s, e, r: z3.Implies(s.asked(e, r) > 0, s.known(r) >= e),
+        lambda s, e, r: [[s.asked(e, r)]],
+    ),
+    Conjunct(
+        "in its epoch a follower is as long as it was when it asked",
+        "e r",
+        lambda s, e, r: z3.Implies(z3.And(is_follower(s, e, r), s.known(r) == e), long_enough(s, r, e, s.asked(e, r))),
+        lambda s, e, r: [[s.asked(e, r)]],
+    ),
+    Conjunct(
+        "in its epoch a follower shares what it had when it asked",
+        "e r o",
+        lambda s, e, r, o: z3.Implies(z3.And(is_follower(s, e, r), s.known(r) == e), same_record(s, r, e, s.asked(e, r), o)),
+        lambda s, e, r, o: [[s.asked(e, r), s.record(r, o)], [s.asked(e, r), s.hist(e, o)]],
+    ),
+    Conjunct(
+        "after it a follower is as long as it was when it asked, up to the cap",
+        "e r",
+        lambda s, e, r: z3.Implies(
+            z3.And(is_follower(s, e, r), s.known(r) > e), long_enough(s, r, e, asked_below_cap(s, e, r))
+        ),
+        lambda s, e, r: [[s.asked(e, r)]],
+    ),
+    Conjunct(
+        "after it a follower shares what it had when it asked, up to the cap",
+        "e r o",
+        lambda s, e, r, o: z3.Implies(
+            z3.And(is_follower(s, e, r), s.known(r) > e), same_record(s, r, e, asked_below_cap(s, e, r), o)
+        ),
+        lambda s, e, r, o: [[s.asked(e, r), s.record(r, o)], [s.asked(e, r), s.hist(e, o)]],
+    ),
+)
+
+PAST_CONJUNCTS: tuple[Conjunct, ...] = (
+    Conjunct(
+        "a leader that moved on is as long as what it committed",
+        "e",
+        lambda s, e: z3.Implies(
+            z3.And(is_epoch(s, e), s.known(s.leader(e)) > e), long_enough(s, s.leader(e), e, s.committed(e))
+        ),
+        lambda s, e: [[s.committed(e)]],
+    ),
+    Conjunct(
+        "a leader that moved on still has what it committed",
+        "e o",
+        lambda s, e, o: z3.Implies(
+            z3.And(is_epoch(s, e), s.known(s.leader(e)) > e), same_record(s, s.leader(e), e, s.committed(e), o)
+        ),
+        lambda s, e, o: [[s.committed(e), s.record(s.leader(e), o)], [s.committed(e), s.hist(e, o)]],
+    ),
+    Conjunct(
+        "what is committed is in the history",
+        "e",
+        lambda s, e: z3.And(s.committed(e) >= 0, s.committed(e) <= s.hist_end(e)),
+        lambda s, e: [[s.committed(e)]],
+    ),
+    Conjunct(
+        "the cap bounds what is committed",
+        "e",
+        lambda s, e: z3.Implies(
+            s.capped(e), z3.And(s.committed(e) <= s.cap(e), s.cap(e) <= s.hist_end(e), e >= 0, e < s.current)
+        ),
+        lambda s, e: [[s.cap(e)], [s.capped(e)]],
+    ),
+    Conjunct(
+        "the cap has a witness that answers no more",
+        "e",
+        lambda s, e: z3.Implies(
+            s.capped(e),
+            z3.And(
+                is_broker(s, s.witness(e)),
+                s.isr(e, s.witness(e)),
+                s.known(s.witness(e)) > e,
+                z3.Or(s.witness(e) == s.leader(e), s.asked(e, s.witness(e)) <= s.cap(e)),
+            ),
+        ),
+        lambda s, e: [[s.cap(e)], [s.capped(e)]],
+    ),
+    Conjunct(
+        "a later leader caps the epochs before it",
+        "e f",
+        lambda s, e, f: z3.Implies(z3.And(s.begun(f), e >= 0, e < f), z3.And(s.capped(e), s.cap(e) <= s.start(f))),
+        lambda s, e, f: [[s.begun(f), s.capped(e)], [s.begun(f), s.cap(e)], [s.begun(f), s.committed(e)]],
+    ),
+    Conjunct(
+        "a later leader's past holds all below the cap",
+        "e f o",
+        lambda s, e, f, o: z3.Implies(z3.And(s.begun(f), e >= 0, e < f, o >= 0, o < s.cap(e)), s.hist(f, o) == s.hist(e, o)),
+        lambda s, e, f, o: [[s.begun(f), s.hist(e, o)], [s.cap(e), s.hist(f, o)]],
+    ),
+    Conjunct(
+        "who joined the ISR later is as long as the cap",
+        "r e f",
+        lambda s, r, e, f: z3.Implies(
+            joined_later(s, r, e, f),
+            z3.And(s.capped(e), z3.Or(s.cap(e) == 0, s.known(r) > e), long_enough(s, r, e, s.cap(e))),
+        ),
+        lambda s, r, e, f: [[s.isr(f, r), s.isr(e, r)]],
+    ),
+    Conjunct(
+        "who joined the ISR later shares all below the cap",
+        "r e f o",
+        lambda s, r, e, f, o: z3.Implies(joined_later(s, r, e, f), same_record(s, r, e, s.cap(e), o)),
+        lambda s, r, e, f, o: [[s.isr(f, r), s.isr(e, r), s.record(r, o)], [s.isr(f, r), s.isr(e, r), s.hist(e, o)]],
+    ),
+)
+
+
+# Committed data outlives every election: an inductive invariant, for any number of brokers, epochs and offsets.
+#
+# What a leader committed lies in the past of every later leader, and on every member of the ISR. Deposed leaders are in the
+# model with everything they can do: until they learn of a later epoch they append, answer fetches, propose ISR changes and
+# raise their high watermark. A fetch may be in flight for any time: it is sent, recorded and taken in separate steps, late,
+# out of order or twice. So is an ISR change: proposed by a leader, taken or refused by the controller, learned of later;
+# meanwhile a leader counts everybody who may be in the ISR. A truncation removes only what the follower does not share with
+# its leader, and a fetch that reads extends a prefix of the leader's log; the convergence proofs show both for the rules.
+# High watermarks, ISR admission and the reset of a log out of range are the rules themselves. A broker that restarts has
+# its log or a prefix of it, and an older high watermark, the one in its checkpoint. Records below a high watermark may be
+# deleted.
+#
+# Not modelled: two fetches of one follower in flight, ELR, unclean election.
+
+
+COMMITTED_INVARIANT: tuple[Conjunct, ...] = (
+    *LOG_CONJUNCTS,
+    *ISR_CONJUNCTS,
+    *FETCH_CONJUNCTS,
+    *PAST_CONJUNCTS,
+    *HW_CONJUNCTS,
+    *LOG_START_CONJUNCTS,
+)

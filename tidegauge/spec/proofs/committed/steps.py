@@ -1,0 +1,409 @@
+"""Steps that change a log besides fetching: restarts, lost tails, deleted records, a reset to the leader's log start."""
+
+from dataclasses import replace
+from typing import Any
+
+import z3
+
+from tidegauge.impl.rules import RESET_TO_LEADER_START
+from tidegauge.spec.proofs.committed.cluster import (
+    ACCEPTED,
+    NONE,
+    REFUSED,
+    SENT,
+    ClusterState,
+    CommittedPremise,
+    in_maximal_isr,
+    leads,
+)
+from tidegauge.spec.proofs.engine.induction import Function, any_set, changed
+from tidegauge.spec.proofs.engine.paths import ProofPath
+from tidegauge.spec.proofs.engine.symbolic import AnySeq, higher
+
+# Steps of the cluster that concern leadership and fetching.
+
+
+def any_broker(path: ProofPath, s: ClusterState, name: str) -> Any:
+    """Return any broker."""
+    broker = path.integer(name)
+    path.assume(z3.And(broker >= 0, broker < s.brokers))
+    return broker
+
+
+def any_follower(path: ProofPath, s: ClusterState) -> tuple[Any, Any]:
+    """Return a follower and its epoch, whose leader has begun; that leader may have learned of a later epoch since."""
+    f, epoch = any_broker(path, s, "follower"), path.integer("epoch")
+    path.assume(z3.And(s.begun(epoch), s.known(f) == epoch, s.leader(epoch) != f))
+    return f, epoch
+
+
+def elect(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let the controller elect an ISR member for the next epoch; it may remove others from the ISR."""
+    chosen = any_broker(path, s, "chosen")
+    path.assume(s.isr(s.current, chosen), CommittedPremise.ELECT_FROM_ISR)
+    left, r = any_set("left"), z3.Int("r")
+    path.assume(left(chosen))
+    path.forall([r], z3.Implies(z3.And(left(r), r != chosen), s.isr(s.current, r)), left(r))
+    new = s.current + 1
+    return replace(
+        s,
+        current=new,
+        leader=changed(s.leader, new, to=chosen),
+        isr=lambda e, b: z3.If(e == new, left(b), s.isr(e, b)),
+        version=changed(s.version, new, to=0),
+        image=lambda e, v, b: z3.If(e == new, left(b), s.image(e, v, b)),
+    )
+
+
+def checkpoint(path: ProofPath, s: ClusterState, b: Any, log_end: Any) -> Any:
+    """Return the high watermark of a broker that may have restarted: any that it once had, within its log."""
+    # A checkpoint below the log start is raised to it (UnifiedLog#updateHighWatermark), so nothing lower has to be tried.
+    loaded = path.integer("checkpointed")
+    path.assume(z3.And(s.log_start(b) <= loaded, loaded <= s.hw(b)))
+    return path.call("follower_high_watermark", loaded, s.log_start(b), log_end)
+
+
+def learn(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a broker learn of any epoch later than the one it knows; its leader begins to lead, with any ISR of that epoch.
+
+    It may have restarted before, also as a leader: its high watermark is then the checkpoint.
+    """
+    b, epoch = any_broker(path, s, "learner"), path.integer("epoch")
+    path.assume(z3.And(s.known(b) < epoch, epoch <= s.current, epoch >= 0))
+    hw = checkpoint(path, s, b, s.log_end(b))
+    learned = replace(s, known=changed(s.known, b, to=epoch), hw=changed(s.hw, b, to=hw))
+    if not path.decide(s.leader(epoch) == b):
+        return learned
+    version = path.integer("version", low=0)
+    path.assume(version <= s.version(epoch))
+    last = s.known(b)
+    was_leader = z3.And(last >= 0, s.leader(last) == b)
+    # Kafka 4.3.1 forgets the recorded log ends only if the broker did not lead before (Replica#resetReplicaState,
+    # `isNewLeader`), even where another broker led in between (F2); with the premise every new epoch begins without them.
+    as_kafka = z3.BoolVal(path.drops(CommittedPremise.FORGET_LOG_ENDS))
+    forgets = path.call("forgets_log_ends", last, epoch, was_leader, as_kafka)
+
+    def earlier(e: Any) -> Any:
+        return z3.And(e >= 0, e < epoch)
+
+    # b sends no more fetches in the epochs before: their leaders cannot commit beyond what it has asked for there.
+    def lowers(e: Any) -> Any:
+        return z3.And(earlier(e), s.isr(e, b), s.leader(e) != b, z3.Or(z3.Not(s.capped(e)), s.asked(e, b) <= s.cap(e)))
+
+    def led(e: Any) -> Any:
+        return z3.And(earlier(e), s.leader(e) == b)
+
+    return replace(
+        learned,
+        begun=lambda e: z3.Or(e == epoch, s.begun(e)),
+        start=changed(s.start, epoch, to=s.log_end(b)),
+        hist=lambda e, o: z3.If(e == epoch, s.record(b, o), s.hist(e, o)),
+        hist_end=changed(s.hist_end, epoch, to=s.log_end(b)),
+        known_version=changed(s.known_version, epoch, to=version),
+        view=lambda e, r: z3.If(e == epoch, s.image(e, version, r), s.view(e, r)),
+        remote=lambda e, r: z3.If(z3.And(e == epoch, z3.Not(forgets)), s.remote(last, r), s.remote(e, r)),
+        deleted=changed(s.deleted, epoch, to=s.log_start(b)),
+        shown=changed(s.shown, epoch, to=hw),
+        shown_from=changed(s.shown_from, epoch, to=s.origin(b)),
+        capped=lambda e: z3.Or(earlier(e), s.capped(e)),
+        cap=lambda e: z3.If(lowers(e), s.asked(e, b), z3.If(led(e), s.committed(e), s.cap(e))),
+        witness=lambda e: z3.If(z3.Or(lowers(e), led(e)), b, s.witness(e)),
+    )
+
+
+def append(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a leader, deposed or not, append a record of its epoch."""
+    epoch = path.integer("epoch")
+    path.assume(leads(s, epoch))
+    b, end = s.leader(epoch), s.hist_end(epoch)
+    return replace(
+        s,
+        record=changed(s.record, b, s.log_end(b), to=epoch),
+        log_end=changed(s.log_end, b, to=s.log_end(b) + 1),
+        hist=changed(s.hist, epoch, end, to=epoch),
+        hist_end=changed(s.hist_end, epoch, to=end + 1),
+    )
+
+
+def truncate(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a follower truncate its log where it and its leader differ, or anywhere above that.
+
+    It was made for this log: a follower has one fetch in flight.
+    """
+    f, epoch = any_follower(path, s)
+    target = path.integer("target", low=0)
+    # The response may be old. The leader's log has only grown since, by records of its epoch, and the follower's record at
+    # a difference is not of that epoch: where they differed they differ still.
+    differs = z3.Or(target >= s.hist_end(epoch), s.record(f, target) != s.hist(epoch, target))
+    path.assume(z3.And(target < s.log_end(f), differs))
+    lowered = path.call("high_watermark_after_truncation", s.hw(f), target)
+    start = z3.If(target < s.log_start(f), target, s.log_start(f))
+    return replace(
+        s,
+        log_start=changed(s.log_start, f, to=start),
+        log_end=changed(s.log_end, f, to=target),
+        hw=changed(s.hw, f, to=lowered),
+    )
+
+
+def ask(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a follower whose log is a prefix of its leader's send a fetch at its end.
+
+    Any other fetch gets a diverging response whenever it arrives, and nothing is recorded.
+    """
+    f, epoch = any_follower(path, s)
+    end = s.log_end(f)
+    last_agrees = z3.Or(end == 0, s.record(f, end - 1) == s.hist(epoch, end - 1))
+    path.assume(z3.And(end <= s.hist_end(epoch), last_agrees))
+    highest = higher(s.asked(epoch, f), end)
+    return replace(s, asked=changed(s.asked, epoch, f, to=highest))
+
+
+def serve(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a leader, deposed or not, record a fetch: the last one, an old one or one twice, whatever its sender does now."""
+    f, epoch, offset = any_broker(path, s, "follower"), path.integer("epoch"), path.integer("offset", low=0)
+    path.assume(z3.And(leads(s, epoch), s.leader(epoch) != f, offset <= s.asked(epoch, f)))
+    return replace(s, remote=changed(s.remote, epoch, f, to=offset))
+
+
+def take(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a follower take records at the end where it asked, perhaps long after they were sent: any that the leader has had.
+
+    The high watermark in the response is one the leader had then: any that is not above its last.
+    """
+    f, epoch = any_follower(path, s)
+    end, new_end, reported = s.log_end(f), path.integer("new_end"), path.integer("reported", low=0)
+    path.assume(z3.And(end <= s.asked(epoch, f), end <= new_end, new_end <= s.hist_end(epoch), reported <= s.shown(epoch)))
+    followed = path.call("follower_high_watermark", reported, s.log_start(f), new_end)
+    # A follower whose log starts above it stays at its log start, where its high watermark was before.
+    origin = z3.If(reported < s.log_start(f), s.origin(f), s.shown_from(epoch))
+    return replace(
+        s,
+        hw=changed(s.hw, f, to=followed),
+        origin=changed(s.origin, f, to=origin),
+        record=lambda x, o: z3.If(z3.And(x == f, o >= end), s.hist(epoch, o), s.record(x, o)),
+        log_end=changed(s.log_end, f, to=new_end),
+    )
+
+
+def _counts(path: ProofPath, s: ClusterState, e: Any, r: Any) -> Any:
+    """State that the leader of epoch e waits for r: r is in its maximal ISR."""
+    if path.drops(CommittedPremise.COUNT_WHO_IS_TO_JOIN):
+        return s.view(e, r)
+    if path.drops(CommittedPremise.COUNT_WHO_IS_TO_LEAVE):
+        return z3.If(s.status(e) == NONE, s.view(e, r), s.proposed(e, r))
+    return in_maximal_isr(s, e, r)
+
+
+def commit(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a leader, deposed or not, raise its high watermark by the rule, over everybody who may be in the ISR.
+
+    Whether the ISR is too small for min.insync.replicas is left open: if it is, the rule does not raise the high watermark.
+    """
+    epoch = path.integer("epoch")
+    path.assume(leads(s, epoch))
+    waits, r = any_set("waits"), z3.Int("r")
+    counts = waits(r) == z3.And(_counts(path, s, epoch, r), r != s.leader(epoch))
+    if not path.drops(CommittedPremise.COMMIT_NEEDS_ALL):
+        path.forall([r], counts, waits(r))
+        path.forall([r], counts, s.view(epoch, r))
+        path.forall([r], counts, s.proposed(epoch, r))
+    leos = AnySeq(path, lambda i: s.remote(epoch, i), s.brokers)
+    b, too_few = s.leader(epoch), z3.Bool("too_few")
+    others = AnySeq(path, waits, s.brokers)
+    hw = path.call("leader_high_watermark", s.hw(b), s.hist_end(epoch), leos, others, too_few)
+    if not path.decide(hw > s.hw(b)):
+        return s
+    return replace(
+        s,
+        committed=changed(s.committed, epoch, to=hw),
+        hw=changed(s.hw, b, to=hw),
+        origin=changed(s.origin, b, to=epoch),
+        shown=changed(s.shown, epoch, to=hw),
+        shown_from=changed(s.shown_from, epoch, to=epoch),
+    )
+
+
+LOG_STEPS = (elect, learn, append, truncate, ask, serve, take, commit)
+
+
+def restart(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a follower restart with its whole log and the high watermark it last wrote to disk."""
+    b = any_broker(path, s, "restarts")
+    path.assume(z3.Or(s.known(b) < 0, s.leader(s.known(b)) != b), CommittedPremise.RESTART_LEADS_LATER)
+    loaded = checkpoint(path, s, b, s.log_end(b))
+    return replace(s, hw=changed(s.hw, b, to=loaded))
+
+
+def lose_tail(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a broker restart without its last records: as another broker, with any prefix of the log.
+
+    Where the controller does not take it out of the ISR when it registers (4.0.0 and later: KAFKA-18106), the new
+    incarnation takes the old one's place in the ISR.
+    """
+    b, new = any_broker(path, s, "restarts"), s.brokers
+    path.assume(z3.Not(s.isr(s.current, b)), CommittedPremise.LEFT_ISR_FIRST)
+    end, no = path.integer("left"), z3.BoolVal(False)
+    path.assume(z3.And(s.log_start(b) <= end, end <= s.log_end(b)))
+    loaded = checkpoint(path, s, b, end)
+    in_isr = s.isr(s.current, b)  # only without the premise: the new incarnation is then a member with less of the log
+    return replace(
+        s,
+        brokers=s.brokers + 1,
+        isr=lambda e, x: z3.If(x == new, z3.And(e == s.current, in_isr), s.isr(e, x)),
+        image=lambda e, v, x: z3.If(x == new, z3.And(e == s.current, in_isr), s.image(e, v, x)),
+        view=lambda e, x: z3.If(x == new, no, s.view(e, x)),
+        proposed=lambda e, x: z3.If(x == new, no, s.proposed(e, x)),
+        known=changed(s.known, new, to=s.known(b)),
+        gone=lambda x: z3.If(x == new, no, z3.Or(x == b, s.gone(x))),
+        log_start=changed(s.log_start, new, to=s.log_start(b)),
+        log_end=changed(s.log_end, new, to=end),
+        record=lambda x, o: z3.If(x == new, s.record(b, o), s.record(x, o)),
+        remote=lambda e, x: z3.If(x == new, 0, s.remote(e, x)),
+        asked=lambda e, x: z3.If(x == new, 0, s.asked(e, x)),
+        hw=changed(s.hw, new, to=loaded),
+        origin=changed(s.origin, new, to=s.origin(b)),
+    )
+
+
+def delete(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a broker move its log start: by retention, DeleteRecords, or because its leader's has moved."""
+    b, start = any_broker(path, s, "deletes"), path.integer("start")
+    path.assume(z3.And(s.log_start(b) < start, start <= s.log_end(b)))
+    path.assume(start <= s.hw(b), CommittedPremise.DELETE_BELOW_HIGH_WATERMARK)
+    return replace(
+        s,
+        log_start=changed(s.log_start, b, to=start),
+        deleted=lambda e: z3.If(z3.And(leads(s, e), s.leader(e) == b), start, s.deleted(e)),
+    )
+
+
+def reset(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a follower whose log ends below its leader's log start begin there. UnifiedLog#truncateFullyAndStartAt.
+
+    The response may be old, and the log start in it too.
+    """
+    f, epoch = any_follower(path, s)
+    leader_start, leader_end = path.integer("leader_start", low=0), path.integer("leader_end")
+    path.assume(z3.And(leader_start <= s.deleted(epoch), leader_start <= leader_end, leader_end <= s.hist_end(epoch)))
+    kind, target = path.call("out_of_range_reset", leader_start, leader_end, s.log_end(f))
+    # The two other cases of the rule truncate at the leader's end, which `truncate` covers, or do nothing.
+    if kind != RESET_TO_LEADER_START:
+        return s
+    return replace(
+        s,
+        log_start=changed(s.log_start, f, to=target),
+        log_end=changed(s.log_end, f, to=target),
+        # A log has all the records it ever had: those below its new start are the leader's.
+        record=lambda x, o: z3.If(z3.And(x == f, o < target), s.hist(epoch, o), s.record(x, o)),
+        hw=changed(s.hw, f, to=target),
+        origin=changed(s.origin, f, to=s.shown_from(epoch)),
+    )
+
+
+DISK_STEPS = (restart, lose_tail, delete, reset)
+
+
+# Steps of an ISR change: a leader proposes it, the controller takes or refuses it, the leader learns of it, in any
+# order.
+#
+# AlterPartition and its response may be in flight for any time. A leader has one change in flight, and gives it up when it
+# learns of a newer ISR; the request it sent may still arrive at the controller. Deposed leaders propose, too.
+
+
+def _propose(s: ClusterState, epoch: Any, members: Function) -> ClusterState:
+    return replace(
+        s,
+        proposed=lambda e, b: z3.If(e == epoch, members(b), s.proposed(e, b)),
+        status=changed(s.status, epoch, to=SENT),
+    )
+
+
+def _any_leader_without_proposal(path: ProofPath, s: ClusterState) -> Any:
+    """Return an epoch whose leader leads, deposed or not, and has no change in flight."""
+    epoch = path.integer("epoch")
+    path.assume(z3.And(leads(s, epoch), s.status(epoch) == NONE))
+    return epoch
+
+
+def propose_shrink(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a leader propose an ISR without some of the others."""
+    epoch, stays = _any_leader_without_proposal(path, s), any_set("stays")
+    path.assume(stays(s.leader(epoch)))
+    return _propose(s, epoch, lambda b: z3.And(s.view(epoch, b), stays(b)))
+
+
+def propose_expand(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a leader propose an ISR with one more member, by the rule."""
+    epoch, joins = _any_leader_without_proposal(path, s), any_broker(path, s, "joins")
+    hw = 0 if path.drops(CommittedPremise.JOIN_AT_HIGH_WATERMARK) else s.hw(s.leader(epoch))
+    start = 0 if path.drops(CommittedPremise.JOIN_AT_EPOCH_START) else s.start(epoch)
+    path.assume(path.call("may_join_isr", s.remote(epoch, joins), hw, start))
+    return _propose(s, epoch, lambda b: z3.Or(s.view(epoch, b), b == joins))
+
+
+def _with_isr(s: ClusterState, members: Function) -> ClusterState:
+    """Let the controller change the ISR of the latest epoch."""
+    now, version = s.current, s.version(s.current) + 1
+    return replace(
+        s,
+        isr=lambda e, b: z3.If(e == now, members(b), s.isr(e, b)),
+        version=changed(s.version, now, to=version),
+        image=lambda e, v, b: z3.If(z3.And(e == now, v == version), members(b), s.image(e, v, b)),
+    )
+
+
+def accept(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let the controller take an ISR change: the one in flight, or one that its leader has given up since."""
+    epoch, version = path.integer("epoch"), path.integer("version", low=0)
+    path.assume(z3.And(epoch == s.current, version == s.version(s.current)), CommittedPremise.CHANGE_KNOWS_THE_LATEST)
+    if path.decide(z3.And(s.begun(epoch), s.status(epoch) == SENT, version == s.known_version(epoch))):
+        b = z3.Int("b")
+        no_old = z3.Implies(s.proposed(epoch, b), z3.Not(s.gone(b)))
+        # KIP-903: the request names the broker epoch of each member, and the controller knows the latest.
+        if not path.drops(CommittedPremise.NO_OLD_INCARNATION):
+            path.forall([b], no_old, s.proposed(epoch, b))
+            path.forall([b], no_old, s.gone(b))
+        taken = _with_isr(s, lambda b: s.proposed(epoch, b))
+        return replace(taken, status=changed(s.status, epoch, to=ACCEPTED))
+    # The state keeps no proposal that was given up, so its members are arbitrary. With the premise this path is impossible:
+    # the version a leader knows is never above the controller's.
+    given_up = any_set("given_up")
+    path.assume(z3.And(s.begun(epoch), version < s.known_version(epoch)))
+    return _with_isr(s, given_up)
+
+
+def refuse(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let the controller refuse an ISR change, for any reason."""
+    epoch = path.integer("epoch")
+    path.assume(s.status(epoch) == SENT)
+    return replace(s, status=changed(s.status, epoch, to=REFUSED))
+
+
+def hear_refusal(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a leader learn that its change was refused; it has the ISR it knew before."""
+    epoch = path.integer("epoch")
+    path.assume(z3.And(leads(s, epoch), s.status(epoch) == REFUSED))
+    return replace(s, status=changed(s.status, epoch, to=NONE))
+
+
+def hear_isr(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let a leader learn of any later ISR of its epoch, by the response to its change or by metadata."""
+    epoch, version = path.integer("epoch"), path.integer("version")
+    path.assume(z3.And(leads(s, epoch), s.known_version(epoch) < version, version <= s.version(epoch)))
+    return replace(
+        s,
+        known_version=changed(s.known_version, epoch, to=version),
+        view=lambda e, b: z3.If(e == epoch, s.image(e, version, b), s.view(e, b)),
+        status=changed(s.status, epoch, to=NONE),
+    )
+
+
+def remove(path: ProofPath, s: ClusterState) -> ClusterState:
+    """Let the controller itself take brokers but the leader out of the ISR: it fenced them, or they registered anew."""
+    stays = any_set("stays")
+    path.assume(stays(s.leader(s.current)))
+    return _with_isr(s, lambda b: z3.And(s.isr(s.current, b), stays(b)))
+
+
+ISR_STEPS = (propose_shrink, propose_expand, accept, refuse, hear_refusal, hear_isr, remove)

@@ -1,0 +1,242 @@
+"""Steps of the brokers: they learn of leaders, ISRs and min ISR, propose new ISR members, fetch and commit."""
+
+from dataclasses import replace
+from typing import Any
+
+import z3
+
+from tidegauge.spec.proofs.eligible.registration import (
+    NOBODY,
+    ElectionPremise,
+    RegistrationState,
+    electable,
+    last_version,
+    leads_now,
+    waits_for,
+)
+from tidegauge.spec.proofs.engine.induction import Function, any_set, changed
+from tidegauge.spec.proofs.engine.paths import ProofPath
+
+
+def any_leader(path: ProofPath, s: RegistrationState) -> Any:
+    """Return an epoch whose leader leads, deposed or not."""
+    epoch = path.integer("epoch")
+    path.assume(leads_now(s, epoch))
+    return epoch
+
+
+def learn(path: ProofPath, s: RegistrationState) -> RegistrationState:
+    """Let a broker learn of any later epoch; its leader begins to lead, with any version of it."""
+    b, epoch = path.integer("learner", low=0), path.integer("epoch")
+    path.assume(z3.And(s.learned(b) < epoch, epoch <= s.current, epoch >= 0))
+    learned = replace(s, learned=changed(s.learned, b, to=epoch))
+    if not path.decide(s.leader(epoch) == b):
+        return learned
+    version = path.integer("version")
+    path.assume(z3.And(s.first(epoch) <= version, version <= last_version(s, epoch)))
+    return replace(
+        learned,
+        begun=lambda e: z3.Or(e == epoch, s.begun(e)),
+        known=changed(s.known, epoch, to=version),
+        known_minimum=changed(s.known_minimum, epoch, to=s.minimum_at(version)),
+        joins=changed(s.joins, epoch, to=NOBODY),
+        # The new leader fetches no more in the epochs before; one of those that waits for it can commit nothing new.
+        blocked=lambda e: z3.Or(z3.And(e >= 0, e < epoch), s.blocked(e)),
+        witness=lambda e: z3.If(z3.And(e >= 0, e < epoch, z3.Not(s.blocked(e))), b, s.witness(e)),
+    )
+
+
+def hear_isr(path: ProofPath, s: RegistrationState) -> RegistrationState:
+    """Let a leader learn of a later ISR of its epoch, by a response or by metadata; it gives up its own proposal."""
+    epoch, version = any_leader(path, s), path.integer("version")
+    path.assume(z3.And(s.known(epoch) < version, version <= last_version(s, epoch)))
+    made_by = s.known_minimum(epoch) if path.drops(ElectionPremise.ISR_WITH_MIN_ISR) else s.minimum_at(version)
+    return replace(
+        s,
+        known=changed(s.known, epoch, to=version),
+        known_minimum=changed(s.known_minimum, epoch, to=made_by),
+        joins=changed(s.joins, epoch, to=NOBODY),
+    )
+
+
+def hear_minimum(path: ProofPath, s: RegistrationState) -> RegistrationState:
+    """Let a leader learn of the latest min ISR."""
+    epoch = any_leader(path, s)
+    path.assume(s.known(epoch) >= s.minimum_version, ElectionPremise.MIN_ISR_IN_ORDER)
+    return replace(s, known_minimum=changed(s.known_minimum, epoch, to=s.minimum))
+
+
+def propose(path: ProofPath, s: RegistrationState) -> RegistrationState:
+    """Let the latest leader propose a replica for the ISR. The proposal of a deposed one is refused."""
+    epoch, joins = any_leader(path, s), path.integer("joins", low=0)
+    path.assume(z3.And(epoch == s.current, s.joins(epoch) == NOBODY, s.replica(joins)))
+    path.assume(s.whole(joins), ElectionPremise.JOINS_WHOLE)
+    return replace(
+        s,
+        joins=changed(s.joins, epoch, to=joins),
+        fit=lambda e: z3.Or(e == epoch, s.fit(e)),
+    )
+
+
+def catch_up(path: ProofPath, s: RegistrationState) -> RegistrationState:
+    """Let a follower of the latest leader fetch all that the leader has."""
+    epoch, follower = any_leader(path, s), path.integer("follower", low=0)
+    path.assume(z3.And(epoch == s.current, s.learned(follower) == epoch))
+    gets = s.whole(s.leader(epoch))
+    return replace(s, whole=lambda b: z3.Or(s.whole(b), z3.And(b == follower, gets)))
+
+
+def commit(path: ProofPath, s: RegistrationState) -> RegistrationState:
+    """Let a leader commit a new record that exactly the brokers it waits for have."""
+    epoch, b = any_leader(path, s), z3.Int("b")
+    known = s.known(epoch)
+    too_few = path.call("under_min_isr", s.size(known), s.known_minimum(epoch), s.replicas(known))
+    path.assume(z3.Not(too_few), ElectionPremise.COMMIT_ON_MIN_ISR)
+    fetches = z3.Implies(waits_for(s, epoch, b), s.learned(b) == epoch)
+    # A broker that has learned of a later leader fetches from this one no more, so the high watermark cannot pass it.
+    path.forall([b], fetches, s.learned(b))
+    return replace(s, whole=lambda x: z3.And(s.whole(x), waits_for(s, epoch, x)))
+
+
+LEADER_STEPS = (learn, hear_isr, hear_minimum, propose, catch_up, commit)
+
+
+# Steps of the controller, each of which writes a version of the registration with the ELR that follows from the rule.
+
+
+def no_broker(_: Any) -> Any:
+    """State of any broker that it is not in the set: the empty set."""
+    return z3.BoolVal(False)
+
+
+def below_min_isr(path: ProofPath, size: Any, minimum: Any, premise: ElectionPremise, name: str) -> Any:
+    """Return whether an ISR is below min ISR, by the rule; without the `premise` it always is."""
+    if path.drops(premise):
+        return z3.BoolVal(True)
+    # Any number of replicas may cap min ISR: Kafka takes it from before the change, or from another partition.
+    return path.call("under_min_isr", size, minimum, path.integer(f"{name}_cap", low=1))
+
+
+def _version(path: ProofPath, s: RegistrationState, isr: Function, elr: Function, size: Any) -> RegistrationState:
+    """Write one more version."""
+    new, replicas, b = s.version + 1, path.integer("replicas", low=1), z3.Int("b")
+    # Sizes are numbers of their own: an eligible replica outside the ISR makes the ISR smaller than the replicas.
+    for trigger in (s.elr(b), s.isr(s.version, b)):
+        path.forall([b], z3.Implies(z3.And(elr(b), s.replica(b)), size < replicas), trigger)
+    return replace(
+        s,
+        version=new,
+        elr=elr,
+        isr=lambda v, b: z3.If(v == new, isr(b), s.isr(v, b)),
+        size=changed(s.size, new, to=size),
+        replicas=changed(s.replicas, new, to=replicas),
+        minimum_at=changed(s.minimum_at, new, to=s.minimum),
+    )
+
+
+def _epoch(s: RegistrationState, leader: Any) -> RegistrationState:
+    """Begin an epoch with the version just written."""
+    new = s.current + 1
+    return replace(
+        s,
+        current=new,
+        leader=changed(s.leader, new, to=leader),
+        first=changed(s.first, new, to=s.version),
+        last=changed(s.last, s.current, to=s.version - 1),
+    )
+
+
+def change_registration(
+    path: ProofPath, s: RegistrationState, stays: Function, out: Function, lost: Any
+) -> RegistrationState:
+    """Remove members from the ISR; the leader stays, or another eligible broker is elected, or nobody.
+
+    `stays`: the members that are not removed. `out`: brokers that are replicas no longer. `lost`: a broker that has come
+    back without its log. Neither stays in the ISR.
+    """
+    size = path.integer("size", low=0)
+    path.assume(size <= s.size(s.version))
+
+    def isr(b: Any) -> Any:
+        return z3.And(s.isr(s.version, b), stays(b), z3.Not(out(b)), b != lost)
+
+    small = below_min_isr(path, size, s.minimum, ElectionPremise.ELIGIBLE_BELOW_MIN_ISR, "change")
+    keeps_removed, keeps_lost = path.drops(ElectionPremise.REMOVED_LEAVES), path.drops(ElectionPremise.LOST_LEAVES)
+
+    def elr(b: Any) -> Any:
+        removed = z3.BoolVal(False) if keeps_removed else out(b)
+        empty = z3.BoolVal(False) if keeps_lost else b == lost
+        was = z3.Or(s.elr(b), s.isr(s.version, b))
+        return z3.And(small, was, z3.Not(isr(b)), z3.Not(removed), z3.Not(empty))
+
+    leader = s.leader(s.current)
+    if path.decide(z3.And(leader != NOBODY, isr(leader))) and path.decide(path.boolean("keeps_its_leader")):
+        return _version(path, s, isr, elr, size)
+    chosen = path.integer("chosen", low=NOBODY)
+    if path.decide(z3.Or(chosen == NOBODY, isr(chosen))):
+        return _epoch(_version(path, s, isr, elr, size), chosen)
+    # Elected from the ELR: the new leader is the whole ISR, and the ELR is made once more for an ISR of one.
+    path.assume(elr(chosen), ElectionPremise.ELECT_ELIGIBLE)
+    again = below_min_isr(path, z3.IntVal(1), s.minimum, ElectionPremise.ELECTION_LOOKS_AGAIN, "election")
+
+    def others(b: Any) -> Any:
+        return z3.And(again, elr(b), b != chosen)
+
+    return _epoch(_version(path, s, lambda b: b == chosen, others, z3.IntVal(1)), chosen)
+
+
+def fence(path: ProofPath, s: RegistrationState) -> RegistrationState:
+    """Remove brokers from the ISR: fenced, shut down, or proposed by the leader; or remove none and hold an election."""
+    stays = any_set("stays")
+    return change_registration(path, s, stays, no_broker, z3.IntVal(NOBODY))
+
+
+def reassign(path: ProofPath, s: RegistrationState) -> RegistrationState:
+    """Remove replicas, which delete their logs, and add others."""
+    stays, out, added = (any_set(name) for name in ("stays", "out", "added"))
+    after = change_registration(path, s, stays, out, z3.IntVal(NOBODY))
+    return replace(
+        after,
+        replica=lambda b: z3.Or(z3.And(s.replica(b), z3.Not(out(b))), z3.And(added(b), z3.Not(out(b)))),
+        whole=lambda b: z3.And(s.whole(b), z3.Not(out(b))),
+    )
+
+
+def come_back(path: ProofPath, s: RegistrationState) -> RegistrationState:
+    """Let a broker come back without its log, or without a part of it."""
+    lost = path.integer("lost", low=0)
+    leaves = path.decide(electable(s, lost))
+    after = change_registration(path, s, lambda _: z3.BoolVal(True), no_broker, lost) if leaves else s
+    return replace(
+        after,
+        whole=lambda b: z3.And(s.whole(b), b != lost),
+        # It stays fenced until it has read the metadata log up to its registration, so it knows every leader elected before.
+        learned=changed(s.learned, lost, to=after.current),
+        fit=lambda e: z3.And(s.fit(e), s.joins(e) != lost),
+    )
+
+
+def accept(path: ProofPath, s: RegistrationState) -> RegistrationState:
+    """Take a proposal: the ISR has one more member."""
+    epoch = path.integer("epoch")
+    joins = s.joins(epoch)
+    path.assume(z3.And(s.begun(epoch), joins != NOBODY, z3.Not(s.isr(s.version, joins))))
+    path.assume(z3.And(epoch == s.current, s.known(epoch) == s.version), ElectionPremise.KNOWS_THE_LATEST)
+    path.assume(s.fit(epoch), ElectionPremise.NO_OLD_INCARNATION)
+    size = s.size(s.version) + 1
+    small = below_min_isr(path, size, s.minimum, ElectionPremise.ELIGIBLE_BELOW_MIN_ISR, "change")
+
+    def elr(b: Any) -> Any:
+        return z3.And(small, s.elr(b), b != joins)
+
+    return _version(path, s, lambda b: z3.Or(s.isr(s.version, b), b == joins), elr, size)
+
+
+def set_minimum(path: ProofPath, s: RegistrationState) -> RegistrationState:
+    """Change min.insync.replicas."""
+    minimum = path.integer("minimum", low=1)
+    small = below_min_isr(path, s.size(s.version), minimum, ElectionPremise.CHANGE_LOOKS_AGAIN, "change")
+    return replace(s, minimum=minimum, minimum_version=s.version, elr=lambda b: z3.And(small, s.elr(b)))
+
+
+CONTROLLER_STEPS = (fence, reassign, come_back, accept, set_minimum)

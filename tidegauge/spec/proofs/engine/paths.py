@@ -1,0 +1,404 @@
+"""The verdicts of goals and groups, and their text."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import z3
+
+from tidegauge.spec.proofs.engine.symbolic import Bool, Int, OutOfRangeError, Seq, evaluate, symbolic_rules, term
+
+# Forking execution: a lemma runs once along every path its rules can take, and its goals are proved on each.
+#
+# Rules of this file
+#
+# 1. Where the byte code of a rule needs the truth of a symbolic bool, `ProofPath.decide` picks a side that the solver finds
+# possible and queues the other one; the lemma runs again for it. No state is copied, no path is missed.
+# 2. A branch the solver cannot decide is taken on both sides: that can cost time, never a case.
+# 3. An index outside its sequence, an endless loop or an exception is a failed goal with a counter-model, like any other.
+# 4. A counter-model is the least one, value by value in the order they were made: its text does not depend on the process or
+# on earlier proofs.
+
+
+DECISION_LIMIT = 2000
+"""Reads and decisions on one path before it counts as endless; the longest honest path takes under 300."""
+
+BRANCH_EFFORT = 1_000_000
+GOAL_EFFORT = 20_000_000
+"""The effort that the solver may spend on one query with quantifiers, in its own units (`rlimit`, millions a second).
+
+Not seconds: a verdict must not depend on the load of the machine. The hardest goal takes 0.7 million.
+"""
+
+
+LARGEST = 2**62
+"""Offsets and epochs of Kafka are smaller."""
+
+
+class EndlessLoopError(Exception):
+    """A rule passed DECISION_LIMIT."""
+
+
+class ImpossiblePathError(Exception):
+    """The assumptions of a path contradict each other: nothing to prove on it."""
+
+
+@dataclass
+class CounterModel:
+    """Values that satisfy every premise and break a goal, as lines of text and as plain data."""
+
+    goal: str
+    lines: list[str]
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class GoalTally:
+    """The results of the paths of one lemma, goal by goal."""
+
+    paths: int = 0
+    proved: dict[str, int] = field(default_factory=dict)
+    refuted: dict[str, CounterModel] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+    premises: set[str] = field(default_factory=set)
+    called: set[str] = field(default_factory=set)
+
+    def merge(self, other: "GoalTally") -> None:
+        """Add the results of another lemma or another size."""
+        self.paths += other.paths
+        self.premises |= other.premises
+        self.called |= other.called
+        for name, count in other.proved.items():
+            self.proved[name] = self.proved.get(name, 0) + count
+        for name, model in other.refuted.items():
+            self.refuted.setdefault(name, model)
+        for name, reason in other.unknown.items():
+            self.unknown.setdefault(name, reason)
+
+
+class ProofPath:
+    """One execution of a lemma along one sequence of decisions."""
+
+    def __init__(
+        self,
+        namespace: Mapping[str, Any],
+        prefix: Sequence[bool] = (),
+        dropped: frozenset[str] = frozenset(),
+        *,
+        make_solver: Callable[[], Any] = z3.Solver,
+        memory: dict[str, Any] | None = None,
+        contracts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.namespace = namespace
+        self.prefix = prefix
+        self.memory = {} if memory is None else memory
+        self.dropped = dropped
+        self.taken: list[bool] = []
+        self.open: list[list[bool]] = []
+        self.solver = make_solver()
+        self.quantified = contracts is not None
+        self.rules = symbolic_rules(namespace, contracts)
+        self.goals: list[tuple[str, Any]] = []
+        self.shown: list[tuple[str, Any]] = []
+        self.variables: list[Any] = []
+        self.truths: list[Any] = []
+        self.premises: set[str] = set()
+        self.called: set[str] = set()
+        self._decided: dict[int, tuple[Any, bool]] = {}
+        self._steps = 0
+        self._fresh = 0
+        self._held: list[Any] = []
+
+    # -- values
+
+    def lift(self, value: Any) -> Any:
+        """Turn a z3 term into a value that a rule can work with, and a list into a sequence."""
+        if isinstance(value, z3.BoolRef):
+            return Bool(self, value)
+        if isinstance(value, z3.ExprRef):
+            return Int(self, value)
+        if isinstance(value, (list, tuple)):
+            return Seq(self, value)
+        return value
+
+    def integer(self, name: str, low: int | None = None, show: bool = True) -> Any:
+        """Return a fresh integer, unbounded above, with the lower bound `low`. `show`: counter-models show it."""
+        value = z3.Int(name)
+        self.variables.append(value)
+        if low is not None:
+            self.solver.add(value >= low)
+        if show:
+            self.shown.append((name, value))
+        return value
+
+    def fresh(self, name: str) -> Any:
+        """Return an integer for use inside a proof, with a name of its own on this path."""
+        self._fresh += 1
+        return z3.Int(f"{name}!{self._fresh}")
+
+    def forall(self, variables: Sequence[Any], condition: Any, *triggers: Any) -> None:
+        """Assume a statement about all integers; the solver uses it wherever all `triggers` occur."""
+        pattern = z3.MultiPattern(*triggers)
+        statement = z3.ForAll(list(variables), condition, patterns=[pattern])
+        # z3py frees the parts of a pattern that it does not hold itself.
+        self._held.append((triggers, pattern, statement))
+        self.solver.add(statement)
+
+    def boolean(self, name: str) -> Any:
+        """Return a fresh truth value."""
+        value = z3.Bool(name)
+        self.truths.append(value)
+        self.shown.append((name, value))
+        return value
+
+    def integers(self, name: str, count: int, low: int | None = None) -> list[Any]:
+        """Return a list of fresh integers, which counter-models show as one."""
+        members = [self.integer(f"{name}{i}", low, show=False) for i in range(count)]
+        self.shown.append((name, members))
+        return members
+
+    def show(self, name: str, value: Any) -> None:
+        """Show a value in counter-models: a term, a list of terms, or an object with `describe(model)`."""
+        self.shown.append((name, value))
+
+    # -- execution
+
+    def call(self, rule: str, *arguments: Any) -> Any:
+        """Run the rule's byte code on terms, and return terms."""
+        self.called.add(rule)
+        result = self.rules[rule](*[self.lift(a) for a in arguments])
+        return tuple(term(r) for r in result) if isinstance(result, tuple) else term(result)
+
+    def count_step(self) -> None:
+        """Count a read or decision, to stop a rule that does not end."""
+        self._steps += 1
+        if self._steps > DECISION_LIMIT:
+            raise EndlessLoopError(f"more than {DECISION_LIMIT} reads and decisions")
+
+    def decide(self, condition: Any) -> bool:
+        """Return the side of a branch that this path takes; queue the other side if it is possible."""
+        self.count_step()
+        if isinstance(condition, bool):
+            return condition
+        decided = self._decided.get(condition.get_id())
+        if decided is not None:
+            return decided[1]
+        position = len(self.taken)
+        # The lemma has been run along this prefix before: it asks the same questions in the same order.
+        if position < len(self.prefix):
+            choice = self.prefix[position]
+        else:
+            can_hold = self.possible(condition)
+            can_fail = self.possible(z3.Not(condition))
+            if not can_hold and not can_fail:
+                raise ImpossiblePathError
+            if can_hold and can_fail:
+                self.open.append([*self.taken, False])
+            choice = can_hold
+        self.taken.append(choice)
+        self._decided[condition.get_id()] = (condition, choice)  # keeps the term alive, so its id stays its own
+        self.solver.add(condition if choice else z3.Not(condition))
+        return choice
+
+    def possible(self, condition: Any) -> bool:
+        """Return whether the solver does not rule a branch out."""
+        # With quantifiers it seldom knows, so it gets little effort; "unknown" takes the branch.
+        if self.quantified:
+            self.solver.set("rlimit", BRANCH_EFFORT)
+        possible = bool(self.solver.check(condition) != z3.unsat)
+        if self.quantified:
+            self.solver.set("rlimit", GOAL_EFFORT)
+        return possible
+
+    def assume(self, condition: Any, premise: str = "") -> None:
+        """Assume a premise. One with a name can be dropped, to show that it is needed."""
+        if premise:
+            self.premises.add(premise)
+        if premise not in self.dropped:
+            self.solver.add(condition)
+
+    def drops(self, premise: str) -> bool:
+        """Name a premise that is no condition to assume, and return whether this run is without it."""
+        self.premises.add(premise)
+        return premise in self.dropped
+
+    def once(self, key: str, build: Callable[[], Any]) -> Any:
+        """Build a term over fresh values once for all paths: it is the same on each of them."""
+        if key not in self.memory:
+            self.memory[key] = build()
+        return self.memory[key]
+
+    def goal(self, name: str, condition: Any) -> None:
+        """Set a statement to prove on this path and on every continuation of it."""
+        self.goals.append((name, z3.BoolVal(condition) if isinstance(condition, bool) else condition))
+
+
+def explore(
+    body: Callable[[ProofPath], None],
+    namespace: Mapping[str, Any],
+    dropped: frozenset[str] = frozenset(),
+    *,
+    make_solver: Callable[[], Any] = z3.Solver,
+    stop_at_first: bool = False,
+    contracts: Mapping[str, Any] | None = None,
+) -> GoalTally:
+    """Run `body` along every possible path and prove its goals on each."""
+    tally = GoalTally()
+    waiting: list[list[bool]] = [[]]
+    memory: dict[str, Any] = {}
+    while waiting:
+        path = ProofPath(namespace, waiting.pop(), dropped, make_solver=make_solver, memory=memory, contracts=contracts)
+        failure = ""
+        try:
+            body(path)
+        except ImpossiblePathError:
+            waiting.extend(path.open)
+            continue
+        except OutOfRangeError as error:
+            failure = f"every index in range: {error}"
+        except EndlessLoopError as error:
+            failure = f"terminates: {error}"
+        except (TypeError, NameError, ValueError, AttributeError, z3.Z3Exception) as error:
+            failure = f"runs: {type(error).__name__}: {error}"
+        waiting.extend(path.open)
+        tally.premises |= path.premises
+        tally.called |= path.called
+        if failure:
+            path.goal(failure, z3.BoolVal(False))
+        if _settle(path, tally):
+            tally.paths += 1
+        if stop_at_first and tally.refuted:
+            break
+    return tally
+
+
+def _settle(path: ProofPath, tally: GoalTally) -> bool:
+    """Prove the goals of a finished path; return False when the path cannot happen."""
+    if not path.possible(z3.BoolVal(True)):
+        return False
+    remaining = [(name, goal) for name, goal in path.goals if name not in tally.refuted]
+    # Without quantifiers one query for all goals is cheaper; with them each goal is easier alone.
+    all_at_once = z3.Not(z3.And([goal for _, goal in remaining]))
+    if remaining and not path.quantified and path.solver.check(all_at_once) == z3.unsat:
+        for name, _ in remaining:
+            tally.proved[name] = tally.proved.get(name, 0) + 1
+        return True
+    for name, goal in remaining:
+        response = path.solver.check(z3.Not(goal))
+        if response == z3.unsat:
+            tally.proved[name] = tally.proved.get(name, 0) + 1
+        elif response == z3.sat:
+            tally.refuted.setdefault(name, _counter_model(path, name, goal))
+        else:
+            tally.unknown.setdefault(name, path.solver.reason_unknown())
+    return True
+
+
+def _counter_model(path: ProofPath, name: str, goal: Any) -> CounterModel:
+    """Return the least model within the smallest of a few bounds: small numbers read better, and only one model is least."""
+    path.solver.push()
+    path.solver.add(z3.Not(goal))
+    for bound in (2, 3, 5, 10, 100):
+        limits = [z3.And(v >= -1, v <= bound) for v in path.variables]
+        if path.solver.check(*limits) == z3.sat:
+            path.solver.add(*limits)
+            break
+    path.solver.check()
+    model = path.solver.model()
+    for value in path.variables:
+        least = _least(path.solver, value)
+        path.solver.add(value == (model.eval(value, model_completion=True) if least is None else least))
+    for truth in path.truths:
+        path.solver.add(truth == (path.solver.check(z3.Not(truth)) != z3.sat))
+    if path.solver.check() == z3.sat:
+        model = path.solver.model()
+    values = {label: evaluate(model, value) for label, value in path.shown}
+    path.solver.pop()
+    return CounterModel(name, [f"{label}: {value}" for label, value in values.items()], values)
+
+
+def _least(solver: Any, value: Any) -> int | None:
+    """Return the value nearest to zero that the solver finds possible, the positive one of two; None when it finds none."""
+    low, high = 0, 0
+    while solver.check(value >= -high, value <= high) != z3.sat:
+        if high > LARGEST:
+            return None
+        low, high = high + 1, max(1, 2 * high)
+    while low < high:
+        middle = (low + high) // 2
+        if solver.check(value >= -middle, value <= middle) == z3.sat:
+            high = middle
+        else:
+            low = middle + 1
+    return low if solver.check(value == low) == z3.sat else -low
+
+
+class ProofVerdict(Enum):
+    """The verdict on a goal: no model breaks it, one does, or the solver could not decide."""
+
+    PROVED = "PROVED"
+    COUNTER_MODEL = "COUNTER-MODEL"
+    NOT_PROVED = "NOT PROVED"
+
+    @property
+    def exit_code(self) -> int:
+        """0 proved, 1 refuted, 3 undecided: the exit codes of the command line."""
+        return {ProofVerdict.PROVED: 0, ProofVerdict.COUNTER_MODEL: 1, ProofVerdict.NOT_PROVED: 3}[self]
+
+
+@dataclass(frozen=True)
+class GoalResult:
+    """One goal of one lemma, over all sizes and paths."""
+
+    lemma: str
+    name: str
+    verdict: ProofVerdict
+    checks: int = 0
+    counter_model: CounterModel | None = None
+    reason: str = ""
+
+    def describe(self) -> list[str]:
+        """Return the goal as lines of text, with a counter-model value by value."""
+        lines = [f"{self.verdict.value:13}  {self.lemma}: {self.name}"]
+        if self.reason:
+            lines.append(f"{'':15}{self.reason}")
+        if self.counter_model is not None:
+            lines.extend(f"{'':15}{line}" for line in self.counter_model.lines)
+        return lines
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """The results of one group of lemmas, which are proved together in one process."""
+
+    name: str
+    title: str
+    method: str
+    verdict: ProofVerdict
+    goals: tuple[GoalResult, ...] = ()
+    paths: int = 0
+    seconds: float = 0.0
+    processor_seconds: float = 0.0
+    reason: str = ""
+    failures: tuple[GoalResult, ...] = field(default=())
+
+    def describe(self, verbose: bool = False) -> list[str]:
+        """Return one line, and a line for each failed goal; `verbose` adds the loss without each premise."""
+        size = f"{len(self.goals)} goals, {self.paths} paths, {self.method}, {self.seconds:.1f} s"
+        lines = [f"{self.verdict.value:13}  {self.name}: {self.title} ({size})"]
+        if self.reason:
+            lines.append(f"{'':15}{self.reason}")
+        witnesses = tuple(g for g in self.goals if g.verdict is ProofVerdict.PROVED and g.counter_model is not None)
+        for goal in (*self.failures, *(witnesses if verbose else ())):
+            lines.extend(f"  {line}" for line in goal.describe())
+        return lines
+
+
+def overall(verdicts: list[ProofVerdict]) -> ProofVerdict:
+    """Combine verdicts: a counter-model outweighs an undecided goal, which outweighs a proof; no verdict is undecided."""
+    if ProofVerdict.COUNTER_MODEL in verdicts:
+        return ProofVerdict.COUNTER_MODEL
+    if not verdicts or ProofVerdict.NOT_PROVED in verdicts:
+        return ProofVerdict.NOT_PROVED
+    return ProofVerdict.PROVED

@@ -1,0 +1,220 @@
+"""The groups of lemmas, and the sizes for which each lemma is proved."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from tidegauge.spec.proofs.committed.claims import COMMITTED_DATA
+from tidegauge.spec.proofs.eligible.claims import CLEAN_ELECTION
+from tidegauge.spec.proofs.engine import loops
+from tidegauge.spec.proofs.engine.loops import CONTRACTS
+from tidegauge.spec.proofs.engine.paths import GoalResult, GoalTally, ProofPath, explore
+from tidegauge.spec.proofs.lemmas import any_length, bounds, convergence, tables
+from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
+
+
+def no_size(most: int) -> Iterator[tuple[int, ...]]:
+    """Yield no size: the lemma has no sequence."""
+    del most
+    yield (0,)
+
+
+def one_cache(most: int) -> Iterator[tuple[int, ...]]:
+    """Yield the sizes of one sequence of up to `most` members."""
+    yield from ((n,) for n in range(most + 1))
+
+
+def two_caches(most: int) -> Iterator[tuple[int, ...]]:
+    """Yield the sizes of a leader's cache with entries and a follower's with or without."""
+    yield from product(range(1, most + 1), range(most + 1))
+
+
+def two_short_caches(most: int) -> Iterator[tuple[int, ...]]:
+    """Yield the sizes of `two_caches` up to three entries: the lemma truncates each log at every entry besides."""
+    yield from two_caches(min(most, 3))
+
+
+def two_full_caches(most: int) -> Iterator[tuple[int, ...]]:
+    """Yield the sizes of two caches with entries: epoch mode needs an epoch to ask for."""
+    yield from product(range(1, most + 1), range(1, most + 1))
+
+
+@dataclass(frozen=True)
+class Lemma:
+    """One symbolic run and the sizes it is done for."""
+
+    body: Callable[..., None]
+    sizes: Callable[[int], Iterator[tuple[int, ...]]] = no_size
+    any_length: bool = False
+    """Sequences without a bound: the helpers' contracts replace their loops."""
+
+    @property
+    def name(self) -> str:
+        """The name of the function that states it."""
+        return getattr(self.body, "__name__", str(self.body)).replace("_", " ")
+
+    def explore(
+        self,
+        size: tuple[int, ...],
+        namespace: Mapping[str, Any],
+        dropped: frozenset[str] = frozenset(),
+        *,
+        stop_at_first: bool = False,
+    ) -> GoalTally:
+        """Prove the lemma at one size."""
+
+        def at_size(path: ProofPath) -> None:
+            self.body(path, *size)
+
+        if self.any_length:
+            return explore(at_size, namespace, dropped, make_solver=quantified_solver, contracts=CONTRACTS)
+        return explore(at_size, namespace, dropped, stop_at_first=stop_at_first)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Lemmas that are proved together, in a process of their own."""
+
+    name: str
+    title: str
+    lemmas: tuple[Lemma, ...]
+    method: str = "bounded"
+    run: Callable[[Mapping[str, Any], int], list[GoalResult]] | None = None
+    """Another way to get goals than by proving lemmas."""
+    weight: int = 1
+    """Heavier groups start first, so that two processes end together."""
+
+
+def _lemmas(sizes: Callable[[int], Iterator[tuple[int, ...]]], *bodies: Callable[..., Any]) -> tuple[Lemma, ...]:
+    return tuple(Lemma(body, sizes) for body in bodies)
+
+
+BOUNDED: tuple[Group, ...] = (
+    Group(
+        "responses",
+        "the response table of OffsetsForLeaderEpoch, L1 to L5, and its monotony",
+        _lemmas(one_cache, tables.response_table, tables.response_monotony, tables.epoch_lookup),
+    ),
+    Group(
+        "cache",
+        "assign and truncate keep the epoch cache well formed",
+        _lemmas(one_cache, tables.assign, tables.truncate_from_end, tables.truncate_from_start),
+    ),
+    Group(
+        "truncation",
+        "where a follower truncates, T1 to T5",
+        _lemmas(one_cache, tables.truncation_table, tables.row_t2_is_redundant),
+    ),
+    Group(
+        "fetch",
+        "read, diverging or out of range; the out-of-range reset",
+        (*_lemmas(one_cache, tables.divergence_table), *_lemmas(no_size, tables.out_of_range)),
+    ),
+    Group(
+        "high-watermark",
+        "the leader's rule and what it forgets, the follower's clamp, the truncation, the lift",
+        (
+            *_lemmas(one_cache, bounds.leader_rule, bounds.lowest_counted),
+            *_lemmas(
+                no_size, bounds.follower_clamp, bounds.truncated_high_watermark, bounds.minimum_isr, bounds.counted_replicas
+            ),
+            *_lemmas(no_size, bounds.lifted_high_watermark, bounds.forgotten_log_ends),
+        ),
+    ),
+    Group(
+        "isr",
+        "who may join, who is caught up, what becomes of a proposal",
+        _lemmas(no_size, bounds.isr_admission, bounds.caught_up, bounds.proposals),
+    ),
+    Group(
+        "fencing",
+        "which requests, responses and batches are taken",
+        (
+            *_lemmas(no_size, bounds.fencing, bounds.responses_accepted),
+            *_lemmas(no_size, bounds.refusals, bounds.fetch_refusals, bounds.epoch_responses),
+            *_lemmas(one_cache, bounds.batches, bounds.first_fetch),
+        ),
+    ),
+    Group("counting", "the counting loops, on any sequence", _lemmas(one_cache, bounds.counting)),
+    Group(
+        "epoch-step",
+        "one OffsetsForLeaderEpoch round truncates nothing common and makes progress",
+        _lemmas(two_full_caches, convergence.epoch_step),
+        weight=20,
+    ),
+    Group(
+        "fetch-step",
+        "one fetch truncates nothing common and makes progress, or reads at the common prefix",
+        _lemmas(two_caches, convergence.fetch_step),
+        weight=20,
+    ),
+    Group(
+        "deleted",
+        "one fetch truncates nothing that the whole logs shared, whatever both have deleted",
+        _lemmas(two_short_caches, convergence.fetch_step_with_deleted_records),
+        weight=4,
+    ),
+    Group(
+        "epoch-loop",
+        "OffsetsForLeaderEpoch rounds end at the longest common prefix",
+        _lemmas(two_full_caches, convergence.epoch_loop),
+        weight=30,
+    ),
+    Group(
+        "fetch-loop",
+        "truncation on fetch ends at the longest common prefix",
+        _lemmas(two_caches, convergence.fetch_loop),
+        weight=40,
+    ),
+)
+
+
+def _any_length(*bodies: Callable[..., Any]) -> tuple[Lemma, ...]:
+    return tuple(Lemma(body, any_length=True) for body in bodies)
+
+
+UNBOUNDED: tuple[Group, ...] = (
+    Group(
+        "loops",
+        "the counting loops keep their contracts on any sequence",
+        _any_length(loops.count_at_most_contract, loops.count_below_contract, loops.lowest_counted_contract),
+        method="any length",
+    ),
+    Group(
+        "any-tables",
+        "the tables on caches of any length, the leader's rule over any number of replicas",
+        _any_length(
+            any_length.any_response_table,
+            any_length.any_response_monotony,
+            any_length.any_assign,
+            any_length.any_truncate,
+            any_length.any_truncation_table,
+            any_length.any_divergence_table,
+            any_length.any_leader_rule,
+        ),
+        method="any length",
+        weight=3,
+    ),
+    Group(
+        "any-step",
+        "one round keeps premises and common prefix, makes progress or ends there, for caches of any length",
+        _any_length(any_length.any_epoch_step, any_length.any_fetch_step),
+        method="any length",
+        weight=5,
+    ),
+    Group(
+        "committed",
+        "committed data lies in every later leader's past and on every ISR member, whatever deposed leaders do",
+        _any_length(*COMMITTED_DATA.lemmas),
+        method="any number of brokers and epochs",
+        weight=15,
+    ),
+    Group(
+        "eligible",
+        "who is elected from ISR or ELR holds everything committed, whatever leaders have not heard of yet",
+        _any_length(*CLEAN_ELECTION.lemmas),
+        method="any number of brokers and epochs",
+        weight=5,
+    ),
+)

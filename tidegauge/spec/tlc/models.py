@@ -1,0 +1,276 @@
+"""The models, and comparing their results with what is pinned in models.toml.
+
+Rules of this file
+
+1. A Comparison lists every way in which a result of TLC differs from the pins in models.toml.
+2. A model that must fail is right only if the named property fails, after the pinned number of states. Any other failure
+   is a difference.
+3. TLC names no temporal property that is refuted, and none of another module: a model that must fail in this way checks
+   only that one.
+4. Numbers that vary with the machine or with the order of the search (seconds, states generated, the length of a run that
+   refutes liveness) are recorded and never compared; nor are the counts of a failing model, which depend on where TLC
+   stopped.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tidegauge.spec import SPEC
+from tidegauge.spec.tlc.cfg import Cfg, parse_cfg
+from tidegauge.spec.tlc.output import OnProgress
+from tidegauge.spec.tlc.parallel import ONLY_RUN, TlcStart, run_several
+from tidegauge.spec.tlc.tlc import Limits, TlcOutcome, TlcResult, run_tlc
+from tidegauge.util.errors import SpecError
+
+TIERS = ("small", "medium", "large")
+MODES = ("exhaustive",)
+
+
+@dataclass(frozen=True)
+class Model:
+    """One entry of models.toml; None where nothing is pinned. Its cfg is spec/models/<module>/<name>.cfg."""
+
+    module: str
+    name: str
+    mode: str
+    expect: str
+    tier: str
+
+    @property
+    def cfg(self) -> str:
+        """The path of its cfg below spec/models."""
+        return f"{self.module}/{self.name}.cfg"
+
+    property: str = ""
+    distinct: int | None = None
+    depth: int | None = None
+    length: int | None = None
+    seconds: float | None = None
+    repaired: str = ""
+
+    def config(self, **constants: int) -> Cfg:
+        """Read its cfg, with other numbers for the given constants: MaxLog=1."""
+        text = (SPEC / "models" / self.cfg).read_text(encoding="utf-8")
+        return parse_cfg(text, self.cfg).with_constants(**constants)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A model, its result, and a line for each difference from the pins."""
+
+    model: Model
+    result: TlcResult
+    differences: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the result is as pinned."""
+        return not self.differences
+
+    def __str__(self) -> str:
+        result, model = self.result, self.model
+        found = result.outcome.value + (f" of {result.property}" if result.property else "")
+        if result.counterexample:
+            found += f" after {len(result.counterexample)} states"
+        elif result.outcome is TlcOutcome.SUCCESS:
+            found += f", {result.distinct} states, depth {result.depth}"
+        head = f"{'ok  ' if self.ok else 'FAIL'} {model.cfg}: {found} ({result.seconds:.1f} s)"
+        return "\n".join([head, *(f"     {difference}" for difference in self.differences)])
+
+
+def _model(entry: dict[str, Any], where: str) -> Model:
+    known = {field.name for field in fields(Model)}
+    unknown = sorted(set(entry) - known)
+    if unknown:
+        raise SpecError(f"{where}: expected only {', '.join(sorted(known))}; seen {', '.join(unknown)}: remove or rename it")
+    missing = sorted({"module", "name", "mode", "expect", "tier"} - set(entry))
+    if missing:
+        raise SpecError(f"{where}: expected {', '.join(missing)}, seen none: add it")
+    model = Model(**entry)
+    outcomes = [outcome.value for outcome in TlcOutcome if outcome is not TlcOutcome.ERROR]
+    for seen, allowed in ((model.expect, outcomes), (model.tier, TIERS), (model.mode, MODES)):
+        if seen not in allowed:
+            raise SpecError(f"{where}: expected one of {', '.join(allowed)}; seen {seen!r}")
+    if model.expect in {TlcOutcome.SAFETY.value, TlcOutcome.LIVENESS.value} and not model.property:
+        raise SpecError(f"{where}: expected the property that must fail, seen none: add property = ...")
+    if not (SPEC / "models" / model.cfg).is_file():
+        raise SpecError(f"{where}: expected the file models/{model.cfg}, seen none")
+    if model.repaired and not (SPEC / "models" / model.module / f"{model.repaired}.cfg").is_file():
+        raise SpecError(f"{where}: expected a repaired model beside it, seen no {model.repaired}.cfg")
+    if model.expect == TlcOutcome.LIVENESS.value and _only_property(model) != model.property:
+        raise SpecError(f"{where}: expected PROPERTY {model.property} and no other one in its cfg, seen another")
+    return model
+
+
+def load_models(text: str | None = None) -> tuple[Model, ...]:
+    """Load the models of models.toml, or of `text`. Raises SpecError with the entry that is wrong."""
+    if text is None:
+        text = (SPEC / "models.toml").read_text(encoding="utf-8")
+    try:
+        entries = tomllib.loads(text).get("model", [])
+    except tomllib.TOMLDecodeError as problem:
+        raise SpecError(f"models.toml: expected TOML, seen: {problem}") from problem
+    models = tuple(_model(entry, f"models.toml, model {n} ({entry.get('name')})") for n, entry in enumerate(entries, 1))
+    names = [model.name for model in models]
+    if len(set(names)) != len(names):
+        raise SpecError(f"models.toml: expected each name once, seen {', '.join(names)}")
+    return models
+
+
+def find_model(name: str) -> Model:
+    """Return the model of that name ("Small") or cfg. Raises SpecError with the names of all models."""
+    models = load_models()
+    for model in models:
+        if name in {model.name, model.cfg}:
+            return model
+    raise SpecError(f"expected a model, one of {', '.join(model.name for model in models)}; seen {name!r}")
+
+
+def _only_property(model: Model) -> str:
+    """Return the temporal property a model checks; "" when it checks none or several."""
+    checked = model.config().properties
+    return checked[0] if len(checked) == 1 else ""
+
+
+def compare_with_pins(model: Model, result: TlcResult) -> Comparison:
+    """Compare a result with the pins of its model."""
+    if result.outcome is TlcOutcome.ERROR:
+        return Comparison(model, result, (f"expected {model.expect}, seen no verdict: {result.message}",))
+    differences: list[str] = []
+
+    def check(what: str, expected: Any, seen: Any) -> None:
+        if expected not in {None, ""} and expected != seen:
+            differences.append(f"{what}: expected {expected}, seen {seen}")
+
+    check("outcome", model.expect, result.outcome.value)
+    # TLC does not name a temporal property that it refutes (rule 3).
+    check("property", model.property, result.property or _only_property(model))
+    if model.expect != TlcOutcome.LIVENESS.value:
+        check("states of the counterexample", model.length, len(result.counterexample))
+    if model.expect == TlcOutcome.SUCCESS.value and result.outcome is TlcOutcome.SUCCESS:
+        check("distinct states", model.distinct, result.distinct)
+        check("depth", model.depth, result.depth)
+    if differences:
+        differences.append(f"if this is right, record it; if not, look at what changed in {model.module}.tla and below it")
+    return Comparison(model, result, tuple(differences))
+
+
+def run_model(
+    model: Model,
+    *,
+    limits: Limits | None = None,
+    on_progress: OnProgress | None = None,
+    start: TlcStart = ONLY_RUN,
+) -> Comparison:
+    """Run TLC on one model and compare; `start` if it is one of several."""
+    options = start.options(limits or Limits(brief=model.tier == "small"))
+    return compare_with_pins(model, run_tlc(model.module, model.config().text(), on_progress=on_progress, **options))
+
+
+def in_tier(tier: str) -> tuple[Model, ...]:
+    """Return the models of a tier and of the cheaper ones, in the order of models.toml."""
+    if tier not in TIERS:
+        raise SpecError(f"expected a tier, one of {', '.join(TIERS)}; seen {tier!r}")
+    return tuple(model for model in load_models() if TIERS.index(model.tier) <= TIERS.index(tier))
+
+
+def run_models(
+    models: Sequence[Model], *, limits: Limits | None = None, on_done: Callable[[Comparison], None] | None = None
+) -> tuple[Comparison, ...]:
+    """Run models two at a time; `on_done` is called with each comparison, in the order given."""
+    done: list[Comparison] = []
+    with run_several(lambda model, start: run_model(model, limits=limits, start=start), models) as found:
+        for comparison in found:
+            done.append(comparison)
+            if on_done:
+                on_done(comparison)
+    return tuple(done)
+
+
+def run_tier(
+    tier: str, *, limits: Limits | None = None, on_done: Callable[[Comparison], None] | None = None
+) -> tuple[Comparison, ...]:
+    """Run the models of a tier and of the cheaper ones, in the order of the file."""
+    return run_models(in_tier(tier), limits=limits, on_done=on_done)
+
+
+def _pins(comparison: Comparison) -> dict[str, str]:
+    result = comparison.result
+    pins = {"expect": f'"{result.outcome.value}"', "seconds": f"{result.seconds:.0f}"}
+    if result.property:
+        pins["property"] = f'"{result.property}"'
+    if result.counterexample:
+        return {**pins, "length": str(len(result.counterexample))}
+    return {**pins, "distinct": str(result.distinct), "depth": str(result.depth)}
+
+
+def recorded(text: str, comparisons: Iterable[Comparison]) -> str:
+    """Return the text of models.toml with new pins; comments and order stay. Runs without a verdict change nothing."""
+    found = {c.model.name: _pins(c) for c in comparisons if c.result.outcome is not TlcOutcome.ERROR}
+    blocks = re.split(r"(?=^\[\[model\]\]$)", text, flags=re.MULTILINE)
+    for number, block in enumerate(blocks):
+        name = re.search(r'^name = "(.+)"$', block, flags=re.MULTILINE)
+        if name and name[1] in found:
+            blocks[number] = _pinned(block, found[name[1]])
+    return "".join(blocks)
+
+
+def _pinned(block: str, pins: dict[str, str]) -> str:
+    """Replace the pins of one entry, or add them after its last line that has a value."""
+    for key, value in pins.items():
+        line = re.compile(rf"^{key} = .*$", re.MULTILINE)
+        if line.search(block):
+            block = line.sub(f"{key} = {value}", block)
+        else:
+            end = max(found.end() for found in re.finditer(r"^\w+ = .*$", block, flags=re.MULTILINE))
+            block = f"{block[:end]}\n{key} = {value}{block[end:]}"
+    return block
+
+
+def pin_results(comparisons: Iterable[Comparison], path: Path | None = None) -> Path:
+    """Write the results into models.toml as pins; needs a checkout that can be written."""
+    path = path or SPEC / "models.toml"
+    path.write_text(recorded(path.read_text(encoding="utf-8"), comparisons), encoding="utf-8")
+    return path
+
+
+def models_table(models: Iterable[Model]) -> str:
+    """Return the models as a Markdown table."""
+    lines = ["| module | cfg | expected | states | depth | about |", "|---|---|---|---|---|---|"]
+    for model in models:
+        expected = model.expect + (f": {model.property}, {model.length} states" if model.property else "")
+        states = "" if model.distinct is None else f"{model.distinct:,}"
+        depth = "" if model.depth is None else str(model.depth)
+        seconds = "" if model.seconds is None else f"{model.seconds:.0f} s"
+        lines.append(f"| {model.module} | {model.name} | {expected} | {states} | {depth} | {seconds} |")
+    return "\n".join(lines) + "\n"
+
+
+# Split the SPECIFICATION of a cfg as its module defines it: Spec == Init /\ [][Next]_vars.
+
+
+class Specification(NamedTuple):
+    """The names of the initial predicate and of the next-state relation."""
+
+    init: str
+    next: str
+
+
+def specification_of(model: Model) -> Specification:
+    """Return the parts of a model's specification. Raises SpecError where the module does not define it so, on one line."""
+    name = model.config().specification or "none"
+    text = (SPEC / "models" / model.module / f"{model.module}.tla").read_text(encoding="utf-8")
+    # A fair specification is another one with fairness added, which allows the same steps.
+    while fair := re.search(rf"^{name} ==\s+(?:/\\ )?(\w+Spec)\s", text, flags=re.MULTILINE):
+        name = fair[1]
+    found = re.search(rf"^{name} == (\w+) /\\ \[\]\[(\w+)\]_\w+$", text, flags=re.MULTILINE)
+    if found is None:
+        raise SpecError(
+            f"{model.cfg}: expected a SPECIFICATION that {model.module}.tla defines on a line as "
+            rf"Init /\ [][Next]_variables, seen {name}: its steps cannot be reported"
+        )
+    return Specification(*found.groups())

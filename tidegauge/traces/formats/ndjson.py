@@ -1,0 +1,295 @@
+"""Traces as lines of JSON, the format that third parties write and read.
+
+Rules of this file
+
+1. A trace begins with its Config line; the event lines below belong to it. An event line that names a `trace` belongs to
+   the trace of that name, so one file may hold several traces in turn.
+2. No line costs another: a line that cannot be read is a Problem and is counted, and reading goes on. A field that cannot be
+   read is left out of its event, which stays.
+3. Fields that this version does not know are kept in `unknown` and written back.
+4. A newer major version of the schema is refused for the whole file: reading half of it would judge half of it.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tidegauge.traces import schema
+from tidegauge.traces.problems import Problem, lost, shown
+from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, Config, Event, FieldKind, Trace, is_int
+
+ENVELOPE = ("v", "trace", "tp", "node", "seq", "event", "time", "corr", "at")
+"""Keys of an event line that are not fields of the event, in the order in which they are written."""
+SNIFFED = 4096
+"""Bytes at the beginning of a file in which a NUL shows that it is binary."""
+
+
+class NdjsonReading(NamedTuple):
+    """The traces of a file, and its problems.
+
+    `damaged`: how many events of a trace were read before a line was lost that may have belonged to it.
+    """
+
+    traces: list[Trace]
+    problems: list[Problem]
+    damaged: Mapping[str, int] = MappingProxyType({})
+
+    @property
+    def events(self) -> int:
+        """The number of events that were read."""
+        return sum(len(trace.events) for trace in self.traces)
+
+    @property
+    def lost(self) -> int:
+        """The number of lines of an event or a config that could not be read."""
+        return lost(self.problems)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Writing
+
+
+def write(traces: Iterable[Trace], path: str | Path) -> None:
+    """Write `traces` to `path`, one after the other."""
+    with Path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
+        for trace in traces:
+            out.writelines(f"{line}\n" for line in lines(trace))
+
+
+def lines(trace: Trace) -> Iterator[str]:
+    """Yield the lines of one trace: its Config, then its events."""
+    head: dict[str, Any] = {"v": VERSION, "trace": trace.name, "tp": trace.tp, "event": "Config"}
+    yield _json(head | schema.as_json(trace.config))
+    for event in trace.events:
+        yield _json(_line(event))
+
+
+def _line(event: Event) -> dict[str, Any]:
+    line: dict[str, Any] = {"v": VERSION, "node": event.node}
+    if event.seq is not None:
+        line["seq"] = event.seq
+    line["event"] = event.event
+    line |= event.fields
+    line |= {key: value for key, value in (("time", event.time), ("corr", event.corr), ("at", event.at)) if value}
+    return line | dict(event.unknown)
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# NdjsonReading
+
+
+def read(path: str | Path, name: str | None = None) -> NdjsonReading:
+    """Read everything that can be read from the file at `path`, which Problems call `name`."""
+    called = str(path) if name is None else name
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        return NdjsonReading([], [Problem(called, None, "a readable file", error.strerror or str(error), "check the path")])
+    return read_bytes(data, called)
+
+
+def read_bytes(data: bytes, path: str) -> NdjsonReading:
+    """Read from bytes, which Problems call `path`."""
+    reader = LineReader(path)
+    reader.feed(data)
+    reader.end()
+    return NdjsonReading(reader.traces(), reader.problems, reader.damaged)
+
+
+class LineReader:
+    """Reads bytes that arrive in any pieces; keeps the trace that the next line belongs to.
+
+    It has `stopped` at a binary file or a newer schema, of which nothing more is read.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.problems: list[Problem] = []
+        self.stopped = False
+        self.bytes = 0
+        self.lines = 0
+        self.torn = b""
+        self.blank = True
+        self.open: dict[str, tuple[str, Config, list[Event]]] = {}
+        self.handed: dict[str, int] = {}
+        self.current: str | None = None
+        self.last_seq: dict[tuple[str, int], int] = {}
+        self.losses = 0
+        self.losses_before: dict[str, int] = {}
+        self.damaged: dict[str, int] = {}
+
+    def traces(self) -> list[Trace]:
+        """Return the traces read so far, without the events that `taken` has returned."""
+        return [Trace(name, tp, config, tuple(events)) for name, (tp, config, events) in self.open.items()]
+
+    def taken(self) -> list[Trace]:
+        """Return the events of each trace read since the last call, and forget them."""
+        new = [Trace(name, tp, config, tuple(events)) for name, (tp, config, events) in self.open.items() if events]
+        for trace in new:
+            self.handed[trace.name] = self.handed.get(trace.name, 0) + len(trace.events)
+            self.open[trace.name][2].clear()
+        return new
+
+    def feed(self, data: bytes) -> None:
+        """Read more bytes. The beginning of a line waits for the rest of it."""
+        if b"\0" in data[: max(SNIFFED - self.bytes, 0)]:
+            do = "give NDJSON (.ndjson), or Parquet with the suffix .parquet"
+            self.problem(None, "lines of JSON", "a binary file", do)
+            self.stopped, self.blank = True, False
+        self.bytes += len(data)
+        *complete, self.torn = (self.torn + data).split(b"\n")
+        for line in complete:
+            self.line(line, last=False)
+
+    def end(self) -> None:
+        """Take the bytes that wait as the last line, complete or not."""
+        torn, self.torn = self.torn, b""
+        self.line(torn, last=True)
+        if self.blank:
+            self.problem(None, "a Config line and events", "an empty file", "check that the source wrote anything")
+
+    def next_file(self) -> None:
+        """Go on with another file, whose lines follow those of this one."""
+        if self.torn:
+            torn, self.torn = self.torn, b""
+            self.line(torn, last=True)
+        self.bytes = self.lines = 0
+
+    def line(self, raw: bytes, last: bool) -> None:
+        """Take the next line of the file."""
+        self.lines += 1
+        if raw.strip() and not self.stopped:
+            self.blank = False
+            self.stopped = not self.take(self.lines, raw, last)
+
+    def problem(self, number: int | None, expected: str, seen: str, do: str, lost: int = 0) -> None:
+        """Note a problem with a line, or with the file (None). `lost`: how many lines it costs."""
+        self.problems.append(Problem(self.path, number, expected, seen, do, lost))
+        self.losses += lost
+
+    def take(self, number: int, raw: bytes, last: bool) -> bool:
+        """Read one line; return False when the rest of the file must not be read."""
+        try:
+            line = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            do = "the writer was cut off: the line is left out" if last else "the line is left out"
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8 text or nested too deep"
+            self.problem(number, "one JSON object", f"{shown(raw.decode('utf-8', 'replace'))} ({reason})", do, lost=1)
+            return True
+        if not isinstance(line, dict):
+            self.problem(number, "one JSON object", shown(line), "write one object per line; the line is left out", lost=1)
+            return True
+        version = line.get("v", VERSION)
+        if not is_int(version) or version < 1:
+            self.problem(number, f'"v": {VERSION}', f'"v": {shown(version)}', "the line is left out", lost=1)
+            return True
+        if version > VERSION:
+            do = "update tidegauge, or write the older version; the rest of the file is not read"
+            self.problem(number, f"schema version {VERSION} or older", f"version {version}", do, lost=1)
+            return False
+        if line.get("event") == "Config":
+            self.config(number, line)
+        else:
+            self.event(number, line)
+        return True
+
+    def config(self, number: int, line: dict[str, Any]) -> None:
+        """Begin a trace."""
+        name = line.get("trace", "")
+        name = name if isinstance(name, str) and name else f"trace-{len(self.open) + 1}"
+        fault = schema.fault(line)
+        if name in self.open:
+            fault = ("a trace name used once", f"{shown(name)} again")
+        if fault is not None:
+            self.problem(number, *fault, "correct the Config line; the events below it are left out", lost=1)
+            # The events below would otherwise count as events of the trace before.
+            self.current = None
+            return
+        tp = line.get("tp", "")
+        self.open[name] = (tp if isinstance(tp, str) else "", schema.from_json(line, ENVELOPE), [])
+        self.current = name
+        self.losses_before[name] = self.losses
+
+    def event(self, number: int, line: dict[str, Any]) -> None:
+        """Add an event to its trace."""
+        name = line.get("trace", self.current)
+        if not isinstance(name, str) or name not in self.open:
+            expected = (
+                "a Config line before the first event" if "trace" not in line else "the name of a trace with a Config line"
+            )
+            self.problem(number, expected, shown(line.get("trace", line.get("event"))), "the line is left out", lost=1)
+            return
+        _, config, events = self.open[name]
+        kind, node = line.get("event"), line.get("node")
+        if not isinstance(kind, str) or kind not in EVENTS:
+            do = "see the events in docs/traces.md; the line is left out"
+            self.problem(number, "the name of an event", f'"event": {shown(kind)}', do, lost=1)
+            return
+        if not is_int(node) or (node not in config.nodes and node != config.controller):
+            allowed = ", ".join(map(str, (*config.nodes, *([] if config.controller is None else [config.controller]))))
+            self.problem(number, f'"node" to be one of {allowed}', shown(node), "the line is left out", lost=1)
+            return
+        fields: dict[str, Any] = {}
+        unknown: dict[str, Any] = {}
+        for key, value in line.items():
+            if key in EVENTS[kind].fields:
+                fault = _field_fault(key, value, config)
+                if fault is None:
+                    fields[key] = _frozen(value)
+                else:
+                    self.problem(number, f'"{key}" to be {fault}', shown(value), "the field is left out, its event is kept")
+            elif key not in ENVELOPE:
+                unknown[key] = value
+        seq = self.sequence(number, name, node, kind, line.get("seq"))
+        text = {key: str(line[key]) for key in ("time", "corr") if line.get(key) is not None}
+        # A lost line may have been an event of any trace that had begun, so what follows in this one is uncertain.
+        if self.losses > self.losses_before[name]:
+            self.damaged.setdefault(name, self.handed.get(name, 0) + len(events))
+        at = line.get("at") or f"{self.path}:{number}"
+        events.append(Event(node, kind, fields, seq, text.get("time"), text.get("corr"), str(at), unknown))
+
+    def sequence(self, number: int, trace: str, node: int, kind: str, seq: Any) -> int | None:
+        """Return the `seq` of an event, checked against the one before at the same node and incarnation."""
+        if seq is None:
+            return None
+        if not is_int(seq):
+            self.problem(number, '"seq" to be an integer', shown(seq), "the field is left out, its event is kept")
+            return None
+        before = self.last_seq.get((trace, node))
+        self.last_seq[trace, node] = seq
+        if before is not None and seq != before + 1 and kind != "Start":
+            do = "events of this node are missing or out of order: the judge starts this node anew here"
+            self.problem(number, f'"seq": {before + 1} at node {node}', f'"seq": {seq}', do)
+        return int(seq)
+
+
+def _field_fault(key: str, value: Any, config: Config) -> str | None:
+    """Return what `value` should have been, or None if it is right."""
+    if value is None:
+        return None
+    kind = FIELDS[key].kind
+    if kind is FieldKind.BOOL:
+        return None if isinstance(value, bool) else "true, false or null"
+    if kind is FieldKind.INT:
+        return None if is_int(value) and -1 <= value < LARGEST else "an integer from -1 to 2^62 - 1, or null"
+    nodes = config.nodes
+    if kind is FieldKind.NODE:
+        return None if is_int(value) and value in nodes else f"one of the nodes {list(config.nodes)}, or null"
+    if kind is FieldKind.NODES:
+        right = isinstance(value, list) and all(is_int(node) and node in nodes for node in value)
+        return None if right else f"a list of the nodes {list(config.nodes)}, or null"
+    right = isinstance(value, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(is_int(n) and -1 <= n < LARGEST for n in pair) for pair in value
+    )
+    return None if right else "a list of [epoch, start offset], or null"
+
+
+def _frozen(value: Any) -> Any:
+    """Return lists as tuples: events are values."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

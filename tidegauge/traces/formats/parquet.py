@@ -1,0 +1,449 @@
+"""Names of files that may be URIs instead of local paths.
+
+Rule of this file: no credentials in messages. A message that quotes a URI quotes it `without_keys`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidegauge.traces import schema
+from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints
+from tidegauge.traces.formats.dictionary import Distinct, ranges, table_as_json, table_from_json, with_starts
+from tidegauge.traces.problems import Problem, shown
+from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind
+
+_KEYS = re.compile(r"(?<=://)[^/?#]*@")
+
+
+def is_uri(name: str) -> bool:
+    """Return whether a name is a URI, as s3://BUCKET/KEY and file:/DIRECTORY are."""
+    return "://" in name or name.lower().startswith("file:")
+
+
+def without_keys(uri: str) -> str:
+    """Return the URI without user and password. Malformed URIs are accepted: they may have them as well."""
+    return _KEYS.sub("", uri)
+
+
+def elsewhere(name: str | Path) -> str | None:
+    """Return the URI without keys if a name is one where a local path is expected; None if it is a path."""
+    return without_keys(str(name)) if is_uri(str(name)) and not Path(name).exists() else None
+
+
+# The layout of a Parquet file of traces.
+#
+# Rules of this file
+#
+# 1. A file has one Config, in its metadata. Rows are events; a row group holds whole traces, so it can be judged alone. The
+# column `trace` numbers the traces of a file from 0.
+# 2. There are two layouts. Wide: one column for each field that an event of the file has. Distinct: the metadata lists the
+# distinct events (traces.formats.dictionary), and the one column `row` has the row of each event in that list.
+# 3. No column is nullable. UNKNOWN (-2**62) stands for an absent field: decoding nulls costs nine times as much as decoding
+# numbers. Columns are dictionary encoded int64, uncompressed: a page is then decoded straight into the
+# array the judge reads.
+# 4. `epochs`, the only list, is JSON text, empty where it is absent: a file has few distinct ones, and each is parsed once
+# per row group.
+
+
+ROW_GROUP = 262_144
+"""Events per row group: a worker holds about 60 MB of columns at a time, whatever the file's size."""
+
+METADATA = b"tidegauge"
+"""Key of the metadata, whose value is JSON: v, config, and in the distinct layout events."""
+
+TRACE = "trace"
+ROW = "row"
+EPOCHS = "epochs"
+EPOCHS_TYPE = pa.dictionary(pa.int32(), pa.string())
+
+
+# Writing traces as Parquet, wide or distinct (traces.formats.parquet).
+
+
+class _File:
+    """A Parquet file to which whole traces are written, numbered from 0."""
+
+    def __init__(self, path: str | Path, config: Config, columns: Sequence[pa.Field], **metadata: Any) -> None:
+        head = {"v": VERSION, "unknown": UNKNOWN, "config": schema.as_json(config), **metadata}
+        fields = [pa.field(TRACE, pa.int32(), nullable=False), *columns]
+        self.schema = pa.schema(fields, metadata={METADATA: json.dumps(head)})
+        self.traces = 0
+        self.rows = 0
+        self._out = pq.ParquetWriter(
+            str(path),
+            self.schema,
+            compression="none",
+            use_dictionary=True,
+            write_statistics=[TRACE],  # the reader needs no other, and reads the footer once per task
+            write_page_checksum=True,
+            store_schema=True,
+        )
+
+    def row_group(self, lengths: Ints, columns: Sequence[pa.Array]) -> None:
+        """Write one row group: the traces of these lengths, and the columns after that of their numbers."""
+        lengths = lengths[lengths > 0]  # a trace without events has no row to number
+        rows = int(lengths.sum())
+        if rows:
+            number = np.repeat(np.arange(self.traces, self.traces + len(lengths), dtype=np.int32), lengths)
+            self._out.write_table(pa.table([pa.array(number), *columns], schema=self.schema), row_group_size=rows)
+            self.traces += len(lengths)
+            self.rows += rows
+
+    def close(self) -> None:
+        """Write the footer."""
+        self._out.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class Writer(_File):
+    """The wide layout, with columns for `fields`."""
+
+    def __init__(self, path: str | Path, config: Config, fields: Sequence[str], row_group: int = ROW_GROUP) -> None:
+        self.fields = tuple(name for name in INT_FIELDS if name in fields)
+        self.with_epochs = EPOCHS in fields
+        self.most_rows = row_group
+        columns = [pa.field(name, pa.int64(), nullable=False) for name in ("event", "node", *self.fields)]
+        columns += [pa.field(EPOCHS, EPOCHS_TYPE, nullable=False)] if self.with_epochs else []
+        super().__init__(path, config, columns)
+
+    def write(self, columns: Columns) -> None:
+        """Append the traces of `columns`, in as many row groups as it takes."""
+        for first, last in _groups(columns.trace_starts, self.most_rows):
+            begin, end = int(columns.trace_starts[first]), int(columns.trace_starts[last])
+            arrays: list[Any] = [pa.array(columns.event[begin:end]), pa.array(columns.node[begin:end])]
+            for name in self.fields:
+                reported = columns.ints.get(name)
+                unknown = np.full(end - begin, UNKNOWN, dtype=np.int64) if reported is None else reported[begin:end]
+                arrays.append(pa.array(unknown))
+            if self.with_epochs:
+                arrays.append(_epochs_as_text(columns, begin, end))
+            self.row_group(np.diff(columns.trace_starts[first : last + 1]), arrays)
+
+
+class DistinctWriter(_File):
+    """The distinct layout, for events of `table`."""
+
+    def __init__(self, path: str | Path, config: Config, table: Columns) -> None:
+        columns = [pa.field(ROW, pa.int64(), nullable=False)]
+        super().__init__(path, config, columns, events=table_as_json(table))
+
+    def write(self, rows: Ints, starts: Ints) -> None:
+        """Append one row group: trace t is rows[starts[t]:starts[t + 1]]."""
+        self.row_group(np.diff(starts), [pa.array(rows)])
+
+
+def write(columns: Columns, config: Config, path: str | Path, row_group: int = ROW_GROUP) -> None:
+    """Write `columns` to a file."""
+    fields = (*columns.ints, EPOCHS) if columns.epochs_reported.any() else tuple(columns.ints)
+    with Writer(path, config, fields, row_group) as out:
+        out.write(columns)
+
+
+def _groups(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of whole traces with at most `most` rows each; a longer trace is a range of its own."""
+    first, traces = 0, len(starts) - 1
+    while first < traces:
+        last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
+        last = min(max(last, first + 1), traces)
+        yield first, last
+        first = last
+
+
+def _epochs_as_text(columns: Columns, begin: int, end: int) -> pa.DictionaryArray:
+    reported = columns.epochs_reported[begin:end]
+    which = np.where(reported, np.int32(1), np.int32(0))
+    codes = {b"": 1}
+    texts = ["", "[]"]
+    at = 2 * columns.epochs_at[begin : end + 1]
+    for row in np.flatnonzero(reported & (at[1:] > at[:-1])):
+        pairs = columns.epochs[at[row] : at[row + 1]]
+        code = which[row] = codes.setdefault(pairs.tobytes(), len(texts))
+        if code == len(texts):
+            texts.append(json.dumps(pairs.reshape(-1, 2).tolist(), separators=(",", ":")))
+    return pa.DictionaryArray.from_arrays(pa.array(which), pa.array(texts, pa.string()))
+
+
+# Traces as Parquet: the format of millions of interleavings, and the one that the judge reads fastest.
+#
+# Rules of this file
+#
+# 1. traces.formats.parquet describes the file. A file from elsewhere may be nullable, narrower, compressed, with other
+# columns besides: it is read all the same, but slower.
+# 2. Page checksums are verified. Nothing a file holds can make an index leave its array: codes of events, positions of nodes
+# and rows of the table are checked here, once.
+# 3. Every fault raises Unreadable; its problem says what is wrong, where, and how many events it costs.
+
+
+__all__ = [
+    "ROW_GROUP",
+    "DistinctWriter",
+    "Reader",
+    "RowGroup",
+    "Unreadable",
+    "Writer",
+    "read_row_group",
+    "row_groups",
+    "write",
+]
+
+KEYS = (TRACE, "event", "node")
+LAST_CODE = max(event.code for event in EVENTS.values())
+NODE_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is FieldKind.NODE)
+
+
+class Unreadable(ValueError):  # noqa: N818 - the name states what the file is; `problem` has the reason
+    """A file or row group that cannot be read."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """The place and size of one row group; its traces are numbered from `first_trace` in their file."""
+
+    path: str
+    index: int
+    rows: int
+    first_trace: int
+    traces: int
+
+
+class Reader:
+    """An open Parquet file of traces. Faults raise Unreadable, here or when a row group is read.
+
+    `opened` opens a file that has no local path; it is read in few large pieces, because each is a request.
+    """
+
+    def __init__(self, path: str | Path, opened: Callable[[], pa.NativeFile] | None = None) -> None:
+        self.path = str(path)
+        try:
+            source = self.path if opened is None else opened()
+            metadata = pq.read_metadata(source, memory_map=True)
+            self._in = pq.ParquetFile(
+                source,
+                metadata=metadata,
+                memory_map=True,
+                pre_buffer=opened is not None,
+                read_dictionary=[EPOCHS] if EPOCHS in metadata.schema.names else None,
+                page_checksum_verification=True,
+            )
+        except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+            raise self._unreadable("a Parquet file", _reason(error), "check that it was written to its end") from error
+        self._schema = self._in.schema_arrow  # kept, because pyarrow parses it anew at each access
+        self.config, events = self._head()
+        names = self._schema.names
+        needed = KEYS if events is None else (TRACE, ROW)
+        missing = [key for key in needed if key not in names]
+        if missing:
+            do = "write it with tidegauge convert"
+            raise self._unreadable(f"the columns {', '.join(needed)}", f"no {', '.join(missing)}", do)
+        optional = (*INT_FIELDS, EPOCHS) if events is None else ()
+        self._names = [*needed, *(name for name in optional if name in names)]
+        self._table = None if events is None else self._events(events)
+
+    def row_groups(self) -> list[RowGroup]:
+        """Return the row groups, in order."""
+        return [self._row_group(index) for index in range(self._in.metadata.num_row_groups)]
+
+    def read(self, index: int) -> Columns:
+        """Read the columns of row group `index`."""
+        stored = self.read_as_stored(index)
+        return stored.expanded() if isinstance(stored, Distinct) else stored
+
+    def read_as_stored(self, index: int) -> Columns | Distinct:
+        """Read row group `index`: columns, or the table and rows of the distinct layout."""
+        table = self._read(index, self._names)
+        try:
+            ints = {name: _int64(table.column(name)) for name in self._names if name not in (TRACE, EPOCHS)}
+            number = _number(table.column(TRACE))
+        except (ValueError, pa.ArrowException) as error:
+            raise self._bad_group(index, "columns of integers", _reason(error)) from error
+        starts = self._starts(index, number)
+        if self._table is not None:
+            rows, size = ints[ROW], len(self._table)
+            if len(rows) and int(rows.view(np.uint64).max()) >= size:  # as unsigned, a negative number is large
+                raise self._bad_group(index, f"rows from 0 to {size - 1}", f"{rows.min()} to {rows.max()}")
+            return Distinct(with_starts(self._table, starts), rows)
+        event, node = ints.pop("event"), ints.pop("node")
+        wrong = self._wrong(event, node, ints)
+        if wrong is not None:
+            raise self._bad_group(index, *wrong)
+        return Columns(starts, event, node, ints, *self._epochs(index, table))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._in.close(force=True)  # also the file that `opened` returned
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _head(self) -> tuple[Config, Any]:
+        """Return the config, and the distinct events of the distinct layout, None in the wide one."""
+        text = (self._schema.metadata or {}).get(METADATA)
+        if text is None:
+            raise self._unreadable("the metadata key 'tidegauge'", "none", "write it with tidegauge convert")
+        try:
+            head = json.loads(text)
+            version, line, events = head["v"], head["config"], head.get("events")
+            fault = schema.fault(line)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self._unreadable("a version and a config in its metadata", shown(text), "write it anew") from error
+        if not schema.is_int(version) or version > VERSION:
+            do = "update tidegauge, or write the older version"
+            raise self._unreadable(f"schema version {VERSION} or older", f"version {shown(version)}", do)
+        if fault is not None:
+            raise self._unreadable(*fault, "correct the config in the metadata")
+        return schema.from_json(line), events
+
+    def _events(self, value: Any) -> Columns:
+        try:
+            table = table_from_json(value)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise self._unreadable("a table of events in its metadata", _reason(error), "write it anew") from error
+        wrong = self._wrong(table.event, table.node, table.ints)
+        if wrong is not None:
+            raise self._unreadable(*wrong, "write it anew")
+        return table
+
+    def _row_group(self, index: int) -> RowGroup:
+        group = self._group(index)
+        position = self._schema.names.index(TRACE)
+        statistics = group.column(position).statistics
+        if statistics is None or not statistics.has_min_max:
+            number = _number(self._read(index, [TRACE]).column(TRACE))
+            first, last = (int(number[0]), int(number[-1])) if len(number) else (0, -1)
+        else:
+            first, last = statistics.min, statistics.max
+        return RowGroup(self.path, index, group.num_rows, first, last - first + 1)
+
+    def _read(self, index: int, names: Sequence[str]) -> pa.Table:
+        self._group(index)
+        try:
+            return self._in.read_row_group(index, columns=names, use_threads=False)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise self._bad_group(index, "a readable row group", _reason(error)) from error
+
+    def _group(self, index: int) -> Any:
+        """Return the metadata of a row group."""
+        # If a column has another type here than in the schema, Arrow would abort the process.
+        group, schema = self._in.metadata.row_group(index), self._in.metadata.schema
+        for position in range(group.num_columns):
+            column, stored = schema.column(position), group.column(position).physical_type
+            if column.physical_type != stored:
+                raise self._bad_group(
+                    index, f"column {column.name} of type {column.physical_type}, as in the schema", stored
+                )
+        return group
+
+    def _starts(self, index: int, number: Any) -> Ints:
+        if len(number) == 0:
+            return np.zeros(1, dtype=np.int64)
+        changes = np.flatnonzero(number[1:] != number[:-1])
+        if (number[changes + 1] - number[changes] != 1).any():
+            raise self._bad_group(index, "traces numbered one after the other", "a gap or a step back")
+        return np.concatenate(([0], changes + 1, [len(number)]))
+
+    def _wrong(self, event: Ints, node: Ints, ints: Mapping[str, Ints]) -> tuple[str, str] | None:
+        """Return what the first wrong number should have been, and what it is."""
+        # The judge uses these numbers as indexes of its arrays, in compiled code that checks none.
+        if len(event) == 0:
+            return None
+        if event.min() < 1 or event.max() > LAST_CODE:
+            return f"event codes from 1 to {LAST_CODE}", f"{event.min()} to {event.max()}"
+        nodes = len(self.config.nodes)
+        if node.min() < 0 or node.max() > nodes:
+            return f"nodes as positions from 0 to {nodes}", f"{node.min()} to {node.max()}"
+        for name in NODE_FIELDS:
+            if name in ints and (ints[name].max() >= nodes or ((ints[name] < -1) & (ints[name] != UNKNOWN)).any()):
+                return f"{name} as a position from -1 to {nodes - 1}, or unknown", "another number"
+        return None
+
+    def _epochs(self, index: int, table: pa.Table) -> tuple[Any, Ints, Ints]:
+        rows = table.num_rows
+        if EPOCHS not in self._names or rows == 0:
+            return np.zeros(rows, dtype=np.bool_), np.zeros(rows + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        column = table.column(EPOCHS).combine_chunks()
+        if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
+            raise self._bad_group(index, "epochs as text", str(column.type))
+        texts = column.dictionary.to_pylist()
+        try:
+            caches = [_pairs(text) for text in texts]
+        except (ValueError, TypeError) as error:
+            raise self._bad_group(index, "epochs as JSON pairs of integers", _reason(error)) from error
+        caches.append(None)  # at the end, for null
+        which = column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        reported = np.array([cache is not None for cache in caches], dtype=np.bool_).take(which)
+        counts = np.array([len(cache or ()) for cache in caches], dtype=np.int64)
+        at = np.zeros(rows + 1, dtype=np.int64)
+        np.cumsum(counts.take(which), out=at[1:])
+        flat = np.array([pair for cache in caches for pair in cache or ()], dtype=np.int64).reshape(-1, 2)
+        first = np.cumsum(counts) - counts
+        longer = which[counts.take(which) > 0]
+        return reported, at, flat[ranges(first[longer], counts[longer])].ravel()
+
+    def _unreadable(self, expected: str, seen: str, do: str) -> Unreadable:
+        return Unreadable(Problem(self.path, None, expected, seen, do))
+
+    def _bad_group(self, index: int, expected: str, seen: str) -> Unreadable:
+        rows = self._in.metadata.row_group(index).num_rows
+        do = f"row group {index} is left out, with its {rows} events"
+        return Unreadable(Problem(f"{self.path}#{index}", None, expected, seen, do, lost=rows))
+
+
+def row_groups(path: str | Path) -> list[RowGroup]:
+    """Return the row groups of the file at `path`."""
+    with Reader(path) as reader:
+        return reader.row_groups()
+
+
+def read_row_group(path: str | Path, index: int) -> tuple[Columns, Config]:
+    """Read one row group, and the config of its file."""
+    with Reader(path) as reader:
+        return reader.read(index), reader.config
+
+
+def _int64(column: pa.ChunkedArray) -> Ints:
+    """Return a column as the judge reads it: the decoded page itself if that is int64 without nulls."""
+    if column.null_count:
+        column = column.cast(pa.int64()).fill_null(UNKNOWN)
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    numbers: Ints = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _number(column: pa.ChunkedArray) -> Any:
+    if column.null_count:
+        raise ValueError("a row without a trace number")
+    return column.combine_chunks().cast(pa.int32()).to_numpy(zero_copy_only=False)
+
+
+def _pairs(text: str | None) -> list[tuple[int, int]] | None:
+    if not text:
+        return None
+    pairs = [(int(epoch), int(start)) for epoch, start in json.loads(text)]
+    if any(not -1 <= number < -UNKNOWN for pair in pairs for number in pair):
+        raise ValueError(f"a number outside -1 to 2^62 - 1 in {shown(text)}")
+    return pairs
+
+
+def _reason(error: Exception) -> str:
+    return shown(str(error).splitlines()[0] if str(error) else type(error).__name__)

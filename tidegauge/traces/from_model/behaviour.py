@@ -1,0 +1,250 @@
+"""A behaviour of the model as a trace: each labelled transition becomes the events that the nodes would report.
+
+Rules of this file
+
+1. Only views are read, so behaviours of TLC, of the explorer and of a faulty variant go through the same code.
+2. An event has the values that the views show. A value that no view shows (whether a truncation is completed, the error of a
+   refusal) comes from `impl.rules`, which also made the views.
+3. This file has roles, processes and the controller; traces.from_model.broker_events and traces.from_model.broker_events
+   have the rest.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from tidegauge.impl import rules
+from tidegauge.impl.rules import INELIGIBLE_REPLICA
+from tidegauge.traces.from_model.broker_events import (
+    answer_produce,
+    become_follower,
+    delete_records,
+    handle_diverging_response,
+    handle_duplicate,
+    handle_epoch_response,
+    handle_fetch,
+    handle_fetch_response,
+    handle_offsets_for_leader_epoch_request,
+    handle_out_of_range,
+    leader_append,
+    lose_response,
+    read,
+    report,
+    send,
+    shrink_isr,
+    truncate_to_high_watermark,
+)
+from tidegauge.traces.from_model.views import (
+    CONTROLLER,
+    FOLLOWER,
+    LEADER,
+    Label,
+    View,
+    broker,
+    brokers,
+    controller,
+    epoch_cache,
+    members,
+    node_id,
+)
+from tidegauge.traces.schema import Config, Event, Trace
+
+DUPLICATES = "duplicates"
+"""Key of a Config: true if a request may arrive more than once."""
+
+
+def config_for(
+    count: int, profile: str = "fetch-truncation", source: str = "", *, min_isr: int = 1, duplicates: bool = False
+) -> Config:
+    """Return the config of traces with `count` brokers: ids 1 to count and the controller."""
+    extra = {DUPLICATES: True} if duplicates else {}
+    return Config(tuple(range(1, count + 1)), min_isr, profile, controller=CONTROLLER, source=source, extra=extra)
+
+
+def initial_events(view: View) -> tuple[Event, ...]:
+    """Return the events that lead to an initial state: loading, registration, roles."""
+    return tuple(_initial(view))
+
+
+def events_of_step(src: View, label: Label, dst: View, profile: str = "fetch-truncation") -> tuple[Event, ...]:
+    """Return the events of one transition, in the order in which the acting node sees them."""
+    return tuple(_STEPS[label[0]](src, label, dst, profile))
+
+
+def trace_of_path(
+    states: Sequence[View],
+    labels: Sequence[Label],
+    name: str = "",
+    profile: str = "fetch-truncation",
+    source: str = "",
+    *,
+    min_isr: int = 1,
+    duplicates: bool = False,
+) -> Trace:
+    """Return the trace of a path: `labels[i]` leads from `states[i]` to `states[i + 1]`, `states[0]` is initial."""
+    if len(states) != len(labels) + 1:
+        raise ValueError(f"expected one state more than labels, saw {len(states)} states and {len(labels)} labels")
+    events = list(initial_events(states[0]))
+    for src, label, dst in zip(states, labels, states[1:], strict=False):
+        events.extend(events_of_step(src, label, dst, profile))
+    config = config_for(len(states[0][0]), profile, source, min_isr=min_isr, duplicates=duplicates)
+    return Trace(name=name, tp="model-0", config=config, events=numbered(events))
+
+
+def numbered(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Return the events with `seq` filled in: from 0 per node, and from 0 again when the node starts anew."""
+    following: dict[int, int] = {}
+    out = []
+    for event in events:
+        seq = 0 if event.event == "Start" else following.get(event.node, 0)
+        following[event.node] = seq + 1
+        out.append(Event(event.node, event.event, event.fields, seq=seq))
+    return tuple(out)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One function per action
+
+
+def _initial(view: View) -> Iterator[Event]:
+    for index, b in enumerate(brokers(view)):
+        yield report(index, "Start", clean=True, leo=b.leo, hw=b.hw, log_start=b.start, epochs=epoch_cache(b.log, -1))
+    yield _change_partition(view)
+    order = sorted(enumerate(brokers(view)), key=lambda pair: pair[1].role != LEADER)
+    for index, b in order:
+        if b.role == LEADER:
+            epoch_start = rules.count_below(b.log, b.epoch)
+            yield report(
+                index,
+                "BecomeLeader",
+                leader_epoch=b.epoch,
+                isr=members(b.isr),
+                epoch_start=epoch_start,
+                leo=b.leo,
+                hw_before=b.hw,
+                hw=b.hw,
+            )
+        elif b.role == FOLLOWER:
+            yield report(index, "BecomeFollower", leader=node_id(b.leader), leader_epoch=b.epoch, leo=b.leo, hw=b.hw)
+
+
+def _silent(_src: View, _label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    """Yield nothing: no node would report it."""
+    yield from ()
+
+
+def _become_leader(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    index = label[1]
+    before, after = broker(src, index), broker(dst, index)
+    start = {"epoch_start": after.leo} if after.epoch != before.epoch else {}
+    yield report(
+        index,
+        "BecomeLeader",
+        leader_epoch=after.epoch,
+        isr=members(after.isr),
+        **start,
+        leo=after.leo,
+        hw_before=before.hw,
+        hw=after.hw,
+    )
+
+
+def _crash(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    yield report(label[1], "Crash")
+
+
+def _stop(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    yield report(label[1], "Stop", clean=True)
+
+
+def _restart(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    b = broker(dst, label[1])
+    clean = bool(controller(src).clean >> label[1] & 1)
+    # Where epochs fall the log has forked (a counterexample), and no epoch cache describes it: it is left out.
+    rises = all(a <= b for a, b in pairwise(b.log))
+    cache = {"epochs": epoch_cache(b.log, b.mark)} if rises else {}
+    yield report(label[1], "Start", clean=clean, leo=b.leo, hw=b.hw, log_start=b.start, **cache)
+
+
+def _lose_disk(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    yield report(label[1], "LoseDisk")
+
+
+def _register(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    """Yield the start of the broker, the change that its registration causes, if any, and the registration."""
+    yield from _restart(src, label, dst, profile)
+    if controller(src).registration != controller(dst).registration:
+        yield _change_partition(dst)
+    clean = bool(controller(src).clean >> label[1] & 1)
+    yield Event(node=CONTROLLER, event="RegisterBroker", fields={"peer": node_id(label[1]), "clean": clean})
+
+
+def _change_partition(view: View, *, clean: bool = True) -> Event:
+    now = controller(view)
+    fields = {
+        "leader": node_id(now.leader),
+        "leader_epoch": now.epoch,
+        "isr": members(now.isr),
+        "live": members(now.live),
+        "clean": clean,
+    }
+    if now.keeps_elr:
+        fields["elr"] = members(now.elr)
+    return Event(node=CONTROLLER, event="ChangePartition", fields=fields)
+
+
+def _controller_step(_src: View, _label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    yield _change_partition(dst)
+
+
+def _last_resort(_src: View, _label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    """Yield an election of a broker that may lack committed records."""
+    yield _change_partition(dst, clean=False)
+
+
+def _alter_partition(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    if controller(src).registration != controller(dst).registration:
+        yield _change_partition(dst)
+    else:
+        proposal = members(broker(src, label[1]).pending)
+        yield report(label[1], "HandleAlterPartitionResponse", isr=proposal, error=INELIGIBLE_REPLICA)
+
+
+_STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
+    "LeaderAppend": leader_append,
+    "SendFetch": send,
+    "HandleFetch": handle_fetch,
+    "HandleFetchResponse": handle_fetch_response,
+    "HandleDivergingResponse": handle_diverging_response,
+    "HandleOutOfRange": handle_out_of_range,
+    "TruncateToHighWatermark": truncate_to_high_watermark,
+    "SendEpochRequest": send,
+    "HandleEpochRequest": handle_offsets_for_leader_epoch_request,
+    "HandleEpochResponse": handle_epoch_response,
+    "LoseResponse": lose_response,
+    "Duplicate": _silent,
+    "HandleDuplicate": handle_duplicate,
+    "LoseDisk": _lose_disk,
+    "AnswerProduce": answer_produce,
+    "Read": read,
+    "DeleteRecords": delete_records,
+    "ShrinkIsr": shrink_isr,
+    "BecomeLeader": _become_leader,
+    "BecomeFollower": become_follower,
+    "Crash": _crash,
+    "Restart": _restart,
+    "FenceBroker": _controller_step,
+    "UnfenceBroker": _controller_step,
+    "ElectPreferred": _controller_step,
+    "AlterPartition": _alter_partition,
+    "Stop": _stop,
+    "CrashAndLose": _crash,
+    "Register": _register,
+    "FenceElr": _controller_step,
+    "UnfenceElr": _controller_step,
+    "AlterPartitionElr": _alter_partition,
+    "ElectLastKnown": _last_resort,
+    "ElectAnybody": _last_resort,
+}
+
+LABELS = tuple(_STEPS)
+"""The actions that this file has events for."""

@@ -1,0 +1,222 @@
+"""A run of brokers under the whole controller (impl.explorer.controlled_cluster) as traces, one for each topic id.
+
+Rules of this file
+
+1. Steps of brokers and clients become the same events as in any run of the model (traces.from_model.behaviour); this file
+   has the registration with its assignment, and the lifecycle of brokers and replicas.
+2. The first event of a replica is `Start`; after it is deleted or its directory failed it has none. To one replica a
+   directory that fails under a broker is a crash that loses the disk.
+3. A topic that is created again has another topic id: its events are another trace.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from tidegauge.impl.cluster.transitions import Label
+from tidegauge.impl.controller.partition_registration import PartitionRegistration
+from tidegauge.impl.explorer.control_cluster import STOPPED, gives_up, stops_in_order
+from tidegauge.impl.explorer.controlled_cluster import ControlledCluster
+from tidegauge.impl.explorer.view import view
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.traces.from_model.behaviour import LABELS, config_for, events_of_step, numbered
+from tidegauge.traces.from_model.broker_events import report
+from tidegauge.traces.from_model.views import CONTROLLER, broker, epoch_cache, node_id
+from tidegauge.traces.schema import REASSIGNED, Config, Event, Trace
+
+
+def traces_of_controlled(
+    states: Sequence[ControlledCluster], labels: Sequence[Label], name: str, source: str
+) -> list[Trace]:
+    """Return the traces of a path, one for each topic id; `labels[i]` leads from `states[i]` to `states[i + 1]`."""
+    lives: list[list[Event]] = [[]]
+    reports = _Reports(lives[0])
+    reports.begins(states[0])
+    for label, (before, after) in zip(labels, pairwise(states), strict=True):
+        if after.topic_id > before.topic_id:
+            lives.append([])
+            reports.events = lives[-1]
+            reports.registered(after)
+        # A replica of an earlier topic id is deleted late: the event belongs to that topic's trace.
+        elif label[0] == "DeleteReplica" and before.held[label[1]] != before.topic_id:
+            lives[before.held[label[1]]].append(report(label[1], "DeleteReplica"))
+            reports.loaded.discard(label[1])
+        else:
+            reports.step(before, label, after)
+    config = _config_of(states[0], source)
+    return [
+        Trace(name if not life else f"{name}-{life}", f"model-0.{life}" if life else "model-0", config, numbered(events))
+        for life, events in enumerate(lives)
+    ]
+
+
+def _config_of(state: ControlledCluster, source: str) -> Config:
+    model = state.cluster.model
+    count, min_isr = model.bounds.brokers, model.setup.min_insync_replicas
+    config = config_for(count, model.setup.profile.name, source, min_isr=min_isr)
+    return Config(**{**vars(config), "extra": {REASSIGNED: True}})
+
+
+class _Reports:
+    """The events of one topic id, and the brokers that have a replica loaded."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
+        self.loaded: set[int] = set()
+        self.changed = False
+        """Whether min.insync.replicas has changed since the run began: from then on brokers report the value they read."""
+
+    def begins(self, state: ControlledCluster) -> None:
+        """Add the first events: replicas are loaded, registered, and have a role."""
+        assigned = state.control.bounds.replicas
+        for b in assigned:
+            self.loaded.add(b)
+            self.events.append(report(b, "Start", clean=True, leo=0, hw=0, log_start=0, epochs=()))
+        self.registered(state)
+        leader = state.cluster.controller.leader
+        for b in (leader, *(b for b in assigned if b != leader)):
+            self._role(state, b)
+
+    def registered(self, state: ControlledCluster) -> None:
+        """Add the registration of a new partition."""
+        if state.control.partition is not None:
+            self.events.append(_change(state.control.partition, clean=True))
+
+    def step(self, before: ControlledCluster, label: Label, after: ControlledCluster) -> None:
+        """Add the events of one step; a controller reports nothing about a deleted topic."""
+        begin = len(self.events)
+        self._step(before, label, after)
+        if before.control.partition is None:
+            self.events[begin:] = [event for event in self.events[begin:] if event.node != CONTROLLER]
+
+    def _step(self, before: ControlledCluster, label: Label, after: ControlledCluster) -> None:
+        name, *rest = label
+        b = rest[0] if rest and isinstance(rest[0], int) else UNDEFINED
+        match name:
+            case "BecomeLeader" | "BecomeFollower":
+                if b not in self.loaded:
+                    self._start(before, b, clean=True)
+                known = before.cluster.brokers[b].partition.leader_epoch
+                if self.changed and after.cluster.brokers[b].partition.leader_epoch > known:
+                    self.events.append(_read_config(b, after))
+                self._moved(before, label, after)
+            case "ReadConfig":
+                self.events.append(_read_config(b, after))
+            case "SetMinIsr":
+                self.changed = True
+                self.events += [_set_min_isr(label[1]), *_changes(before, after)]
+            case "DeleteReplica":
+                self.loaded.discard(b)
+                self.events.append(report(b, name))
+            case "AlterPartition":
+                self.events += _altered(before, b, label[2], after)
+            case "Die":
+                self._lost(b, "Crash", loses_disk=not label[2])
+            case "ShutDown":
+                self.events += _changes(before, after)
+                if after.control.processes[b] == STOPPED:
+                    self.events.append(_concerns(b, "FenceBroker"))
+                    self._lost(b, "Stop", loses_disk=False)
+            case "Register":
+                self._registers(before, b, label[2], after)
+            case "Fence":
+                self.events += [*_changes(before, after), _concerns(b, "FenceBroker")]
+            case "Unfence" | "FailDirectory":
+                if name == "FailDirectory" or label[2]:
+                    self._lost(b, "Crash", loses_disk=True)
+                begins = [_concerns(b, "UnfenceBroker")] if name == "Unfence" else []
+                self.events += [*begins, *_changes(before, after)]
+            case _ if name in LABELS and name != "ElectPreferred":
+                self._moved(before, label, after)
+            case _:
+                self.events += _changes(before, after)
+
+    def _moved(self, before: ControlledCluster, label: Label, after: ControlledCluster) -> None:
+        """Add the events of a step of the data plane; a new role has a partition epoch."""
+        profile = before.cluster.model.setup.profile.name
+        for event in events_of_step(view(before.cluster), label, view(after.cluster), profile):
+            fields = dict(event.fields)
+            if event.event in {"BecomeLeader", "BecomeFollower"}:
+                fields["partition_epoch"] = after.cluster.brokers[label[1]].partition.partition_epoch
+            if event.node - 1 in self.loaded:
+                self.events.append(Event(event.node, event.event, fields))
+
+    def _start(self, state: ControlledCluster, b: int, *, clean: bool) -> None:
+        replica = broker(view(state.cluster), b)
+        cache = epoch_cache(replica.log, replica.mark)
+        self.loaded.add(b)
+        self.events.append(report(b, "Start", clean=clean, leo=replica.leo, hw=replica.hw, log_start=0, epochs=cache))
+
+    def _role(self, state: ControlledCluster, b: int) -> None:
+        partition = state.cluster.brokers[b].partition
+        epochs = {"leader_epoch": partition.leader_epoch, "partition_epoch": partition.partition_epoch, "leo": 0, "hw": 0}
+        if partition.is_leader:
+            isr = tuple(m + 1 for m in partition.state.isr)
+            self.events.append(report(b, "BecomeLeader", **epochs, isr=isr, epoch_start=0))
+        else:
+            self.events.append(report(b, "BecomeFollower", **epochs, leader=node_id(partition.leader_id)))
+
+    def _lost(self, b: int, event: str, *, loses_disk: bool) -> None:
+        """Add the event that ends a replica's events until it starts again."""
+        if b in self.loaded:
+            self.loaded.discard(b)
+            self.events.append(report(b, event, **({"clean": True} if event == "Stop" else {})))
+            self.events += [report(b, "LoseDisk")] if loses_disk else []
+
+    def _registers(self, before: ControlledCluster, b: int, directory: int, after: ControlledCluster) -> None:
+        """Add the start of the broker, the changes that its registration causes, and the registration."""
+        clean = stops_in_order(before.control, b, directory)
+        if before.held[b] == before.topic_id:
+            self._start(after, b, clean=clean)
+        self.events += _changes(before, after)
+        registered = {"peer": node_id(b), "clean": clean}
+        self.events.append(Event(node=CONTROLLER, event="RegisterBroker", fields=registered))
+
+
+def _set_min_isr(value: int) -> Event:
+    return Event(node=CONTROLLER, event="SetMinIsr", fields={"min_isr": value})
+
+
+def _read_config(b: int, state: ControlledCluster) -> Event:
+    return report(b, "ReadConfig", min_isr=state.cluster.model.setup.min_insync_replicas)
+
+
+def _concerns(b: int, event: str) -> Event:
+    return Event(node=CONTROLLER, event=event, fields={"peer": node_id(b)})
+
+
+def _altered(before: ControlledCluster, b: int, error: int, after: ControlledCluster) -> Iterator[Event]:
+    """Yield the proposal with the controller's result, the changes it wrote, and the error at a leader that is refused."""
+    known = before.cluster.brokers[b].partition
+    proposed = tuple(m + 1 for m in known.state.proposed_isr)
+    epochs = {"leader_epoch": known.leader_epoch, "partition_epoch": known.partition_epoch}
+    asked = {"peer": node_id(b), **epochs, "isr": proposed, "error": error}
+    yield Event(node=CONTROLLER, event="AlterPartition", fields=asked)
+    yield from _changes(before, after)
+    if error != NONE:
+        yield report(b, "HandleAlterPartitionResponse", isr=None, partition_epoch=None, error=error)
+
+
+def _changes(before: ControlledCluster, after: ControlledCluster) -> Iterator[Event]:
+    """Yield the registration each time it changed."""
+    was, now = before.control.partition, after.control.partition
+    if was is None or now is None or was == now:
+        return
+    # Records of one batch leave only the last registration: an earlier one has the fields on which first and last agree.
+    for epoch in range(was.partition_epoch + 1, now.partition_epoch):
+        same = {name: value for name, value in _fields(now).items() if _fields(was)[name] == value}
+        yield Event(node=CONTROLLER, event="ChangePartition", fields={**same, "partition_epoch": epoch, "clean": True})
+    yield _change(now, clean=not gives_up(was, now))
+
+
+def _change(partition: PartitionRegistration, *, clean: bool) -> Event:
+    return Event(node=CONTROLLER, event="ChangePartition", fields={**_fields(partition), "clean": clean})
+
+
+def _fields(partition: PartitionRegistration) -> dict[str, object]:
+    sets = ("isr", "replicas", "adding", "removing", "elr", "last_known_elr")
+    return {
+        "leader": node_id(partition.leader),
+        "leader_epoch": partition.leader_epoch,
+        "partition_epoch": partition.partition_epoch,
+        **{name: tuple(sorted(b + 1 for b in getattr(partition, name))) for name in sets},
+    }

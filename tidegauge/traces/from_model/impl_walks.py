@@ -1,0 +1,182 @@
+"""The explorer's bounds, read from the cfg of a model, which is the only place where they are defined."""
+
+import random
+import re
+from collections.abc import Iterator
+
+from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN, Bounds
+from tidegauge.impl.explorer import isr_cluster
+from tidegauge.impl.explorer.control_cluster import ControlBounds
+from tidegauge.impl.explorer.explore import Walker
+from tidegauge.impl.profiles import ELR, Profile, Rules
+from tidegauge.spec.tlc.models import Model
+from tidegauge.traces.from_model.behaviour import trace_of_path
+from tidegauge.traces.schema import Trace
+
+LAST_RESORTS = {"MCLastKnownSpec": LAST_KNOWN, "MCAnybodySpec": ANYBODY}
+"""The broker that a SPECIFICATION of MCELR elects when none may be elected cleanly."""
+
+THREAD_TRUNCATES = frozenset({"EveryFollowerTruncates", "HasNoEpoch"})
+"""Substitutions for StartsTruncating in models whose fetcher thread truncates in a step of its own."""
+
+
+def bounds_of(model: Model, **constants: int) -> Bounds:
+    """Return the explorer's bounds for a model's cfg, with other constants if given (MaxLog=1)."""
+    cfg = model.config(**constants)
+    bounds = Bounds(
+        len(cfg.members("Broker")),
+        cfg.number("MaxLog"),
+        cfg.number("MaxEpoch"),
+        cfg.number("MaxCrash"),
+        cfg.number("MaxFetch"),
+        max_start=cfg.number("MaxStart", default=0),
+        thread_truncates=cfg.substitutions.get("StartsTruncating") in THREAD_TRUNCATES,
+    )
+    if model.module == "MCELR":
+        return bounds._replace(
+            min_insync_replicas=cfg.number("MinIsr"),
+            loses_tails=cfg.substitutions.get("SurvivesCrash") == "AnyTailMayGo",
+            last_resort=LAST_RESORTS.get(cfg.specification, ""),
+        )
+    if model.module != "MCAcks":
+        return bounds
+    # One producer for each possible record: all of them may wait.
+    return bounds._replace(max_waiting=bounds.max_log, min_insync_replicas=cfg.number("MinIsr"))
+
+
+def isr_bounds_of(model: Model, **constants: int) -> isr_cluster.IsrBounds:
+    """Return the bounds for a model of MCAlterPartition."""
+    cfg = model.config(**constants)
+    followers = len(cfg.members("Follower"))
+    return isr_cluster.IsrBounds(followers, *map(cfg.number, ("MaxEnd", "MaxPartitionEpoch", "MaxRestarts")))
+
+
+CONTROLLER_SWITCHES = (
+    "ElrKeepsRemoved",
+    "MinIsrByPartitionZero",
+    "MinIsrChangeClearsElr",
+    "IndexesGoStale",
+    "ReassignmentKeepsAdding",
+    "CompletesBeforeElection",
+    "HeartbeatInOnePass",
+    "NeglectsElrWhenOff",
+    "RecreatedStaysEligible",
+    "RaisedMinIsrKeepsEpoch",
+    "ForgetsLastMember",
+)
+"""The switches of Controller.tla; in a profile they are written elr_keeps_removed and so on."""
+
+
+def control_bounds_of(model: Model, **constants: int) -> ControlBounds:
+    """Return the bounds for a model of MCController, whose replicas are digits: 123."""
+    cfg = model.config(**constants)
+    flags = ("Unclean", "Deletes", "Unregisters", "DisksFail", "LateConfig", "Toggles")
+    unclean, deletes, unregisters, disks_fail, late_config, toggles = (cfg.constants[name] == "TRUE" for name in flags)
+    return ControlBounds(
+        _replicas(cfg.number("Replicas")),
+        len(cfg.members("Broker")),
+        cfg.number("PartitionZero"),
+        tuple(_replicas(int(target)) for target in cfg.members("Targets")),
+        cfg.number("MinIsr"),
+        tuple(map(int, cfg.members("MinIsrs"))),
+        cfg.number("MaxLog"),
+        cfg.number("MaxPartitionEpoch"),
+        cfg.number("MaxStops"),
+        unclean,
+        deletes,
+        unregisters,
+        disks_fail,
+        late_config,
+        toggles,
+    )
+
+
+def _replicas(digits: int) -> tuple[int, ...]:
+    return tuple(int(digit) - 1 for digit in str(digits))
+
+
+def control_profile_of(model: Model) -> Profile:
+    """Return the profile with the switches of a model of MCController."""
+    constants = model.config().constants
+    return ELR.switched({switch_name(name): constants[name] == "TRUE" for name in CONTROLLER_SWITCHES})
+
+
+def switch_name(name: str) -> str:
+    """Return the profile's name of a switch of Controller.tla: elr_keeps_removed for ElrKeepsRemoved."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+# Traces of the implementation itself, run beyond what can be explored: more brokers, longer logs, more epochs.
+#
+# Rules of this file
+#
+# 1. A walk takes steps of impl.cluster.cluster one at a time; nothing is precomputed and no graph bounds it.
+# 2. An action is drawn first, then one of its instances, so an action with many variants (a crash for each checkpointed high
+# watermark) is not more likely. Controller, crash and loss are rarer than data, as in practice; otherwise hardly a record
+# would be committed between two elections.
+# 3. Walk n of seed s depends on (s, n) alone.
+
+
+BOUNDS = Bounds(brokers=3, max_log=12, max_epoch=8, max_crashes=3, max_fetch=4)
+STEPS = 120
+RARE = (
+    "FenceBroker",
+    "UnfenceBroker",
+    "FenceElr",
+    "UnfenceElr",
+    "Register",
+    "ElectPreferred",
+    "Crash",
+    "CrashAndLose",
+    "Stop",
+    "ShrinkIsr",
+    "LoseResponse",
+    "Duplicate",
+    "LoseDisk",
+    "Read",
+    "DeleteRecords",
+)
+OFTEN = 8
+"""How many times likelier any other action is than a rare one."""
+
+FORGET = 200
+"""Walks after which the walker's cache of values is dropped: it must not grow with the number of walks."""
+
+
+def impl_walks(
+    count: int,
+    *,
+    bounds: Bounds = BOUNDS,
+    profile: str = "fetch-truncation",
+    steps: int = STEPS,
+    seed: int = 0,
+    rules: Rules | None = None,
+) -> Iterator[Trace]:
+    """Yield `count` traces; `rules` replaces some of the implementation's rules, to seed a fault."""
+    for number in range(count):
+        if number % FORGET == 0:
+            walker = Walker(bounds, profile, rules)
+        rng = random.Random(f"{seed}/{number}")
+        yield one_walk(walker, rng, steps, f"walk-{seed}-{number}", profile)
+
+
+def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile: str) -> Trace:
+    """Walk once from the initial state; end early where no transition is possible."""
+    cluster = walker.start
+    states, labels = [walker.view(cluster)], []
+    for _ in range(steps):
+        transitions: dict[str, list[int]] = {}
+        enabled = walker.transitions(cluster)
+        for index, transition in enumerate(enabled):
+            transitions.setdefault(transition.label[0], []).append(index)
+        if not transitions:
+            break
+        names = list(transitions)
+        action = rng.choices(names, [1 if name in RARE else OFTEN for name in names])[0]
+        transition = enabled[rng.choice(transitions[action])]
+        cluster = walker.take(cluster, transition)
+        labels.append(transition.label)
+        states.append(walker.view(cluster))
+    bounds = walker.start.model.bounds
+    twice, min_isr = bounds.max_duplicates > 0, bounds.min_insync_replicas
+    return trace_of_path(states, labels, name=name, profile=profile, source="impl", min_isr=min_isr, duplicates=twice)

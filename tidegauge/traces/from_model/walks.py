@@ -1,0 +1,225 @@
+"""Interleavings as random walks over a labelled graph, all walks of a chunk at once.
+
+Rules of this file
+
+1. A walk starts in the initial state. Every second walk is free: each outgoing edge is as likely as the others. The others
+   are aimed: a shortest path leads to an edge, and free steps follow. The aims cycle through all edges of the graph, so as
+   many aimed walks as edges take each of them; free walks alone stay near the initial state.
+2. Chunk c of part p of seed s depends on (s, p, c) and on nothing else: the same seed gives the same bytes in any process.
+3. Two walks are the same interleaving when they take the same edges. Walks are compared by a 64-bit hash of their edges:
+   with a chance of 1 in 30 million one of a million walks is dropped wrongly; a duplicate is never counted.
+4. Of n = 2^m parts a walk belongs to the one whose number it spells, so parts never share a walk and need not be compared.
+   Each of its first m steps out of states with more than one edge spells a bit, taken from the hash; the last hash spells
+   the bits that are left. Free steps are drawn again until they spell part p, and a walk that does not is dropped: of 64
+   parts one in four walks is kept, and not one in 64.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegauge.traces.columns import Ints
+from tidegauge.traces.formats.parquet import DistinctWriter
+from tidegauge.traces.from_model.edges import EdgeTable
+from tidegauge.util.errors import UsageError
+
+CHUNK = 8192
+"""Walks drawn at a time."""
+
+WRITTEN = 16_384
+"""Walks in a row group, at least: about half a million events with the default number of steps."""
+
+STEPS = 24
+"""Edges per walk: 20 to 30 events, about what it takes for two elections and a truncation."""
+
+TAIL = 6
+"""Free steps after an aimed edge, at least: enough to fetch once more and to let the effect show."""
+
+REDRAWN = 16
+"""How often a step that spells another part is drawn again; hardly any edge that spells this one is missed then."""
+
+SPELT = np.uint64(32)
+"""The lowest of the bits of a hash that spell."""
+
+EXHAUSTED = 50
+"""A generation ends when fewer than one in so many walks is new: the graph has few more of this length."""
+
+POWERS = [2**bits for bits in range(17)]
+"""The possible numbers of parts."""
+
+Hashes = NDArray[np.uint64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The counts of a generation. `edges_taken` of the graph's `edges` are in at least one of the walks."""
+
+    path: str
+    traces: int
+    events: int
+    duplicates: int
+    edges_taken: int
+    edges: int
+
+
+@dataclass(frozen=True)
+class Walks:
+    """A chunk of walks: their edges concatenated, `lengths[w]` of walk w, and a hash of each."""
+
+    edges: Ints
+    lengths: Ints
+    hashes: Hashes
+
+    def only(self, kept: Flags) -> "Walks":
+        """Return the walks that `kept` marks."""
+        return Walks(self.edges[np.repeat(kept, self.lengths)], self.lengths[kept], self.hashes[kept])
+
+
+def generate(
+    table: EdgeTable, path: str | Path, walks: int, *, steps: int = STEPS, seed: int = 0, part: int = 0, parts: int = 1
+) -> Generated:
+    """Write `walks` distinct interleavings to `path`, or as many as can be found. `parts` is a power of two."""
+    spellable(parts)
+    seen = SeenHashes()
+    taken = np.zeros(len(table.target) + 1, dtype=np.bool_)
+    duplicates, drawn, new = 0, 0, 1
+    waiting: list[Walks] = []
+    found = 0
+    with DistinctWriter(path, table.config, table.rows) as out:
+        for own in _chunks(table, steps, seed, part, parts):
+            if found >= walks or new * EXHAUSTED < max(drawn, 1):
+                break
+            fresh = seen.add(own.hashes)
+            drawn, new = len(fresh), int(np.count_nonzero(fresh))
+            duplicates += drawn - new
+            waiting.append(own.only(fresh & (np.cumsum(fresh) <= walks - found)))
+            found += len(waiting[-1].lengths)
+            taken[waiting[-1].edges] = True
+            if sum(len(own.lengths) for own in waiting) >= WRITTEN or found >= walks:
+                _write(table, waiting, out)
+        _write(table, waiting, out)
+        traces, events = out.traces, out.rows
+    return Generated(str(path), traces, events, duplicates, int(taken[:-1].sum()), len(table.target))
+
+
+def spellable(parts: int) -> None:
+    """Raise UsageError for a number of parts that cannot be spelt."""
+    if parts not in POWERS:
+        raise UsageError(f"parts: expected a power of two up to {POWERS[-1]:,}, seen {parts:,}; name one")
+
+
+def _write(table: EdgeTable, waiting: list[Walks], out: DistinctWriter) -> None:
+    """Write the collected walks: row groups are full even if a chunk has few walks of this part."""
+    if waiting:
+        edges = np.concatenate([walks.edges for walks in waiting])
+        found = table.distinct(edges, np.concatenate([walks.lengths for walks in waiting]))
+        out.write(found.rows, found.table.trace_starts)
+        waiting.clear()
+
+
+def draw(
+    table: EdgeTable, count: int, steps: int, rng: np.random.Generator, first_aim: int = 0, part: int = 0, parts: int = 1
+) -> Walks:
+    """Draw up to `count` random walks of a part, each with the initial pseudo edge first; aims begin at edge `first_aim`."""
+    forced, lengths = _aims(table, count, steps, first_aim)
+    width = forced.shape[1]
+    taken = np.full((count, width + 1), -1, dtype=np.int64)
+    taken[:, 0] = table.initial
+    state = np.zeros(count, dtype=np.int64)
+    going = np.ones(count, dtype=np.bool_)
+    mine = np.ones(count, dtype=np.bool_)
+    hashes = np.zeros(count, dtype=np.uint64)
+    bits, spelt = parts.bit_length() - 1, np.zeros(count, dtype=np.int64)
+    for step in range(width):
+        degree = table.first_edge[state + 1] - table.first_edge[state]
+        going &= (degree > 0) & (step < lengths)
+        edge = np.where(going, np.where(forced[:, step] >= 0, forced[:, step], _free(table, state, rng)), -1)
+        # A state with one edge leaves no choice, so its step must not spell: else whole parts would be empty.
+        spells = going & (degree > 1) & (spelt < bits)
+        if spells.any():
+            bit = (part >> spelt) & 1
+            for _ in range(REDRAWN):
+                again = np.flatnonzero(spells & (forced[:, step] < 0) & (_spelling(_mixed(hashes, edge)) & 1 != bit))
+                edge[again] = _free(table, state[again], rng)
+            mine &= ~spells | (_spelling(_mixed(hashes, edge)) & 1 == bit)
+            spelt += spells
+        taken[:, step + 1] = edge
+        state = np.where(going, table.target[edge], state)
+        hashes = _mixed(hashes, edge)
+    # Bits that a short walk could not spell are those of its last hash.
+    mine &= (_spelling(hashes) ^ (part >> spelt)) & ((1 << (bits - spelt)) - 1) == 0
+    return Walks(taken[taken >= 0], np.count_nonzero(taken >= 0, axis=1).astype(np.int64), hashes).only(mine)
+
+
+def _free(table: EdgeTable, state: Ints, rng: np.random.Generator) -> Ints:
+    """Draw an edge out of each state, each as likely as the others."""
+    first = table.first_edge[state]
+    degree = (table.first_edge[state + 1] - first).astype(np.uint64)
+    number = rng.integers(0, 2**32, size=len(state), dtype=np.uint64)
+    return first + ((number * degree) >> np.uint64(32)).astype(np.int64)
+
+
+def _spelling(hashes: Hashes) -> Ints:
+    """Return the bits of hashes that spell the number of a part."""
+    return (hashes >> SPELT).astype(np.int64)
+
+
+class SeenHashes:
+    """The hashes met so far, in sorted runs; runs of similar length are merged, so a lookup searches few of them."""
+
+    def __init__(self) -> None:
+        self._runs: list[Hashes] = []
+
+    def add(self, hashes: Hashes) -> Flags:
+        """Add `hashes`; return which of them are new, with only the first of equal ones."""
+        new = np.zeros(len(hashes), dtype=np.bool_)
+        values, first = np.unique(hashes, return_index=True)
+        new[first] = True
+        for run in self._runs:
+            place = np.searchsorted(run, values)
+            known = run[np.minimum(place, len(run) - 1)] == values
+            new[first[known]] = False
+        added = np.sort(hashes[new])
+        while len(added) and self._runs and len(self._runs[-1]) <= 2 * len(added):
+            added = np.sort(np.concatenate((self._runs.pop(), added)))
+        if len(added):
+            self._runs.append(added)
+        return new
+
+
+def _chunks(table: EdgeTable, steps: int, seed: int, part: int, parts: int) -> Iterator[Walks]:
+    chunk = 0
+    while True:
+        yield draw(table, CHUNK, steps, np.random.default_rng((seed, part, chunk)), chunk * CHUNK // 2, part, parts)
+        chunk += 1
+
+
+def _aims(table: EdgeTable, count: int, steps: int, first_aim: int) -> tuple[Ints, Ints]:
+    """Return the edges that walks must take, -1 where they are free, and the largest number of edges of each."""
+    walks = np.arange(1, count, 2)
+    aims = (first_aim + np.arange(len(walks))) % len(table.target)
+    state = table.source[aims]
+    depth = table.depth[state]
+    lengths = np.full(count, steps, dtype=np.int64)
+    lengths[walks] = np.maximum(steps, depth + 1 + TAIL)
+    forced = np.full((count, int(lengths.max())), -1, dtype=np.int64)
+    forced[walks, depth] = aims
+    # Backwards from each aim along the shortest path, one step of all walks at a time.
+    while (depth > 0).any():
+        left = depth > 0
+        walks, state, depth = walks[left], state[left], depth[left] - 1
+        forced[walks, depth] = table.parent[state]
+        state = table.source[table.parent[state]]
+    return forced, lengths
+
+
+def _mixed(hashes: Hashes, edge: Ints) -> Hashes:
+    """Mix an edge into each hash: one round of splitmix64."""
+    mixed = (hashes + edge.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x632BE59BD9B4E019)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return mixed ^ (mixed >> np.uint64(32))

@@ -1,0 +1,248 @@
+"""A directory of broker logs -> one trace per topic-partition: the passes of `passes.py`, then one order per partition."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
+from tidegauge.impl.releases import profile_of_release
+from tidegauge.traces.kafka_logs.correlation.coverage import NodeCoverage, missing, node_coverage, uncertain_intervals
+from tidegauge.traces.kafka_logs.correlation.merge import Merged, ahead, merge
+from tidegauge.traces.kafka_logs.correlation.topic_generations import Generation, by_generation, topic_of
+from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, find_clusters
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.traces.kafka_logs.disks.disk import read_disks
+from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap
+from tidegauge.traces.kafka_logs.nodes.node import Node, node_of
+from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
+from tidegauge.traces.kafka_logs.parsing.lines import clock
+from tidegauge.traces.kafka_logs.passes import NO_CARRY_OVER, PASSES, CarryOver, Reading
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.schema import EVENTS, FIELDS, REASSIGNED, Config, Event, FieldKind, Trace
+from tidegauge.util.errors import UsageError
+
+UNREPORTED = frozenset({"SendEpochRequest", "HandleEpochResponse", "HwCheckpoint", "UnfenceBroker"})
+REPORTED = [name for name in EVENTS if name not in UNREPORTED]
+"""Events that logs report. A follower logs no OffsetsForLeaderEpoch request: the request log of its leader has it.
+
+One line reports that a broker is unfenced; if it is lost, no other line shows it.
+"""
+
+
+NAMED = 5
+"""Files that a note names; the others are counted."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was read, and how certain the order is.
+
+    `unexplained` are responses whose high watermark no place in their time window explains. `concurrent` are pairs of a
+    commit and a possible loss on two nodes that only clocks order. `layouts` counts the files by layout, `passed_over` names
+    the files that were not read.
+    """
+
+    nodes: tuple[int, ...]
+    controller: int | None
+    release: str
+    lines: int
+    understood: int
+    requests: int
+    fetches_matched: int
+    fetches_unmatched: int
+    events: int
+    ties: int
+    ties_dropped: int
+    concurrent: int
+    moved: int
+    unexplained: int
+    layouts: Mapping[str, int] = field(default_factory=dict)
+    passed_over: tuple[str, ...] = ()
+
+    def notes(self) -> Iterator[str]:
+        """Yield notes on how files were read, except for the documented layouts."""
+        for layout, files in sorted(self.layouts.items()):
+            if layout not in (DOCUMENTED, KAFKAS):
+                yield f"{files} files written as {layout}"
+        if KAFKAS in self.layouts:
+            yield f"{self.layouts[KAFKAS]} files without the thread of each line: some rules cannot be decided"
+        if self.passed_over:
+            yield f"{len(self.passed_over)} files passed over: {', '.join(self.passed_over[:NAMED])}" + (
+                ", .." if len(self.passed_over) > NAMED else ""
+            )
+
+
+@dataclass(frozen=True)
+class Capture:
+    """The traces of one cluster, with problems, gaps and coverage.
+
+    `gaps` are where lines are missing; `uncertain`, by the name of a trace, between which of its events each gap lies.
+    `coverage` and `missing` show how much of what happened the logs have.
+    """
+
+    traces: list[Trace]
+    problems: list[Problem]
+    summary: Summary
+    gaps: tuple[Gap, ...] = ()
+    coverage: tuple[NodeCoverage, ...] = ()
+    missing: tuple[str, ...] = ()
+    uncertain: Mapping[str, Sequence[tuple[tuple[int, int], Gap]]] = field(default_factory=dict)
+    cluster: str = ""
+    """The folder of its logs, if there are several clusters."""
+    known: CarryOver = NO_CARRY_OVER
+    """What the next window may use."""
+
+
+def read_all(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> list[Capture]:
+    """Read a capture for each cluster whose logs are under `directory` (or in one file).
+
+    `layout` is a pattern of log4j2, `selection` the part of the logs that is read.
+    """
+    folder = Path(directory)
+    clusters = find_clusters(folder, layout, selection)
+    if not any(found.nodes for found in clusters):
+        replicas, of_disks = read_disks(folder)
+        if replicas:
+            return [Capture(replicas, of_disks, _of_disks(replicas))]
+    return [capture_of("/".join((folder.name, found.name)).rstrip("/"), found) for found in clusters]
+
+
+def read(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> Capture:
+    """Read the logs of the first cluster under `directory`."""
+    return read_all(directory, layout, selection)[0]
+
+
+def capture_of(name: str, found: FoundLogs, before: CarryOver = NO_CARRY_OVER) -> Capture:
+    """Make the capture of one cluster; `before` is what was known before these lines."""
+    selection = found.selection
+    reading = Reading([node_of(files) for files in found.nodes], found.problems, selection=selection, before=before)
+    for one_pass in PASSES:
+        one_pass(reading)
+    nodes, controller = reading.nodes, reading.controller
+    tps = {step.tp for node in nodes for step in node.broker.steps}
+    wanted = tps if selection is None else {tp for tp in tps if selection.wants(tp)}
+    merged = {generation: merge(steps) for generation, steps in by_generation(nodes, wanted).items()}
+    known = {tp: replicas for node in nodes for tp, replicas in node.controller.replicas.items()}
+    traces = [
+        _trace(name, of, one, nodes=nodes, controller=controller, replicas=known.get(of.tp, ()), names=reading.names)
+        for of, one in merged.items()
+    ]
+    brokers = {broker for trace in traces for broker in trace.config.nodes}
+    clocks = ahead(step for node in nodes for step in node.broker.steps)
+    uncertain = {
+        trace.name: uncertain_intervals(reading.gaps, one.steps, clocks, before.seen_until)
+        for trace, one in zip(traces, merged.values(), strict=True)
+    }
+    followers = sum(1 for of_leader in reading.fetches.values() for fetch in of_leader if fetch.replica >= 0)
+    return Capture(
+        traces,
+        reading.problems,
+        Summary(
+            nodes=tuple(node.id for node in nodes),
+            controller=None if controller is None else controller.id,
+            release=_release(nodes),
+            lines=sum(len(node.lines) for node in nodes),
+            understood=sum(node.kinds.total() for node in nodes),
+            requests=sum(len(node.requests) for node in nodes),
+            fetches_matched=len(reading.matched),
+            fetches_unmatched=followers - len(reading.matched),
+            events=sum(len(trace.events) for trace in traces),
+            ties=sum(one.ties for one in merged.values()),
+            ties_dropped=sum(one.dropped for one in merged.values()),
+            concurrent=sum(one.concurrent for one in merged.values()),
+            moved=reading.moved,
+            unexplained=reading.unexplained,
+            layouts=found.layouts,
+            passed_over=tuple(found.passed_over),
+        ),
+        tuple(reading.gaps),
+        node_coverage(nodes, reading.gaps),
+        (*missing(nodes, controller, reading.gaps, brokers), *found.not_judged),
+        uncertain,
+        found.name,
+        before.and_(nodes, reading.names),
+    )
+
+
+def _of_disks(replicas: Sequence[Trace]) -> Summary:
+    """Summarize replicas that were read from disks only."""
+    nodes = sorted({node for trace in replicas for node in trace.config.nodes})
+    events = sum(len(trace.events) for trace in replicas)
+    return Summary(tuple(nodes), None, "", 0, 0, 0, 0, 0, events, 0, 0, 0, 0, 0)
+
+
+def _release(nodes: Sequence[Node]) -> str:
+    return ", ".join(sorted({node.broker.version for node in nodes if node.broker.version}))
+
+
+def _profile(nodes: Sequence[Node]) -> str:
+    """Choose the profile: since 4.1 new clusters keep eligible leader replicas (KIP-966), and an ISR may be empty."""
+    # The line that names the release may be lost; a change that names the ELR shows the same.
+    if any(node.controller.keeps_elr for node in nodes):
+        return ELR.name
+    for node in nodes:
+        with suppress(UsageError):
+            if profile_of_release(node.broker.version).elr:
+                return ELR.name
+    return FETCH_TRUNCATION.name
+
+
+def _trace(
+    name: str,
+    of: Generation,
+    merged: Merged,
+    *,
+    nodes: Sequence[Node],
+    controller: Node | None,
+    replicas: Sequence[int],
+    names: Mapping[str, str],
+) -> Trace:
+    tp = of.tp
+    brokers = {step.node for step in merged.steps} | set(replicas)
+    for step in merged.steps:
+        for field_name, value in step.fields.items():
+            kind = FIELDS[field_name].kind
+            if kind is FieldKind.NODE and isinstance(value, int):
+                brokers.add(value)
+            elif kind is FieldKind.NODES and isinstance(value, tuple):
+                brokers |= set(value)
+    both_roles = controller is not None and any(node.id == controller.id and node.broker.replicas for node in nodes)
+    if controller is not None and not both_roles:
+        brokers.discard(controller.id)
+    min_isr = next((node.broker.min_isr[tp] for node in nodes if tp in node.broker.min_isr), 1)
+    assigned = [step.fields.get("replicas") for step in merged.steps if step.name == "ChangePartition"]
+    stays = assigned and all(isinstance(one, tuple) and set(one) == brokers for one in assigned)
+    topic_id = of.topic_id or next((one for one, topic in names.items() if topic == topic_of(tp)), None)
+    config = Config(
+        nodes=tuple(sorted(brokers)),
+        profile=_profile(nodes),
+        min_isr=min_isr,
+        lag_rule=True,
+        controller=None if controller is None else controller.id,
+        source=f"Kafka {_release(nodes)} broker logs".replace("  ", " "),
+        extra={
+            "release": _release(nodes),
+            "reports": REPORTED,
+            **({} if stays else {REASSIGNED: True}),  # the lines may not show who was a replica when
+            **({} if topic_id is None else {"topic_id": topic_id}),
+        },
+    )
+    counts: dict[int, int] = defaultdict(int)
+    events = []
+    for step in merged.steps:
+        events.append(Event(step.node, step.name, step.fields, counts[step.node], clock(step.time), None, step.at))
+        counts[step.node] += 1
+    return Trace(f"{name}/{of}", tp, config, tuple(events))
+
+
+# The captures that come with the project.
+
+
+FOLDER = Path(__file__).parent.parent / "captures"
+
+
+def shipped() -> dict[str, Path]:
+    """Every capture by name (`4.2.0/b-kill-leader`), sorted."""
+    return {folder.relative_to(FOLDER).as_posix(): folder for folder in sorted(FOLDER.glob("*/*")) if folder.is_dir()}

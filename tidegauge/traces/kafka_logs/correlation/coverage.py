@@ -1,0 +1,218 @@
+"""How much of what happened the logs of a capture cover: which nodes, which time, and what is missing."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, EVERYTHING, REQUESTS, Gap, Spot
+from tidegauge.traces.kafka_logs.nodes.node import Node
+from tidegauge.traces.kafka_logs.nodes.steps import TAKES_RESPONSES, LoggedStep
+from tidegauge.traces.kafka_logs.parsing.lines import clock
+from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS
+from tidegauge.traces.problems import Problem
+
+GAPS_SHOWN = 3
+"""Gaps of one logger at one node that are listed; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCoverage:
+    """The times of the first and last line of a node; `share` of the time between lies in no gap. 0: it is not judged."""
+
+    node: int
+    first: str
+    last: str
+    share: float
+
+    def __str__(self) -> str:
+        return f"node {self.node} {self.first[11:19]} to {self.last[11:19]}, {self.share:.0%}"
+
+
+def node_coverage(nodes: Sequence[Node], gaps: Sequence[Gap]) -> tuple[NodeCoverage, ...]:
+    """Return the coverage of each node that has lines."""
+    found = []
+    for node in nodes:
+        if node.lines:
+            first, last = min(line.time for line in node.lines), max(line.time for line in node.lines)
+            inside = [_clipped(gap, first, last) for gap in gaps if gap.node == node.id]
+            share = 0.0 if node.silenced else 1 - _union(inside) / max(1, last - first)
+            found.append(NodeCoverage(node.id, clock(first), clock(last), share))
+    return tuple(found)
+
+
+def missing(nodes: Sequence[Node], controller: Node | None, gaps: Sequence[Gap], brokers: Iterable[int]) -> tuple[str, ...]:
+    """List what would have to be added for a verdict on everything that happened; empty if the logs are complete."""
+    said: list[str] = []
+    logged = {node.id for node in nodes if node.broker.replicas and not node.silenced}
+    silenced = {node.id for node in nodes if node.silenced}
+    if controller is None:
+        said.append("the log of the controller (org.apache.kafka.controller at DEBUG): who was elected, and from which ISR")
+    elif controller.silenced_controller:
+        said.append(f"changes of partitions in the log of the controller, node {controller.id}")
+    absent = sorted(set(brokers) - logged - silenced)
+    said += [f"the logs of node {node}: nothing it did is known" for node in absent]
+    said += [f"loggers of node {node} were off (see the problems): it is not judged" for node in sorted(silenced)]
+    by: dict[tuple[int, str], list[Gap]] = {}
+    for gap in dict.fromkeys(gaps):
+        by.setdefault((gap.node, gap.logger), []).append(gap)
+    for of_logger in by.values():
+        said += [str(gap) for gap in of_logger[:GAPS_SHOWN]]
+        if len(of_logger) > GAPS_SHOWN:
+            gap = of_logger[0]
+            said.append(f"{gap.logger} of node {gap.node}: {len(of_logger) - GAPS_SHOWN:,} more gaps")
+    return tuple(said)
+
+
+def _clipped(gap: Gap, first: int, last: int) -> tuple[int, int]:
+    begin, end = gap.times
+    return (first if begin is None else max(first, begin), last if end is None else min(last, end))
+
+
+def _union(spans: Iterable[tuple[int, int]]) -> int:
+    total, at = 0, -1
+    for begin, end in sorted(spans):
+        total += max(0, end - max(begin, at))
+        at = max(at, end)
+    return total
+
+
+# Which loggers were off.
+#
+# A log without the lines of a logger looks like a broker that never does what those lines report: it would be judged as
+# broken. So a node whose log shows that a logger was off is not judged, and one Problem says what to switch on. Missing
+# lines count only if something else in the logs shows that there should have been some.
+
+
+_SEE = "switch it on and see docs/kafka-logs.md section 1; the replicas of this node are not judged"
+
+
+def silent_loggers(node: Node, fetched: bool, responded: bool) -> Iterator[Problem]:
+    """Yield a problem per logger that was off.
+
+    `fetched`: followers went on fetching from this node. `responded`: a follower handled a response of it, of any kind; a
+    leader for a moment may have sent one, and only its request log has the details.
+    """
+    kinds = node.kinds
+    if not kinds["log-loaded"] and not fetched and not responded:
+        return
+    if kinds["log-loaded"] and not kinds["high-watermark"]:
+        yield _off(node, "UnifiedLog at TRACE", "logs that are loaded, and no `Setting high watermark`")
+    if kinds["fetcher-added"] and not kinds["sending"]:
+        yield _off(node, "ReplicaFetcherThread at TRACE", "`Added fetcher`, and no `Sending fetch request`")
+    if kinds["log-created"] and kinds["appended"] and not kinds["epoch-entry"]:
+        yield _off(node, "LeaderEpochFileCache at DEBUG", "appends to a new log, and no `Appended new epoch entry`")
+    if (fetched or responded) and not node.requests:
+        # Refused and diverging fetches, and those fenced while they waited, are logged nowhere else.
+        yield _off(node, "kafka.request.logger at DEBUG", "fetches of followers, and no request")
+    if fetched and not kinds["recorded"] and not kinds["leader-high-watermark"]:
+        yield _off(node, "kafka.cluster.Partition at DEBUG", "fetches of followers, and no `Recorded replica`")
+
+
+def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None:
+    """Return a problem if a controller did not log every change of its registrations; call before a node is silenced."""
+    registered = controller.controller.epochs
+    reported = {key for step in controller.broker.steps for key in step.provides}
+    acted = {key for node in nodes for step in node.broker.steps for key in step.depends_on if key not in reported}
+    accepted = set(_accepted(controller)) - reported
+    unknown = [key for key in acted | accepted if isinstance(key, tuple) and key[0] == "metadata" and key[1] in registered]
+    if not unknown and not controller.controller.gaps:
+        return None
+    return Problem(
+        f"{controller.label or '.'}",
+        None,
+        "lines of org.apache.kafka.controller at DEBUG",
+        "partition epochs without a `partition change`",
+        "switch it on and see docs/kafka-logs.md section 1; elections and ISRs of the controller are not judged",
+    )
+
+
+def _accepted(controller: Node) -> Iterator[Hashable]:
+    """Yield the changes that its responses to proposals name; malformed responses are reported by passes.py."""
+    for request in controller.requests:
+        if request.name == "ALTER_PARTITION":
+            with suppress(*NOT_KAFKAS):
+                yield from _made(controller, request.response)
+
+
+def _made(controller: Node, response: Mapping[str, Any]) -> Iterator[Hashable]:
+    for topic in response.get("topics", ()):
+        topic_id = str(topic.get("topicId") or topic.get("topicName"))
+        for part in topic["partitions"]:
+            if part["errorCode"] == 0 and "partitionEpoch" in part:
+                tp = f"{controller.broker.topic_ids.get(topic_id, topic_id)}-{part['partitionIndex']}"
+                yield "metadata", tp, int(part["partitionEpoch"])
+
+
+def _off(node: Node, logger: str, seen: str) -> Problem:
+    return Problem(f"{node.label or '.'}", None, f"lines of {logger}", seen, _SEE)
+
+
+# Uncertain intervals: which steps of a partition lie in a gap. What is judged there is undecided (judging/partial.py).
+#
+# Rules of this file
+#
+# 1. A gap lies between two steps of its own node. For a log that ends while its process runs that is too wide: a node logs
+# nothing for days about a partition to which nothing happens, as a controller does while a leader stays. There the steps of
+# other nodes that came before its last line, as far as that is known, do not lie in the gap either.
+
+
+BEHIND = AFTER_ALL_LINES[1] - 2
+"""From this index on a step comes after the last line of its process."""
+
+
+def uncertain_intervals(
+    gaps: Sequence[Gap],
+    steps: Sequence[LoggedStep],
+    ahead: Mapping[tuple[int, int], int] = {},
+    seen_until: Mapping[tuple[int, int], int] = {},
+) -> list[tuple[tuple[int, int], Gap]]:
+    """Return each gap with the first and the last of `steps` between which it lies; nodes without steps have none.
+
+    `ahead` bounds the difference of clocks (clocks.py); `seen_until` is until when a log was seen to go on (CarryOver).
+    """
+    rows: dict[int, list[tuple[int, Spot]]] = {}
+    given = {key for step in steps for key in step.provides}
+    unanswered: dict[object, list[int]] = {}
+    for row, step in enumerate(steps):
+        rows.setdefault(step.node, []).append((row, step.place[:2]))
+        if step.name in TAKES_RESPONSES and not any(key in given for key in step.depends_on if _is_response(key)):
+            unanswered.setdefault(step.fields.get("peer"), []).append(row)
+    found = []
+    for gap in gaps:
+        own = rows.get(gap.node)
+        if own:
+            # Steps that were added after every line of a process (its end, unlogged sends) do not show how far its log goes.
+            first = max((row for row, place in own if place < gap.begin and place[1] < BEHIND), default=0)
+            if gap.end == AFTER_ALL_LINES:
+                first = max(first, _steps_before_gap(gap, steps, ahead, seen_until) - 1)
+            last = min((row for row, place in own if place >= gap.end), default=len(steps) - 1)
+            found.append(((min(first, last), max(first, last)), gap))
+        # A response that no step gives lies in the gap of its leader: only clocks order it against the leader's steps.
+        if gap.logger in (REQUESTS, EVERYTHING):
+            found += [((row, row), gap) for row in unanswered.pop(gap.node, ())]
+    return found
+
+
+def _is_response(key: object) -> bool:
+    return isinstance(key, tuple) and key[0] == "answered"
+
+
+def _steps_before_gap(
+    gap: Gap, steps: Sequence[LoggedStep], ahead: Mapping[tuple[int, int], int], seen_until: Mapping[tuple[int, int], int]
+) -> int:
+    """Count how many of the first steps came before the line after which a gap begins."""
+    begin = gap.times[0]
+    if begin is None:
+        return 0
+
+    def before(step: LoggedStep) -> bool:
+        if step.node == gap.node:
+            return step.place[:2] <= gap.begin
+        if step.time <= seen_until.get((step.node, gap.node), step.time - 1):
+            return True
+        bound = ahead.get((step.node, gap.node))
+        return bound is not None and step.time + bound <= begin
+
+    return sum(1 for _ in takewhile(before, steps))

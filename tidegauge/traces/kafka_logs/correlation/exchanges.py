@@ -1,0 +1,304 @@
+"""Turn requests of the request log into steps: fetches handled and answered, acknowledgements, reads, ISR proposals.
+
+Rules of this file
+
+1. A fetch that the leader counted has a `Recorded replica` line already; the request adds what it asked for and, if the
+   response was sent at once, the response. recorded.py finds the line.
+2. A response that was sent later is a step of its own, AnswerFetch, at the time when it was completed. So is one that was
+   sent by the handler thread but read after the fetch was counted: it has another high watermark, or later records.
+3. A fetch that was refused or that diverges is not recorded: the request is the only source.
+4. The JSON has the bytes of the records, not their offsets: those are taken from the follower that appended them.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
+from tidegauge.traces.kafka_logs.correlation.match import RecordedLines
+from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedBroker, LoggedStep, Send, or_null, reported
+from tidegauge.traces.kafka_logs.nodes.timeline import Mark, ProcessRun, explains
+from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
+from tidegauge.traces.kafka_logs.parsing.request_log import Fetch, LoggedRequest, LoggedResponse
+
+LATEST, EARLIEST = -1, -2
+TAKEN = 200_000
+"""Microseconds from the line of a new leader epoch until it is in force (observed: 109 ms, cold start)."""
+LATE = 20_000
+"""Microseconds from the end of a request to its line in the request log, at most (a busy network thread)."""
+
+
+class Exchanges:
+    """Puts the requests of one node beside its steps; `taken` are the steps of followers that handled a response, by key."""
+
+    def __init__(
+        self,
+        broker: LoggedBroker,
+        runs: Sequence[ProcessRun],
+        sends: Mapping[int, Send],
+        taken: Mapping[tuple[Hashable, str], LoggedStep],
+        fetches: Sequence[Fetch],
+    ) -> None:
+        self.broker = broker
+        self.taken = taken
+        self.runs = runs
+        self.sends = sends
+        self.unexplained = 0
+        self.moved = 0
+        self._recorded = RecordedLines(broker.steps, fetches)
+        self._appends: dict[tuple[str, object], list[LoggedStep]] = defaultdict(list)
+        self._proposals: dict[str, list[LoggedStep]] = defaultdict(list)
+        for step in broker.steps:
+            if step.name == "AlterPartition":
+                self._proposals[step.tp].append(step)
+            elif step.name == "LeaderAppend":
+                self._appends[step.tp, step.fields["rec_base"]].append(step)
+
+    def run_of(self, time: int) -> ProcessRun:
+        """Return the process that was running at `time`."""
+        return next((run for run in reversed(self.runs) if run.first <= time), self.runs[0])
+
+    def add(self, time: int, name: str, tp: str, fields: Fields, request: LoggedRequest) -> LoggedStep:
+        """Add a step that only the request log shows."""
+        run = self.run_of(request.line.time)
+        step = LoggedStep(self.broker.node, tp, name, fields, request.line.at, time, run.place(time))
+        self.broker.steps.append(step)
+        return step
+
+    # fetches
+
+    def fetch(self, fetch: Fetch) -> None:
+        """Add the steps of each partition of a fetch."""
+        for tp, response in fetch.responses.items():
+            asked = fetch.asked[tp]
+            if fetch.replica < 0:
+                self._read(fetch, tp, asked, response)
+            else:
+                self._handle(fetch, tp, asked, response)
+
+    def _read(self, fetch: Fetch, tp: str, asked: PartitionRequest, response: LoggedResponse) -> None:
+        committed = fetch.request.body.get("isolationLevel", 0) == 1
+        bound = response.stable if committed else response.hw
+        if response.error == 0 and bound is not None:
+            self.add(fetch.request.completed, "Read", tp, {"bound": bound, "rec_base": asked.offset}, fetch.request)
+
+    def _handle(self, fetch: Fetch, tp: str, asked: PartitionRequest, response: LoggedResponse) -> None:
+        request = fetch.request
+        run = self.run_of(request.line.time)
+        refused = request.at_once and (response.error != 0 or response.diverging)
+        step = None if refused else self._recorded.find(run, fetch, tp, asked)
+        # An unknown topic is refused as the request is handled (KafkaApis#handleFetchRequest), even while the response as a
+        # whole waits for other partitions.
+        unknown_topic = step is None and response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
+        together = request.at_once or unknown_topic
+        if step is None:
+            step = self.add(request.handled, "HandleFetch", tp, {"peer": fetch.replica}, request)
+            if refused and not unknown_topic:
+                self._place_refused(run, step, asked, response, request)
+        elif request.at_once and response.hw is not None:
+            together = self._read_before_counted(run, step, response.hw, request)
+        # The fetch counts no earlier than its request was taken up: timeline.py may put it before the line, up to here.
+        step.since = max(step.since, run.index(request.dequeued - LATE))
+        asks = _asks(fetch, asked)
+        step.fields.update(asks)
+        send = self.sends.get(id(fetch))
+        origin = id(send if send is not None else fetch)
+        step.depends_on.append(("sent", origin))
+        answering = step
+        responses = _responses(asked, response) | self._records(origin, tp, response)
+        if together and run.had(tp, step.place, responses.get("rec_end")):
+            step.fields.update(responses)
+        else:
+            # Sent from purgatory, or with records that were appended after this place: the log was read again, later.
+            fields = {"peer": fetch.replica} | asks | responses
+            answering = self.add(request.completed, "AnswerFetch", tp, fields, request)
+            self._place_response(run, answering, step, response, request)
+        answering.provides.append(("answered", origin))
+        if send is not None:
+            # The sender's process ends after its requests were handled and answered (process.py).
+            step.provides.append(("handled", send.node, send.run))
+            answering.provides.append(("handled", send.node, send.run))
+
+    def _records(self, origin: int, tp: str, response: LoggedResponse) -> Fields:
+        """Return the records of a response, as the follower appended them."""
+        handled = self.taken.get((("answered", origin), tp))
+        if handled is None or response.error != 0 or response.diverging or response.size == 0:
+            return {}
+        return {
+            name: handled.fields[name] for name in ("rec_base", "rec_end", "rec_epoch", "epochs") if name in handled.fields
+        }
+
+    def _read_before_counted(self, run: ProcessRun, step: LoggedStep, res_hw: int, request: LoggedRequest) -> bool:
+        """Return whether the log was read before the fetch was counted; place the step accordingly.
+
+        Immediate response:  read -> count the fetch -> respond, with the high watermark from before.
+        DelayedFetch:        read -> count the fetch -> tryComplete reads again, in the same thread -> respond.
+        """
+        if step.fields.get("hw_before") == res_hw:
+            return True
+        # The fetch raised the high watermark, and the response has another one than before: it was read again.
+        if step.fields.get("hw") != step.fields.get("hw_before"):
+            return False
+        # The fetch raised nothing: another thread may have raised it between the read and the line of the fetch.
+        place = run.choose(step.tp, (request.dequeued, step.time), step.time, lambda mark: mark.hw == res_hw, latest=True)
+        if place is None:
+            return False
+        self.moved += 1
+        step.place = min(place, step.place)
+        step.fields.update(hw_before=res_hw, hw=res_hw)
+        return True
+
+    def _place_refused(
+        self, run: ProcessRun, step: LoggedStep, asked: PartitionRequest, response: LoggedResponse, request: LoggedRequest
+    ) -> None:
+        """Place a refused fetch where the leader epoch explains the response: errors compare it with the request's epoch."""
+
+        def fits(mark: Mark) -> bool:
+            return explains(mark, asked.epoch, response.error)
+
+        place = run.choose(step.tp, (request.dequeued, request.handled), request.handled, fits, latest=True)
+        if place is None:
+            # The line of a new leader epoch is printed before the epoch is in force: the old one may have refused it.
+            place = run.choose(step.tp, (request.dequeued - TAKEN, request.handled), request.handled, fits, latest=True)
+        # A partition answers before its log is loaded, as if in epoch -1; its Start comes first all the same.
+        step.place = max(place or step.place, run.start(step.tp))
+
+    def _place_response(
+        self, run: ProcessRun, answering: LoggedStep, step: LoggedStep, response: LoggedResponse, request: LoggedRequest
+    ) -> None:
+        """Place a late response where its high watermark held and its records were there."""
+        end = answering.fields.get("rec_end")
+
+        def fits(mark: Mark) -> bool:
+            there = not isinstance(end, int) or mark.leo is None or mark.leo >= end
+            return response.error != 0 or response.hw is None or (mark.hw == response.hw and there)
+
+        place = run.choose(answering.tp, (request.completed, request.line.time), request.completed, fits, latest=False)
+        if place is None:
+            # No place after its completion explains it: the log may have been read any time after the fetch was handled.
+            place = run.choose(answering.tp, (step.time, request.line.time), request.completed, fits, latest=True)
+        if place is None:
+            # Kept where it is: a place that explained it by force would hide a wrong high watermark from the judge.
+            self.unexplained += 1
+        answering.place = max(place or answering.place, step.place)
+
+    # everything else
+
+    def produce(self, request: LoggedRequest) -> None:
+        """Add a ProduceAck per partition; its records are those of the append that began at the response's base offset."""
+        acks = int(request.body["acks"])
+        for topic in request.response.get("responses", ()):
+            for part in topic["partitionResponses"]:
+                tp = f"{topic.get('name') or self.broker.topic_ids.get(str(topic.get('topicId')))}-{part['index']}"
+                error, base = int(part["errorCode"]), int(part["baseOffset"])
+                fields: Fields = {"acks": acks, "error": error}
+                if error == 0 and base >= 0:
+                    appends = [step for step in self._appends[tp, base] if step.time <= request.line.time]
+                    fields |= reported(rec_base=base, rec_end=appends[-1].fields["rec_end"] if appends else None)
+                self.add(request.line.time, "ProduceAck", tp, fields, request)
+
+    def offsets_request(self, request: LoggedRequest) -> None:
+        """Add the OffsetsForLeaderEpoch requests of replicas (KIP-101, KIP-279, KIP-320); consumers send them, too."""
+        peer = int(request.body.get("replicaId", -1))
+        asked = {
+            f"{topic['topic']}-{part['partition']}": part for topic in request.body["topics"] for part in topic["partitions"]
+        }
+        for topic in request.response["topics"]:
+            for part in topic["partitions"]:
+                tp = f"{topic['topic']}-{part['partition']}"
+                if peer < 0 or tp not in asked:
+                    continue
+                fields: Fields = {
+                    "peer": peer,
+                    "req_epoch": or_null(int(asked[tp].get("currentLeaderEpoch", -1))),
+                    "req_last_epoch": or_null(int(asked[tp]["leaderEpoch"])),
+                    "error": int(part["errorCode"]),
+                    "div_epoch": or_null(int(part.get("leaderEpoch", -1))),
+                    "div_end": or_null(int(part["endOffset"])),
+                }
+                self.add(request.handled, "HandleEpochRequest", tp, fields, request)
+
+    def alter_partition(self, request: LoggedRequest) -> None:
+        """Add an ISR proposal that the controller judged; one that it accepted has a line already."""
+        peer = int(request.body["brokerId"])
+        # Versions 0 and 1 name topics (`topicName`), since 2 by id (KIP-841).
+        responses = {
+            (str(topic.get("topicId") or topic.get("topicName")), int(part["partitionIndex"])): int(part["errorCode"])
+            for topic in request.response.get("topics", ())
+            for part in topic["partitions"]
+        }
+        for topic in request.body["topics"]:
+            topic_id = str(topic.get("topicId") or topic.get("topicName"))
+            for part in topic["partitions"]:
+                tp = f"{self.broker.topic_ids.get(topic_id, topic_id)}-{part['partitionIndex']}"
+                error = responses.get((topic_id, int(part["partitionIndex"])), int(request.response.get("errorCode", 0)))
+                # Up to version 2 `newIsr` lists broker ids; since 3 `newIsrWithEpochs` has a broker epoch each (KIP-903).
+                isr = tuple(part.get("newIsr") or [int(state["brokerId"]) for state in part.get("newIsrWithEpochs", ())])
+                epochs = {"leader_epoch": int(part["leaderEpoch"]), "partition_epoch": int(part["partitionEpoch"])}
+                step = self._altered(tp, peer, isr, request) if error == 0 else None
+                if step is None:
+                    step = self.add(
+                        request.handled, "AlterPartition", tp, {"peer": peer, "isr": isr, "error": error}, request
+                    )
+                step.fields.update(epochs)
+                step.depends_on.append(("proposal", tp, epochs["leader_epoch"], epochs["partition_epoch"], frozenset(isr)))
+
+    def _altered(self, tp: str, peer: int, isr: Iterable[int], request: LoggedRequest) -> LoggedStep | None:
+        """Return the first line about this proposal that no request was put beside yet."""
+        members = frozenset(isr)
+        for step in self._proposals[tp]:
+            reported_isr = step.fields.get("isr")
+            if (
+                step.fields["peer"] == peer
+                and isinstance(reported_isr, tuple)
+                and frozenset(reported_isr) == members
+                and step.time <= request.line.time
+            ):
+                self._proposals[tp].remove(step)
+                return step
+        return None
+
+    def list_offsets(self, request: LoggedRequest) -> list[tuple[int, str, int, int]]:
+        """Return (replica, topic-partition, LATEST or EARLIEST, offset) for what a fetcher out of range asked."""
+        asked = {
+            (topic["name"], int(part["partitionIndex"])): int(part["timestamp"])
+            for topic in request.body["topics"]
+            for part in topic["partitions"]
+        }
+        replica = int(request.body.get("replicaId", -1))
+        return [
+            (
+                replica,
+                f"{topic['name']}-{part['partitionIndex']}",
+                asked[topic["name"], int(part["partitionIndex"])],
+                int(part["offset"]),
+            )
+            for topic in request.response["topics"]
+            for part in topic["partitions"]
+            if replica >= 0 and int(part["errorCode"]) == 0
+        ]
+
+
+def request_fields(asked: PartitionRequest) -> Fields:
+    """Return the req_ fields of one partition of a fetch."""
+    return {
+        "req_epoch": or_null(asked.epoch),
+        "req_offset": asked.offset,
+        "req_last_epoch": or_null(asked.last_epoch),
+        "req_log_start": asked.log_start,
+    }
+
+
+def _asks(fetch: Fetch, asked: PartitionRequest) -> Fields:
+    return request_fields(asked) | reported(req_broker_epoch=fetch.broker_epoch)
+
+
+def _responses(asked: PartitionRequest, response: LoggedResponse) -> Fields:
+    fields: Fields = {"error": response.error}
+    if response.error != 0:
+        return fields
+    fields |= reported(res_hw=response.hw, res_log_start=response.log_start)
+    if response.diverging:
+        fields |= {"div_epoch": or_null(response.div_epoch), "div_end": or_null(response.div_end)}
+    elif response.size == 0:
+        fields |= {"rec_base": asked.offset, "rec_end": asked.offset}
+    return fields

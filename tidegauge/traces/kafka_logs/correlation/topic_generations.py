@@ -1,0 +1,56 @@
+"""A topic that is deleted and created again under the same name is another topic: its partitions are separate traces.
+
+Rules of this file
+
+1. Topics are distinguished by their ids (KIP-516), which brokers log as they create a partition and the controller as it
+   registers one. A line about a partition belongs to the topic id that its node named last.
+2. Topics of one name are ordered as in the log of the node that names most of them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from tidegauge.traces.kafka_logs.nodes.node import Node
+from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep
+
+
+class Generation(NamedTuple):
+    """A partition of the `number`-th of `of` topics with the same name."""
+
+    tp: str
+    number: int
+    of: int
+    topic_id: str | None
+
+    def __str__(self) -> str:
+        return self.tp if self.of == 1 else f"{self.tp} (topic id {self.topic_id})"
+
+
+def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generation, list[LoggedStep]]:
+    """Group the steps of all nodes by partition and topic id, in order; other partitions are skipped."""
+    tps = frozenset(tps)
+    names = {node.id: node.broker.named for node in nodes}
+    ids = {topic: max((_ids(named, topic) for named in names.values()), key=len) for topic in map(topic_of, tps)}
+    found: dict[Generation, list[LoggedStep]] = {}
+    for tp in sorted(tps):
+        of = ids[topic_of(tp)]
+        for number in range(max(1, len(of))):
+            found[Generation(tp, number, max(1, len(of)), of[number] if of else None)] = []
+    for node in nodes:
+        for step in node.broker.steps:
+            if step.tp not in tps:
+                continue
+            of = ids[topic_of(step.tp)]
+            last = [topic_id for place, topic_id in names[node.id].get(topic_of(step.tp), ()) if place <= step.place[:2]]
+            number = of.index(last[-1]) if last and last[-1] in of else 0
+            found[Generation(step.tp, number, max(1, len(of)), of[number] if of else None)].append(step)
+    return {generation: steps for generation, steps in found.items() if steps}
+
+
+def topic_of(tp: str) -> str:
+    """The topic of a partition."""
+    return tp.rpartition("-")[0]
+
+
+def _ids(named: Mapping[str, Sequence[tuple[tuple[int, int], str]]], topic: str) -> list[str]:
+    return list(dict.fromkeys(topic_id for _, topic_id in named.get(topic, ())))

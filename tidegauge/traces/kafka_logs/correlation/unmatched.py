@@ -1,0 +1,312 @@
+"""Gaps that show between the logs of two nodes: requests, proposals and changes that only one side logged.
+
+Rules of this file
+
+1. A session counts its requests, so a request that is missing between two others is missing from the log.
+2. What a process did last may be logged nowhere: it was killed before it wrote, or had closed its log while it still served
+   (4.x). So a line without its request, or a request without its line, counts only before the end of a process.
+3. Clocks of different nodes are not compared.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from tidegauge.traces.kafka_logs.nodes.gap_detection import (
+    AFTER_ALL_LINES,
+    BEFORE_ALL_LINES,
+    EVERYTHING,
+    FETCHER,
+    LOG,
+    PARTITION,
+    REQUESTS,
+    Gap,
+    Spot,
+)
+from tidegauge.traces.kafka_logs.nodes.node import Node
+from tidegauge.traces.kafka_logs.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
+from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
+from tidegauge.traces.kafka_logs.parsing.lines import Line
+from tidegauge.traces.kafka_logs.parsing.request_log import Fetch
+from tidegauge.traces.problems import Problem
+
+SHUTDOWN = 5_000_000
+"""Microseconds for which a process that was told to stop, and logs no more, goes on fetching at most."""
+UNLOGGED_AT_END = 2_000_000
+"""Microseconds before the end of a process in which what it served need not be logged."""
+_RECORDED = "HandleFetchResponse"
+
+
+def unmatched(
+    nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], matched: Mapping[int, Send], broken: Collection[int] = ()
+) -> list[Gap]:
+    """Return every gap that shows between two logs; requests must have been put beside the steps before.
+
+    `fetches` include summaries (Line.summarizes); `broken` are the ids of those that stand for a request without a send.
+    """
+    found: list[Gap] = []
+    reported = [node for node in nodes if node.runs and not node.silenced]
+    sends = {(node.id, leader): of for node in reported for leader, of in _by_leader(node.broker.sends).items()}
+    taken = {id(send) for send in matched.values()}
+    for node in reported:
+        if node.requests:
+            found += _sessions(node, fetches[node.id])
+            found += _recorded(node)
+            found += _before_the_first_line(node)
+            found += _log_starts(node)
+        elif any(leader == node.id for _, leader in sends):
+            found.append(
+                Gap(
+                    node.id,
+                    REQUESTS,
+                    BEFORE_ALL_LINES,
+                    AFTER_ALL_LINES,
+                    (None, None),
+                    "fetches were sent to it, and it logged no request",
+                )
+            )
+        found += _requests_without_line(node)
+        for follower in reported:
+            asked = sends.get((follower.id, node.id), ())
+            found += _full_fetches(node, follower, fetches[node.id], matched, asked, taken, broken)
+            found += _last_requests(node, follower, fetches[node.id], matched, asked)
+    return found + list(_keys(reported))
+
+
+def spot(node: Node, time: int) -> Spot:
+    """Return the place of the last line that a node had written by `time`; a node with requests only has no lines."""
+    if not node.runs:
+        return BEFORE_ALL_LINES
+    run = _run_of(node, time)
+    return (run.number, run.index(time))
+
+
+def _run_of(node: Node, time: int) -> ProcessRun:
+    return next((run for run in reversed(node.runs) if run.first <= time), node.runs[0])
+
+
+def _after(node: Node, time: int) -> Spot:
+    if not node.runs:
+        return AFTER_ALL_LINES
+    run, index = spot(node, time)
+    return (run, index + 1)
+
+
+def _by_leader(sends: Sequence[Send]) -> dict[int, list[Send]]:
+    by: dict[int, list[Send]] = {}
+    for send in sends:
+        by.setdefault(send.leader, []).append(send)
+    return by
+
+
+def _sessions(node: Node, fetches: Sequence[Fetch]) -> Iterator[Gap]:
+    """Yield a gap before each request whose predecessor in its session is not in the log."""
+    last: dict[int, tuple[int, int]] = {}
+    for fetch in sorted(fetches, key=lambda one: one.request.line.time):
+        time = fetch.request.line.time
+        if not fetch.whole:
+            epoch, before = last.get(fetch.session, (None, None))
+            why = f"request {fetch.session_epoch} of session {fetch.session} follows request {epoch}"
+            begin = BEFORE_ALL_LINES if before is None else spot(node, before)
+            yield Gap(node.id, REQUESTS, begin, _after(node, time), (before, time), why)
+        opened = int(fetch.request.response.get("sessionId", 0))
+        last[opened or fetch.session] = (max(0, fetch.session_epoch), time)
+
+
+def _recorded(node: Node) -> Iterator[Gap]:
+    """Yield a gap for each fetch that the leader recorded without a request."""
+    stopped = {step.place[0] for step in node.broker.steps if step.name == "Stop"}
+    times = [request.line.time for request in node.requests]
+    by: dict[tuple[int, str, int], list[LoggedStep]] = {}
+    for step in sorted(node.broker.steps, key=lambda one: one.place):
+        peer = step.fields.get("peer")
+        if step.name == "HandleFetch" and isinstance(peer, int):
+            by.setdefault((step.place[0], step.tp, peer), []).append(step)
+    # [:-1]: the last fetch of a replica may have lost its connection, or its leader was killed before it could respond.
+    for step in (step for of in by.values() for step in of[:-1] if "req_epoch" not in step.fields):
+        run = node.runs[step.place[0]]
+        # A process that was told to stop may have closed its log before the requests of its last seconds were logged.
+        if run.closed or run.number not in stopped or run.last - step.time > UNLOGGED_AT_END:
+            before = max((time for time in times if time < step.time), default=None)
+            after = min((time for time in times if time > step.time), default=None)
+            begin = BEFORE_ALL_LINES if before is None else spot(node, before)
+            end = AFTER_ALL_LINES if after is None else _after(node, after)
+            yield Gap(node.id, REQUESTS, begin, end, (before, after), f"a fetch was recorded ({step.at}), and no request")
+
+
+def _before_the_first_line(node: Node) -> Iterator[Gap]:
+    """Yield a gap if a broker served before its first line: it serves only after those, so they are another process's."""
+    first, served = node.lines[0].time, min(request.line.time for request in node.requests)
+    if served < first:
+        why = "it served requests before its first line"
+        yield Gap(node.id, EVERYTHING, BEFORE_ALL_LINES, (0, 1), (None, first), why)
+
+
+def _log_starts(node: Node) -> Iterator[Gap]:
+    """Yield a gap where a response has a log start above that of the leader's own lines."""
+    said: dict[str, list[tuple[int, int]]] = {}
+    for step in sorted(node.broker.steps, key=lambda one: one.time):
+        start = step.fields.get("log_start")
+        if isinstance(start, int):
+            said.setdefault(step.tp, []).append((step.time, start))
+    for step in sorted(node.broker.steps, key=lambda one: one.time):
+        start = step.fields.get("res_log_start")
+        # Another thread may write the line of the log start a little later than the response that has it.
+        known = [one for one in said.get(step.tp, ()) if one[0] <= step.time + UNLOGGED_AT_END]
+        if isinstance(start, int) and known and start > max(one for _, one in known):
+            before = max(time for time, _ in known)
+            begin, end = min(spot(node, before), spot(node, step.time)), _after(node, step.time)
+            why = f"a response names log start {start} ({step.at}), and no line moves it there"
+            yield Gap(node.id, LOG, begin, end, (before, step.time), why)
+            said[step.tp].append((step.time, start))
+
+
+def _requests_without_line(node: Node) -> Iterator[Gap]:
+    """Yield a gap for each fetch that was answered without an error and that no line records (rule 2 at the end)."""
+    stopped = {step.place[0] for step in node.broker.steps if step.name == "Stop"}
+    for step in node.broker.steps:
+        if step.name != "HandleFetch" or step.fields.get("error", 0) != 0 or "remote_leo" in step.fields:
+            continue
+        # A diverging fetch is not recorded (Partition#fetchRecords).
+        if "div_epoch" in step.fields or not isinstance(step.fields.get("peer"), int):
+            continue
+        run = _run_of(node, step.time)
+        if run.closed or run.last > step.time or run.number not in stopped:
+            begin, end = spot(node, step.time - UNLOGGED_AT_END // 2), _after(node, step.time + UNLOGGED_AT_END // 2)
+            why = f"a fetch was answered ({step.at}), and no line records it"
+            yield Gap(node.id, PARTITION, begin, end, (step.time, step.time), why)
+
+
+def _full_fetches(
+    leader: Node,
+    follower: Node,
+    fetches: Sequence[Fetch],
+    matched: Mapping[int, Send],
+    sends: Sequence[Send],
+    taken: set[int],
+    broken: Collection[int],
+) -> Iterator[Gap]:
+    """Yield gaps for full fetches, which have no number: one that one side lacks, before one that both have."""
+    of_process: dict[int | None, list[Fetch]] = {}
+    for fetch in fetches:
+        if fetch.replica == follower.id:
+            of_process.setdefault(fetch.broker_epoch, []).append(fetch)
+    silent = not any(id(fetch) in matched for of in of_process.values() for fetch in of)
+    for of_follower in of_process.values():
+        known = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]
+        for at, fetch in enumerate(of_follower):
+            if id(fetch) in broken or (id(fetch) not in matched and (silent or (known and at < known[-1]))):
+                why = f"a fetch was handled ({fetch.request.line.at}), and no line sends it"
+                yield Gap(follower.id, FETCHER, BEFORE_ALL_LINES, AFTER_ALL_LINES, (None, None), why)
+        # Of a summary it is unknown when the last request that the sender logged was handled.
+        behind = [fetch for fetch in of_follower[known[-1] + 1 :] if fetch.request.line.requests == 1] if known else []
+        send = matched[id(of_follower[known[-1]])] if behind else None
+        if send is not None and (
+            follower.runs[send.run].closed or behind[-1].request.handled - of_follower[known[-1]].request.handled > SHUTDOWN
+        ):
+            last = send.time
+            why = f"it fetched on for seconds ({behind[-1].request.line.at}) after the last line that says so"
+            yield Gap(follower.id, FETCHER, spot(follower, last), AFTER_ALL_LINES, (last, None), why)
+    handled = [at for at, send in enumerate(sends) if id(send) in taken]
+    for at, send in enumerate(sends):
+        same_process = handled and at < handled[-1] and send.session_epoch <= 0
+        if same_process and id(send) not in taken and not send.lost and leader.requests:
+            yield Gap(
+                leader.id,
+                REQUESTS,
+                BEFORE_ALL_LINES,
+                AFTER_ALL_LINES,
+                (None, None),
+                f"node {follower.id} sent a fetch that is not there",
+            )
+
+
+def _last_requests(
+    leader: Node, follower: Node, fetches: Sequence[Fetch], matched: Mapping[int, Send], sends: Sequence[Send]
+) -> Iterator[Gap]:
+    """Yield gaps where a follower handled responses to unlogged requests before the first, or after the last one."""
+    if not leader.runs:
+        return
+    taken: dict[object, list[LoggedStep]] = {}
+    for step in follower.broker.steps:
+        for key in step.depends_on if step.name in TAKES_RESPONSES else ():
+            taken.setdefault(key, []).append(step)
+    places = {id(send): at for at, send in enumerate(sends)}
+    of_runs: dict[int, list[tuple[int, Fetch]]] = {}
+    for fetch in fetches:
+        # A summary asks for nothing that is read, so no step handles its response.
+        if id(fetch) in matched and matched[id(fetch)].node == follower.id and not fetch.request.line.summarizes:
+            of_run = _run_of(leader, fetch.request.handled).number
+            of_runs.setdefault(of_run, []).append((places[id(matched[id(fetch)])], fetch))
+    stopped = {step.place[0] for step in leader.broker.steps if step.name == "Stop"}
+    asked = [(run, its[-1][0], its[-1][1].request.handled) for run, its in of_runs.items()]
+    ends = [*(its[0][0] for its in of_runs.values()), len(sends)]
+    bounds: list[tuple[int | None, int, int | None]] = [(None, -1, None), *asked]
+    for (run, at, time), end in zip(bounds, ends, strict=True):
+        # Rule 2: a leader that was told to stop may have served its last requests without logging them.
+        if run is not None and run in stopped and not leader.runs[run].closed:
+            continue
+        behind = [send for send in sends[at + 1 : end] if ("answered", id(send)) in taken]
+        steps = [step for send in behind for step in taken["answered", id(send)]]
+        # Fetches that diverge, are out of range or are refused are not recorded (Partition#fetchRecords).
+        unrecorded = [step for step in steps if step.name != _RECORDED or not _records(leader, run, step)]
+        # One response alone, to a fetch that a line records, proves nothing: the leader was killed before it logged it.
+        if len(behind) > 1 or unrecorded:
+            every = any(step.name == _RECORDED for step in unrecorded)
+            why = f"node {follower.id} took {len(behind)} responses to requests that are not there"
+            begin = BEFORE_ALL_LINES if time is None else spot(leader, time)
+            until = AFTER_ALL_LINES if run is None or run + 1 == len(leader.runs) else (run + 1, 0)
+            yield Gap(leader.id, EVERYTHING if every else REQUESTS, begin, until, (time, None), why)
+
+
+def _records(leader: Node, run: int | None, response: LoggedStep) -> bool:
+    """Return whether a line of the leader may record the request of a response (Partition#updateFollowerFetchState)."""
+    asked = response.fields.get("req_offset")
+    return any(
+        step.name == "HandleFetch"
+        and run in (None, step.place[0])
+        and "req_epoch" not in step.fields  # else it has a request already
+        and step.tp == response.tp
+        and step.fields.get("peer", response.node) == response.node
+        and step.fields.get("req_offset", asked) == asked
+        for step in leader.broker.steps
+    )
+
+
+def _keys(nodes: Sequence[Node]) -> Iterator[Gap]:
+    """Yield a gap for each proposal that the controller judged and that no line of its leader makes."""
+    offered = {key for node in nodes for step in node.broker.steps for key in step.provides}
+    logged = {node.id for node in nodes if node.broker.replicas}
+    for step in (step for node in nodes for step in node.broker.steps if step.name == "AlterPartition"):
+        peer = step.fields.get("peer")
+        if isinstance(peer, int) and peer in logged and any(key not in offered for key in step.depends_on):
+            why = f"the controller judged a proposal ({step.at}) that no line makes"
+            yield Gap(peer, PARTITION, BEFORE_ALL_LINES, AFTER_ALL_LINES, (None, None), why)
+
+
+def without_send(node: Node, step: LoggedStep) -> Gap:
+    """Return the gap for a fetch that was recorded, without a request and without a line of its sender."""
+    run, index = step.place[:2]
+    why = f"a fetch was recorded ({step.at}), and no line sends it"
+    return Gap(node.id, REQUESTS, (run, index), (run, index + 1), (step.time, step.time), why)
+
+
+def torn_lines(nodes: Sequence[Node], problems: Sequence[Problem]) -> Iterator[Gap]:
+    """Yield a gap for each line that could not be read; in a file of several nodes it may be of any of them."""
+    torn = [problem for problem in problems if problem.line and problem.lost]
+    paths = {problem.path for problem in torn}
+    for node in nodes if torn else ():
+        of_file: dict[str, list[Line]] = {}
+        for line in (*node.lines, *(request.line for request in node.requests)):
+            if line.file in paths:
+                of_file.setdefault(line.file, []).append(line)
+        for problem in torn:
+            if problem.path in of_file:
+                yield _torn_line(node, of_file[problem.path], problem)
+
+
+def _torn_line(node: Node, lines: Sequence[Line], problem: Problem) -> Gap:
+    number = problem.line or 0
+    before = max((line.time for line in lines if line.number < number), default=None)
+    after = min((line.time for line in lines if line.number > number), default=None)
+    begin = BEFORE_ALL_LINES if before is None else spot(node, before)
+    end = AFTER_ALL_LINES if after is None else _after(node, after)
+    return Gap(node.id, EVERYTHING, begin, end, (before, after), f"{problem.path}:{number} cannot be read")

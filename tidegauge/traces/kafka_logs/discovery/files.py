@@ -1,0 +1,364 @@
+"""Find the log files of each node, and their order.
+
+Rules of this file
+
+1. Any layout of folders works: the logs of one broker in the folder itself, a folder per node (`n1/`, or deeper:
+   `n1/logs/`), all nodes in one folder, or one file alone. The lines of a file show its node, else its name does.
+2. A log and its rotated parts are one stream. Parts are ordered by the time of their first line, and only if that is equal
+   by name (log4j `server.log.2025-01-01-10`, log4j2 `server-2025-01-01-1.log.gz`, logrotate `server.log.1.gz`,
+   `server.log-20250101.gz`); the file that is still written to is last.
+3. Logs of other programs (garbage collector, log cleaner, authorizer, console copies) are skipped by name, a second copy
+   of a file by its content; both are counted. Record segments (twenty digits) are no logs.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.traces.kafka_logs.discovery.shards import read_log
+from tidegauge.traces.kafka_logs.parsing.layout import find
+from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, Line, LogFile
+from tidegauge.traces.kafka_logs.parsing.merge_streams import FileCopies
+from tidegauge.traces.problems import Problem
+
+PACKED = 12
+"""The ratio by which gzip compresses a log."""
+
+DEEPEST = 3
+"""Folders between the directory and a log."""
+
+_DATE = r"\d{4}-?\d\d-?\d\d[\d\-T_.]*"
+_LOG_FILE = re.compile(
+    rf"(?P<stem>.+?)(?:[-._](?P<inner>{_DATE}))?\.log(?:[-._](?P<outer>{_DATE}|\d{{1,4}}))?(?:\.gz)?", re.ASCII
+)
+_SEGMENT = re.compile(r".*\d{20}\.log(\.gz)?")
+_INDEXED = re.compile(r"(?P<stem>.+)[-._](?P<index>\d{1,3})")
+_PASSED_OVER = re.compile(
+    r"(?:.*[-_.])?gc\.log.*|gc-.*\.log.*|log-cleaner\.log.*|kafka-authorizer\.log.*|hs_err_pid\d+\.log|.*\.out"
+    r"|.*\.log.*\.(?:bz2|xz|zst|zip|Z|lz4|swp|bak)",
+    re.IGNORECASE,
+)
+_FOLDER = re.compile(r"(?:n|node-?|broker-?|kafka-?|controller-?)?(\d+)")
+_LOGGED_NODE_ID = re.compile(
+    r"\[(?:Broker id=|BrokerServer id=|ReplicaFetcherManager on broker |QuorumController id=|ControllerServer id="
+    r"|Controller |BrokerLifecycleManager id=|ReplicaFetcher replicaId=|Partition [^ \]]+ broker=)(\d+)"
+)
+
+
+FileLines = tuple[Path, list[Line], int | None]
+"""A file, lines of it, and the node that these lines name."""
+
+
+@dataclass
+class NodeFiles:
+    """The logs of one node: streams of lines, each in its own order. `folder` has its checkpoint files."""
+
+    id: int
+    folder: Path
+    label: str
+    streams: list[list[Line]]
+    problems: list[Problem]
+
+
+@dataclass
+class FoundLogs:
+    """The logs in a directory (or one file); `not_judged` lists logs that are not used, with the reason.
+
+    `nested` are folders with the folders of several nodes. One node may be there twice: see clusters.py, which gives each of
+    several clusters a `name`.
+    """
+
+    nodes: list[NodeFiles] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    not_judged: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+    layouts: dict[str, int] = field(default_factory=dict)
+    selection: Selection | None = None
+    nested: list[Path] = field(default_factory=list)
+    name: str = ""
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file is a broker's log, by its name or by the layout of its first lines."""
+    if _LOG_FILE.fullmatch(path.name):
+        return True
+    try:
+        with path.open("rb") as file:
+            texts = file.read(1 << 16).decode("utf-8", errors="replace").split("\n")
+    except OSError:
+        return False
+    return find(texts[:50]) is not None
+
+
+def log_files(folder: Path) -> list[Path]:
+    """List the text logs directly in `folder`, including those that are skipped later."""
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.is_file()
+        and (_LOG_FILE.fullmatch(path.name) or _PASSED_OVER.fullmatch(path.name))
+        and not _SEGMENT.fullmatch(path.name)
+    )
+
+
+def logs_in(path: Path) -> list[Path]:
+    """List the logs at a path: itself, or those in it and in its folders."""
+    if path.is_dir():
+        return [file for _, of_one in log_groups(path) for file in broker_logs_among(of_one)]
+    return [path] if path.is_file() and is_log(path) else []
+
+
+def log_size(path: Path) -> int:
+    """Estimate the uncompressed bytes of the logs below a path."""
+    files = logs_in(path)
+    return sum(file.stat().st_size * (PACKED if file.suffix == ".gz" else 1) for file in files)
+
+
+def log_groups(path: Path) -> list[tuple[Path, list[Path]]]:
+    """List the logs in a directory itself, and those in each of its folders, which usually are of one node."""
+    inside = (sub for sub in sorted(path.iterdir()) if sub.is_dir())
+    below = [(sub, [file for folder in _folders(sub) for file in log_files(folder)]) for sub in inside]
+    return [(folder, files) for folder, files in ((path, log_files(path)), *below) if files]
+
+
+def find_nodes(path: Path, layout: str | None = None, selection: Selection | None = None) -> FoundLogs:
+    """Find the nodes whose logs are in `path`; `layout` is their pattern if it is known, `selection` what is read."""
+    found = FoundLogs(selection=selection)
+    if path.is_file():
+        _read_group(path.parent, "", [path], -1, layout, found)
+        for node in found.nodes:
+            node.folder = path  # the checkpoint files beside it were not named
+        return found
+    if not path.is_dir():
+        do = "name the directory the logs are in"
+        found.problems.append(Problem(str(path), None, "a directory with broker logs", "nothing", do))
+        return found
+    in_folders = log_groups(path)
+    if not in_folders:
+        entries = sum(1 for _ in path.iterdir())
+        do = "copy each broker's server.log and request.log into n<id>/; see docs/kafka-logs.md"
+        expected = "*.log or *.log.gz files, or one folder with such files per node"
+        found.problems.append(Problem(str(path), None, expected, f"{entries} entries, no log among them", do))
+    for number, (folder, files) in enumerate(in_folders):
+        _read_group(folder, "" if folder == path else f"{folder.name}/", files, -number, layout, found)
+    found.nodes.sort(key=lambda node: node.id)
+    return found
+
+
+def _folders(folder: Path, deep: int = 1) -> Iterator[Path]:
+    """Yield `folder` and the folders in it, except those of partitions."""
+    yield folder
+    for sub in sorted(folder.iterdir()) if deep < DEEPEST else ():
+        if sub.is_dir() and not sub.name.startswith(".") and not any(_SEGMENT.fullmatch(one.name) for one in sub.iterdir()):
+            yield from _folders(sub, deep + 1)
+
+
+def _read_group(
+    folder: Path, label: str, paths: Sequence[Path], fallback: int, layout: str | None, found: FoundLogs
+) -> None:
+    """Read the files of one node, or of several if their lines name several."""
+    read: list[tuple[Path, LogFile]] = []
+    whole = FileCopies()
+    for path in _named_first(paths, found, label, folder):
+        name = f"{label}{path.relative_to(folder).as_posix().removesuffix('.gz')}"
+        file = read_log(path, name, layout, found.selection)
+        if len(paths) > 1 and [problem.seen for problem in file.problems] == [EMPTY]:
+            found.passed_over.append(f"{file.label} (empty)")  # as a broker's controller.log is
+            continue
+        original = whole.copy_of(file.label, file.lines)
+        if original is not None:
+            found.passed_over.append(f"{file.label} (as {original})")
+            continue
+        read.append((path, file))
+        if file.lines:
+            found.layouts[file.layout] = found.layouts.get(file.layout, 0) + 1
+    parts = [part for path, file in read for part in _by_source(path, file)]
+    assign_to_nodes(folder, label, parts, [problem for _, file in read for problem in file.problems], fallback, found)
+
+
+def assign_to_nodes(
+    folder: Path, label: str, parts: Sequence[FileLines], problems: Sequence[Problem], fallback: int, found: FoundLogs
+) -> None:
+    """Assign the lines in one folder to the node, or the nodes, that wrote them."""
+    ids = sorted({said for _, _, said in parts if said is not None})
+    if len(ids) > 1:
+        if len({path.parent for path, _, _ in parts}) > 1 and label:
+            found.nested.append(folder)
+            return
+        found.problems += problems
+        _split(folder, parts, ids, found)
+        return
+    said = ids[0] if ids else node_id(folder, fallback)
+    found.nodes.append(NodeFiles(said, folder, label, _streams((path, lines) for path, lines, _ in parts), [*problems]))
+
+
+def _named_first(paths: Sequence[Path], found: FoundLogs, label: str, folder: Path) -> list[Path]:
+    """Order the paths, without those that are skipped by name unless there are no others."""
+    taken = broker_logs_among(paths)
+    found.passed_over += [f"{label}{path.relative_to(folder).as_posix()}" for path in paths if path not in taken]
+    # Other logs first: they have topic names and ids, requests have ids only.
+    return sorted(taken, key=lambda path: "request" in path.name)
+
+
+def broker_logs_among(paths: Sequence[Path]) -> list[Path]:
+    """Return the paths that are logs of a broker by their names."""
+    taken = [path for path in paths if not _PASSED_OVER.fullmatch(path.name)]
+    return taken or [path for path in paths if path.suffix == ".out"]
+
+
+def _by_source(path: Path, file: LogFile) -> list[FileLines]:
+    """Split a file that has the lines of several nodes."""
+    split = [(path, lines, logged_node_id(lines)) for lines in file.sources.values()]
+    if len({said for _, _, said in split if said is not None}) > 1:
+        return split
+    return [(path, file.lines, logged_node_id(file.lines))]
+
+
+def node_id(folder: Path, fallback: int) -> int:
+    """Return the node after which a folder is named (`n1`, `broker-1`, `1`), or else `fallback`."""
+    named = _FOLDER.fullmatch(folder.name)
+    return int(named[1]) if named else fallback
+
+
+def logged_node_id(lines: Iterable[Line]) -> int | None:
+    """Return the node that these lines name as their own, if they do."""
+    for line in lines:
+        if line.message[:1] == "[" and (found := _LOGGED_NODE_ID.match(line.message)) is not None:
+            return int(found[1])
+    return None
+
+
+def _split(folder: Path, parts: Sequence[FileLines], ids: list[int], found: FoundLogs) -> None:
+    """Split the files of several nodes in one folder: by the node that the lines name, else by the number in the name."""
+    of_node: dict[int, list[tuple[Path, list[Line]]]] = defaultdict(list)
+    for path, lines, said in parts:
+        numbers = {int(digits) for digits in re.findall(r"\d+", stem(path, ()))} & set(ids)
+        whose = said if said is not None else numbers.pop() if len(numbers) == 1 else None
+        if whose is not None:
+            of_node[whose].append((path, lines))
+        elif lines:
+            expected = f"lines or a name that say which of the nodes {', '.join(map(str, ids))} wrote it"
+            do = f"name it after its node (n{ids[0]}-{path.name}), or put each node's files into a folder n<id>/"
+            leave_out(Problem(path.name, None, expected, "neither", do, lost=1), found)
+    for node, of_one in sorted(of_node.items()):
+        # Checkpoint files of several nodes have the same names: none can be in this folder, so another one is named.
+        found.nodes.append(NodeFiles(node, folder / f"n{node}", f"n{node}: ", _streams(of_one), []))
+
+
+def leave_out(problem: Problem, found: FoundLogs) -> None:
+    """Note logs that are not used: a verdict on the others does not cover everything."""
+    found.problems.append(problem)
+    found.not_judged.append(f"{problem.path}: expected {problem.expected}, seen {problem.seen}; it is not judged")
+
+
+def _streams(files: Iterable[tuple[Path, list[Line]]]) -> list[list[Line]]:
+    """Join each log with its rotated parts, in order."""
+    with_lines = [(path, lines) for path, lines in files if lines]
+    names = [path for path, _ in with_lines]
+    streams: dict[tuple[Path, str], list[tuple[Path, list[Line]]]] = defaultdict(list)
+    for path, lines in with_lines:
+        streams[path.parent, stem(path, names)].append((path, lines))
+    return [
+        [line for _, lines in sorted(parts, key=lambda part: _age(part[0], part[1], names)) for line in lines]
+        for _, parts in sorted(streams.items())
+    ]
+
+
+def stem(path: Path, names: Sequence[Path]) -> str:
+    """Return the name without the suffix of a rotation; `server-1.log` is a part only if there is a `server.log`."""
+    found = _LOG_FILE.fullmatch(path.name)
+    if found is None:
+        return path.name
+    indexed = _INDEXED.fullmatch(found["stem"])
+    if indexed is not None and any(name.name == f"{indexed['stem']}.log" for name in names):
+        return indexed["stem"]
+    return found["stem"]
+
+
+def _age(path: Path, lines: Sequence[Line], names: Sequence[Path]) -> tuple[bool, int, int, str, int]:
+    """Return the sort key of a part: the current file last, then time, then date and number (`.2` is older than `.1`)."""
+    found = _LOG_FILE.fullmatch(path.name)
+    if found is None:
+        return True, 0, 0, "", 0
+    inner = found["inner"] or found["stem"][len(stem(path, names)) + 1 :]
+    outer = found["outer"] or ""
+    numbered = outer.isdigit() and len(outer) < len("20250101")
+    dated = "" if numbered else " ".join(number.zfill(8) for number in re.findall(r"\d+", inner or outer))
+    return not inner and not outer, lines[0].time, lines[-1].time, dated, -int(outer) if numbered else 0
+
+
+# Group nodes by cluster: two clusters in one tree are two captures.
+#
+# Rules of this file
+#
+# 1. A folder with the folders of several nodes is a cluster of its own.
+# 2. If two folders have logs of a node with the same id, topic ids distinguish the clusters: Kafka draws them at random, so
+# nodes with one in common are of one cluster. A node without any is of the only cluster that lacks it, or of the first.
+# 3. Everything else is one cluster; a second folder of the same node is left out, with a problem.
+
+
+_TOPIC_ID = re.compile(r"with topic (?:id Some\(|ID )([A-Za-z0-9_\-]{22})\b")
+
+
+def find_clusters(path: Path, layout: str | None = None, selection: Selection | None = None) -> list[FoundLogs]:
+    """Find the nodes whose logs are in `path`, by cluster; one cluster without nodes if there are none."""
+    found = find_nodes(path, layout, selection)
+    own = separate(found)
+    nested = [
+        replace(inner, name="/".join((folder.name, inner.name)).rstrip("/"))
+        for folder in found.nested
+        for inner in find_clusters(folder, layout, selection)
+    ]
+    return [one for one in own if one.nodes or one.problems or not nested] + nested
+
+
+def separate(found: FoundLogs) -> list[FoundLogs]:
+    """Divide the nodes in one folder into clusters; whatever else was found belongs to the first."""
+    twins = len({node.id for node in found.nodes}) < len(found.nodes)
+    groups, silent = _groups(found.nodes) if twins else ([found.nodes], [])
+    clusters = [
+        replace(found, nodes=[]),
+        *(FoundLogs(name=group[0].folder.name, selection=found.selection) for group in groups[1:]),
+    ]
+    for cluster, group in zip(clusters, groups, strict=True):
+        for node in group:
+            _add(node, cluster)
+    for node in silent:
+        lacking = [one for one in clusters if all(other.id != node.id for other in one.nodes)]
+        _add(node, lacking[0] if len(lacking) == 1 else clusters[0])
+    return clusters
+
+
+def _groups(nodes: Sequence[NodeFiles]) -> tuple[list[list[NodeFiles]], list[NodeFiles]]:
+    """Group the nodes that name a topic id in common; return also those that name none."""
+    groups: list[tuple[set[str], list[NodeFiles]]] = []
+    silent: list[NodeFiles] = []
+    for node in nodes:
+        topics = set(_topic_ids(node))
+        if not topics:
+            silent.append(node)
+            continue
+        same = [group for group in groups if group[0] & topics]
+        groups = [group for group in groups if group not in same]
+        groups.append((topics.union(*(known for known, _ in same)), [one for _, of in same for one in of] + [node]))
+    clusters = [sorted(of, key=lambda one: one.id) for _, of in groups] or [[]]
+    return sorted(clusters, key=lambda of: of[0].label if of else ""), silent
+
+
+def _topic_ids(node: NodeFiles) -> Iterator[str]:
+    for stream in node.streams:
+        for line in stream:
+            yield from _TOPIC_ID.findall(line.message)
+
+
+def _add(node: NodeFiles, found: FoundLogs) -> None:
+    twin = next((other for other in found.nodes if other.id == node.id), None)
+    if twin is None:
+        found.nodes.append(node)
+        return
+    seen, do = f"node {node.id} again, as in {twin.label}", "put the logs of one node into one folder"
+    found.problems += node.problems
+    leave_out(Problem(node.label, None, "one folder per node", seen, do), found)

@@ -1,0 +1,310 @@
+"""Select a part of the logs: some topics or partitions, some time, a shard of all partitions.
+
+Rules of this file
+
+1. A line about another partition is left out. A line about several (a fetch, a request) keeps what it has of those that are
+   read, and of its session, which must not seem to have a gap.
+2. What the other lines show of a node is noted: which loggers were on, how topics are named.
+3. A partition belongs to one shard, the same in every process (CRC-32 of its name). What a line becomes is computed for all
+   shards at once (`by_shard`): one shard is read here (`line`), all are written by shares.py.
+"""
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from tidegauge.traces.kafka_logs.parsing.lines import Line
+from tidegauge.traces.kafka_logs.parsing.parsed_line import parse_line, session_of
+from tidegauge.traces.kafka_logs.parsing.request_log import (
+    LOGGED,
+    NAMES,
+    NOT_KAFKAS,
+    is_request,
+    of_metadata_log,
+    partition_of,
+    replica_of,
+)
+
+_TP = r"[A-Za-z0-9._\-]+-\d+"
+_NAMES_ONE = re.compile(
+    rf"(?:Partition |partition[ =]|partition change for |Cache |Leader |Follower |ISR for |load of Log\(dir=[^,]*/)({_TP})"
+)
+_FETCHED = re.compile(rf"({_TP})=PartitionData\([^)]*\)(?:, )?")
+_LEADER = re.compile(r"leaderId=(\d+)")
+_TOPIC_ID = re.compile(r"(?:topicId=|topic id Some\(|topic ID )([A-Za-z0-9_\-]{22})")
+_API = re.compile(r'"requestApiKey":(\d+)')
+_KEPT = ("requestHeader", "totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs")
+_UNREAD = frozenset({"clusterId", "nodeEndpoints", "throttleTimeMs", "rackId"})
+FETCH = 1
+_KIND_TEXTS = {
+    "log-loaded": "Log loaded for",
+    "high-watermark": "Setting high watermark",
+    "log-created": "Created log for",
+    "appended": "Appended message set",
+    "epoch-entry": "Appended new epoch entry",
+    "recorded": "Recorded replica",
+    "leader-high-watermark": "High watermark updated",
+    "changed": "partition change for",
+    "registered": "PartitionRecord for new partition",
+}
+"""Texts of lines that show that a logger was on (levels.py), and which node is the controller, for any partition."""
+
+
+class SessionRequest(NamedTuple):
+    """A follower's fetch as its session counts it; `counter` is the fetcher thread, or the session at a leader.
+
+    `opens` is the session that its response names, 0 if the line has no response.
+    """
+
+    counter: tuple[str, ...]
+    session: int
+    epoch: int
+    opens: int = 0
+
+
+class LineByShard(NamedTuple):
+    """A line as each shard reads it: `named` has the shards of its partitions, `rest` is for all others (None: nothing).
+
+    It is `unnamed` if it has a topic id without a name so far: it may be of any shard.
+    """
+
+    named: Mapping[int, Line] = {}
+    rest: Line | None = None
+    request: SessionRequest | None = None
+    unnamed: bool = False
+
+
+_NOTHING = LineByShard()
+
+
+@dataclass
+class Selection:
+    """What is read; `names` and `kinds` are what all lines about partitions showed, also those that are left out.
+
+    `kinds` are kinds of lines by file and by shard of the partition. `shard_dir` has the logs by shard, if they were split
+    (shares.py).
+    """
+
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[str] = frozenset()
+    begin: int | None = None
+    end: int | None = None
+    shard: tuple[int, int] = (0, 1)
+    shard_dir: str = ""
+    names: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, dict[int | None, set[str]]] = field(default_factory=dict)
+    _shards: dict[str, int | None] = field(default_factory=dict, repr=False)
+
+    def shard_of(self, tp: str) -> int | None:
+        """Return the shard of a partition; None if it is not read at all."""
+        if tp not in self._shards:
+            named = not (self.topics or self.partitions) or tp in self.partitions or tp.rpartition("-")[0] in self.topics
+            self._shards[tp] = crc32(tp.encode()) % self.shard[1] if named else None
+        return self._shards[tp]
+
+    def wants(self, tp: str) -> bool:
+        """Return whether a partition is read."""
+        return self.shard_of(tp) == self.shard[0]
+
+    def fresh_copy(self) -> "Selection":
+        """Copy the selection for other logs, without what these showed."""
+        return Selection(self.topics, self.partitions, self.begin, self.end, self.shard, self.shard_dir)
+
+    @property
+    def everything(self) -> bool:
+        """Whether all partitions are read."""
+        return not (self.topics or self.partitions) and self.shard[1] == 1
+
+    def kinds_left_out(self, file: str) -> set[str]:
+        """Return the kinds of those lines of a file that are left out."""
+        return {what for shard, of in self.kinds.get(file, {}).items() if shard != self.shard[0] for what in of}
+
+    def line(self, line: Line) -> Line | None:
+        """Return the part of a line that is read."""
+        by_shard = self.by_shard(line)
+        return by_shard.named.get(self.shard[0], by_shard.rest)
+
+    def by_shard(self, line: Line) -> LineByShard:
+        """Return a line as each shard reads it."""
+        if (self.begin is not None and line.time < self.begin) or (self.end is not None and line.time > self.end):
+            return _NOTHING
+        if self.everything:
+            return LineByShard(rest=line)
+        if is_request(line):
+            return self._request(line)
+        if "Sending fetch request" in line.message:
+            return self._sending(line)
+        found = _NAMES_ONE.search(line.message)
+        if found is not None:
+            self._learn(line, found[1])
+        parsed = parse_line(line)
+        if parsed is None:
+            return _NOTHING
+        if found is None and not parsed.tp:
+            return LineByShard(rest=line)
+        if found is None:
+            self._learn(line, parsed.tp)
+        shard = self.shard_of(parsed.tp or (found[1] if found is not None else ""))
+        if shard is None or (found is not None and self.shard_of(found[1]) != shard):
+            return _NOTHING
+        return LineByShard({shard: line})
+
+    def _sending(self, line: Line) -> LineByShard:
+        """Split a fetch as its sender logs it: each shard has its partitions, the others only its session."""
+        leader = _LEADER.search(line.message)
+        try:
+            request = SessionRequest((line.thread, leader[1] if leader is not None else ""), *session_of(line.message))
+        except ValueError:
+            request = None  # not a number of Kafka's: reported where the line is parsed
+        shards = set()
+        for found in _FETCHED.finditer(line.message):
+            shards.add(self.shard_of(found[1]))
+            topic_id = _TOPIC_ID.search(found[0])
+            if topic_id is not None:
+                self.names[topic_id[1]] = found[1].rpartition("-")[0]
+        if not shards:
+            return LineByShard(rest=line, request=request)
+
+        def of(shard: int | None) -> Line:
+            kept = _FETCHED.sub(lambda found: found[0] if self.shard_of(found[1]) == shard else "", line.message)
+            return replace(line, message=kept)
+
+        named = {shard: of(shard) for shard in shards if shard is not None}
+        return LineByShard(named, replace(line, message=_FETCHED.sub("", line.message)), request)
+
+    def _learn(self, line: Line, tp: str) -> None:
+        """Note what a line shows also to shards that do not read it."""
+        kinds = self.kinds.setdefault(line.file, {}).setdefault(self.shard_of(tp), set())
+        if len(kinds) < len(_KIND_TEXTS):
+            kinds.update(what for what, words in _KIND_TEXTS.items() if what not in kinds and words in line.message)
+        topic_id = _TOPIC_ID.search(line.message)
+        if topic_id is not None:
+            self.names[topic_id[1]] = tp.rpartition("-")[0]
+
+    def _request(self, line: Line) -> LineByShard:
+        """Split a request by shards; for the others it only counts for its session, if it is a follower's."""
+        api = _API.search(line.message, 0, 400)
+        if api is not None and int(api[1]) not in NAMES:
+            return _NOTHING
+        try:
+            document = json.loads(line.message[line.message.index("{") :])
+            if api is not None and int(api[1]) == FETCH and of_metadata_log(document["request"]):
+                return _NOTHING
+            shards: set[int | None] = set()
+            rest, left = self._slim(line, document, None, shards)
+            named = {shard: self._slim(line, document, shard)[0] for shard in shards if shard is not None}
+            body, response = document["request"], document["response"]
+            follows = replica_of(body) >= 0 and api is not None and int(api[1]) == FETCH
+            session, epoch, opens = (
+                int(body.get("sessionId", 0)),
+                int(body.get("sessionEpoch", -1)),
+                int(response.get("sessionId", 0)),
+            )
+            request = SessionRequest((str(session),), session, epoch, opens) if follows else None
+        except NOT_KAFKAS:
+            return LineByShard(rest=line)  # malformed: reported where it is parsed
+        return LineByShard(named, rest if left or follows else None, request, left)
+
+    def _slim(self, line: Line, document: Any, shard: int | None, seen: set[int | None] | None = None) -> tuple[Line, bool]:
+        """Return the request with the partitions of a shard, and whether it has any; the shards of all go to `seen`."""
+        slim = {key: document[key] for key in _KEPT if key in document}
+        left = False
+        for key in ("request", "response"):
+            values = document[key].items()
+            slim[key] = {name: self._topics(value, shard, seen) for name, value in values if name not in _UNREAD}
+            left = left or any(isinstance(value, list) and value for value in slim[key].values())
+        return replace(line, message=f"{LOGGED}:{json.dumps(slim)}"), left
+
+    def _topics(self, value: Any, shard: int | None, seen: set[int | None] | None) -> Any:
+        """Return a list of topics without those, and their partitions, of other shards; anything else unchanged."""
+        if not isinstance(value, list):
+            return value
+        return [left for topic in value if (left := self._topic(topic, shard, seen)) is not None]
+
+    def _topic(self, topic: Any, shard: int | None, seen: set[int | None] | None) -> Any:
+        if not isinstance(topic, dict):
+            return topic
+        name = topic.get("topic") or topic.get("name") or topic.get("topicName") or self.names.get(str(topic.get("topicId")))
+        if not isinstance(name, str):
+            return topic
+        slim = dict(topic)
+        for key, parts in topic.items():
+            if isinstance(parts, list):
+                of = [self.shard_of(f"{name}-{partition_of(part)}") for part in parts]
+                if seen is not None:
+                    seen.update(of)
+                slim[key] = [part for part, its in zip(parts, of, strict=True) if its == shard is not None]
+                if not slim[key]:
+                    return None
+        return slim
+
+
+# Thins out requests of sessions outside the selection, and keeps just enough to detect a gap in the session epochs.
+#
+# Rules of this file
+#
+# 1. A session counts its requests (KIP-227). Of a chain of requests without a gap the first is kept, and the last ones; the
+# one before these summarizes all between. Where the count breaks, both sides of the break are kept.
+# 2. A request that was counted already is a copy of a line (copies.py): it is skipped.
+# 3. A chain belongs to the counter, a fetcher thread or a session: another request of that thread in between ends it, as it
+# does for a reader of all lines.
+
+
+LATEST = 3
+"""Last requests of a chain that are kept: a 4.x broker that stops sends one or two more than it logs (unmatched.py)."""
+
+
+@dataclass
+class _RequestChain:
+    """Requests `first` to `last` of a session: the `latest` lines, and the one before these."""
+
+    session: int
+    first: int
+    last: int
+    latest: deque[Line] = field(default_factory=deque)
+    between: Line | None = None
+
+
+@dataclass
+class SessionSummaries:
+    """The chains of requests in one file, in its order."""
+
+    _open: dict[tuple[str, ...], _RequestChain] = field(default_factory=dict)
+    _seen: dict[tuple[tuple[str, ...], int], list[tuple[int, int]]] = field(default_factory=dict)
+
+    def add(self, line: Line, request: SessionRequest) -> Iterator[Line]:
+        """Add a request; yield the lines that are certain to be kept."""
+        chain = self._open.get(request.counter)
+        if chain is not None and chain.session == request.session:
+            if request.epoch == chain.last + 1:
+                chain.last = request.epoch
+                chain.latest.append(line)
+                if len(chain.latest) > LATEST:
+                    chain.between = chain.latest.popleft()
+                return
+            if chain.first <= request.epoch <= chain.last:
+                return
+        seen = self._seen.get((request.counter, request.session), ())
+        if any(first <= request.epoch <= last for first, last in seen):
+            return
+        yield from self.end(request.counter)
+        self._open[request.counter] = _RequestChain(request.session, request.epoch, request.epoch)
+        yield replace(line, summarizes=1)
+
+    def end(self, counter: tuple[str, ...]) -> Iterator[Line]:
+        """End the chain of a counter: another request comes in between."""
+        chain = self._open.pop(counter, None)
+        if chain is not None:
+            self._seen.setdefault((counter, chain.session), []).append((chain.first, chain.last))
+            if chain.between is not None:
+                yield replace(chain.between, summarizes=chain.last - LATEST - chain.first)
+            yield from (replace(line, summarizes=1) for line in chain.latest)
+
+    def end_all(self) -> Iterator[Line]:
+        """End all chains at the end of the file."""
+        for counter in list(self._open):
+            yield from self.end(counter)

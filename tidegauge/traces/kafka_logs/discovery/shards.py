@@ -1,0 +1,228 @@
+"""Split logs into shards of their partitions, on disk: each file is read once, each shard from its own lines.
+
+Rules of this file
+
+1. A shard has what `Selection.line` takes of the logs, except for two things, so that it does not grow with the partitions
+   of others. Of sessions that ask for none of its partitions there are summaries only (counted.py). And every shard has the
+   first and last line of each process, without the text: for the times between which the process logged.
+2. Any request of a session, in any file, may show what the session asks for. A session may ask for anything if no log has
+   its first request, or if it has a topic id without a name.
+3. A file with the lines of several writers (docker compose, journald) is not split, and read as it is.
+"""
+
+import marshal
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from sys import intern
+from typing import Any, NamedTuple
+
+from tidegauge.traces.kafka_logs.discovery.selection import LineByShard, Selection, SessionRequest, SessionSummaries
+from tidegauge.traces.kafka_logs.parsing.lines import Line, LogFile, read_lines
+from tidegauge.traces.kafka_logs.parsing.request_log import is_request
+
+AT_ONCE = 500
+"""Lines of a shard that are written at once."""
+_ALL, _FILE, _KNOWN = "all", "file", "known"
+_BEGINS = "Registered signal handlers"
+
+
+@dataclass
+class LogFacts:
+    """What files show to all shards: topic names, kinds of lines (by file), and for which shards sessions ask.
+
+    `opened` are the sessions whose first request was read, `anything` those that may ask for any partition.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, dict[int | None, set[str]]] = field(default_factory=dict)
+    asks: dict[int, set[int]] = field(default_factory=dict)
+    opened: set[int] = field(default_factory=set)
+    anything: set[int] = field(default_factory=set)
+
+    def add(self, other: "LogFacts") -> None:
+        """Add what another file showed."""
+        self.names |= other.names
+        self.kinds |= other.kinds
+        self.opened |= other.opened
+        self.anything |= other.anything
+        for session, shards in other.asks.items():
+            self.asks.setdefault(session, set()).update(shards)
+
+    def asks_for(self, shard: int, session: int) -> bool:
+        """Return whether a session may ask for partitions of a shard."""
+        sure = session in self.opened and session not in self.anything
+        return not sure or shard in self.asks.get(session, ())
+
+
+class SplitLog(NamedTuple):
+    """Splits one file; it is sent to other processes."""
+
+    selection: Selection
+    layout: str | None
+
+    def __call__(self, path: Path) -> LogFacts:
+        """Split the file, and return what it showed."""
+        folder = _shard_folder(self.selection, path)
+        folder.mkdir()
+        writer = _Writer(folder, replace(self.selection, kinds={}))
+        file = read_lines(path, folder.name, self.layout, writer.take)
+        writer.end()
+        if not file.sources:
+            (folder / _FILE).write_bytes(pickle.dumps(file))
+        return writer.facts
+
+
+def split_logs(
+    logs: Sequence[Path], selection: Selection, layout: str | None, over: Callable[..., Iterator[LogFacts]]
+) -> None:
+    """Write the logs by shard to the folder `selection.shard_dir`; `over` is a map, in this process or over several."""
+    facts = LogFacts()
+    for with_requests in (False, True):  # other logs first: they have topic names and ids, requests have ids only
+        some = [path for path in logs if ("request" in path.name) is with_requests]
+        for one in over(SplitLog(replace(selection, names=dict(facts.names)), layout), some):
+            facts.add(one)
+    (Path(selection.shard_dir) / _KNOWN).write_bytes(pickle.dumps(facts))
+
+
+def read_log(path: Path, label: str, layout: str | None, selection: Selection | None) -> LogFile:
+    """Read the selected part of a log: from its shard if the logs were split, else from the file."""
+    if selection is None:
+        return read_lines(path, label, layout)
+    folder = _shard_folder(selection, path)
+    if not selection.shard_dir or not (folder / _FILE).exists():
+        return read_lines(path, label, layout, selection.line)
+    facts = _facts(selection.shard_dir)
+    selection.names.update(facts.names)
+    selection.kinds[label] = facts.kinds.get(folder.name, {})
+    shard = selection.shard[0]
+    lines = [_line(label, row) for row in _rows(folder / str(shard))]
+    lines += _common(folder, label, shard, facts)
+    lines.sort(key=lambda line: line.number)
+    file: LogFile = pickle.loads((folder / _FILE).read_bytes())
+    return file._replace(
+        label=label,
+        lines=lines,
+        problems=[replace(problem, path=label) for problem in file.problems],
+    )
+
+
+class _Writer:
+    """Writes the lines of one file to the shards."""
+
+    def __init__(self, folder: Path, selection: Selection) -> None:
+        self.folder, self.selection = folder, selection
+        self.facts = LogFacts(selection.names, selection.kinds)
+        self._asked: dict[tuple[str, ...], set[int]] = {}
+        self._waiting: dict[str, list[tuple[Any, ...]]] = {}
+        self._last: tuple[Line, LineByShard] | None = None
+        self._edges = 0
+
+    def take(self, line: Line) -> None:
+        """Write a line; none is kept in memory."""
+        by_shard = self.selection.by_shard(line)
+        if not by_shard.named and by_shard.rest is None:
+            return
+        if not is_request(line):
+            first = self._last is None
+            if line.message.startswith(_BEGINS):
+                self._edge()
+            self._last = (line, by_shard)
+            if first:
+                self._edge()
+        if by_shard.request is not None:
+            self._asks(by_shard.request, set(by_shard.named), by_shard.unnamed)
+        for shard, own in by_shard.named.items():
+            self._put(str(shard), _row(own))
+        if by_shard.rest is not None:
+            request = None if by_shard.request is None else tuple(by_shard.request)
+            self._put(_ALL, (_row(by_shard.rest), tuple(by_shard.named), request))
+
+    def end(self) -> None:
+        """End the file: write what waits."""
+        self._edge()
+        for name in self._waiting:
+            self._write(name)
+
+    def _edge(self) -> None:
+        """Write the last line so far to every shard that does not have it, without its text."""
+        if self._last is not None and self._last[1].rest is None and self._last[0].number > self._edges:
+            line, by_shard = self._last
+            self._edges = line.number
+            self._put(_ALL, ((line.number, line.time, "", "", "", 0), tuple(by_shard.named), None))
+
+    def _asks(self, request: SessionRequest, shards: set[int], unnamed: bool) -> None:
+        """Note for which shards the session of a request asks."""
+        # The first request, with epoch 0, asks for everything that its session, which the response opens, stands for.
+        if request.epoch <= 0:
+            self._asked.setdefault(request.counter, set()).update(shards)
+            opened = request.opens
+        else:
+            opened = request.session if request.epoch == 1 and request.counter in self._asked else 0
+            self.facts.asks.setdefault(request.session, set()).update(shards)
+            shards = self._asked.get(request.counter, set())
+        if unnamed:
+            self.facts.anything |= {request.session, opened}
+        if opened:
+            self.facts.opened.add(opened)
+            self.facts.asks.setdefault(opened, set()).update(shards)
+
+    def _put(self, name: str, row: tuple[Any, ...]) -> None:
+        waiting = self._waiting.setdefault(name, [])
+        waiting.append(row)
+        if len(waiting) == AT_ONCE:
+            self._write(name)
+
+    def _write(self, name: str) -> None:
+        with (self.folder / name).open("ab") as file:
+            marshal.dump(self._waiting[name], file)
+        self._waiting[name].clear()
+
+
+def _row(line: Line) -> tuple[int, int, str, str, str, int]:
+    return line.number, line.time, line.thread, line.message, line.logger, line.summarizes
+
+
+def _line(label: str, row: tuple[int, int, str, str, str, int]) -> Line:
+    number, time, thread, message, logger, summarizes = row
+    return Line(label, number, time, intern(thread), message, intern(logger), summarizes)
+
+
+def _rows(path: Path) -> Iterator[Any]:
+    if not path.exists():
+        return
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        while file.tell() < size:
+            yield from marshal.load(file)
+
+
+def _common(folder: Path, label: str, shard: int, facts: LogFacts) -> Iterator[Line]:
+    """Yield the lines for all shards, with summaries of the sessions that ask for nothing of this one."""
+    chains = SessionSummaries()
+    for row, its_own, request in _rows(folder / _ALL):
+        if request is None:
+            if shard not in its_own:
+                yield _line(label, row)
+            continue
+        of = SessionRequest(*request)
+        if of.epoch > 0 and not facts.asks_for(shard, of.session):
+            yield from chains.add(_line(label, row), of)
+            continue
+        yield from chains.end(of.counter)
+        if shard not in its_own:
+            yield _line(label, row)
+    yield from chains.end_all()
+
+
+def _shard_folder(selection: Selection, path: Path) -> Path:
+    return Path(selection.shard_dir) / sha256(str(path.absolute()).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _facts(folder: str) -> LogFacts:
+    facts: LogFacts = pickle.loads((Path(folder) / _KNOWN).read_bytes())
+    return facts

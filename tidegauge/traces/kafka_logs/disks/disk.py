@@ -1,0 +1,301 @@
+"""Checkpoint files: what a broker that stopped in order left on its disk.
+
+Their format is in `impl.storage.checkpoints`. The leader-epoch-checkpoint of a partition stands in its folder in a log
+directory; in a capture it is called `<topic>-<partition>.leader-epoch-checkpoint`.
+The recovery point is not the LEO, and a log start is written only above the first segment: both stay unknown otherwise.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from tidegauge.impl.errors import CheckpointError
+from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.impl.rules import truncate_from_end_keeps
+from tidegauge.impl.storage.checkpoints import (
+    HIGH_WATERMARK_FILE,
+    LEADER_EPOCH_FILE,
+    LOG_START_FILE,
+    parse_epochs,
+    parse_offsets,
+)
+from tidegauge.traces.kafka_logs.discovery.files import node_id
+from tidegauge.traces.kafka_logs.disks.segment_files import (
+    Epochs,
+    ReplicaLog,
+    contradiction,
+    epochs_of,
+    read_replica,
+    replica_files,
+    unchecked,
+)
+from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES as END_OF_LOG
+from tidegauge.traces.kafka_logs.nodes.gap_detection import EVERYTHING, WORDS, Gap, latest_epoch
+from tidegauge.traces.kafka_logs.nodes.node import Node
+from tidegauge.traces.kafka_logs.nodes.process import END
+from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedStep
+from tidegauge.traces.problems import SHOWN, Problem
+from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config, Event, Trace
+
+Parsed = TypeVar("Parsed")
+_ENDLESS = re.compile(r"\d{19}")
+
+
+def read_checkpoints(folder: Path, label: str) -> tuple[dict[str, tuple[str, Fields]], list[Problem]]:
+    """Per topic-partition the file its values begin in, and the fields of an Observe."""
+    found: dict[str, tuple[str, Fields]] = {}
+    problems: list[Problem] = []
+    for file, name in ((HIGH_WATERMARK_FILE, "hw"), (LOG_START_FILE, "log_start")):
+        offsets = _parsed(folder / file, f"{label}{file}", parse_offsets, problems) if (folder / file).is_file() else None
+        for tp, offset in offsets.items() if offsets is not None else ():
+            found.setdefault(str(tp), (f"{label}{file}", {}))[1][name] = offset
+    for path in sorted(folder.glob(f"*{LEADER_EPOCH_FILE}")) + sorted(folder.glob(f"*/{LEADER_EPOCH_FILE}")):
+        if path.name == LEADER_EPOCH_FILE and path.parent == folder:
+            continue
+        file = f"{label}{path.relative_to(folder).as_posix()}"
+        tp_name = path.parent.name if path.name == LEADER_EPOCH_FILE else path.name.removesuffix(f".{LEADER_EPOCH_FILE}")
+        entries = _parsed(path, file, parse_epochs, problems)
+        if entries is not None:
+            found.setdefault(tp_name, (file, {}))[1]["epochs"] = [list(pair) for pair in entries.pairs()]
+    return found, problems
+
+
+def _parsed(path: Path, label: str, parse: Callable[[str, str], Parsed], problems: list[Problem]) -> Parsed | None:
+    """What a file says; None, and a Problem, where it says nothing that can be relied on."""
+    do = "copy it again, or leave it out"
+    try:
+        text = path.read_text(encoding="utf-8")
+        if _ENDLESS.search(text) is None:
+            return parse(text, label)
+        problems.append(Problem(label, None, "offsets and epochs below 2^62", "a number of 19 digits", do))
+    except (OSError, ValueError) as error:
+        problems.append(Problem(label, None, "a checkpoint file", type(error).__name__, do))
+    except CheckpointError as error:
+        problems.append(Problem(label, error.line, error.expected, error.seen[:SHOWN], do))
+    return None
+
+
+# What a broker has on its disk, as observations: checkpoint files, and the records in its segment files.
+#
+# Rules of this file
+#
+# 1. An Observe says what one source says: first the checkpoint files of a replica, then its segment files (the log end, the
+# log start, and epochs). The judge holds each against what it knows, so a log that differs from its checkpoint or from
+# the logs of its broker is found where it differs.
+# 2. The epochs of records are told where nothing else tells the cache, and where they contradict it. A cache may say more
+# than records do, so records that agree with it are no second observation of it.
+# 3. Where there are text logs, a disk counts behind a broker that stopped in order: only then is it the end of those logs.
+# 4. Without any text log the replicas are held against each other, as they lie. A log directory that was not closed in order
+# is read as the broker that starts on it would load it: the high watermark within the log, no epochs behind its end.
+# LogLoader#load, UnifiedLog's constructor.
+
+
+CLOSED = ".kafka_cleanshutdown"
+"""LogManager writes it into a log directory when it has closed every log in order."""
+
+_NODE_ID = re.compile(r"^(?:node|broker)\.id=(\d+)\s*$", re.MULTILINE)
+
+Observation = tuple[str, Fields]
+"""Where it was read, and what it says."""
+
+
+def read_disk(
+    folder: Path, label: str, caches: Mapping[str, Epochs | None]
+) -> tuple[dict[str, list[Observation]], list[Problem]]:
+    """The disk of a broker that stopped in order, by topic-partition; `caches` are what its logs tell of epoch caches."""
+    log_dirs = replica_files(folder)
+    found: dict[str, list[Observation]] = {}
+    problems = unchecked(label) if log_dirs else []
+    for log_dir in sorted({folder, *log_dirs}):
+        checkpoints, of_checkpoints = read_checkpoints(log_dir, _label(log_dir, folder, label))
+        problems += of_checkpoints
+        starts = _starts_known(log_dir, of_checkpoints)
+        for tp, observation in checkpoints.items():
+            found.setdefault(tp, []).append(observation)
+        for tp, files in log_dirs.get(log_dir, {}).items():
+            log = read_replica(files, folder, label)
+            problems += [log.fault] if log.fault is not None else []
+            checkpointed = checkpoints.get(tp, ("", {}))[1]
+            found.setdefault(tp, []).append(_reported(log, starts, checkpointed, caches.get(tp)))
+    return found, problems
+
+
+def left_unread(folder: Path, label: str) -> list[Problem]:
+    """What to say of the segment files of a broker that did not stop in order."""
+    if not replica_files(folder):
+        return []
+    do = "stop the broker and copy both again, or check the log directories of all brokers without their logs"
+    return [Problem(label or ".", None, "segment files of a broker that stopped in order", "one that did not", do)]
+
+
+def read_disks(folder: Path) -> tuple[list[Trace], list[Problem]]:
+    """The replicas in the log directories below `folder`, a trace for each topic-partition: no text log says more."""
+    by_partition: dict[str, dict[int, list[Observation]]] = {}
+    problems: list[Problem] = []
+    places = sorted(replica_files(folder).items()) if folder.is_dir() else []
+    for number, (log_dir, replicas) in enumerate(places):
+        node = _node(log_dir, folder, -1 - number)
+        label = _label(log_dir, folder, "")
+        checkpoints, of_checkpoints = read_checkpoints(log_dir, label)
+        problems += of_checkpoints
+        starts = _starts_known(log_dir, of_checkpoints)
+        for tp, files in replicas.items():
+            log = read_replica(files, log_dir, label)
+            problems += [log.fault] if log.fault is not None else []
+            nodes = by_partition.setdefault(tp, {})
+            if node in nodes:
+                do = "put the log directories of one node, and no others, into one folder"
+                problems.append(Problem(label, None, f"one replica of {tp} per node", f"another one of node {node}", do, 1))
+                continue
+            file, checkpointed = checkpoints.get(tp, ("", {}))
+            if log.fault is not None or not (log_dir / CLOSED).exists():
+                checkpointed = _as_loaded(checkpointed, log.end)
+                log = ReplicaLog(log.start, log.end, log.runs, log.file, None)
+            nodes[node] = [(file, checkpointed)] if checkpointed else []
+            nodes[node].append(_reported(log, starts, checkpointed, None))
+    problems += unchecked("") if places else []
+    return [_trace(folder.name, tp, nodes) for tp, nodes in sorted(by_partition.items())], problems
+
+
+def _starts_known(log_dir: Path, problems: Sequence[Problem]) -> bool:
+    """Whether the checkpoint of log starts was read: LogManager names only those that are not their first segment's."""
+    return (log_dir / LOG_START_FILE).is_file() and not any(one.path.endswith(LOG_START_FILE) for one in problems)
+
+
+def _reported(log: ReplicaLog, starts: bool, checkpointed: Fields, cache: Epochs | None) -> Observation:
+    """What the segment files of a replica say beyond its checkpoint files."""
+    fields: Fields = {}
+    if log.fault is None:
+        fields["leo"] = log.end
+    if starts and "log_start" not in checkpointed:
+        fields["log_start"] = log.start
+    reported = checkpointed.get("epochs", cache)
+    if not isinstance(reported, Sequence):
+        if log.fault is None:
+            fields["epochs"] = epochs_of(log.runs, _first(checkpointed, log.start))
+        return log.file, fields
+    differs = contradiction(log.runs, reported)
+    if differs is None:
+        return log.file, fields
+    return differs.at, fields | {"epochs": epochs_of(log.runs, int(reported[0][1]) if reported else log.start)}
+
+
+def _first(checkpointed: Fields, start: int) -> int:
+    log_start = checkpointed.get("log_start", start)
+    return log_start if isinstance(log_start, int) else start
+
+
+def _as_loaded(checkpointed: Fields, end: int) -> Fields:
+    fields = dict(checkpointed)
+    hw, epochs = fields.get("hw"), fields.get("epochs")
+    if isinstance(hw, int):
+        fields["hw"] = min(hw, end)
+    if isinstance(epochs, list):
+        fields["epochs"] = epochs[: truncate_from_end_keeps([start for _, start in epochs], end)]
+    return fields
+
+
+def _label(log_dir: Path, folder: Path, label: str) -> str:
+    return label if log_dir == folder else f"{label}{log_dir.relative_to(folder).as_posix()}/"
+
+
+def _node(log_dir: Path, folder: Path, fallback: int) -> int:
+    """The id in meta.properties, which Kafka keeps in each log directory, else what the folder's name says."""
+    try:
+        said = _NODE_ID.search((log_dir / "meta.properties").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        said = None
+    if said is not None:
+        return int(said[1])
+    parts = log_dir.relative_to(folder).parts
+    return node_id(folder / parts[0] if parts else folder, fallback)
+
+
+def _trace(name: str, tp: str, nodes: Mapping[int, Sequence[Observation]]) -> Trace:
+    config = Config(
+        nodes=tuple(sorted(nodes)),
+        profile=FETCH_TRUNCATION.name,
+        lag_rule=True,
+        source="Kafka segment files; elections are taken to be clean",
+        extra={UNCLEAN_ELECTIONS: False},
+    )
+    events = tuple(
+        Event(node, "Observe", fields, seq, None, None, at)
+        for node, observations in sorted(nodes.items())
+        for seq, (at, fields) in enumerate(observations)
+    )
+    return Trace(f"{name}/{tp}", tp, config, events)
+
+
+# What the disk of a node has at the end, after its last line.
+
+
+def observe(node: Node, ends_early: bool) -> list[Problem]:
+    """Add what the disk of a node that stopped in order has, as Observe steps; return the problems."""
+    if not node.runs or not node.stopped:
+        return left_unread(node.folder, node.label)
+    if ends_early:
+        return []
+    found, problems = read_disk(node.folder, node.label, {tp: one.epochs for tp, one in node.broker.replicas.items()})
+    run = node.runs[-1]
+    place = (run.number, END, 1, run.last)
+    for tp, observations in sorted(found.items()):
+        if tp in node.broker.replicas:
+            node.broker.steps += [
+                LoggedStep(node.id, tp, "Observe", fields, at, run.last, place) for at, fields in observations
+            ]
+    return problems
+
+
+def beyond_the_lines(node: Node, controller: Node | None) -> Iterator[Gap]:
+    """Yield a gap if the disk of a node that stopped in order has more than its lines show: the last of them are missing.
+
+    In 4.x they always are: a process that was told to stop goes on serving without logging.
+    """
+    place = (node.broker.run, node.broker.index)
+    for step in node.broker.steps:
+        if step.name != "Observe":
+            continue
+        replica = node.broker.replicas[step.tp]
+        cache = step.fields.get("epochs")
+        for what, known, found in (
+            ("leo", replica.leo, step.fields.get("leo")),
+            ("hw", replica.last_hw, step.fields.get("hw")),
+            ("entry", latest_epoch(replica.epochs), latest_epoch(_longer(replica.epochs, cache))),
+            ("entry", _acted_on(node, step.tp), _registered(node, controller, step.tp, latest_epoch(cache))),
+        ):
+            if known is not None and isinstance(found, int) and found > known:
+                why = f"{WORDS[what]} {found} on disk, and no line goes beyond {known} ({step.at})"
+                yield Gap(node.id, EVERYTHING, place, END_OF_LOG, (node.runs[-1].last, None), why)
+
+
+def _acted_on(node: Node, tp: str) -> int | None:
+    """Return the latest leader epoch in which a replica had a role: its cache has no later one."""
+    return max((epoch for step, epoch in _epochs(node, tp) if step.name in ("BecomeLeader", "BecomeFollower")), default=None)
+
+
+def _registered(node: Node, controller: Node | None, tp: str, epoch: int | None) -> int | None:
+    """Return the epoch if the process may have learned of it after its last line, else None.
+
+    One that the controller registered before that line was logged; one that it never registered is in no cache.
+    """
+    if controller is None:
+        return epoch
+    changes = (one for one in _epochs(controller, tp) if one[0].name == "ChangePartition")
+    # Clocks of two nodes are compared here: nothing else orders these lines.
+    return epoch if any(known == epoch and step.time > node.runs[-1].last for step, known in changes) else None
+
+
+def _epochs(node: Node, tp: str) -> Iterator[tuple[LoggedStep, int]]:
+    """Yield every step of a node about a partition that has a leader epoch."""
+    for step in node.broker.steps:
+        epoch = step.fields.get("leader_epoch")
+        if step.tp == tp and isinstance(epoch, int):
+            yield step, epoch
+
+
+def _longer(known: Sequence[tuple[int, int]] | None, found: object) -> object:
+    """Return the cache if it continues the known one; None if not."""
+    begins = isinstance(found, list) and [tuple(entry) for entry in found[: len(known or ())]] == list(known or ())
+    return found if begins else None

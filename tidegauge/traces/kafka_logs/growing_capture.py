@@ -1,0 +1,163 @@
+"""The logs of a cluster as they grow: their last lines are a window, which can be read as a capture at any time.
+
+Rules of this file
+
+1. The window is bounded by volume: it has at least the last LINES that were read of all logs together, and at most three
+   times as many and a piece. It is a capture that begins late; of forgotten lines CarryOver is kept.
+2. A window is a stretch of reading, not of time: no clock decides what belongs to it.
+3. A log lacks nothing before its last line. If a node has logged something, at a later time on its own clock, since the
+   window was read last, its log does not end before what other nodes had logged by then (between/doubts.py).
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tidegauge.traces.kafka_logs.capture import Capture, capture_of
+from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, assign_to_nodes, logged_node_id, separate
+from tidegauge.traces.kafka_logs.discovery.tail import GrowingLog, Log, Piece
+from tidegauge.traces.kafka_logs.parsing.lines import Line, clock
+from tidegauge.traces.kafka_logs.passes import NO_CARRY_OVER, CarryOver
+from tidegauge.traces.problems import Problem
+
+LINES = 20_000
+"""Lines in a window at least. To read and judge twice as many takes some two seconds of one core."""
+
+
+@dataclass
+class _Held:
+    """The lines of one log; the first `old` of them belong to the window before, too."""
+
+    group: Path
+    path: Path
+    growing: GrowingLog
+    lines: list[Line] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    old: int = 0
+    old_problems: int = 0
+    says: int | None = None
+    latest: int = 0
+
+
+class GrowingCapture:
+    """What was read of the logs at `root`."""
+
+    def __init__(self, root: Path, layout: str | None = None, lines: int = LINES) -> None:
+        self.root = root
+        self.layout = layout
+        self.lines = lines
+        self.before: Mapping[str, CarryOver] = {}
+        """What is known from before the window, by cluster."""
+        self.judged_until: Mapping[int, str] = {}
+        """Until when, by node, the windows before were judged."""
+        self.news: list[Problem] = []
+        """New problems; the caller clears the list."""
+        self._logs: dict[Log, _Held] = {}
+        self._fresh = 0
+        self._target = 0
+        """The latest time in any log when the window became full."""
+        self._latest: dict[int, int] = {}
+        self._seen_until: dict[tuple[int, int], int] = {}
+
+    def full(self, more: Collection[Log]) -> bool:
+        """Return whether the window is full, and all lines of its time were read; `more` are logs with unread lines."""
+        if self._fresh < self.lines:
+            return False
+        # Logs that lag behind the furthest one are read first, else their next lines would be older than the window. Twice
+        # as many lines end the wait: a log whose clock is far behind might never get there.
+        self._target = self._target or max(held.latest for held in self._logs.values())
+        return self._fresh >= 2 * self.lines or all(self.reached(log) >= self._target for log in more)
+
+    @property
+    def held(self) -> int:
+        """Lines in memory."""
+        return sum(len(log.lines) for log in self._logs.values())
+
+    def reached(self, log: Log) -> int:
+        """Until when a log was read, on its clock."""
+        return self._logs[log].latest if log in self._logs else 0
+
+    def feed(self, piece: Piece) -> None:
+        """Read a piece of a log."""
+        held = self._logs.get(piece.log)
+        if held is None:
+            held = self._logs[piece.log] = _Held(piece.group, piece.path, GrowingLog(piece.label, self.layout))
+        lines = held.growing.next_file(piece.label) if piece.first else []
+        held.path = piece.path
+        self._take(held, [*lines, *held.growing.feed(piece.data)])
+
+    def end(self) -> None:
+        """Read the lines that waited for more."""
+        for held in self._logs.values():
+            self._take(held, held.growing.end())
+
+    def look(self) -> list[Capture]:
+        """Read the window as a capture for each cluster."""
+        found = self._found()
+        latest = {node.id: max(stream[-1].time for stream in node.streams) for node in found.nodes if node.streams}
+        for one, time in latest.items():
+            if time > self._latest.get(one, time):
+                for other, logged in self._latest.items():
+                    self._seen_until[other, one] = max(min(logged, time), self._seen_until.get((other, one), 0))
+        self._latest |= latest
+        for node in found.nodes:
+            node.folder = self.root / "logs"  # disks are not observed: they change while they are read
+        return self._read(found, self._seen_until)
+
+    def whole(self) -> list[Capture]:
+        """Read the window, and the disks, as complete logs, as `check` does."""
+        return self._read(self._found(), {})
+
+    def forget(self, captures: list[Capture]) -> None:
+        """Begin the next window after these captures; the lines of this one stay for one more window."""
+        self.before = {one.cluster: one.known for one in captures}
+        self.judged_until = {node: clock(time) for node, time in self._latest.items()}
+        self._fresh = self._target = 0
+        for held in self._logs.values():
+            del held.lines[: held.old], held.problems[: held.old_problems]
+            held.old, held.old_problems = len(held.lines), len(held.problems)
+
+    def _take(self, held: _Held, lines: list[Line]) -> None:
+        held.lines += lines
+        self._fresh += len(lines)
+        self.news += held.growing.problems
+        held.problems += held.growing.problems
+        held.growing.problems.clear()
+        held.latest = max([held.latest, *(line.time for line in lines)])
+        if held.says is None:
+            held.says = logged_node_id(lines)
+
+    def _found(self) -> FoundLogs:
+        found = FoundLogs()
+        for number, (group, logs) in enumerate(self._groups()):
+            parts = [(held.path, list(held.lines), held.says) for held in logs]
+            label = "" if group == self.root or self.root.is_file() else f"{group.name}/"
+            assign_to_nodes(group, label, parts, [problem for held in logs for problem in held.problems], -number, found)
+            for held in logs:
+                if held.lines and held.growing.layout is not None:
+                    name = held.growing.layout.name
+                    found.layouts[name] = found.layouts.get(name, 0) + 1
+        if not self._logs:
+            do = "name the directory that brokers write their logs to, a folder n<id>/ each; see docs/kafka-logs.md"
+            found.problems.append(Problem(str(self.root), None, "logs (*.log) with a whole line", "none", do))
+        for folder in found.nested:
+            seen, do = "a folder with the folders of several nodes", "follow it by itself"
+            found.problems.append(Problem(str(folder), None, "a folder per node", seen, do, lost=1))
+        found.nodes.sort(key=lambda node: node.id)
+        return found
+
+    def _groups(self) -> Iterator[tuple[Path, list[_Held]]]:
+        groups: dict[Path, list[_Held]] = {}
+        for _, held in sorted(self._logs.items()):
+            groups.setdefault(held.group, []).append(held)
+        yield from sorted(groups.items())
+
+    def _read(self, found: FoundLogs, seen_until: Mapping[tuple[int, int], int]) -> list[Capture]:
+        return [
+            capture_of(
+                "/".join((self.root.name, one.name)).rstrip("/"),
+                one,
+                replace(self.before.get(one.name, NO_CARRY_OVER), seen_until=seen_until),
+            )
+            for one in separate(found)
+        ]

@@ -1,0 +1,123 @@
+"""The loggers that a judgement needs, and the lines of a broker's logging configuration that switch them on.
+
+Rules of this file
+
+1. A row is a logger with every name it has had, its level, and what is lost without it (docs/kafka-logs.md, section 1). What
+   Kafka's stock configuration logs at INFO already is said all the same, for whoever has turned it down.
+2. What is printed goes into the stock files: config/log4j.properties up to 3.9, config/log4j2.yaml since 4.0 (KIP-653).
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tidegauge.util.errors import UsageError
+
+LAYOUTS = {3: "[%d] %p [%t] %m (%c)%n", 4: "[%d{DEFAULT_MICROS}] %p [%t] %m (%c)%n"}
+"""With the thread of each line; log4j of 3.x has no microseconds."""
+
+
+class Logger(NamedTuple):
+    """`names` by major version; `appender` where the stock configuration gives it a file of its own."""
+
+    names: dict[int, tuple[str, ...]]
+    level: str
+    without: str
+    appender: str = ""
+
+
+def _same(*names: str) -> dict[int, tuple[str, ...]]:
+    return {3: names, 4: names}
+
+
+_STORAGE = "org.apache.kafka.storage.internals"
+NEEDED = (
+    Logger(_same("state.change.logger"), "INFO", "roles", "stateChangeAppender"),
+    Logger(_same("kafka.request.logger"), "DEBUG", "what was asked and answered", "requestAppender"),
+    Logger(_same("org.apache.kafka.controller"), "DEBUG", "the order of leaders and ISRs", "controllerAppender"),
+    Logger(_same("kafka.cluster.Partition"), "TRACE", "the leader's view"),
+    Logger(_same("kafka.server.ReplicaFetcherThread"), "TRACE", "what a follower sent, received and truncated"),
+    Logger(
+        {3: ("kafka.log.UnifiedLog",), 4: (f"{_STORAGE}.log.UnifiedLog", "kafka.log.UnifiedLog")},
+        "TRACE",
+        "appends, high watermark of followers",
+    ),
+    Logger(
+        {
+            3: ("kafka.server.epoch.LeaderEpochFileCache", f"{_STORAGE}.epoch.LeaderEpochFileCache"),
+            4: (f"{_STORAGE}.epoch.LeaderEpochFileCache",),
+        },
+        "DEBUG",
+        "the epoch of every record",
+    ),
+    Logger(
+        {
+            3: ("kafka.server.DefaultAlterPartitionManager",),
+            4: ("kafka.server.DefaultAlterPartitionManager", "org.apache.kafka.server.partition"),
+        },
+        "DEBUG",
+        "answers to ISR proposals",
+    ),
+    Logger(_same("kafka.server.ReplicaFetcherManager"), "INFO", "which fetchers there are"),
+    Logger({3: ("kafka.log.LogManager",), 4: ("kafka.log.LogManager", f"{_STORAGE}.log.LogManager")}, "INFO", "restarts"),
+    Logger(
+        # until 3.4 the second of them
+        _same("kafka.server.metadata.DynamicConfigPublisher", "kafka.server.metadata.BrokerMetadataPublisher"),
+        "INFO",
+        "min.insync.replicas that changes",
+    ),
+    Logger(_same("org.apache.kafka.clients.FetchSessionHandler"), "INFO", "which fetches were lost"),
+    Logger(
+        _same("org.apache.kafka.common.utils.LoggingSignalHandler", "org.apache.kafka.common.utils.AppInfoParser"),
+        "INFO",
+        "where a process begins and ends, its release",
+    ),
+)
+
+
+def major(release: str) -> int:
+    """3 or 4. Raises UsageError for a release whose logs are not read."""
+    found = re.fullmatch(r"([34])(?:\.(?:x|\d+(?:\.(?:x|\d+))?))?", release)
+    if found is None:
+        raise UsageError(f"expected a release of Kafka whose logs are read, such as 4.x or 3.6.1, seen {release!r}")
+    return int(found[1])
+
+
+def configuration(release: str) -> Iterator[str]:
+    """The lines that switch on what is needed, for brokers and controllers of a release."""
+    which = major(release)
+    yield from _log4j() if which == 3 else _log4j2()
+
+
+def levels(release: str) -> Iterator[tuple[str, Logger]]:
+    """Each logger by the name it has in a release."""
+    which = major(release)
+    return ((name, logger) for logger in NEEDED for name in logger.names[which])
+
+
+def _log4j() -> Iterator[str]:
+    yield "# config/log4j.properties of every broker and controller: in place of the lines of the same name, or added"
+    for appender in ("stdout", "kafkaAppender", *(logger.appender for logger in NEEDED if logger.appender)):
+        yield f"log4j.appender.{appender}.layout.ConversionPattern={LAYOUTS[3]}"
+    for name, logger in levels("3.x"):
+        yield f"# {logger.without}"
+        yield f"log4j.logger.{name}={logger.level}" + (f", {logger.appender}" if logger.appender else "")
+
+
+def _log4j2() -> Iterator[str]:
+    yield "# config/log4j2.yaml of every broker and controller: in place of the entries of the same name, or added"
+    yield "Configuration:"
+    yield "  Properties:"
+    yield "    Property:"
+    yield '      - name: "logPattern"'
+    yield f'        value: "{LAYOUTS[4]}"'
+    yield "  Loggers:"
+    yield "    Logger:"
+    for name, logger in levels("4.x"):
+        yield f"      # {logger.without}"
+        yield f"      - name: {name}"
+        yield f"        level: {logger.level}"
+        if logger.appender:
+            yield "        additivity: false"
+            yield "        AppenderRef:"
+            yield f"          ref: {logger.appender[0].upper()}{logger.appender[1:]}"

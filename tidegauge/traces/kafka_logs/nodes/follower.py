@@ -1,0 +1,294 @@
+"""Lines of a fetcher thread, and of the log that it writes: SendFetch and everything that a response does.
+
+Rules of this file
+
+1. A fetcher thread has one request in flight at a time, so what it does with a response belongs to its last `Sending` line,
+   and the next such line comes after the response, unless the request was lost.
+2. A request of an incremental session has only what changed. There is a SendFetch for every partition of the session,
+   because the leader reads and counts them all.
+3. The lines of one response are: received, [epoch entries], [appended], after-append, [high watermark], [log start],
+   follower-high-watermark. 3.4.0 prints them for a diverging response too, before it truncates (KAFKA-14704).
+4. A truncation line is printed before the truncation, and also when nothing is truncated; what the log did follows in the
+   same thread.
+"""
+
+from collections.abc import Callable, Mapping
+
+from tidegauge.impl.rules import high_watermark_after_log_start
+from tidegauge.traces.kafka_logs.nodes import leader
+from tidegauge.traces.kafka_logs.nodes.steps import (
+    FETCHER_THREAD,
+    TRUNCATES,
+    Fields,
+    LoggedBroker,
+    LoggedFetcher,
+    LoggedStep,
+    Send,
+    or_null,
+    record_fields,
+    reported,
+)
+from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, fetch_line
+
+
+def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    request = fetch_line(parsed.text("request"))
+    for topic, topic_id in request.topic_ids.items():
+        broker.topic_ids[topic_id] = topic
+    fetcher = broker.fetchers.setdefault(_fetcher(parsed), LoggedFetcher())
+    # After a request without a line it is unknown what the session asks for.
+    requests = parsed.line.requests
+    goes_on = fetcher.send is not None and request.session_epoch == fetcher.send.session_epoch + requests > 0
+    asked = fetcher.asked if goes_on and request.session_epoch > 0 else {}
+    fetcher.asked = {tp: one for tp, one in asked.items() if tp not in request.removed} | dict(request.asked)
+    fetcher.send = Send(
+        broker.node,
+        parsed.number("peer"),
+        request.session,
+        request.session_epoch,
+        dict(fetcher.asked),
+        parsed.line.time,
+        broker.run,
+        requests=requests,
+    )
+    broker.sends.append(fetcher.send)
+    for tp in fetcher.asked:
+        broker.open.pop((parsed.line.thread, tp), None)
+        step = broker.step(parsed, "SendFetch", {"peer": parsed.number("peer"), **_request(fetcher.send, tp)}, tp)
+        step.provides.append(("sent", id(fetcher.send)))
+        before = fetcher.last.get(tp)
+        if before is not None and not before.lost:
+            step.depends_on.append(("answered", id(before)))
+        fetcher.last[tp] = fetcher.send
+
+
+def _fetcher(parsed: ParsedLine) -> tuple[str, int]:
+    """Return the key of a fetcher: its thread and the leader it fetches from (without thread names the leader alone)."""
+    return parsed.line.thread, parsed.number("peer")
+
+
+def _request(send: Send | None, tp: str) -> Fields:
+    asked = send.asked.get(tp) if send is not None else None
+    if asked is None:
+        return {}
+    return {
+        "req_epoch": or_null(asked.epoch),
+        "req_offset": asked.offset,
+        "req_last_epoch": or_null(asked.last_epoch),
+        "req_log_start": asked.log_start,
+    }
+
+
+def _response(broker: LoggedBroker, parsed: ParsedLine, name: str, fields: Fields) -> LoggedStep:
+    """Begin a step that handles the response to the last request of this thread."""
+    fetcher = broker.fetchers.get(_fetcher(parsed))
+    send = fetcher.send if fetcher is not None else None
+    step = broker.begin(parsed, name, {"peer": parsed.number("peer")} | _request(send, parsed.tp) | fields)
+    if send is not None:
+        step.depends_on.append(("answered", id(send)))
+    return step
+
+
+def _fetch_lost(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    fetcher = broker.fetchers.get(_fetcher(parsed))
+    if fetcher is not None and fetcher.send is not None:
+        fetcher.send.lost = True
+
+
+def _received(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    replica.leo = parsed.number("leo_before")
+    fields = reported(error=0, res_hw=parsed.number("res_hw"), leo_before=replica.leo, hw_before=replica.hw)
+    if parsed.number("size") == 0:
+        fields |= {"rec_base": replica.leo, "rec_end": replica.leo, "leo": replica.leo, "epochs": []}
+    _response(broker, parsed, "HandleFetchResponse", fields)
+
+
+def _appended(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    step = broker.opened(parsed, "HandleFetchResponse")
+    if step is None and not parsed.line.thread.startswith(FETCHER_THREAD):
+        leader.append(broker, parsed)
+        return
+    replica = broker.replica(parsed.tp)
+    base, end = parsed.number("rec_base"), parsed.number("rec_end")
+    if step is None:
+        peer = int(parsed.line.thread.rpartition("-")[2])
+        step = broker.begin(
+            parsed, "HandleFetchResponse", reported(peer=peer, error=0, leo_before=base, hw_before=replica.hw)
+        )
+    replica.leo = end
+    broker.add(step, leo=end, **record_fields(replica, base, end))
+
+
+def _after_append(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    step = broker.opened(parsed, "HandleFetchResponse")
+    if step is not None:
+        broker.replica(parsed.tp).leo = parsed.number("leo")
+        broker.add(step, leo=parsed.number("leo"))
+
+
+def _high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Note the high watermark of a follower; at a leader, which prints this too, the line of Partition follows."""
+    step = broker.opened(parsed, "HandleFetchResponse", *TRUNCATES)
+    if step is not None:
+        broker.replica(parsed.tp).hw = parsed.number("hw")
+        broker.add(step, hw=parsed.number("hw"))
+
+
+def _high_watermark_lowered(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    step = broker.opened(parsed, "HandleFetchResponse", *TRUNCATES)
+    if step is not None:
+        broker.replica(parsed.tp).hw = parsed.number("hw")
+        broker.add(step, hw_before=parsed.number("hw_before"), hw=parsed.number("hw"))
+
+
+def _follower_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    step = broker.opened(parsed, "HandleFetchResponse")
+    if step is None:
+        return
+    if "hw" in parsed.values:
+        replica.hw = parsed.number("hw")
+    broker.add(step, hw=replica.hw)
+    broker.close(parsed)
+
+
+def _truncating(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    _response(
+        broker,
+        parsed,
+        "HandleDivergingResponse",
+        reported(
+            error=parsed.number("error"),
+            div_epoch=parsed.number("div_epoch"),
+            div_end=parsed.number("div_end"),
+            target=parsed.number("target"),
+            completed=parsed.text("completed") == "true",
+            leo_before=replica.leo,
+            hw_before=replica.hw,
+            hw=replica.hw,
+        ),
+    )
+
+
+def _truncating_to_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    replica.hw = parsed.number("hw_before")
+    fields = reported(target=parsed.number("target"), leo_before=replica.leo, hw_before=replica.hw, hw=replica.hw)
+    broker.begin(parsed, "TruncateToHighWatermark", fields)
+
+
+def _out_of_range(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    values = {
+        name: parsed.number(name) for name in ("req_offset", "leader_start", "leader_end", "target") if name in parsed.values
+    }
+    _response(
+        broker,
+        parsed,
+        "HandleOutOfRange",
+        values | reported(leo_before=replica.leo, leo=replica.leo, hw_before=replica.hw, hw=replica.hw),
+    )
+
+
+def _reset_done(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    step = broker.opened(parsed, "HandleOutOfRange")
+    if step is not None:
+        broker.add(step, target=parsed.number("target"))
+        broker.close(parsed)
+
+
+def _truncate(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    replica.leo = parsed.number("leo")
+    replica.truncate_epochs_at_end(replica.leo)
+    step = broker.opened(parsed, *TRUNCATES)
+    if step is not None:
+        broker.add(step, leo=replica.leo)
+
+
+def _truncate_nothing(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    replica.leo = parsed.number("last") + 1
+    step = broker.opened(parsed, *TRUNCATES)
+    if step is not None:
+        broker.add(step, leo=replica.leo)
+
+
+def _truncate_all(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Truncate the whole log; UnifiedLog#truncateFullyAndStartAt also empties the epoch cache, without a line."""
+    replica = broker.replica(parsed.tp)
+    replica.leo, replica.log_start, replica.epochs = parsed.number("leo"), parsed.number("log_start"), []
+    step = broker.opened(parsed, *TRUNCATES)
+    if step is not None:
+        broker.add(step, leo=replica.leo, log_start=replica.log_start)
+
+
+def _log_start(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    replica.log_start = parsed.number("log_start")
+    step = broker.opened(parsed, "HandleFetchResponse")
+    if step is not None:
+        broker.add(step, log_start=replica.log_start)
+        return
+    if replica.hw is not None:
+        replica.hw = high_watermark_after_log_start(replica.hw, replica.log_start)
+    broker.step(parsed, "LogStartMoved", reported(log_start=replica.log_start, hw=replica.hw))
+
+
+def _epoch_entry(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    epoch, start = parsed.number("epoch"), parsed.number("start")
+    broker.replica(parsed.tp).add_epoch(epoch, start)
+    step = broker.opened(parsed, "BecomeLeader", "HandleFetchResponse")
+    if step is None or (step.name == "HandleFetchResponse" and broker.replica(parsed.tp).epochs is None):
+        broker.step(parsed, "EpochCacheEntry", {"leader_epoch": epoch, "epoch_start": start})
+    elif step.name == "BecomeLeader":
+        broker.add(step, epoch_start=start)
+
+
+def _epochs_truncated_at_end(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    broker.replica(parsed.tp).truncate_epochs_at_end(parsed.number("end"))
+
+
+def _epochs_truncated_at_start(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    broker.replica(parsed.tp).truncate_epochs_at_start(parsed.number("start"))
+
+
+def _fetch_error(code: int) -> Callable[[LoggedBroker, ParsedLine], None]:
+    """Return the handler for the lines of one error code."""
+
+    def handle(broker: LoggedBroker, parsed: ParsedLine) -> None:
+        _response(broker, parsed, "HandleFetchError", {"error": code})
+        broker.close(parsed)
+
+    return handle
+
+
+HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {
+    "sending": _sending,
+    "fetch-lost": _fetch_lost,
+    "received": _received,
+    "appended": _appended,
+    "after-append": _after_append,
+    "high-watermark": _high_watermark,
+    "high-watermark-lowered": _high_watermark_lowered,
+    "follower-high-watermark": _follower_high_watermark,
+    "truncating": _truncating,
+    "truncating-to-high-watermark": _truncating_to_high_watermark,
+    "reset-to-leader-start": _out_of_range,
+    "reset-to-leader-end": _out_of_range,
+    "reset-to-log-end": _out_of_range,
+    "reset-done": _reset_done,
+    "cut": _truncate,
+    "cut-nothing": _truncate_nothing,
+    "cut-all": _truncate_all,
+    "log-start": _log_start,
+    "epoch-entry": _epoch_entry,
+    "epochs-cut-at-end": _epochs_truncated_at_end,
+    "epochs-cut-at-start": _epochs_truncated_at_start,
+    "fetch-error-6": _fetch_error(6),
+    "fetch-error-74": _fetch_error(74),
+    "fetch-error-75": _fetch_error(75),
+    "fetch-error-100": _fetch_error(100),
+}

@@ -1,0 +1,353 @@
+"""Gaps: where lines are missing from the logs of a node, of which logger, and how that is known."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tidegauge.traces.kafka_logs.nodes.steps import FETCHER_THREAD, TRUNCATES, LoggedBroker, LoggedReplica, Send, may_fetch
+from tidegauge.traces.kafka_logs.parsing.lines import Line, clock
+from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, fetch_line
+
+BEFORE_ALL_LINES, AFTER_ALL_LINES = (-1, -1), (1 << 60, 1 << 60)
+"""Before the first line of a node, and after its last one."""
+
+Spot = tuple[int, int]
+"""(process run, index of the line)."""
+
+FETCHER, LOG, PARTITION, ROLES, CACHE, REQUESTS = (
+    "ReplicaFetcherThread at TRACE",
+    "UnifiedLog at TRACE",
+    "kafka.cluster.Partition at TRACE",
+    "state.change.logger at INFO",
+    "LeaderEpochFileCache at DEBUG",
+    "kafka.request.logger at DEBUG",
+)
+EVERYTHING = "every logger"
+WORDS: Mapping[str, str] = {"leo": "log end", "hw": "high watermark", "entry": "epoch"}
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Lines of `logger` are missing at `node`, somewhere after `begin` and before `end`."""
+
+    node: int
+    logger: str
+    begin: Spot
+    end: Spot
+    times: tuple[int | None, int | None]
+    why: str
+
+    def __str__(self) -> str:
+        first, last = (None if time is None else clock(time)[11:23] for time in self.times)
+        if first is None:
+            when = "all the time" if last is None else f"before {last}"
+        else:
+            when = f"after {first}" if last is None else f"{first} to {last}"
+        return f"{self.logger} of node {self.node}, {when}: {self.why}"
+
+
+def latest_epoch(epochs: object) -> int | None:
+    """Return the epoch of the last entry of a cache, -1 if it is empty, None if the cache is unknown."""
+    if not isinstance(epochs, list):
+        return None
+    return int(epochs[-1][0]) if epochs else -1
+
+
+# Gap detection in the lines of one node: what shows that lines are missing, where, and of which logger.
+#
+# Rules of this file
+#
+# 1. Only what Kafka always prints counts: a session counts its requests, a log its offsets, a thread prints the lines of one
+# response in one order, a high watermark line has the value before. A break in one of these is a Gap.
+# 2. A Gap says nothing about what the broker did. What is judged in it, and what depends on it, is undecided
+# (conformance.checking.uncertain_failures). What was known of the node's replicas is forgotten; later lines show it anew.
+# 3. If a node's log begins without the start of a process, or ends without the end of one, the rest is a Gap, too.
+
+
+Seen = tuple[Spot, int]
+"""The place of a line, and its time."""
+
+Break = tuple[str, tuple[str, str], str]
+"""The logger whose lines are missing, what they would have shown and of which partition or thread, and the evidence."""
+
+_OF_A_RESPONSE = "HandleFetchResponse"
+_OF_A_LEADER = frozenset({"recorded", "leader-high-watermark", "expand-isr", "shrinking", "shrink-isr"})
+_ROLE_LINES = frozenset({"leader", "leader-again", "follower", "follower-again"})
+_CHANGES_LOG = frozenset(
+    {"log-created", "log-completed", "appended", "received", "after-append", "cut", "cut-nothing", "cut-all"}
+)
+_TRUNCATED = frozenset({"cut", "cut-nothing", "cut-all"})
+_LOOKS = frozenset({"leader-high-watermark", "leader-high-watermark-kept"})
+_MAKES_IT_LOOK = ("BecomeLeader", "LeaderAppend", "HandleAlterPartitionResponse")
+_REPORTED_BY: Mapping[str, frozenset[str]] = {
+    "leo": _CHANGES_LOG | {"leader", "follower", "shrinking"},
+    "hw": frozenset(
+        {
+            "log-loaded",
+            "leader",
+            "leader-again",
+            "follower",
+            "shrinking",
+            "leader-high-watermark",
+            "follower-high-watermark",
+        }
+    ),
+    "set": frozenset({"high-watermark", "leader-high-watermark"}),
+    "role": _ROLE_LINES,
+    "entry": frozenset({"epoch-entry", "cut", "cut-all", "log-completed"}),
+}
+"""The lines that show a value: if a later line contradicts it, lines are missing after the last of these."""
+_OF_A_REPLICA = _OF_A_LEADER | {"leader", "leader-again", "follower", "follower-again", "received", "appended"}
+_EPOCH = re.compile(r"epoch=(\d+)")
+
+
+class GapDetector:
+    """Checks each line of one node against the state of its replicas, before the line changes that state."""
+
+    def __init__(self, broker: LoggedBroker) -> None:
+        self.broker = broker
+        self.gaps: list[Gap] = []
+        self._leading: dict[str, bool] = {}
+        self._unloaded: set[str] = set()
+        self._sized: set[str] = set()
+        self._without_role: set[str] = set()
+        self._set: dict[tuple[str, str], int] = {}
+        self._raised: dict[tuple[str, str], int] = {}
+        self._answered: dict[tuple[str, str], Send | None] = {}
+        self._last_line_about: dict[tuple[str, str], Seen] = {}
+        self._on_disk: dict[tuple[str, str], tuple[int, Seen]] = {}
+        self._first: Seen = (BEFORE_ALL_LINES, 0)
+
+    def begin_process(self, first: ParsedLine | None, line: Line) -> None:
+        """Begin a process, with its first line that has a pattern."""
+        self._set.clear()
+        self._raised.clear()
+        self._answered.clear()
+        self._leading.clear()
+        self._unloaded.clear()
+        self._sized.clear()
+        self._without_role.clear()
+        spot = (self.broker.run, 0)
+        if first is None or first.kind != "process-started":
+            why = "its log does not begin with the start of a process"
+            self.gaps.append(Gap(self.broker.node, EVERYTHING, BEFORE_ALL_LINES, spot, (None, line.time), why))
+        self._last_line_about.clear()
+        self._last_line_about |= {(f"{what} before", tp): seen for (what, tp), (_, seen) in self._on_disk.items()}
+        self._first = (spot, line.time)
+
+    def end_process(self, line: Line, clean: bool | None, followed: bool) -> None:
+        """End a process, at its last line."""
+        spot = (self.broker.run, self.broker.index)
+        self._note_what_is_left_on_disk()
+        # `followed`: another process comes after it, so it crashed, which needs no line.
+        if not self.broker.stopping and not followed:
+            why = "its log ends while the process runs"
+            self.gaps.append(Gap(self.broker.node, EVERYTHING, spot, AFTER_ALL_LINES, (line.time, None), why))
+        elif clean and not self.broker.stopping and not self.broker.logs_closed:
+            why = "the next process found a clean shutdown that no line reports"
+            end = (self.broker.run + 1, 0)
+            self.gaps.append(Gap(self.broker.node, EVERYTHING, spot, end, (line.time, None), why))
+
+    def _note_what_is_left_on_disk(self) -> None:
+        """Note what the next process of this node finds on disk, as far as the lines of this one show it."""
+        self._on_disk.clear()
+        serves_on = self.broker.stopping and not self.broker.logs_closed
+        for tp, replica in self.broker.replicas.items():
+            # A 4.x process that was told to stop goes on serving without lines (process.py): its disk may have more.
+            if serves_on and replica.leader is not None:
+                continue
+            for what, value in (("leo", replica.leo), ("hw", replica.hw), ("entry", latest_epoch(replica.epochs))):
+                if value is not None:
+                    self._on_disk[what, tp] = value, self._last_line_about.get((what, tp), self._first)
+
+    def check(self, parsed: ParsedLine) -> None:
+        """Check a line; a break is a Gap since the last line that showed the value."""
+        broker = self.broker
+        found = list(self._breaks(parsed, broker))
+        here: Seen = ((broker.run, broker.index), parsed.line.time)
+        for logger, key, why in found:
+            begin, time = self._last_line_about.get(key, self._first)
+            self.gaps.append(Gap(broker.node, logger, begin, here[0], (time, here[1]), f"{why} ({parsed.line.at})"))
+        # A high watermark is printed twice, by the log and by Partition: if one line is missing, the other has the value.
+        # After any other break nothing that is known of any replica is certain.
+        if any(key[0] != "set" for _, key, _ in found):
+            for replica in broker.replicas.values():
+                replica.forget()
+        self._note_line(parsed, here)
+
+    def _note_line(self, parsed: ParsedLine, here: Seen) -> None:
+        """Note the line as the last one that shows a value that is checked."""
+        for what, lines in _REPORTED_BY.items():
+            if parsed.kind in lines:
+                self._last_line_about[what, parsed.tp] = here
+        if parsed.kind == "sending":
+            self._last_line_about["send", parsed.line.thread] = here
+        if parsed.kind in _ROLE_LINES:
+            self._leading[parsed.tp] = parsed.kind.startswith("leader")
+        elif parsed.kind == "log-deleted":
+            # A replica that is created again is loaded again, and gets a role again.
+            self._leading.pop(parsed.tp, None)
+            for seen in (self._without_role, self._unloaded, self._sized):
+                seen.discard(parsed.tp)
+        elif parsed.kind == "high-watermark":
+            self._note_high_watermark_set(parsed)
+
+    def _note_high_watermark_set(self, parsed: ParsedLine) -> None:
+        """Note a high watermark that the log set: a leader that raises it prints the line of Partition next.
+
+        Partition#maybeIncrementLeaderHW.
+        """
+        thread, hw = parsed.line.thread, parsed.number("hw")
+        self._set[thread, parsed.tp] = hw
+        replica = self.broker.replicas.get(parsed.tp) or LoggedReplica()
+        leads = self._leading.get(parsed.tp) and thread and not thread.startswith(FETCHER_THREAD)
+        # The log also sets an unchanged high watermark, for its position in a new segment: Partition prints nothing then.
+        if leads and replica.hw is not None and hw > replica.hw:
+            self._raised[thread, parsed.tp] = hw
+
+    def _breaks(self, parsed: ParsedLine, broker: LoggedBroker) -> Iterator[Break]:
+        if parsed.kind == "sending":
+            yield from self._session(parsed)
+        if not parsed.tp:
+            return
+        replica = broker.replicas.get(parsed.tp) or LoggedReplica()
+        if parsed.kind in _OF_A_REPLICA and not replica.loaded and parsed.tp not in self._unloaded:
+            self._unloaded.add(parsed.tp)
+            yield EVERYTHING, ("load", parsed.tp), "no line says that the replica was loaded"
+        if parsed.kind in _OF_A_REPLICA - _ROLE_LINES:
+            yield from self._has_a_role(parsed.tp)
+        thread = ("send", parsed.line.thread)
+        raised = self._raised.pop((parsed.line.thread, parsed.tp), None)
+        if raised is not None and not (parsed.kind == "leader-high-watermark" and parsed.number("hw") == raised):
+            yield (
+                PARTITION,
+                ("hw", parsed.tp),
+                f"the log was given high watermark {raised}, and no line of its leader says so",
+            )
+        # Without thread names it is unknown which lines belong together.
+        named = bool(parsed.line.thread)
+        in_fetcher = parsed.line.thread.startswith(FETCHER_THREAD)
+        answering = broker.opened(parsed, _OF_A_RESPONSE) is not None
+        if parsed.kind in ("leader", "follower"):
+            yield from _differs(replica.leo, parsed.number("leo"), "leo", parsed.tp)
+            yield from _differs(replica.hw, parsed.number("hw"), "hw", parsed.tp)
+        elif parsed.kind == "leader-again":
+            yield from _differs(replica.hw, parsed.number("hw"), "hw", parsed.tp)
+        elif parsed.kind == "appended":
+            yield from _differs(replica.leo, parsed.number("rec_base"), "leo", parsed.tp)
+            if in_fetcher and not answering:
+                yield FETCHER, thread, "records were appended that no line says were received"
+            elif named and not in_fetcher and self._leading.get(parsed.tp) is False:
+                yield ROLES, ("role", parsed.tp), "a follower appended records as a leader"
+            elif self._leading.get(parsed.tp) and replica.lacks_leader_epoch():
+                yield CACHE, ("entry", parsed.tp), "a leader appended records in a leader epoch that no line adds"
+        elif parsed.kind == "received":
+            yield from _differs(replica.leo, parsed.number("leo_before"), "leo", parsed.tp)
+            if answering and named:
+                yield FETCHER, thread, "the lines of a response end in the middle"
+            elif named and self._is_second(parsed):
+                yield FETCHER, thread, "a second response to one request"
+        elif parsed.kind == "after-append":
+            yield from _differs(replica.leo, parsed.number("leo"), "leo", parsed.tp)
+            if named and not answering:
+                yield FETCHER, thread, "the lines of a response begin in the middle"
+        elif parsed.kind == "follower-high-watermark" and named and not answering:
+            yield FETCHER, thread, "the lines of a response begin in the middle"
+        elif parsed.kind == "leader-high-watermark":
+            yield from _differs(replica.hw, parsed.number("hw_before"), "hw", parsed.tp, PARTITION)
+            if named and self._set.get((parsed.line.thread, parsed.tp)) != parsed.number("hw"):
+                yield LOG, ("set", parsed.tp), "a high watermark that no line of the log sets"
+        elif parsed.kind == "shrinking":
+            # Printed under the write lock of Partition: no other thread appends meanwhile.
+            yield from _differs(replica.leo, parsed.number("leo"), "leo", parsed.tp)
+            yield from _differs(replica.hw, parsed.number("hw"), "hw", parsed.tp, PARTITION)
+        elif parsed.kind == "recorded" and replica.leo is not None and parsed.number("remote_leo") > replica.leo:
+            # A fetch after the log end is out of range, and not recorded (Partition#fetchRecords): the log has grown.
+            yield from _differs(replica.leo, parsed.number("remote_leo"), "leo", parsed.tp)
+        elif parsed.kind == "truncating-to-high-watermark":
+            yield from _differs(replica.hw, parsed.number("hw_before"), "hw", parsed.tp)
+        elif parsed.kind in _TRUNCATED:
+            if parsed.kind == "cut-nothing":
+                yield from _differs(replica.leo, parsed.number("last") + 1, "leo", parsed.tp)
+            if in_fetcher and broker.opened(parsed, *TRUNCATES) is None:
+                yield FETCHER, thread, "a follower's log is truncated, and no line says for what"
+        elif parsed.kind == "epochs-cut-at-end" and not replica.loaded:
+            yield from self._found(
+                max(map(int, _EPOCH.findall(parsed.text("entries"))), default=-1), "entry", parsed.tp, CACHE
+            )
+        elif parsed.kind == "log-created":
+            self._sized.add(parsed.tp)
+            if replica.loaded:
+                yield EVERYTHING, ("load", parsed.tp), "a log is created for a replica that is loaded"
+        elif parsed.kind == "log-completed":
+            self._sized.add(parsed.tp)
+            yield from self._found(parsed.number("leo"), "leo", parsed.tp)
+        elif parsed.kind == "log-loaded":
+            yield from self._found(parsed.number("hw"), "hw", parsed.tp)
+            if parsed.tp not in self._sized:
+                yield EVERYTHING, ("load", parsed.tp), "no line says how far the log goes that was loaded"
+            if replica.loaded:
+                yield EVERYTHING, ("load", parsed.tp), "a replica is loaded twice by one process"
+        if parsed.kind in _LOOKS and not may_fetch(parsed) and broker.opened(parsed, *_MAKES_IT_LOOK) is None:
+            yield ROLES, ("role", parsed.tp), "a leader looks at its high watermark, and no line says for what"
+        if parsed.kind in _OF_A_LEADER and self._leading.get(parsed.tp) is False:
+            yield ROLES, ("role", parsed.tp), "a follower acts as a leader"
+
+    def _found(self, loaded: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
+        """Yield a break if the disk has more than the lines of the process before show: its last lines are missing."""
+        # Less on disk is no break: what was not flushed may be lost with a crash.
+        left, _ = self._on_disk.get((what, tp), (loaded, None))
+        if loaded > left:
+            yield logger, (f"{what} before", tp), f"{WORDS[what]} {loaded} is loaded, and no line goes beyond {left}"
+
+    def _is_second(self, parsed: ParsedLine) -> bool:
+        """Return whether the last request of a fetcher thread already had its response for this partition."""
+        fetcher = self.broker.fetchers.get((parsed.line.thread, parsed.number("peer")))
+        send = None if fetcher is None else fetcher.send
+        before = self._answered.get((parsed.line.thread, parsed.tp))
+        self._answered[parsed.line.thread, parsed.tp] = send
+        return send is not None and send is before
+
+    def _has_a_role(self, tp: str) -> Iterator[Break]:
+        if tp not in self._leading and tp not in self._without_role:
+            self._without_role.add(tp)
+            yield ROLES, ("role", tp), "no line says whether the replica leads or follows"
+
+    def _session(self, parsed: ParsedLine) -> Iterator[Break]:
+        """Check a fetch: FetchSessionHandler counts the requests of a session; a request has log end and leader epoch."""
+        request = fetch_line(parsed.text("request"))
+        fetcher = self.broker.fetchers.get((parsed.line.thread, parsed.number("peer")))
+        thread = ("send", parsed.line.thread)
+        before = fetcher.send if fetcher is not None else None
+        if request.session_epoch > 0:
+            last = None if before is None else before.session_epoch
+            known = before is not None and (before.session == request.session or before.session_epoch <= 0)
+            if not known or last != request.session_epoch - parsed.line.requests:
+                yield (
+                    FETCHER,
+                    thread,
+                    f"request {request.session_epoch} of a session follows request {last if known else 'of none'}",
+                )
+        for tp, asked in request.asked.items():
+            yield from self._has_a_role(tp)
+            replica = self.broker.replicas.get(tp) or LoggedReplica()
+            open_step = self.broker.open.get((parsed.line.thread, tp))
+            if parsed.line.thread and open_step is not None and open_step.name == _OF_A_RESPONSE:
+                yield FETCHER, thread, "the lines of a response end in the middle"
+            if (
+                parsed.line.thread
+                and open_step is not None
+                and open_step.name in TRUNCATES
+                and "leo" not in open_step.fields
+            ):
+                yield LOG, ("leo", tp), "a follower truncates its log, and no line says that the log did"
+            if replica.leader_epoch is not None and asked.epoch > replica.leader_epoch:
+                yield ROLES, ("role", tp), f"a request in leader epoch {asked.epoch}, which no line begins"
+            latest = latest_epoch(replica.epochs)
+            if latest is not None and asked.last_epoch > latest:
+                yield CACHE, ("entry", tp), f"a request with last epoch {asked.last_epoch}, which no line adds"
+
+
+def _differs(known: int | None, seen: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
+    if known is not None and known != seen:
+        yield logger, (what, tp), f"{WORDS[what]} {seen}, which no line brings about after {known}"

@@ -1,0 +1,166 @@
+"""One node of a capture: its lines in order, and its steps.
+
+Rules of this file
+
+1. Kafka's default configuration writes the lines of one process to several files (server.log, state-change.log,
+   controller.log). They are merged by that node's clock, each file in its own order (`weave.py`).
+2. Requests are found by their lines, not by the name of their file: a console has them among the others.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tidegauge.traces.kafka_logs.discovery.files import NodeFiles
+from tidegauge.traces.kafka_logs.nodes import follower, leader, process
+from tidegauge.traces.kafka_logs.nodes.controller import LoggedController
+from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap, GapDetector
+from tidegauge.traces.kafka_logs.nodes.steps import LoggedBroker
+from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
+from tidegauge.traces.kafka_logs.parsing.lines import Line, incarnations
+from tidegauge.traces.kafka_logs.parsing.merge_streams import merge_streams, without_copies
+from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, parse_line
+from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedRequest, is_request, read_request
+from tidegauge.traces.problems import Problem, shown
+
+_OF_A_FETCH = frozenset({"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "expand-isr", "recorded"})
+
+_OF_A_CONTROLLER = frozenset(
+    {"ChangePartition", "AlterPartition", "RegisterBroker", "FenceBroker", "UnfenceBroker", "SetMinIsr"}
+)
+
+HANDLERS = {**process.HANDLERS, **leader.HANDLERS, **follower.HANDLERS}
+
+
+@dataclass(eq=False)
+class Node:
+    """A node: its lines and requests, and what they show. `kinds` counts its lines by kind."""
+
+    id: int
+    folder: Path
+    label: str
+    lines: list[Line]
+    requests: list[LoggedRequest]
+    problems: list[Problem]
+    broker: LoggedBroker = field(init=False)
+    controller: LoggedController = field(init=False)
+    runs: list[ProcessRun] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
+    stopped: bool = False
+    silenced: bool = False
+    silenced_controller: bool = False
+
+    def __post_init__(self) -> None:
+        self.broker = LoggedBroker(self.id)
+        self.controller = LoggedController(self.broker)
+
+    def read(self, with_controller: bool) -> None:
+        """Turn all lines into steps, process by process."""
+        runs = incarnations(self.lines)
+        detector = GapDetector(self.broker)
+        for number, lines in enumerate(runs):
+            self.broker.run = number
+            last = self._read_run(lines, with_controller, detector)
+            next_start = _next_start(runs[number + 1 :])
+            closed = self.broker.logs_closed
+            # A process that closed its logs wrote the clean shutdown file; of any other the next process knows.
+            clean = True if closed else next_start
+            self.stopped = self.broker.stopping
+            detector.end_process(lines[-1], next_start, number + 1 < len(runs))
+            leader.settle_all(self.broker)
+            process.end_of_run(self.broker, last, number + 1 < len(runs), clean)
+            self.runs.append(ProcessRun(number, lines, closed))
+        for run in self.runs:
+            run.mark(self.broker.steps)
+        self.gaps += detector.gaps
+
+    def silence(self) -> None:
+        """Forget the replicas of this node, of which a logger was off; what it logged as a controller stays."""
+        self.silenced = True
+        self.broker.steps = [step for step in self.broker.steps if step.name in _OF_A_CONTROLLER]
+        self.requests = [request for request in self.requests if request.name == "ALTER_PARTITION"]
+        self.broker.sends.clear()
+        self.broker.replicas.clear()
+
+    def silence_controller(self) -> None:
+        """Forget what this node logged as a controller."""
+        self.silenced_controller = True
+        self.broker.steps = [step for step in self.broker.steps if step.name not in _OF_A_CONTROLLER]
+        self.requests = [request for request in self.requests if request.name != "ALTER_PARTITION"]
+
+    def _read_run(self, lines: Sequence[Line], with_controller: bool, detector: GapDetector) -> ParsedLine | None:
+        parsed = None
+        detector.begin_process(next((found for line in lines if (found := parse_line(line)) is not None), None), lines[0])
+        for index, line in enumerate(lines):
+            self.broker.index = index
+            parsed = parse_line(line)
+            # The lines that a fetch prints before its `Recorded replica` line do not end the stretch in which it may count.
+            if line.thread and (parsed is None or parsed.kind not in _OF_A_FETCH):
+                self.broker.busy[line.thread] = index
+            if parsed is None:
+                continue
+            self.kinds[parsed.kind] += 1
+            # Before the handler: a gap shows in what was known when the line was printed.
+            detector.check(parsed)
+            handler = HANDLERS.get(parsed.kind)
+            try:
+                if handler is not None:
+                    handler(self.broker, parsed)
+                elif with_controller and parsed.kind in self.controller.handlers:
+                    self.controller.handlers[parsed.kind](parsed)
+            except NOT_KAFKAS as error:
+                self.problems.append(_unlike_kafka(line, error))
+            if line.thread and parsed.kind == "recorded":
+                self.broker.busy[line.thread] = index
+        return ParsedLine("end", lines[-1], {}) if lines else parsed
+
+
+def _unlike_kafka(line: Line, error: Exception) -> Problem:
+    """Make the problem for a line that begins like one of Kafka's and continues otherwise."""
+    expected = f"a line of {line.logger} as Kafka has them"
+    do = "the line is left out; if it is unchanged, its Kafka release is not known to this reader"
+    return Problem(line.file, line.number, expected, f"{shown(line.message)} ({error})", do, lost=1)
+
+
+def _next_start(runs: Sequence[Sequence[Line]]) -> bool | None:
+    """Return whether the next process found a clean shutdown; None if its lines do not say."""
+    for line in runs[0] if runs else ():
+        parsed = parse_line(line)
+        if parsed is not None and parsed.kind in ("clean-start", "unclean-start"):
+            return parsed.kind == "clean-start"
+    return None
+
+
+def changes_reported(node: Node) -> int:
+    """Count the partition changes in a node's lines: the node with most of them is read as the controller."""
+    own = sum(1 for line in node.lines if line.logger == "ReplicationControlManager" and "partition" in line.message)
+    return own + bool(node.kinds["changed"] or node.kinds["registered"])
+
+
+def node_of(files: NodeFiles) -> Node:
+    """Make a node of its files: its lines, and its requests in the order in which they were handled."""
+    lines: list[list[Line]] = []
+    asked: list[list[Line]] = []
+    streams, copies = without_copies(files.streams)
+    for stream in streams:
+        requests = [line for line in stream if is_request(line)]
+        asked.append(requests)
+        if len(requests) < len(stream):
+            lines.append([line for line in stream if not is_request(line)] if requests else stream)
+    problems = [*files.problems, *copies]
+    read: list[LoggedRequest] = []
+    for order, line in enumerate(merge_streams([stream for stream in asked if stream])):
+        request = read_request(line, order)
+        if isinstance(request, Problem):
+            problems.append(request)
+        elif request is not None:
+            read.append(request)
+    read.sort(key=lambda request: request.handled)
+    return Node(files.id, files.folder, files.label, merge_streams([stream for stream in lines if stream]), read, problems)
+
+
+def topic_ids(nodes: Sequence[Node]) -> Mapping[str, str]:
+    """Return topic names by id, from all nodes."""
+    return {topic_id: name for node in nodes for topic_id, name in node.broker.topic_ids.items()}

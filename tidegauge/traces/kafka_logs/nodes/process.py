@@ -1,0 +1,162 @@
+"""Lines about a broker process and the loading of its logs: Start, Stop, Crash.
+
+A replica starts when `Log loaded` names its high watermark; its LEO and log start come from `Completed load of Log` before
+it, or are 0 if the log was created. The epoch cache is not logged: it is carried over from the process before, truncated
+at the loaded LEO, and known only if the log was created in this capture. A process ends after all its requests were handled:
+those in flight outlive it, and a process that was told to stop may go on serving and fetching after its last line (4.x:
+log4j2 stops first). If the next process loads more than the last line showed, the rest was appended in between.
+"""
+
+from collections.abc import Callable, Mapping
+
+from tidegauge.traces.kafka_logs.nodes.steps import LoggedBroker, LoggedReplica, reported
+from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine
+
+END = 1 << 60
+"""After every line of a process."""
+
+
+def _version(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    broker.version = parsed.text("version")
+
+
+def _process_stopping(broker: LoggedBroker, parsed: ParsedLine) -> None:  # noqa: ARG001
+    broker.stopping = True
+
+
+def _logs_closed(broker: LoggedBroker, parsed: ParsedLine) -> None:  # noqa: ARG001
+    broker.logs_closed = True
+
+
+def _unclean_start(broker: LoggedBroker, parsed: ParsedLine) -> None:  # noqa: ARG001
+    broker.clean_start = False
+
+
+def _clean_start(broker: LoggedBroker, parsed: ParsedLine) -> None:  # noqa: ARG001
+    broker.clean_start = True
+
+
+def _partition_created(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    broker.learn_topic(parsed)
+
+
+def _log_created(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Add LoseDisk for a log that existed when the process before ended and that no line deleted."""
+    before = broker.replicas.get(parsed.tp)
+    if before is not None and not before.loaded and before.leo:
+        broker.step(parsed, "LoseDisk", {})
+    broker.replicas[parsed.tp] = LoggedReplica(leo=0, log_start=0, epochs=[], created=True)
+    if "min_isr" in parsed.values:
+        broker.min_isr[parsed.tp] = parsed.number("min_isr")
+
+
+def _config_read(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Add ReadConfig. The line has the whole configuration: a min.insync.replicas that is not in it is unknown."""
+    topic = parsed.text("topic")
+    now = parsed.number("min_isr") if "min_isr" in parsed.values else None
+    for tp in broker.replicas:
+        if tp.rpartition("-")[0] == topic and broker.min_isr_read.get(topic, broker.min_isr.get(tp)) != now:
+            broker.step(parsed, "ReadConfig", reported(min_isr=now), tp)
+    broker.min_isr_read[topic] = now
+
+
+def _log_deleted(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    broker.replicas.pop(parsed.tp, None)
+    broker.step(parsed, "DeleteReplica", {})
+
+
+def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    known = replica.leader is not None  # after a gap the leader is unknown
+    if broker.silent_since is not None and known and replica.leo is not None and replica.leo < parsed.number("leo"):
+        _served_on(broker, parsed, replica, (replica.leo, parsed.number("leo")), broker.silent_since)
+        replica.last_hw = None
+    replica.leo, replica.log_start = parsed.number("leo"), parsed.number("log_start")
+    replica.created = False
+    replica.truncate_epochs_at_end(replica.leo)
+
+
+def _served_on(
+    broker: LoggedBroker, parsed: ParsedLine, replica: LoggedReplica, records: tuple[int, int], time: int
+) -> None:
+    """Add a step for `records` (from, to) that the process before appended after its last line, as a leader or a follower.
+
+    They are none if only the high watermark moved. What the high watermark became meanwhile is unknown.
+    """
+    base, end = records
+    leads = replica.leader == broker.node
+    fields = reported(rec_base=base, rec_end=end, leo_before=base, leo=end)
+    if not leads:
+        fields |= reported(peer=replica.leader, error=0)
+        if base < end:
+            replica.epochs = None  # the epochs of the records are unknown
+    led = "LeaderAppend" if base < end else "HandleFetch"  # of an unknown replica
+    step = broker.step(parsed, led if leads else "HandleFetchResponse", fields if base < end or not leads else {})
+    step.time, step.place = time, (broker.run - 1, END - 1, 2, time)  # after the unlogged sends
+    if not leads:  # the response to one of these, or to one before the last line
+        step.depends_on.append(("handled", broker.node, broker.run - 1))
+
+
+def _log_loaded(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    replica = broker.replica(parsed.tp)
+    known, last = replica.leader is not None, replica.last_hw
+    if (
+        broker.silent_since is not None
+        and known
+        and replica.leo is not None
+        and last is not None
+        and last < parsed.number("hw")
+    ):
+        _served_on(broker, parsed, replica, (replica.leo, replica.leo), broker.silent_since)
+    replica.hw, replica.loaded, replica.last_hw = parsed.number("hw"), True, None
+    broker.step(
+        parsed,
+        "Start",
+        reported(
+            clean=True if replica.created else broker.clean_start,
+            leo=replica.leo,
+            hw=replica.hw,
+            log_start=replica.log_start,
+            epochs=None if replica.epochs is None else [list(entry) for entry in replica.epochs],
+        ),
+    )
+    replica.created = False
+
+
+HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {
+    "version": _version,
+    "process-stopping": _process_stopping,
+    "logs-closed": _logs_closed,
+    "unclean-start": _unclean_start,
+    "clean-start": _clean_start,
+    "partition-created": _partition_created,
+    "log-created": _log_created,
+    "log-deleted": _log_deleted,
+    "config-read": _config_read,
+    "log-completed": _log_completed,
+    "log-loaded": _log_loaded,
+}
+
+
+def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, clean: bool | None) -> None:
+    """End a process: Stop if it was told to stop, Crash if another one follows, else it still runs."""
+    if last is not None and (broker.stopping or followed):
+        name = "Stop" if broker.stopping else "Crash"
+        logged = {step.tp for step in broker.steps if step.place[0] == broker.run}
+        for tp, replica in broker.replicas.items():
+            # Also a replica that has steps only: the line that loads it may be missing.
+            if replica.loaded or tp in logged:
+                step = broker.step(last, name, reported(clean=clean) if broker.stopping else {}, tp)
+                step.place = (broker.run, END, 0, 0)
+                step.depends_on.append(("handled", broker.node, broker.run))
+    for replica in broker.replicas.values():
+        replica.loaded, replica.leader_epoch, replica.hw, replica.last_hw = False, None, None, replica.hw
+    broker.silent_since = last.line.time if last is not None and broker.stopping and not broker.logs_closed else None
+    broker.open.clear()
+    broker.fetchers.clear()
+    broker.raised.clear()
+    broker.kept.clear()
+    broker.busy.clear()
+    broker.expanding.clear()
+    broker.stopping = broker.logs_closed = False
+    broker.clean_start = None

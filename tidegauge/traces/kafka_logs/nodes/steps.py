@@ -1,0 +1,261 @@
+"""The state of one broker while its lines are read, and the steps that they become, before nodes are merged.
+
+Rules of this file
+
+1. A LoggedStep is an event in the making: `fields` grows while more lines of the same thread add to it.
+2. `place` orders the steps of one node: (process run, index of the line, 0 for a line of the log and 1 for a request put
+   after it, time). Places of different nodes cannot be compared. `since` is the line from which on the step may have
+   happened: a fetch counts some time before its line is printed.
+3. Steps of different nodes are tied by keys: a step that depends on a key comes after every step that provides it.
+   ("sent", request) from SendFetch to HandleFetch, ("answered", request) from there to the step that handles the response,
+   ("metadata", partition, partition epoch) from ChangePartition to who acts on it, ("proposal", ..) from ExpandIsr or
+   ShrinkIsr to AlterPartition, ("handled", node, run) from the requests of a process to its end.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+from tidegauge.impl import rules
+from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, PartitionRequest
+
+Place = tuple[int, int, int, int]
+Fields = dict[str, object]
+
+
+REQUEST_HANDLER, FETCHER_THREAD = "kafka-request-handler-", "ReplicaFetcherThread-"
+"""Names of the threads that handle fetches (KafkaRequestHandlerPool), and of those that send them."""
+TAKES_RESPONSES = frozenset({"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError"})
+TRUNCATES = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange", "HandleEpochResponse")
+"""Steps whose line a follower prints before it truncates its log."""
+
+
+@dataclass(eq=False, slots=True)
+class LoggedStep:
+    """A step of one node on one of its replicas."""
+
+    node: int
+    tp: str
+    name: str
+    fields: Fields
+    at: str
+    time: int
+    place: Place
+    since: int = -1
+    provides: list[Hashable] = field(default_factory=list)
+    depends_on: list[Hashable] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class LoggedReplica:
+    """What the lines of one broker have shown of one of its replicas so far; None is unknown."""
+
+    leo: int | None = None
+    hw: int | None = None
+    log_start: int | None = None
+    epochs: list[tuple[int, int]] | None = None
+    leader_epoch: int | None = None
+    leader: int | None = None
+    last_hw: int | None = None
+    """The high watermark at the end of the process before."""
+    loaded: bool = False
+    created: bool = False
+    recorded: dict[int, int] = field(default_factory=dict)
+    isr: frozenset[int] = frozenset()
+
+    def forget(self) -> None:
+        """Forget what was known: lines are missing, so it may have changed."""
+        self.leo = self.hw = self.log_start = self.epochs = self.leader_epoch = self.leader = None
+        self.recorded.clear()
+        self.isr = frozenset()
+
+    def add_epoch(self, epoch: int, start: int) -> None:
+        """Add an epoch to the cache (LeaderEpochFileCache#assign)."""
+        if self.epochs is None:
+            return
+        epochs, starts = [known for known, _ in self.epochs], [known for _, known in self.epochs]
+        keeps = rules.assign_keeps(epochs, starts, epoch, start)
+        if keeps != rules.UNDEFINED:
+            self.epochs = [*self.epochs[:keeps], (epoch, start)]
+
+    def lacks_leader_epoch(self) -> bool:
+        """Return whether the cache is known to lack the epoch of its leader, which Partition#makeLeader assigns to it."""
+        if self.epochs is None or self.leader_epoch is None:
+            return False
+        return all(epoch < self.leader_epoch for epoch, _ in self.epochs)
+
+    def truncate_epochs_at_end(self, end: int) -> None:
+        """Truncate the cache at its end (LeaderEpochFileCache#truncateFromEnd)."""
+        if self.epochs is not None:
+            self.epochs = self.epochs[: rules.truncate_from_end_keeps([start for _, start in self.epochs], end)]
+
+    def truncate_epochs_at_start(self, start: int) -> None:
+        """Truncate the cache at its start: the last entry at or below `start` stays, raised to it (#truncateFromStart)."""
+        if self.epochs is None:
+            return
+        covered = rules.truncate_from_start_covers([entry[1] for entry in self.epochs], start)
+        if covered > 0:
+            self.epochs = [(self.epochs[covered - 1][0], start), *self.epochs[covered:]]
+
+    def epochs_of(self, base: int, end: int) -> list[list[int]] | None:
+        """Return the epochs of the records in [base, end) as runs [epoch, first offset]; None if the cache is unknown."""
+        if self.epochs is None:
+            return None
+        if base >= end:
+            return []
+        starts = [start for _, start in self.epochs]
+        known, inside = rules.count_at_most(starts, base), rules.count_below(starts, end)
+        if known == 0:
+            return None
+        return [[self.epochs[known - 1][0], base], *(list(entry) for entry in self.epochs[known:inside])]
+
+
+def may_fetch(parsed: ParsedLine) -> bool:
+    """Return whether the thread of a line may handle fetches; a line without a thread may be of any."""
+    return not parsed.line.thread or REQUEST_HANDLER in parsed.line.thread
+
+
+def record_fields(replica: LoggedReplica, base: int, end: int) -> Fields:
+    """Return rec_base, rec_end and, where the cache is known, the epochs of the records."""
+    fields: Fields = {"rec_base": base, "rec_end": end}
+    epochs = replica.epochs_of(base, end)
+    if epochs is not None:
+        fields["epochs"] = epochs
+        if epochs:
+            fields["rec_epoch"] = epochs[-1][0]
+    return fields
+
+
+def reported(**values: object) -> Fields:
+    """Return the fields that are known."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def or_null(value: int) -> int | None:
+    """Turn -1, which is undefined in logs and requests, into None."""
+    return None if value < 0 else value
+
+
+@dataclass(eq=False, slots=True)
+class Send:
+    """A fetch as its sender logged it, with everything that its session asks for.
+
+    A summary stands for several `requests` of its session (Line.summarizes).
+    """
+
+    node: int
+    leader: int
+    session: int
+    session_epoch: int
+    asked: dict[str, PartitionRequest]
+    time: int
+    run: int
+    lost: bool = False
+    requests: int = 1
+
+
+@dataclass(eq=False, slots=True)
+class LoggedFetcher:
+    """The fetch session of one fetcher thread."""
+
+    asked: dict[str, PartitionRequest] = field(default_factory=dict)
+    send: Send | None = None
+    last: dict[str, Send] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class RaisedHighWatermark:
+    """A `High watermark updated` line whose cause is not known yet; it may be `append`, of the same thread.
+
+    `was` are the fields of the append before that line.
+    """
+
+    parsed: ParsedLine
+    place: Place
+    append: LoggedStep | None
+    was: Fields
+
+
+@dataclass(eq=False, slots=True)
+class KeptHighWatermark:
+    """A `Skipping update high watermark` line whose cause is not known yet; `recorded` are the LEOs by replica."""
+
+    parsed: ParsedLine
+    place: Place
+    recorded: Mapping[int, int]
+
+
+@dataclass(eq=False)
+class LoggedBroker:
+    """The state of one broker as its lines show it, read in order: replicas, fetcher threads, and the steps so far.
+
+    `open` has, by thread and partition, the step that later lines of the thread may add to. A broker prints several lines
+    for one step, without an id, and lines of other threads between them; but a thread works on one request at a time, and
+    on a partition once in it. So thread and partition find the step that a line belongs to. `raised` and `kept` are high
+    watermark lines whose cause is not known yet. `silent_since` is the time of the last line of a process that was told to
+    stop and did not log its end. `busy` is, by thread, its last line that did not belong to the fetch it is handling.
+    """
+
+    node: int
+    run: int = 0
+    index: int = 0
+    steps: list[LoggedStep] = field(default_factory=list)
+    replicas: dict[str, LoggedReplica] = field(default_factory=dict)
+    open: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
+    fetchers: dict[tuple[str, int], LoggedFetcher] = field(default_factory=dict)
+    raised: dict[tuple[str, str], RaisedHighWatermark] = field(default_factory=dict)
+    kept: dict[tuple[str, str], KeptHighWatermark] = field(default_factory=dict)
+    expanding: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
+    busy: dict[str, int] = field(default_factory=dict)
+    sends: list[Send] = field(default_factory=list)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    named: dict[str, list[tuple[tuple[int, int], str]]] = field(default_factory=dict)
+    """By topic, from which line on it has which id."""
+    min_isr: dict[str, int] = field(default_factory=dict)
+    min_isr_read: dict[str, int | None] = field(default_factory=dict)
+    version: str = ""
+    clean_start: bool | None = None
+    stopping: bool = False
+    logs_closed: bool = False
+    silent_since: int | None = None
+
+    def replica(self, tp: str) -> LoggedReplica:
+        """Return what is known of a replica of this broker."""
+        return self.replicas.setdefault(tp, LoggedReplica())
+
+    def learn_topic(self, parsed: ParsedLine) -> None:
+        """Note the topic id that a line names."""
+        if "topic_id" in parsed.values:
+            topic_id, topic = parsed.text("topic_id"), parsed.tp.rpartition("-")[0]
+            self.topic_ids[topic_id] = topic
+            named = self.named.setdefault(topic, [])
+            if not named or named[-1][1] != topic_id:
+                named.append(((self.run, self.index), topic_id))
+
+    def step(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
+        """Add a step at this line."""
+        made = LoggedStep(
+            self.node, tp or parsed.tp, name, fields, parsed.line.at, parsed.line.time, (self.run, self.index, 0, 0)
+        )
+        self.steps.append(made)
+        return made
+
+    def begin(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
+        """Add a step that later lines of this thread may add to."""
+        made = self.step(parsed, name, fields, tp)
+        self.open[parsed.line.thread, made.tp] = made
+        return made
+
+    def opened(self, parsed: ParsedLine, *names: str) -> LoggedStep | None:
+        """Return the open step of this thread and partition, if there is one and it is one of `names`."""
+        found = self.open.get((parsed.line.thread, parsed.tp))
+        return found if found is not None and (not names or found.name in names) else None
+
+    def add(self, step: LoggedStep, **values: object) -> None:
+        """Add fields of this line to a step."""
+        step.fields.update(reported(**values))
+        # A step happens with its last line: what other threads printed between its lines came before it.
+        step.place = (self.run, self.index, 0, 0)
+
+    def close(self, parsed: ParsedLine) -> None:
+        """Close the open step: no later line of this thread adds to it."""
+        self.open.pop((parsed.line.thread, parsed.tp), None)

@@ -1,0 +1,425 @@
+"""Which layout a file has: found by looking at its first thousand lines.
+
+Rules of this file
+
+1. What Kafka ships and what docs/kafka-logs.md asks for is tried first, and costs nothing beyond the look.
+2. Wrappers are peeled off while most lines have them; what is left is JSON, or the pattern that most lines follow.
+3. A pattern with the thread is taken if it reads nearly as many lines as one without it. `[Partition alpha-0 broker=1]`
+   is no thread: messages of Kafka begin so.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from tidegauge.traces.kafka_logs.parsing.timestamps import WAYS, Dates, moment, of_java, plausible
+from tidegauge.util.errors import UsageError
+
+# log4j2's pattern language, backwards: from `[%d] %p [%t] %m (%c)%n` to the parts of a line.
+#
+# Rules of this file
+#
+# 1. A pattern must tell the time, the message and the logger: without the logger a line cannot be told from its like.
+# 2. The thread may be missing; then the whole file counts as one thread.
+# 3. What Kafka's lines never have and conversions of no use (%M, %L, %X, ..) match anything that is short.
+
+
+Entry = tuple[int, str, str, str]
+"""(time, thread, message, logger without its package)"""
+
+_LONG = {
+    "date": "d",
+    "level": "p",
+    "le": "p",
+    "thread": "t",
+    "tn": "t",
+    "threadName": "t",
+    "logger": "c",
+    "lo": "c",
+    "message": "m",
+    "msg": "m",
+}
+_NOTHING = frozenset({"n", "ex", "exception", "throwable", "xEx", "xThrowable", "xException", "rEx", "rThrowable", "nopex"})
+_NESTED = frozenset({"highlight", "style", "clr", "notEmpty", "varsNotEmpty", "variablesNotEmpty"})
+_CONVERSION = re.compile(r"%(?:%|(?P<width>-?0?\d*(?:\.-?\d+)?)(?P<word>[A-Za-z]+))")
+_WORDS = sorted(
+    {*_LONG, *_NOTHING, *_NESTED, *"dptcmnxXMLFlrNKCuT", "pid", "processId", "sn", "tid", "threadId", "tp", "marker", "mdc"}
+    | {"markerSimpleName", "class", "method", "line", "file", "location", "hostName", "uuid", "nano", "relative", "MDC"},
+    key=len,
+    reverse=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A pattern as a regular expression; `begins` matches what stands before the message."""
+
+    pattern: str
+    dates: Dates
+    line: re.Pattern[str]
+    begins: re.Pattern[str]
+
+    def entry(self, text: str) -> Entry | None:
+        """The parts of a line, None if it is not written so."""
+        found = self.line.fullmatch(text)
+        if found is None:
+            return None
+        time = self.dates.microseconds(found["time"])
+        if time is None:
+            return None
+        thread = found["thread"] if "thread" in self.line.groupindex else ""
+        return time, thread, found["message"], found["logger"].rpartition(".")[2]
+
+
+def envelope(pattern: str, dates: Dates | None = None) -> Envelope:
+    """The pattern of a layout; `dates` replaces the way its %d is written."""
+    found: list[Dates] = []
+    regex = _regex(pattern, found, dates)
+    for group, conversion in (("time", "%d"), ("message", "%m"), ("logger", "%c")):
+        if f"<{group}>" not in regex:
+            raise UsageError(
+                f"expected {conversion} in the layout {pattern!r}, saw none; "
+                "name it as log4j2 has it, such as '[%d] %p [%t] %m (%c)%n'"
+            )
+    try:
+        line, begins = re.compile(regex + r"\s*"), re.compile(regex[: regex.index("(?P<message>")].rstrip(" +"))
+    except re.error as error:
+        raise UsageError(f"expected each conversion once in the layout {pattern!r}, saw one twice ({error})") from None
+    return Envelope(pattern, found[0], line, begins)
+
+
+def _regex(pattern: str, found: list[Dates], dates: Dates | None) -> str:
+    regex, at = "", 0
+    while at < len(pattern):
+        conversion = _CONVERSION.match(pattern, at)
+        if conversion is None:
+            literal = pattern[at]
+            if literal == "%":
+                raise UsageError(f"expected a conversion of log4j2 in the layout {pattern!r}, saw {pattern[at : at + 2]}")
+            regex += (" +" if not regex.endswith(" +") else "") if literal == " " else re.escape(literal)
+            at += 1
+            continue
+        if conversion["word"] is None:
+            regex, at = regex + "%", conversion.end()
+            continue
+        word = next((known for known in _WORDS if conversion["word"].startswith(known)), None)
+        if word is None:
+            raise UsageError(f"expected a conversion of log4j2 in the layout {pattern!r}, saw %{conversion['word']}")
+        options, at = _options(pattern, conversion.start("word") + len(word))
+        padded = r" *{} *" if conversion["width"] else "{}"
+        regex += padded.format(_part(_LONG.get(word, word), options, pattern[at : at + 1], found, dates))
+    return regex
+
+
+def _options(pattern: str, at: int) -> tuple[list[str], int]:
+    """The `{..}{..}` behind a conversion; braces nest."""
+    options = []
+    while pattern[at : at + 1] == "{":
+        depth, end = 1, at + 1
+        while depth and end < len(pattern):
+            depth += {"{": 1, "}": -1}.get(pattern[end], 0)
+            end += 1
+        if depth:
+            raise UsageError(f"expected a closing brace in the layout {pattern!r}, saw its end")
+        options.append(pattern[at + 1 : end - 1])
+        at = end
+    return options, at
+
+
+def _part(word: str, options: list[str], following: str, found: list[Dates], dates: Dates | None) -> str:
+    if word == "d":
+        found.append(dates or of_java(options[0] if options else ""))
+        return f"(?P<time>{found[-1].regex})"
+    if word in _NOTHING:
+        return ""
+    if word in _NESTED:
+        return _regex(options[0] if options else "", found, dates)
+    # as long as the text that follows does not begin: a thread `SIGTERM handler` ends at its bracket
+    until = f"[^{re.escape(following)}]*" if following not in ("", " ", "%") else r"\S*"
+    return {
+        "p": "(?P<level>[A-Z]+|(?i:trace|debug|info|warn|warning|error|fatal))",
+        "t": f"(?P<thread>{until})",
+        "c": r"(?P<logger>[\w.$]+)",
+        "m": "(?P<message>.*)",
+    }.get(word, until)
+
+
+# JSON lines: those of log4j2's JsonLayout and JsonTemplateLayout (ECS, Logstash, GELF, Google Cloud) and of logstash.
+#
+# A key is looked for under each of its names, as it stands (`log.logger`) and as a path (`{"log": {"logger": ..}}`).
+
+
+_TIMES = ("@timestamp", "timestamp", "timeMillis", "time", "ts", "date", "datetime", "eventTime", "asctime")
+_LOGGERS = ("loggerName", "logger_name", "log.logger", "logger", "_logger", "category", "loggerFqn", "name")
+_THREADS = ("thread", "thread_name", "threadName", "process.thread.name", "_thread", "thread.name")
+_MESSAGES = ("message", "msg", "full_message", "short_message", "text")
+
+
+def document(text: str) -> dict[str, Any] | None:
+    """A line that is one JSON object."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def entry(text: str) -> Entry | None:
+    """The parts of a line, None where time, message or logger are missing."""
+    found = document(text)
+    if found is None:
+        return None
+    logger, message, time = _first(found, _LOGGERS), _first(found, _MESSAGES), _time(found)
+    if not isinstance(logger, str) or not isinstance(message, str) or time is None:
+        return None
+    thread = _first(found, _THREADS)
+    return time, thread if isinstance(thread, str) else "", message, logger.rpartition(".")[2]
+
+
+def _time(found: dict[str, Any]) -> int | None:
+    instant = found.get("instant")
+    if isinstance(instant, dict) and isinstance(instant.get("epochSecond"), int):
+        nanos = instant.get("nanoOfSecond", 0)
+        since = int(instant["epochSecond"]) * 1_000_000 + (nanos // 1000 if isinstance(nanos, int) else 0)
+        return since if plausible(since) else None
+    return next((time for name in _TIMES if (time := moment(_get(found, name))) is not None), None)
+
+
+def _first(found: dict[str, Any], names: tuple[str, ...]) -> object:
+    return next((value for name in names if isinstance(value := _get(found, name), str)), None)
+
+
+def _get(found: dict[str, Any], name: str) -> object:
+    if name in found:
+        return found[name]
+    value: object = found
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+# What other programs put around a line: containers, journals, terminals.
+#
+# Rules of this file
+#
+# 1. A wrapper takes a line and gives back what the broker wrote, or None if the line is not wrapped so.
+# 2. Containers split lines at 16 KiB: `whole` is false for a part that the next line of the same stream continues.
+# 3. `source` is who wrote the line, where the wrapper says so: the lines of several brokers may stand in one file.
+
+
+_STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
+_ANSI = re.compile("\x1b\\[[0-9;]*[A-Za-z]")
+
+
+class Inner(NamedTuple):
+    """What is left of a line without its wrapper."""
+
+    text: str
+    whole: bool = True
+    source: str = ""
+
+
+class Wrapper(NamedTuple):
+    """One way to wrap lines; `name` is said in the summary."""
+
+    name: str
+    unwrap: Callable[[str], Inner | None]
+
+
+def _behind(regex: str) -> Callable[[str], Inner | None]:
+    """A prefix; the group `source` says who wrote the line, `partial` that it goes on."""
+    prefix = re.compile(regex)
+
+    def unwrap(text: str) -> Inner | None:
+        found = prefix.match(text)
+        if found is None:
+            return None
+        groups = found.groupdict()
+        return Inner(text[found.end() :], groups.get("partial") != "P", groups.get("source") or "")
+
+    return unwrap
+
+
+def _container(text: str) -> Inner | None:
+    """Docker's json-file `{"log": ..}`, whose last part ends with a line break; journald's export `{"MESSAGE": ..}`."""
+    found = document(text)
+    if found is None:
+        return None
+    if isinstance(found.get("MESSAGE"), str):
+        return Inner(found["MESSAGE"], True, str(found.get("_HOSTNAME", "")))
+    if not isinstance(found.get("log"), str):
+        return None
+    return Inner(found["log"].removesuffix("\n"), found["log"].endswith("\n") or "stream" not in found)
+
+
+def _plain(text: str) -> Inner | None:
+    return Inner(_ANSI.sub("", text)) if "\x1b" in text else None
+
+
+WRAPPERS = (
+    Wrapper("ANSI colours", _plain),
+    Wrapper("docker json-file", _container),
+    Wrapper("kubernetes", _behind(rf"{_STAMP} (?:stdout|stderr) (?P<partial>[FP]) ?")),
+    Wrapper(
+        "journald",
+        _behind(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? (?P<source>[\w.\-]+) [A-Za-z_][^\s\[:]*(?:\[\d+\])?: ?"),
+    ),
+    Wrapper("journald", _behind(rf"{_STAMP} (?P<source>[\w.\-]+) [A-Za-z_][^\s\[:]*(?:\[\d+\])?: ?")),
+    Wrapper("syslog", _behind(rf"(?:<\d+>)?1 {_STAMP} (?P<source>[\w.\-]+) \S+ \S+ \S+ (?:-|\[.*?\]) ?")),
+    Wrapper("docker compose", _behind(r"(?P<source>[A-Za-z0-9][\w.\-]*) +\| ?")),
+    Wrapper("kubectl --prefix", _behind(r"\[(?:pod/)?(?P<source>[\w.\-]+)/[\w.\-]+\] ")),
+    Wrapper("time stamps", _behind(rf"{_STAMP} ")),
+)
+"""`time stamps` are those of `docker logs -t` and `kubectl logs --timestamps`; they come last, for others begin so too."""
+
+
+def peel(texts: Sequence[str], wrappers: Sequence[Wrapper]) -> tuple[list[int], list[str], list[str]]:
+    """Lines as the broker wrote them: the position each began at, its text, and who wrote it (nothing if no line says).
+
+    A line a wrapper does not fit stays as it is: a terminal's colours stand in some lines only.
+    """
+    positions: list[int] = []
+    inner: list[str] = []
+    sources: list[str] = []
+    open_at: dict[str, int] = {}
+    for position, text in enumerate(texts):
+        left, whole, source = text, True, ""
+        for wrapper in wrappers:
+            found = wrapper.unwrap(left)
+            if found is not None:
+                left, whole, source = found.text, whole and found.whole, found.source or source
+        if source in open_at:
+            inner[open_at[source]] += left
+        else:
+            open_at[source] = len(inner)
+            positions.append(position)
+            inner.append(left)
+            sources.append(source)
+        if whole:
+            del open_at[source]
+    return positions, inner, sources if any(sources) else []
+
+
+LOOKED_AT, LOOKED_AT_FIRST = 1000, 20
+DOCUMENTED, KAFKAS = "[%d] %p [%t] %m (%c)%n", "[%d] %p %m (%c)%n"
+PATTERNS = (
+    DOCUMENTED,
+    KAFKAS,
+    "%d %p [%t] %m (%c)%n",
+    "%d %p %m (%c) [%t]%n",
+    "%d %p %m (%c)%n",
+    "%d [%t] %p %c - %m%n",
+    "%d [%t] %p %c: %m%n",
+    "%d %p [%t] %c - %m%n",
+    "%d %p [%t] %c: %m%n",
+    "%d %p %c [%t] %m%n",
+    "%d [%t] %p %c %m%n",
+    "%d %p %c - %m%n",
+    "%d %p %c: %m%n",
+    "%d - %p [%t] %c - %m%n",
+    "[%d][%p][%c][%t] %m%n",
+    "[%d] [%p] [%t] [%c] %m%n",
+    "[%d] [%p] [%c] [%t] %m%n",
+    "[%d] [%t] %p %c - %m%n",
+    "%d|%p|%t|%c|%m%n",
+)
+"""Ways of Kafka, its distributions (Strimzi's has the thread at the end), and log4j2's own examples."""
+
+_NO_THREAD = re.compile(r"[^\]]*=|Partition |ReplicaFetcherManager on |LeaderEpochCache |Controller \d|GroupCoordinator \d")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the lines of a file are written; `begins` says that a text is not the rest of the line before."""
+
+    name: str
+    wrappers: tuple[Wrapper, ...]
+    entry: Callable[[str], Entry | None]
+    begins: Callable[[str], object]
+
+
+def of_envelope(found: Envelope, wrappers: tuple[Wrapper, ...] = ()) -> Layout:
+    """The layout of a pattern."""
+    return Layout(_named(found.pattern, wrappers), wrappers, found.entry, found.begins.match)
+
+
+def find(texts: Sequence[str], given: str | None = None) -> Layout | None:
+    """The layout of a file that begins with `texts`, None if it cannot be found; `given` is the pattern of --layout."""
+    sample = list(islice((text for text in texts if text.strip()), LOOKED_AT))
+    if given is None and any(_READY[1].entry(text) for text in sample[:LOOKED_AT_FIRST]):
+        return (
+            _READY[0]
+            if 10 * sum(map(_has_thread, sample)) >= 9 * sum(_begins(text) is not None for text in sample)
+            else _READY[1]
+        )
+    return _look(sample, given)
+
+
+def _has_thread(text: str) -> bool:
+    found = _THREAD.match(text)
+    return found is not None and _NO_THREAD.match(found[1]) is None
+
+
+def _look(sample: list[str], given: str | None) -> Layout | None:
+    wrappers: tuple[Wrapper, ...] = ()
+    while True:
+        layout = _pattern(sample, wrappers, given) or (_json(sample, wrappers) if given is None else None)
+        if layout is not None:
+            return layout
+        peeled = _peel(sample, wrappers)
+        if peeled is None:
+            return None
+        wrapper, sample = peeled
+        wrappers = (*wrappers, wrapper)
+
+
+def _peel(sample: list[str], wrappers: tuple[Wrapper, ...]) -> tuple[Wrapper, list[str]] | None:
+    """The wrapper that most lines have; a colour may stand in some lines only."""
+    for wrapper in WRAPPERS:
+        if wrapper in wrappers:
+            continue
+        enough = 1 if wrapper is WRAPPERS[0] else 0.8 * len(sample)
+        if sample and sum(wrapper.unwrap(text) is not None for text in sample) >= enough:
+            return wrapper, peel(sample, (wrapper,))[1]
+    return None
+
+
+def _json(sample: Sequence[str], wrappers: tuple[Wrapper, ...]) -> Layout | None:
+    read = sum(entry(text) is not None for text in sample)
+    if not sample or read < 0.5 * len(sample):
+        return None
+    return Layout(_named("JSON", wrappers), wrappers, entry, re.compile(r"\s*\{").match)
+
+
+def _pattern(sample: Sequence[str], wrappers: tuple[Wrapper, ...], given: str | None) -> Layout | None:
+    """The pattern that reads most lines: at least one in two of those that begin with a date."""
+    best: tuple[float, Envelope] | None = None
+    for one in (envelope(given),) if given is not None else _candidates(sample):
+        read = [entry for text in sample if (entry := one.entry(text)) is not None]
+        named = sum(_NO_THREAD.match(thread) is None for _, thread, _, _ in read)
+        score = named * (1.1 if "%t" in one.pattern else 1.0)
+        if score and (best is None or score > best[0]):
+            best = score, one
+    if best is None or (given is None and best[0] < 0.5 * sum(best[1].begins.match(text) is not None for text in sample)):
+        return None
+    return of_envelope(best[1], wrappers)
+
+
+def _candidates(sample: Sequence[str]) -> Sequence[Envelope]:
+    """The patterns with each way to write dates that the lines begin with."""
+    ways = [way for way in WAYS if sum(re.match(rf"\[?{way.regex}", text) is not None for text in sample) * 3 > len(sample)]
+    return [envelope(pattern, way) for way in ways[:2] for pattern in PATTERNS]
+
+
+def _named(pattern: str, wrappers: tuple[Wrapper, ...]) -> str:
+    return " behind ".join((pattern, *(wrapper.name for wrapper in reversed(wrappers))))
+
+
+_READY = (of_envelope(envelope(DOCUMENTED)), of_envelope(envelope(KAFKAS)))
+_begins = _READY[1].begins
+_THREAD = re.compile(r"\[[^\]]*\] [A-Z]+ \[([^\]]*)\] ")

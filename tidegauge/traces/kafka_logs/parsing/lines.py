@@ -1,0 +1,322 @@
+"""Read log files in blocks of whole lines, compressed or not: of a file of any size, one block is in memory.
+
+Rules of this file
+
+1. A block ends with a line break, except for the last one. What cannot be read, or unpacked, becomes a Problem; what came
+   before it is read.
+2. Most lines of a large file have no pattern for their logger. They are skipped as bytes, a block at a time. An incomplete
+   line, and the one after it, are never skipped: they show that lines are missing.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import chain
+from pathlib import Path
+from sys import intern
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS, Layout, find, peel
+from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
+from tidegauge.traces.kafka_logs.parsing.timestamps import EPOCH
+from tidegauge.traces.problems import Problem, shown
+
+BLOCK = 4 << 20
+_GZIP = b"\x1f\x8b"
+_KNOWN = "|".join(sorted({re.escape(logger) for _, logger, _ in TABLE}))
+
+
+def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
+    """Yield the content of a log file in blocks."""
+    left = b""
+    for piece in pieces(path, label, problems):
+        content = left + piece
+        end = content.rfind(b"\n") + 1
+        left = content[end:]
+        if end:
+            yield content[:end]
+    if left:
+        yield left
+
+
+def pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
+    """Yield the content, uncompressed, in pieces of any length."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(BLOCK)
+            if not first.startswith(_GZIP):
+                while first:
+                    yield first
+                    first = file.read(BLOCK)
+                return
+            unpack = zlib.decompressobj(wbits=31)
+            raw = first
+            while raw:
+                yield from _unpacked(unpack, raw)
+                while unpack.eof and (rest := unpack.unused_data.lstrip(b"\0")):
+                    unpack = zlib.decompressobj(wbits=31)  # a file may consist of several gzip members
+                    yield from _unpacked(unpack, rest)
+                raw = file.read(BLOCK)
+                if unpack.eof and raw:
+                    unpack = zlib.decompressobj(wbits=31)
+            if unpack.eof:
+                return
+    except OSError as error:
+        problems.append(Problem(label, None, "a readable file", str(error.strerror), "check the path and its permissions"))
+        return
+    except zlib.error:
+        pass
+    seen, do = "one that ends early or is damaged", "copy it again; what could be unpacked is read"
+    problems.append(Problem(label, None, "a whole gzip file", seen, do))
+
+
+def _unpacked(unpack: "zlib._Decompress", raw: bytes) -> Iterator[bytes]:
+    while raw and not unpack.eof:
+        yield unpack.decompress(raw, BLOCK)
+        raw = unpack.unconsumed_tail
+
+
+def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    """Of the lines of a block that are not passed over: which they are, where they begin and where they end.
+
+    The block is written in a layout of Kafka: `[time] .. (logger)`.
+    """
+    data = np.frombuffer(block, dtype=np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    if not block.endswith(b"\n"):
+        ends = np.append(ends, len(data))
+    begins = np.concatenate(([0], ends[:-1] + 1))
+    offsets = np.append(begins, len(data)).astype(np.int32)
+    lines = pa.Array.from_buffers(pa.binary(), len(begins), [None, pa.py_buffer(offsets), pa.py_buffer(block)])
+    known = pc.match_substring_regex(lines, _KNOWN).to_numpy(zero_copy_only=False)
+    last = data[np.maximum(ends - 1, 0)]
+    last = np.where(last == ord("\r"), data[np.maximum(ends - 2, 0)], last)
+    whole = (data[np.minimum(begins, len(data) - 1)] == ord("[")) & (last == ord(")"))
+    read = known | ~whole
+    read[1:] |= ~whole[:-1]
+    kept = np.flatnonzero(read)
+    return kept.tolist(), begins[kept].tolist(), ends[kept].tolist()
+
+
+# Read log files as lines: compressed or not, half-written or not, in any layout (`layout/`).
+#
+# Rules of this file
+#
+# 1. The layout of a file is found from its first thousand lines. `[time] LEVEL [thread] message (logger)` is the best;
+# Kafka's default layout lacks the thread: then it is empty, and the whole file counts as one thread.
+# 2. Text that does not begin like a line continues the line before it (stack traces, configuration dumps); it is not read.
+# Only the end of such a message has the logger, so a line without one, and without a continuation, was cut off.
+# 3. A line number is the number in the uncompressed file.
+# 4. No file raises: an empty, binary, half-written or unreadable one becomes a Problem.
+
+
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+SEE = "[time] LEVEL [thread] message (logger)"
+_DIGIT = re.compile(r"\d")
+_TEXT = re.compile(rb"[^\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A log line. `time` is in microseconds since 1970, of one node only: brokers log local time without a zone.
+
+    A summary (counted.py) is a request of a session that asks for nothing that is read; it `summarizes` so many requests in
+    a row, itself and those before it. For any other line that is 0.
+    """
+
+    file: str
+    number: int
+    time: int
+    thread: str
+    message: str
+    logger: str
+    summarizes: int = 0
+
+    @property
+    def requests(self) -> int:
+        """How many requests of its session the line stands for."""
+        return max(1, self.summarizes)
+
+    @property
+    def at(self) -> str:
+        """Where it was read."""
+        return f"{self.file}:{self.number}"
+
+
+Take = Callable[[Line], Line | None]
+"""Selects a line: all of it, a part, or nothing."""
+
+
+def everything(line: Line) -> Line | None:
+    """Select every line."""
+    return line
+
+
+class LogFile(NamedTuple):
+    """A file that was read; `sources` has the lines by writer if the layout names it (docker compose, journald)."""
+
+    label: str
+    lines: list[Line]
+    problems: list[Problem]
+    layout: str = ""
+    sources: dict[str, list[Line]] = {}  # noqa: RUF012
+
+
+def clock(time: int) -> str:
+    """Format microseconds since 1970 as ISO 8601."""
+    return (EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%S.%f")
+
+
+EMPTY = "an empty file"
+
+
+def read_lines(path: Path, label: str, given: str | None = None, take: Take = everything) -> LogFile:
+    """Read the lines that `take` selects; `label` is the name of the file in `at` and in problems, `given` its layout."""
+    problems: list[Problem] = []
+    content = blocks(path, label, problems)
+    first = next(content, b"")
+    if not first:
+        if not problems:
+            do = "check that the logger was on; the other files are read without it"
+            problems.append(Problem(label, None, "log lines", EMPTY, do))
+        return LogFile(label, [], problems)
+    if is_binary(first):
+        do = "a segment file is read under the name Kafka gave it"
+        problems.append(Problem(label, 1, "a text log", "a binary file", do))
+        return LogFile(label, [], problems)
+    if first.startswith(UTF_16):
+        first = b"".join([first, *content])
+    texts = _texts(first, begins=True)
+    layout = layout_of(texts, given)
+    if layout is None:
+        seen = shown(next((text for text in texts if text.strip("\0 \r")), ""))
+        do = "name its layout with --layout, or use [%d] %p [%t] %m (%c)%n; see docs/kafka-logs.md"
+        problems.append(Problem(label, 1, SEE, seen, do))
+        return LogFile(label, [], problems)
+    reader = Reader(label, layout, problems, take)
+    if layout.wrappers:  # a container's parts of one line, and what is written by several, may stand far from each other
+        texts = _texts(b"".join([first, *content]), begins=True)
+        positions, texts, names = peel(texts, layout.wrappers)
+        reader.read([position + 1 for position in positions], texts, names)
+    else:
+        reader.read_blocks(chain([first], content), fast=layout.name in (DOCUMENTED, KAFKAS) and take is not everything)
+    return LogFile(label, reader.lines, problems, layout.name, reader.sources)
+
+
+def layout_of(texts: Sequence[str], given: str | None = None) -> Layout | None:
+    """Find the layout of a file that begins with these lines."""
+    return find([text.rpartition("\0")[2] for text in texts[:2000]], given)
+
+
+class Reader:
+    """Reads the lines of a file."""
+
+    def __init__(self, label: str, layout: Layout, problems: list[Problem], take: Take) -> None:
+        self.label, self.layout, self.problems, self.take = label, layout, problems, take
+        self.lines: list[Line] = []
+        self.sources: dict[str, list[Line]] = {}
+        self._shape = ""
+
+    def read_blocks(self, content: Iterable[bytes], *, fast: bool) -> None:
+        """Read blocks; `fast` skips lines without a pattern."""
+        before = 0
+        held: bytes | None = None
+        for block in chain(content, [None]):
+            if held is not None:
+                behind = None if block is None else block[: block.find(b"\n") + 1 or len(block)].decode("utf-8", "replace")
+                before += self.block(held, before, behind, fast=fast)
+            held = block
+
+    def block(self, block: bytes, before: int, behind: str | None = None, *, fast: bool = False) -> int:
+        """Read a block after `before` lines; return its number of lines."""
+        if fast and not block.startswith(UTF_16):
+            at, begins, ends = positions_read(block)
+            texts = [block[begin:end].decode("utf-8", "replace") for begin, end in zip(begins, ends, strict=True)]
+            if before == 0 and texts:
+                texts[0] = texts[0].removeprefix("\ufeff")
+            self.read([before + position + 1 for position in at], texts, (), behind)
+            return block.count(b"\n")
+        texts = _texts(block, begins=before == 0)
+        self.read(range(before + 1, before + len(texts) + 1), texts, (), behind)
+        return len(texts)
+
+    def read(
+        self, numbers: Sequence[int], texts: Sequence[str], names: Sequence[str] = (), behind: str | None = None
+    ) -> None:
+        """Read texts at these line numbers; `names` are their writers, `behind` is the text after the last one."""
+        entry, begins_line = self.layout.entry, self.layout.begins
+        for position, text in enumerate(texts):
+            found = entry(text)
+            if found is None:
+                pieces = [piece for piece in text.removeprefix("\ufeff").split("\0") if piece.strip()]
+                entries = [entry(piece) for piece in pieces]
+                found = entries[-1] if entries else None
+                torn = len(pieces) > 1 or "\ufffd" in text or (found is None and "\0" in text.strip("\0"))
+                following = texts[position + 1] if position + 1 < len(texts) else behind
+                continued = following is not None and not begins_line(following)
+                begins = begins_line(text) or (self._shape != "" and _shape(text) == self._shape)
+                if torn or (found is None and begins and not continued):
+                    do = "the line is left out; a full disk or a copy that was truncated can cause this"
+                    self.problems.append(Problem(self.label, numbers[position], SEE, shown(text), do, lost=1))
+            if found is not None:
+                self._shape = self._shape or _shape(text)
+                time, thread, message, logger = found
+                if names:
+                    self.sources.setdefault(names[position], [])
+                line = self.take(Line(self.label, numbers[position], time, intern(thread), message, intern(logger)))
+                if line is not None:
+                    self.lines.append(line)
+                    if names:
+                        self.sources[names[position]].append(line)
+
+
+def _texts(content: bytes, *, begins: bool) -> list[str]:
+    return _decoded(content, begins=begins).removesuffix("\n").split("\n")
+
+
+def _shape(text: str) -> str:
+    """Return the shape of a line's beginning, `[0000-00-`, or "" without a date: a line cut off in its date has it, too."""
+    shape = _DIGIT.sub("0", text[:9])
+    return shape if shape.count("0") >= 4 else ""
+
+
+def _decoded(content: bytes, *, begins: bool) -> str:
+    """Decode UTF-8, or UTF-16 with a byte order mark (a Windows shell's `>`)."""
+    if begins and content.startswith(UTF_16):
+        return content.decode("utf-16", errors="replace")
+    return content.decode("utf-8-sig" if begins else "utf-8", errors="replace")
+
+
+def is_binary(content: bytes) -> bool:
+    """Return whether more than a third of the beginning is no text."""
+    # NUL alone makes no file binary: one that was truncated while it was written (logrotate's copytruncate) begins with a
+    # hole, one that a crash of the host cut off ends with one.
+    if content.startswith(UTF_16):
+        return False
+    head = content.replace(b"\0", b"")[:4096] if b"\0" in content[:4096] else content[:4096]
+    return 3 * len(_TEXT.sub(b"", head)) >= max(1, len(head))
+
+
+_FIRST = "Log4jControllerRegistration$"
+NEAR = 5
+"""Lines between the two lines at most."""
+
+
+def incarnations(lines: list[Line]) -> list[list[Line]]:
+    """Split the lines of one node where a process begins: at `Registered signal handlers`, or at the line of
+    Log4jControllerRegistration that Kafka's own layouts have just before it.
+    """
+    runs: list[list[Line]] = [[]]
+    for line in lines:
+        if line.message.startswith("Registered signal handlers"):
+            before = runs[-1][-NEAR:]
+            mine = next((len(before) - at for at, one in enumerate(before) if one.logger == _FIRST), 0)
+            runs.append([runs[-1].pop() for _ in range(mine)][::-1])
+        runs[-1].append(line)
+    return [run for run in runs if run]

@@ -1,0 +1,184 @@
+"""Remove duplicate lines: a file copied beside itself, a log shipper that tried again.
+
+Rules of this file
+
+1. Lines are equal if their times, threads and messages are. In one file an equal line is a copy if it comes after later
+   lines, or reports what cannot happen twice within one tick of the clock.
+2. A file is a copy if every line of it is in another file. A second copy of the very same lines is skipped while files are
+   found, before it can be mistaken for a rotated part of a log (`FileCopies`).
+"""
+
+import heapq
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from tidegauge.traces.kafka_logs.parsing.lines import Line
+from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, fetch_line, parse_line
+from tidegauge.traces.problems import Problem
+
+_ONCE = (
+    "partition change for",
+    "Sending fetch request",
+    "starts at leader epoch",
+    "Appended ",
+    "Registered signal handlers",
+    "Log loaded for",
+    "Completed request",
+)
+"""Messages that cannot be printed twice: each has an offset, an epoch or a request of its own."""
+
+_LineKey = tuple[int, str, str]
+
+
+class FileCopies:
+    """The files found so far, by their lines."""
+
+    def __init__(self) -> None:
+        self._labels: dict[tuple[int, int], str] = {}
+
+    def copy_of(self, label: str, lines: Sequence[Line]) -> str | None:
+        """Return the file of which this one is a copy, if it is one."""
+        if not lines:
+            return None
+        first = self._labels.setdefault((len(lines), hash(tuple(map(_key, lines)))), label)
+        return None if first == label else first
+
+
+def without_copies(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], list[Problem]]:
+    """Return the files of one node without copies, and what was left out."""
+    kept: list[tuple[set[_LineKey], list[Line]]] = []
+    problems: list[Problem] = []
+    for lines in sorted(files, key=len, reverse=True):
+        once = _forwards(lines)
+        keys = {_key(line) for line in once if line.message and not line.summarizes}  # a summary stands for lines between
+        if keys and any(keys <= others for others, _ in kept):
+            problems.append(_problem(lines[0].file, None, "a copy of another file"))
+            continue
+        if len(once) < len(lines):
+            problems.append(_problem(lines[0].file, None, f"{len(lines) - len(once):,} lines twice"))
+        kept.append((keys, once))
+    order = {id(lines[0]): at for at, lines in enumerate(files) if lines}
+    return sorted((lines for _, lines in kept if lines), key=lambda lines: order[id(lines[0])]), problems
+
+
+def _forwards(lines: Sequence[Line]) -> list[Line]:
+    seen: set[_LineKey] = set()
+    kept: list[Line] = []
+    latest, again = 0, False
+    for line in lines:
+        key = _key(line)
+        again = key in seen and (again or line.time < latest or any(words in line.message for words in _ONCE))
+        if not again:
+            seen.add(key)
+            kept.append(line)
+            latest = max(latest, line.time)
+    return kept
+
+
+def _key(line: Line) -> _LineKey:
+    return (line.time, line.thread, line.message)
+
+
+def _problem(path: str, line: int | None, seen: str) -> Problem:
+    return Problem(path, line, "every line once", seen, "they are read once; leave copies out")
+
+
+# Merge several logs of one process into one stream: by the clock that wrote them all, each log in its own order.
+#
+# Rules of this file
+#
+# 1. Kafka's stock configuration writes state changes to a file of their own, and 3.x has milliseconds only: lines of two
+# files with equal times have no order. Of the possible orders one is chosen that causality allows.
+# 2. Whether a line belongs before or after a change of role is decided by the lines themselves: by offsets, leader epochs,
+# and by what only a leader or only a follower does. Other lines follow the order of the files.
+
+
+_ROLES = frozenset({"leader", "leader-again", "follower", "follower-again"})
+_LOADED = frozenset({"log-created", "log-completed", "log-loaded"})
+_OF_A_LEADER = frozenset({"recorded", "leader-high-watermark-kept", "expand-isr", "shrink-isr", "shrinking", "isr-updated"})
+_OF_A_FOLLOWER = frozenset(
+    {"received", "after-append", "follower-high-watermark", "truncating", "truncating-to-high-watermark", "reset-done"}
+)
+BEFORE, OPEN, AFTER = -1, 0, 1
+
+Stamped = tuple[int, int, Line]
+
+
+def merge_streams(streams: Sequence[list[Line]]) -> list[Line]:
+    """Merge the lines of all `streams`."""
+    if len(streams) < 2:
+        return streams[0] if streams else []
+    roles: dict[str, str] = {}
+    merged: list[Line] = []
+    stamped = heapq.merge(*(_stamped(number, lines) for number, lines in enumerate(streams)), key=itemgetter(0))
+    for _, at_once in groupby(stamped, key=itemgetter(0)):
+        window = list(at_once)
+        if len({number for _, number, _ in window}) > 1:
+            window = _arranged(window, roles)
+        for _, _, line in window:
+            _learn(line, roles)
+            merged.append(line)
+    return merged
+
+
+def _stamped(number: int, lines: Sequence[Line]) -> Iterator[Stamped]:
+    latest = 0
+    for line in lines:
+        latest = max(latest, line.time)  # lines of other threads may be a little older
+        yield latest, number, line
+
+
+def _learn(line: Line, roles: dict[str, str]) -> None:
+    if line.logger == "logger" and (parsed := parse_line(line)) is not None and parsed.kind in _ROLES:
+        roles[parsed.tp] = parsed.kind.removesuffix("-again")
+
+
+def _arranged(window: list[Stamped], roles: dict[str, str]) -> list[Stamped]:
+    """Arrange lines of one instant: put each change of role where it contradicts the fewest lines of the other files."""
+    changes = [one for one in window if one[2].logger == "logger"]
+    arranged = [one for one in window if one[2].logger != "logger"]
+    says = {id(one[2]): parse_line(one[2]) for one in window}
+    position = dict.fromkeys((number for _, number, _ in window), 0)
+    for change in changes:
+        number, role = change[1], says[id(change[2])]
+        own = [index for index, one in enumerate(window) if one[1] == number]
+        mine = {id(window[index][2]) for index in own[: own.index(window.index(change))]}
+        first = max([position[number], *(at + 1 for at, one in enumerate(arranged) if id(one[2]) in mine)])
+        later = [at for at, one in enumerate(arranged) if one[1] == number and id(one[2]) not in mine]
+        last = min([len(arranged), *later])
+        wanted = [OPEN if role is None else _relation(role, says[id(one[2])], roles.get(role.tp)) for one in arranged]
+        at = min(range(first, last + 1), key=lambda at: wanted[:at].count(AFTER) + wanted[at:].count(BEFORE))
+        arranged.insert(at, change)
+        position[number] = at + 1
+        if role is not None and role.kind in _ROLES:
+            roles[role.tp] = role.kind.removesuffix("-again")
+    return arranged
+
+
+def _relation(role: ParsedLine, other: ParsedLine | None, was: str | None) -> int:
+    """Return where `other` belongs: BEFORE a change of role, AFTER it, or OPEN; `was` is the role until then."""
+    if other is None or role.kind not in _ROLES:
+        return OPEN
+    if other.kind == "sending":
+        asked = fetch_line(other.text("request")).asked.get(role.tp)
+        if asked is None:
+            return OPEN
+        return AFTER if role.kind.startswith("follower") and asked.epoch >= role.number("leader_epoch") else BEFORE
+    if other.tp != role.tp or other.kind in _ROLES:
+        return OPEN
+    if other.kind in _LOADED:
+        return BEFORE
+    if other.kind in ("registered", "changed"):
+        return BEFORE  # a broker acts on metadata that the controller wrote before
+    if other.kind == "epoch-entry":
+        return BEFORE if other.number("epoch") < role.number("leader_epoch") else AFTER
+    if other.kind == "appended" and "leo" in role.values:
+        return BEFORE if other.number("rec_end") <= role.number("leo") else AFTER
+    if other.kind == "leader-high-watermark" and "hw" in role.values:
+        return BEFORE if other.number("hw") <= role.number("hw") else AFTER
+    if other.kind in _OF_A_LEADER and was != role.kind.removesuffix("-again"):
+        return AFTER if role.kind.startswith("leader") else BEFORE
+    if other.kind in _OF_A_FOLLOWER and was != role.kind.removesuffix("-again"):
+        return BEFORE if role.kind.startswith("leader") else AFTER
+    return OPEN

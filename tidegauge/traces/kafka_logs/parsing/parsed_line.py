@@ -1,0 +1,217 @@
+"""Parts of log messages that have a structure of their own: proposals, changes, fetch requests.
+
+Names of groups are Kafka's names of fields; -1 is undefined, as on the wire.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegauge.traces.kafka_logs.parsing.lines import Line
+from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
+from tidegauge.traces.schema import LARGEST
+
+METADATA_LOG = "__cluster_metadata-0"
+"""The one partition of the metadata log."""
+
+
+def number(text: str) -> int:
+    """An offset, an epoch or an id. Raises ValueError for what none of Kafka's can be: it is no number, or has no end."""
+    found = int(text)
+    if not -LARGEST < found < LARGEST:
+        raise ValueError(f"expected a number below 2^62, saw {text}")
+    return found
+
+
+def ids(text: str) -> tuple[int, ...]:
+    """`1, 2, 3` or `1,2,3` as numbers."""
+    return tuple(number(part) for part in text.replace(" ", "").split(",") if part)
+
+
+_LEO = re.compile(r"replica (\d+): \(offset=(-?\d+)")
+
+
+def leos(text: str) -> dict[int, int]:
+    """`replica 2: (offset=19, ..), replica 1: (offset=20, ..)` as {2: 19, 1: 20}."""
+    return {int(replica): int(offset) for replica, offset in _LEO.findall(text)}
+
+
+_PROPOSED = re.compile(r"\bisr=(?:List\(|\[)(?P<ids>[\d, ]*)[)\]]")
+_PROPOSED_WITH_EPOCHS = re.compile(r"BrokerState\(brokerId=(\d+)")
+_SENT_EPOCHS = re.compile(r"leaderEpoch=(\d+).*partitionEpoch=(\d+)")
+
+
+def proposal(sent: str) -> tuple[tuple[int, ...], int, int]:
+    """(ISR, leader epoch, partition epoch) of a LeaderAndIsr: `isr=List(2, 3)` 3.4, with broker epochs since 3.5."""
+    plain = _PROPOSED.search(sent)
+    members = ids(plain["ids"]) if plain else tuple(int(broker) for broker in _PROPOSED_WITH_EPOCHS.findall(sent))
+    epochs = _SENT_EPOCHS.search(sent)
+    leader_epoch, partition_epoch = (int(epochs[1]), int(epochs[2])) if epochs else (-1, -1)
+    return members, leader_epoch, partition_epoch
+
+
+_BROKER_EPOCHS = re.compile(r"BrokerState\(brokerId=(\d+), brokerEpoch=(\d+)\)")
+
+
+def broker_epochs(sent: str) -> dict[int, int]:
+    """The broker epochs of the members in a LeaderAndIsr, since 3.5; those the leader knew."""
+    return {int(broker): int(epoch) for broker, epoch in _BROKER_EPOCHS.findall(sent)}
+
+
+_CHANGE = re.compile(r"(\w+): (\[[^\]]*\]|-?\w+) -> (\[[^\]]*\]|-?\w+)")
+
+
+def changes(text: str) -> dict[str, tuple[str, str]]:
+    """`isr: [1, 2] -> [2], leader: 1 -> 2` as {"isr": ("[1, 2]", "[2]"), ..}."""
+    return {name: (old, new) for name, old, new in _CHANGE.findall(text)}
+
+
+_FETCH_DATA = re.compile(
+    r"(?P<tp>[A-Za-z0-9._\-]+-\d+)=PartitionData\(topicId=(?P<topic_id>[^,]*), fetchOffset=(?P<offset>-?\d+), "
+    r"logStartOffset=(?P<log_start>-?\d+), maxBytes=\d+, currentLeaderEpoch=Optional(?:\[(?P<epoch>\d+)\]|\.empty), "
+    r"lastFetchedEpoch=Optional(?:\[(?P<last_epoch>\d+)\]|\.empty)\)"
+)
+_METADATA = re.compile(r"metadata=\(sessionId=(?P<session>\d+|INVALID), epoch=(?P<epoch>\d+|INITIAL|FINAL)\)")
+_REMOVED = re.compile(r"removed=(?P<tps>.*?), replaced=")
+_REMOVED_TP = re.compile(r"(?:[A-Za-z0-9_\-]+:)?([A-Za-z0-9._\-]+-\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRequest:
+    """What a fetch asks for one partition; -1 is undefined, as on the wire."""
+
+    offset: int
+    epoch: int
+    last_epoch: int
+    log_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLine:
+    """A `Sending fetch request` line: session id 0 when there is none yet, session epoch 0 for a full fetch."""
+
+    session: int
+    session_epoch: int
+    asked: Mapping[str, PartitionRequest]
+    removed: tuple[str, ...]
+    topic_ids: Mapping[str, str]
+
+
+def fetch_line(request: str) -> FetchLine:
+    """The parts of `(type=FetchRequest, .. fetchData={..}, .. removed=.., metadata=(sessionId=.., epoch=..), ..)`."""
+    asked: dict[str, PartitionRequest] = {}
+    topics: dict[str, str] = {}
+    for found in _FETCH_DATA.finditer(request):
+        asked[found["tp"]] = PartitionRequest(
+            int(found["offset"]), int(found["epoch"] or -1), int(found["last_epoch"] or -1), int(found["log_start"])
+        )
+        topics[found["tp"].rpartition("-")[0]] = found["topic_id"]
+    removed = _REMOVED.search(request)
+    session, session_epoch = session_of(request)
+    return FetchLine(
+        session,
+        session_epoch,
+        asked,
+        tuple(_REMOVED_TP.findall(removed["tps"])) if removed else (),
+        topics,
+    )
+
+
+def session_of(request: str) -> tuple[int, int]:
+    """(session id, session epoch) of a fetch request: 0 when there is no session yet, epoch 0 for a full fetch."""
+    metadata = _METADATA.search(request)
+    session = metadata["session"] if metadata else "INVALID"
+    epoch = metadata["epoch"] if metadata else "INITIAL"
+    return (
+        0 if session == "INVALID" else int(session),
+        {"INITIAL": 0, "FINAL": -1}.get(epoch, -1) if epoch.isalpha() else int(epoch),
+    )
+
+
+# Parse one log line: a row of the table of patterns, matched.
+#
+# Rules of this file
+#
+# 1. Numbers become ints, lists of ids tuples; a group that did not match is left out.
+# 2. The metadata log is replicated by Raft (KIP-595), not by this protocol: its lines are ignored.
+
+
+Value = int | str | tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedLine:
+    """A line with a pattern: `kind` is the first column of the table, `values` are the groups."""
+
+    kind: str
+    line: Line
+    values: Mapping[str, Value]
+
+    @property
+    def tp(self) -> str:
+        """The topic-partition, empty where the line names none."""
+        return str(self.values.get("tp", ""))
+
+    def number(self, name: str) -> int:
+        """Return a group that is a number."""
+        value = self.values[name]
+        if not isinstance(value, int):
+            raise TypeError(f"{name} of {self.line.at} is no number")
+        return value
+
+    def text(self, name: str) -> str:
+        """Return a group as text."""
+        return str(self.values[name])
+
+    def ids(self, name: str = "isr") -> tuple[int, ...]:
+        """Return a group that lists node ids."""
+        value = self.values[name]
+        return value if isinstance(value, tuple) else ()
+
+
+_BY_LOGGER: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+for _kind, _logger, _pattern in TABLE:
+    _BY_LOGGER.setdefault(_logger, []).append((_kind, re.compile(_pattern)))
+
+_ENDLESS = re.compile(r"\d{19}")
+_IDS = frozenset({"isr", "replicas", "adding", "removing", "elr", "last_known_elr"})
+_TEXTS = frozenset(
+    {
+        "tp",
+        "topic",
+        "topic_id",
+        "version",
+        "sent",
+        "request",
+        "reason",
+        "changes",
+        "entries",
+        "partition",
+        "completed",
+        "session",
+        "leos",
+    }
+)
+
+
+def parse_line(line: Line) -> ParsedLine | None:
+    """Parse a line; None if it has no pattern, or is about the metadata log."""
+    for kind, pattern in _BY_LOGGER.get(line.logger, ()):
+        found = pattern.search(line.message)
+        if found is not None:
+            try:
+                values = {name: _value(name, text) for name, text in found.groupdict().items() if text is not None}
+            except ValueError:
+                return None  # not a number where the pattern has one: the line is damaged
+            return None if values.get("tp") == METADATA_LOG else ParsedLine(kind, line, values)
+    return None
+
+
+def _value(name: str, text: str) -> Value:
+    if name in _IDS:
+        return ids(text)
+    if name not in _TEXTS:
+        return number(text)
+    if _ENDLESS.search(text):
+        raise ValueError(f"expected numbers below 2^62, saw {text}")
+    return text

@@ -1,0 +1,245 @@
+"""The request log: one JSON document per finished request.
+
+Rules of this file
+
+1. A line is written after the response was sent: the request began totalTimeMs before it. All times of a request are of the
+   clock of the node that logged it.
+2. remoteTimeMs is 0 exactly if the handler thread sent the response (RequestChannel#updateRequestMetrics); otherwise the
+   request waited in a purgatory and was answered later.
+3. Fetch requests of version 13 and later name topics by id only; sessions leave out what did not change, in both
+   directions (KIP-227). `Sessions` adds what was left out.
+4. Fetches of the metadata log are Raft's (KIP-595): they are skipped.
+5. What Kafka's JSON lacks is unknown; what is not JSON becomes a Problem.
+6. A session counts its requests. After a missing one nothing is added: what it changed is unknown.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegauge.traces.kafka_logs.parsing.lines import Line
+from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG, PartitionRequest, number
+from tidegauge.traces.problems import Problem, shown
+
+NAMES: Mapping[int, str] = {
+    0: "PRODUCE",
+    1: "FETCH",
+    2: "LIST_OFFSETS",
+    23: "OFFSET_FOR_LEADER_EPOCH",
+    56: "ALTER_PARTITION",
+}
+
+
+NOT_KAFKAS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
+"""What is raised for a document that is JSON but not of Kafka's shape."""
+
+_METADATA_TOPIC = (METADATA_LOG.rpartition("-")[0], "AAAAAAAAAAAAAAAAAAAAAQ")
+"""Name and id of the topic of the metadata log (Uuid#METADATA_TOPIC_ID)."""
+_DECODER = json.JSONDecoder(parse_int=number)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """One finished request, the `order`-th that its node logged; times in microseconds of the node's clock."""
+
+    line: Line
+    name: str
+    client: str
+    body: Mapping[str, Any]
+    response: Mapping[str, Any]
+    dequeued: int
+    handled: int
+    completed: int
+    at_once: bool
+    order: int = 0
+
+
+LOGGED = "Completed request"
+
+
+def is_request(line: Line) -> bool:
+    """Return whether a line is of the request log, in any file."""
+    return line.logger == "logger" and line.message.startswith(LOGGED)
+
+
+def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
+    """Parse the request of a line; None if it is of a kind that is not read."""
+    begin = line.message.find("{")
+    try:
+        document, _ = _DECODER.raw_decode(line.message[begin:])
+        header = document["requestHeader"]
+        name = NAMES.get(header["requestApiKey"])
+        if name is None or (name == "FETCH" and of_metadata_log(document["request"])):
+            return None
+        return _request(line, order, name, str(header["clientId"]), document)
+    except NOT_KAFKAS as error:
+        return Problem(
+            line.file,
+            line.number,
+            "`Completed request:` and one JSON document with header, request, response and times",
+            f"{shown(line.message)} ({type(error).__name__}: {error})",
+            "the line is left out; if all lines look so, check the level of kafka.request.logger (DEBUG)",
+            lost=1,
+        )
+
+
+def of_metadata_log(body: Mapping[str, Any]) -> bool:
+    """Return whether a fetch is one of Raft."""
+    topics = body["topics"]
+    return bool(topics) and all(topic.get("topic", topic.get("topicId")) in _METADATA_TOPIC for topic in topics)
+
+
+def _request(line: Line, order: int, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
+    def micros(field_name: str) -> int:
+        found = round(float(document[field_name]) * 1000)
+        if not 0 <= found <= line.time:
+            raise ValueError(f"{field_name} is {document[field_name]}")
+        return found
+
+    dequeued = line.time - micros("totalTimeMs") + micros("requestQueueTimeMs")
+    handled = dequeued + micros("localTimeMs")
+    completed = handled + micros("remoteTimeMs")
+    at_once = micros("remoteTimeMs") == 0
+    return LoggedRequest(
+        line, name, client, document["request"], document["response"], dequeued, handled, completed, at_once, order
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedResponse:
+    """The response to a fetch for one partition; None is unknown: left out of the JSON and of the responses before."""
+
+    error: int
+    hw: int | None
+    log_start: int | None
+    div_epoch: int = -1
+    div_end: int = -1
+    size: int = 0
+    stable: int | None = None
+
+    @property
+    def diverging(self) -> bool:
+        """Whether the response makes the follower truncate (KIP-595)."""
+        return self.div_end >= 0 or self.div_epoch >= 0
+
+
+@dataclass(eq=False, slots=True)
+class Fetch:
+    """A fetch of a replica (or of a consumer: replica -1) with everything that its session asks for.
+
+    It is not `whole` if the request before it in its session is not in the log. Then its session may ask for partitions that
+    no later request names; the responses for those are `unasked`.
+    """
+
+    request: LoggedRequest
+    replica: int
+    broker_epoch: int | None
+    session: int
+    session_epoch: int
+    asked: dict[str, PartitionRequest]
+    responses: dict[str, LoggedResponse]
+    whole: bool = True
+    unasked: Mapping[str, LoggedResponse] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class _Session:
+    epoch: int = 0
+    asked: dict[str, PartitionRequest] = field(default_factory=dict)
+    reported: dict[str, LoggedResponse] = field(default_factory=dict)
+
+
+class Sessions:
+    """The fetch sessions of one leader process, rebuilt request by request."""
+
+    def __init__(self, topic_ids: Mapping[str, str]) -> None:
+        self._topic_ids = topic_ids
+        self._sessions: dict[int, _Session] = {}
+
+    def fetch(self, request: LoggedRequest) -> Fetch:
+        """Rebuild a FETCH request; call it in the order of the log."""
+        body, response = request.body, request.response
+        session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
+        before = _Session() if session_epoch <= 0 else self._sessions.get(session_id, _Session(epoch=-1))
+        known = session_epoch <= 0 or session_epoch == before.epoch + request.line.requests
+        if not known:
+            before = _Session()
+        travelled = {tp: _asked(part) for tp, part in self._partitions(body.get("topics", ()))}
+        forgotten = {tp for tp, _ in self._partitions(body.get("forgottenTopicsData", ()))}
+        session = _Session(
+            max(0, session_epoch),
+            {tp: one for tp, one in before.asked.items() if tp not in forgotten} | travelled,
+            {tp: one for tp, one in before.reported.items() if tp not in forgotten},
+        )
+        reported = {tp: _answered(part) for tp, part in self._partitions(response.get("responses", ()))}
+        failed = int(response.get("errorCode", 0)) != 0
+        responses: dict[str, LoggedResponse] = {}
+        for tp in () if failed else session.asked:
+            last = session.reported.get(tp)
+            if tp in reported:
+                responses[tp] = reported[tp]
+            elif last is not None and last.error == 0:
+                # CachedPartition#maybeUpdateResponseData leaves out a partition of which nothing changed.
+                responses[tp] = LoggedResponse(0, last.hw, last.log_start)
+            elif session_epoch > 0:
+                responses[tp] = LoggedResponse(0, None, None)
+        session.reported.update(responses)
+        response_session = int(response.get("sessionId", 0))
+        if response_session:
+            self._sessions[response_session] = session
+        broker_epoch = (body.get("replicaState") or {}).get("replicaEpoch")
+        return Fetch(
+            request,
+            replica_of(body),
+            None if broker_epoch is None else int(broker_epoch),
+            session_id,
+            session_epoch,
+            dict(session.asked),
+            responses,
+            known,
+            {tp: one for tp, one in reported.items() if tp not in session.asked},
+        )
+
+    def _partitions(self, topics: Any) -> list[tuple[str, Any]]:
+        """Return (topic-partition, part) of every partition; in forgottenTopicsData parts are numbers."""
+        found = []
+        for topic in topics:
+            name = topic.get("topic") or self._topic_ids.get(str(topic.get("topicId")))
+            if name is not None:
+                found += [(f"{name}-{partition_of(part)}", part) for part in topic["partitions"]]
+        return found
+
+
+def replica_of(body: Mapping[str, Any]) -> int:
+    """Return the replica that fetches, -1 for a consumer: up to version 14 a field, then part of the replica state."""
+    return int((body.get("replicaState") or {}).get("replicaId", body.get("replicaId", -1)))
+
+
+def partition_of(part: Any) -> Any:
+    """Return the partition number of a part of a topic; each kind of request has another name for it."""
+    if not isinstance(part, dict):
+        return part
+    return next((part[key] for key in ("partition", "partitionIndex", "index") if key in part), None)
+
+
+def _asked(part: Mapping[str, Any]) -> PartitionRequest:
+    return PartitionRequest(
+        int(part["fetchOffset"]),
+        int(part.get("currentLeaderEpoch", -1)),
+        int(part.get("lastFetchedEpoch", -1)),
+        int(part.get("logStartOffset", -1)),
+    )
+
+
+def _answered(part: Mapping[str, Any]) -> LoggedResponse:
+    diverging = part.get("divergingEpoch") or {}
+    return LoggedResponse(
+        int(part["errorCode"]),
+        int(part["highWatermark"]),
+        int(part.get("logStartOffset", -1)),
+        int(diverging.get("epoch", -1)),
+        int(diverging.get("endOffset", -1)),
+        int(part.get("recordsSizeInBytes") or 0),
+        int(part["lastStableOffset"]) if "lastStableOffset" in part else None,
+    )

@@ -1,0 +1,184 @@
+"""Dates as logs write them -> microseconds since 1970.
+
+Rules of this file
+
+1. A date names its day: a line that tells the time alone cannot be ordered beyond midnight.
+2. A zone is used where there is one; without it the time is local and good for one node only, as everywhere in this room.
+3. `Dates` reads one way of writing. `WAYS` are the ways that are looked for, the most common first; a pattern of Java
+   (`yyyy-MM-dd'T'HH:mm:ss.SSSX`) or a name of log4j2 (`ISO8601`) makes one, too.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from tidegauge.util.errors import UsageError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LAST = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = "(?P<month_name>[A-Z][a-z]{2})[a-z]*"
+_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9}))?"
+_ZONE = r"(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?"
+
+
+class Dates:
+    """One way to write a date: `regex` finds it and has no groups, `microseconds` reads it."""
+
+    def __init__(self, regex: str) -> None:
+        self._read = re.compile(regex)
+        self.regex = re.sub(r"\(\?P<\w+>", "(?:", regex)
+
+    def microseconds(self, text: str) -> int | None:
+        """None if `text` is not written this way, or no such day exists."""
+        if text[10:11] == " " and text[19:20] == "," and text[20:].isdecimal():
+            return microseconds(text)
+        found = self._read.fullmatch(text)
+        if found is None:
+            return None
+        groups = found.groupdict()
+        if groups.get("unix"):
+            return int(groups["unix"]) * 1_000_000 + _fraction(groups.get("fraction"))
+        if groups.get("unix_parts"):
+            return int(groups["unix_parts"][:16].ljust(16, "0"))
+        afternoon = (groups.get("half") or "").upper() == "PM"
+        hour = int(groups["hour"]) % 12 + 12 * afternoon if groups.get("half") else int(groups["hour"])
+        try:
+            month = groups.get("month") or str(_MONTHS.index(groups["month_name"].lower()) + 1)
+            seconds = _seconds(groups["year"], month, groups["day"], hour, groups["minute"], groups.get("second") or "0")
+        except ValueError:
+            return None
+        time = seconds + _fraction(groups.get("fraction")) - _offset(groups.get("zone"))
+        return time if plausible(time) else None
+
+
+def plausible(time: int) -> bool:
+    """Between 1970 and 9999: what was computed from a zone or a number can be shown as a date again."""
+    return 0 <= time < LAST
+
+
+@lru_cache(maxsize=1024)
+def _seconds(year: str, month: str, day: str, hour: int, minute: str, second: str) -> int:
+    full = int(year) if len(year) == 4 else 2000 + int(year)
+    moment = datetime(full, int(month), int(day), hour, int(minute), int(second), tzinfo=UTC)
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def _fraction(digits: str | None) -> int:
+    return int((digits or "").ljust(6, "0")[:6])
+
+
+@lru_cache(maxsize=64)
+def _offset(zone: str | None) -> int:
+    if not zone or zone[0] not in "+-":
+        return 0
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    minutes = int(digits[:2]) * 60 + int(digits[2:])
+    return minutes * 60_000_000 * (-1 if zone[0] == "-" else 1)
+
+
+def microseconds(text: str) -> int | None:
+    """`2026-11-21 08:27:15,637445` (4.x can print six digits, 3.x prints three), fast: nearly every line has it."""
+    seconds = _whole_seconds(text[:19])
+    return None if seconds is None else seconds + int(text[20:26].ljust(6, "0"))
+
+
+@lru_cache(maxsize=1024)
+def _whole_seconds(text: str) -> int | None:
+    try:
+        moment = datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None  # no such day
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+_DAY = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
+ISO = Dates(rf"{_DAY}[T ]{_TIME}{_ZONE}")
+BASIC = Dates(
+    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)[T ]?(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)"
+    r"[.,]?(?P<fraction>\d{3,9})?" + _ZONE
+)
+DAY_FIRST = Dates(rf"(?P<day>\d\d?)[ /\-]{_MONTH}[ /\-](?P<year>\d{{4}})[ :]{_TIME}{_ZONE}")
+SLASHES = Dates(rf"(?P<year>\d{{4}})/(?P<month>\d\d)/(?P<day>\d\d)[T ]{_TIME}{_ZONE}")
+UNIX = Dates(r"(?P<unix>\d{10})(?:[.,](?P<fraction>\d{1,9}))?")
+UNIX_PARTS = Dates(r"(?P<unix_parts>\d{13}(?:\d{3}){0,2})")
+WAYS = (ISO, DAY_FIRST, SLASHES, UNIX_PARTS, UNIX, BASIC)
+
+_NAMED = {
+    "": ISO,
+    "DEFAULT": ISO,
+    "DEFAULT_MICROS": ISO,
+    "DEFAULT_NANOS": ISO,
+    "DEFAULT_PERIOD": ISO,
+    "ISO8601": ISO,  # log4j 1 has a space where log4j2 has a T
+    "ISO8601_PERIOD": ISO,
+    "ISO8601_PERIOD_MICROS": ISO,
+    "ISO8601_OFFSET_DATE_TIME_HH": ISO,
+    "ISO8601_OFFSET_DATE_TIME_HHMM": ISO,
+    "ISO8601_OFFSET_DATE_TIME_HHCMM": ISO,
+    "ISO8601_BASIC": BASIC,
+    "ISO8601_BASIC_PERIOD": BASIC,
+    "COMPACT": BASIC,
+    "DATE": DAY_FIRST,
+    "DATE_PERIOD": DAY_FIRST,
+    "UNIX": UNIX,
+    "UNIX_MILLIS": UNIX_PARTS,
+}
+_LETTERS = {
+    "yyyy": r"(?P<year>\d{4})",
+    "uuuu": r"(?P<year>\d{4})",
+    "yy": r"(?P<year>\d\d)",
+    "MMMM": "(?P<month_name>[A-Z][a-z]{2})[a-z]*",
+    "MMM": "(?P<month_name>[A-Z][a-z]{2})",
+    "MM": r"(?P<month>\d\d)",
+    "M": r"(?P<month>\d\d?)",
+    "dd": r"(?P<day>\d\d)",
+    "d": r"(?P<day>\d\d?)",
+    "HH": r"(?P<hour>\d\d)",
+    "H": r"(?P<hour>\d\d?)",
+    "hh": r"(?P<hour>\d\d)",
+    "h": r"(?P<hour>\d\d?)",
+    "mm": r"(?P<minute>\d\d)",
+    "ss": r"(?P<second>\d\d)",
+    "a": "(?P<half>[AaPp][Mm])",
+    "EEE": "[A-Z][a-z]{2}",
+    "EEEE": "[A-Z][a-z]+",
+}
+_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
+
+
+def of_java(pattern: str) -> Dates:
+    """The dates a name of log4j2 or a pattern of java.time's DateTimeFormatter writes."""
+    if pattern in _NAMED:
+        return _NAMED[pattern]
+    regex = ""
+    for token in _TOKEN.finditer(pattern):
+        text = token[0]
+        if text[0] == "'":
+            regex += re.escape(token[1].replace("''", "'") or "'")
+        elif token[2] is None:
+            regex += re.escape(text)
+        elif text[0] in "Sn":
+            regex += r"(?P<fraction>\d{1,9})"
+        elif text[0] in "XxZz":
+            regex += r"(?P<zone>Z|[A-Z]{3,4}|[+-]\d\d(?::?\d\d)?)"
+        elif text in _LETTERS:
+            regex += _LETTERS[text]
+        else:
+            raise UsageError(
+                f"expected a date of year, month, day and time in %d{{{pattern}}}, saw {text!r}; see docs/kafka-logs.md"
+            )
+    for needed in ("year", "month", "day", "hour", "minute"):
+        if f"<{needed}" not in regex:
+            raise UsageError(
+                f"expected a date with its {needed} in %d{{{pattern}}}, saw none; lines cannot be ordered without"
+            )
+    return Dates(regex)
+
+
+def moment(value: object) -> int | None:
+    """Any date in any of the ways, as text or as a number of JSON."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    text = f"{value:.6f}" if isinstance(value, float) else str(value)
+    return next((time for way in WAYS if (time := way.microseconds(text)) is not None), None)

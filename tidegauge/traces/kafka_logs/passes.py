@@ -1,0 +1,318 @@
+"""The passes that turn what nodes logged into steps, in their order.
+
+Rules of this file
+
+1. A pass is a function on `Reading`: it reads what the passes before it left there, and adds its own results. `PASSES` is
+   the order, with the reason beside each.
+2. No pass raises for the content of files. What cannot be read is a Problem; the rest is used.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from tidegauge.traces.kafka_logs.correlation.coverage import silent_controller, silent_loggers
+from tidegauge.traces.kafka_logs.correlation.exchanges import EARLIEST, LATEST, Exchanges
+from tidegauge.traces.kafka_logs.correlation.match import match, match_summaries
+from tidegauge.traces.kafka_logs.correlation.unlogged import tie_unlogged, unlogged_processes
+from tidegauge.traces.kafka_logs.correlation.unmatched import torn_lines, unmatched, without_send
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.traces.kafka_logs.disks.disk import beyond_the_lines, observe
+from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES as END_OF_LOG
+from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap
+from tidegauge.traces.kafka_logs.nodes.node import Node, changes_reported, topic_ids
+from tidegauge.traces.kafka_logs.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
+from tidegauge.traces.kafka_logs.nodes.timeline import fetches_before_what_they_raised
+from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, Fetch, LoggedRequest, Sessions
+from tidegauge.traces.problems import Problem
+
+
+@dataclass(frozen=True)
+class CarryOver:
+    """What lines that are no longer in memory showed, if growing logs are read in windows (growth.py).
+
+    It is what a reader may know without the lines: topics by id (`names`), the kinds of lines that a node logged, its
+    release. What they showed of replicas is not kept: a window begins as a log does whose beginning is lost. It grows with
+    topics and nodes, not with the logs. `seen_until`, by two nodes, is until when on the clock of the first the second was
+    seen to go on logging: the log of the second does not end before that.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    versions: Mapping[int, str] = field(default_factory=dict)
+    seen_until: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+    def and_(self, nodes: Iterable[Node], names: Mapping[str, str]) -> "CarryOver":
+        """Add what the lines of these nodes showed."""
+        nodes = list(nodes)
+        return replace(
+            self,
+            names={**self.names, **names},
+            kinds={**self.kinds, **{node.id: frozenset(node.kinds) for node in nodes}},
+            versions={**self.versions, **{node.id: node.broker.version for node in nodes}},
+        )
+
+
+NO_CARRY_OVER = CarryOver()
+"""For logs that are read from their beginning."""
+
+
+@dataclass
+class Reading:
+    """What is known so far: `fetches` by leader, `sends` of followers, and which of them were `matched`, by id of the fetch.
+
+    `gaps` are where lines are missing. `summaries` are fetches, by leader, that only count for their session
+    (Line.summarizes).
+    """
+
+    nodes: list[Node]
+    problems: list[Problem]
+    controller: Node | None = None
+    names: dict[str, str] = field(default_factory=dict)
+    fetches: dict[int, list[Fetch]] = field(default_factory=dict)
+    summaries: dict[int, list[Fetch]] = field(default_factory=dict)
+    sends: list[Send] = field(default_factory=list)
+    matched: dict[int, Send] = field(default_factory=dict)
+    gaps: list[Gap] = field(default_factory=list)
+    moved: int = 0
+    unexplained: int = 0
+    selection: Selection | None = None
+    before: CarryOver = NO_CARRY_OVER
+
+
+def carry_over(reading: Reading) -> None:
+    """Use what lines showed that are no longer in memory."""
+    for node in reading.nodes:
+        node.broker.topic_ids.update(reading.before.names)
+        node.kinds.update(reading.before.kinds.get(node.id, ()))
+        node.broker.version = reading.before.versions.get(node.id, "")
+
+
+def learn_from_skipped_lines(reading: Reading) -> None:
+    """Use what skipped lines show: topic names, which loggers were on, which node is the controller."""
+    if reading.selection is None:
+        return
+    for node in reading.nodes:
+        node.broker.topic_ids.update(reading.selection.names)
+        for file in reading.selection.kinds:
+            if file.startswith(node.label) if node.label else len(reading.nodes) == 1:
+                node.kinds.update(reading.selection.kinds_left_out(file))
+
+
+def choose_controller(reading: Reading) -> None:
+    """Choose the controller: the node whose lines have most partition changes. Each node of a quorum prints them all."""
+    best = max(reading.nodes, key=lambda node: (changes_reported(node), -node.id), default=None)
+    reading.controller = best if best is not None and changes_reported(best) else None
+
+
+def lines_into_steps(reading: Reading) -> None:
+    """Turn each node's lines into steps, process by process."""
+    for node in reading.nodes:
+        node.read(node is reading.controller)
+
+
+def name_topics(reading: Reading) -> None:
+    """Collect topic names by id from all nodes, because requests name topics by id only."""
+    reading.names = dict(topic_ids(reading.nodes))
+    for node in reading.nodes:
+        node.broker.topic_ids = dict(reading.names)
+
+
+def requests_into_fetches(reading: Reading) -> None:
+    """Rebuild each fetch with the partitions that its session left out."""
+    for node in reading.nodes:
+        fetches = _fetches(node, reading.names)
+        reading.fetches[node.id] = [fetch for fetch in fetches if not fetch.request.line.summarizes]
+        reading.summaries[node.id] = [fetch for fetch in fetches if fetch.request.line.summarizes]
+
+
+def silence_controller(reading: Reading) -> None:
+    """Do not read a controller that did not log every change."""
+    if reading.controller is None:
+        return
+    incomplete = silent_controller(reading.controller, reading.nodes)
+    if incomplete is not None:
+        reading.controller.problems.append(incomplete)
+        reading.controller.silence_controller()
+
+
+def silence_nodes(reading: Reading) -> None:
+    """Do not read nodes of which a logger was off."""
+    # Find all before silencing any: the lines of a silenced node no longer show what another one did.
+    silent = {
+        node.id: list(
+            silent_loggers(
+                node, _was_fetched(node, reading.nodes, reading.fetches[node.id]), _responded(node, reading.nodes)
+            )
+        )
+        for node in reading.nodes
+    }
+    for node in reading.nodes:
+        if silent[node.id]:
+            node.problems += silent[node.id]
+            node.silence()
+            reading.fetches[node.id] = reading.summaries[node.id] = []
+
+
+def match_sends(reading: Reading) -> None:
+    """Match requests at leaders with lines of their senders."""
+    reading.sends = [send for node in reading.nodes for send in node.broker.sends]
+    reading.matched = match(reading.sends, reading.fetches)
+
+
+def requests_into_steps(reading: Reading) -> None:
+    """Put requests beside the lines of the node that logged them."""
+    moved, unexplained = _exchange(reading.nodes, reading.fetches, reading.matched)
+    reading.moved += moved
+    reading.unexplained += unexplained
+
+
+def find_gaps(reading: Reading) -> None:
+    """Find missing lines: by each node's own lines, between two logs, and where lines are torn."""
+    reading.gaps += [gap for node in reading.nodes for gap in node.gaps]
+    every = {node.id: _as_handled([*reading.fetches[node.id], *reading.summaries[node.id]]) for node in reading.nodes}
+    summaries = match_summaries(reading.sends, reading.summaries)
+    sent = {**reading.matched, **summaries.sent}
+    reading.gaps += unmatched(reading.nodes, every, sent, summaries.broken)
+    reading.gaps += unlogged_processes(reading.nodes, every, sent)
+    problems = [*reading.problems, *(problem for node in reading.nodes for problem in node.problems)]
+    reading.gaps += torn_lines(reading.nodes, problems)
+
+
+def tie_what_one_side_logged(reading: Reading) -> None:
+    """Tie requests of processes that ended before they logged them; a fetch without a sender shows a gap."""
+    gapped = {gap.node for gap in reading.gaps}
+    without = tie_unlogged(reading.nodes, reading.fetches, reading.sends, reading.matched, gapped)
+    reading.gaps += [without_send(node, step) for node, step in without]
+
+
+def order_fetches(reading: Reading) -> None:
+    """Put a fetch before the line of another thread that must have used it."""
+    reading.moved += sum(fetches_before_what_they_raised(node.broker.steps) for node in reading.nodes)
+
+
+def observe_disks(reading: Reading) -> None:
+    """Observe the disks of nodes that stopped in order, after all their steps.
+
+    A disk is older than a log that goes on, and younger than one that ends early.
+    """
+    ends_early = any(gap.end == END_OF_LOG for gap in reading.gaps)
+    for node in reading.nodes:
+        reading.problems += node.problems + observe(node, ends_early)
+        reading.gaps += beyond_the_lines(node, reading.controller)
+
+
+PASSES: tuple[Callable[[Reading], None], ...] = (
+    carry_over,  # first, like the next one
+    learn_from_skipped_lines,  # first: the passes below ask which kinds of lines a node logged
+    choose_controller,  # before its lines are read: those of other controllers repeat them
+    lines_into_steps,
+    name_topics,  # from the steps of all nodes
+    requests_into_fetches,  # by topic name
+    silence_controller,  # while the steps of every node are there for comparison
+    silence_nodes,  # needs the fetches: a node that was fetched from should have logged it
+    match_sends,  # after silencing: silenced fetches are not matched
+    requests_into_steps,  # after matching: the follower knows the records of a response
+    find_gaps,  # when requests are beside the lines: one that only one side logged shows
+    tie_what_one_side_logged,  # for requests that are left over, where no line is missing
+    order_fetches,  # last of those that move steps: it compares all of them
+    observe_disks,
+)
+
+
+def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[Fetch]) -> bool:
+    """Return whether a follower got a response: by the request log, or because followers went on fetching."""
+    answered = any(
+        fetch.replica >= 0 and any(one.error == 0 and not one.diverging for one in fetch.responses.values())
+        for fetch in fetches
+    )
+    sends = (send for other in nodes for send in other.broker.sends if send.leader == node.id and not send.lost)
+    return answered or sum(send.requests for send in sends) > 2
+
+
+def _responded(node: Node, nodes: Sequence[Node]) -> bool:
+    """Return whether a follower logged that it handled a response of this node."""
+    return any(
+        step.name in TAKES_RESPONSES and step.fields.get("peer") == node.id
+        for other in nodes
+        if other is not node
+        for step in other.broker.steps
+    )
+
+
+def _fetches(node: Node, names: Mapping[str, str]) -> list[Fetch]:
+    sessions = Sessions(names)
+    in_log_order = sorted((request for request in node.requests if request.name == "FETCH"), key=lambda one: one.order)
+    fetches = []
+    for request in in_log_order:
+        with _as_problem(request, node.problems):
+            fetches.append(sessions.fetch(request))
+    return _as_handled(fetches)
+
+
+def _as_handled(fetches: Sequence[Fetch]) -> list[Fetch]:
+    return sorted(fetches, key=lambda fetch: fetch.request.dequeued)
+
+
+@contextmanager
+def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[None]:
+    """Turn what a JSON document raises that is not of Kafka's shape into a problem; the line is left out."""
+    try:
+        yield
+    except NOT_KAFKAS as error:
+        problems.append(
+            Problem(
+                request.line.file,
+                request.line.number,
+                f"a {request.name} request and its response as Kafka's request log has them",
+                f"{type(error).__name__}: {error}",
+                "the line is left out; if it is unchanged, its Kafka release is not known to this reader",
+                lost=1,
+            )
+        )
+
+
+def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched: Mapping[int, Send]) -> tuple[int, int]:
+    """Turn requests into steps; return how many places were moved, and how many responses stay unexplained."""
+    moved = unexplained = 0
+    asked: dict[tuple[int, int, str], list[tuple[int, int]]] = defaultdict(list)
+    taken = {
+        (key, step.tp): step
+        for node in nodes
+        for step in node.broker.steps
+        if step.name == "HandleFetchResponse"
+        for key in step.depends_on
+    }
+    for node in nodes:
+        if not node.runs:
+            continue
+        exchanges = Exchanges(node.broker, node.runs, matched, taken, fetches[node.id])
+        for fetch in fetches[node.id]:
+            exchanges.fetch(fetch)
+        handlers = {
+            "PRODUCE": exchanges.produce,
+            "OFFSET_FOR_LEADER_EPOCH": exchanges.offsets_request,
+            "ALTER_PARTITION": exchanges.alter_partition,
+        }
+        for request in node.requests:
+            with _as_problem(request, node.problems):
+                if request.name in handlers:
+                    handlers[request.name](request)
+                elif request.name == "LIST_OFFSETS":
+                    for replica, tp, which, offset in exchanges.list_offsets(request):
+                        asked[replica, node.id, tp].append((which, offset))
+        moved, unexplained = moved + exchanges.moved, unexplained + exchanges.unexplained
+    for node in nodes:
+        for step in node.broker.steps:
+            if step.name == "HandleOutOfRange":
+                _leader_range(step, asked[node.id, int(str(step.fields["peer"])), step.tp])
+    return moved, unexplained
+
+
+def _leader_range(step: LoggedStep, asked: list[tuple[int, int]]) -> None:
+    """Add the leader's end, and its start if the fetcher asked for that, too, to the step of a fetcher out of range."""
+    if asked and asked[0][0] == LATEST:
+        step.fields.setdefault("leader_end", asked.pop(0)[1])
+        if asked and asked[0][0] == EARLIEST:
+            step.fields.setdefault("leader_start", asked.pop(0)[1])

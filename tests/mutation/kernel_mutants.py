@@ -21,13 +21,10 @@ from typing import Any
 from tests.mutation.mutants import mutants_of, statements_less
 
 ROOT = Path(__file__).parents[2] / "tidegauge" / "conformance" / "judge"
-NOT_JUDGED = (
-    *("__init__", "ahead", "compiled", "machine_code", "rule_ids", "fields", "groups", "memory"),
-    *("one_event", "transitions", "packed", "pools", "double_array"),
-)
-"""No code of the judge, or code that the interpreted judge does not run."""
-NOT_CHANGED = ("allocate",)
-"""Functions that make room and judge nothing."""
+NOT_JUDGED = ("__init__", "fields", "rulebook", "event_groups")
+"""Modules that name things and judge nothing."""
+NOT_CHANGED = ("allocate", "tidy", "forget_consumed", "clear_unused_entries", "compare_registrations", "forget_consumed_request")
+"""Functions that make room and judge nothing, or that the interpreted judge does not run: the normal form of a table."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +56,18 @@ class KernelMutant:
 
 def modules() -> list[str]:
     """The modules whose functions are changed."""
-    return sorted(path.stem for path in ROOT.glob("*.py") if path.stem not in NOT_JUDGED)
+    return sorted(path.stem for path in ROOT.rglob("*.py") if path.stem not in NOT_JUDGED)
+
+
+def path_of(module: str) -> Path:
+    """Return the file of a module of the judge, in whichever folder it is."""
+    (path,) = ROOT.rglob(f"{module}.py")
+    return path
 
 
 def functions_of(module: str) -> dict[str, str]:
     """Every function of a module with its text."""
-    tree = ast.parse((ROOT / f"{module}.py").read_text(encoding="utf-8"))
+    tree = ast.parse(path_of(module).read_text(encoding="utf-8"))
     found = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name not in NOT_CHANGED)
     return {node.name: ast.unparse(node) for node in found}
 
@@ -92,7 +95,8 @@ def code_of(text: str) -> CodeType:
 
 def function_of(module: str, name: str) -> FunctionType:
     """A function of the kernel as it runs."""
-    found: Any = getattr(importlib.import_module(f"tidegauge.conformance.judge.{module}"), name)
+    package = ".".join(path_of(module).parent.relative_to(ROOT.parents[2]).parts)
+    found: Any = getattr(importlib.import_module(f"{package}.{module}"), name)
     return found
 
 

@@ -103,20 +103,20 @@ def test_a_mutant_of_the_judge_is_noticed_and_the_original_is_not() -> None:
     """One trace of a rule tells a judge without the check from the right one; then the judge is the right one again."""
     table = prepared("hand", [Trace("hand", "t-0", TWO, numbered(COPIED))])
     expected = [table.said()]
-    made = {mutant.key: mutant for mutant in all_mutants(["leader", "life"])}
+    made = {mutant.key: mutant for mutant in all_mutants(["leader", "lifecycle"])}
     without = next(mutant for key, mutant in made.items() if key.startswith("leader: leader_append: without leo_becomes("))
     assert list(Watch([table]).unnoticed([without])) == []
     assert table.said() == expected[0]
-    elsewhere = next(mutant for key, mutant in made.items() if key.startswith("life: hw_checkpoint: without alive("))
+    elsewhere = next(mutant for key, mutant in made.items() if key.startswith("lifecycle: hw_checkpoint: without alive("))
     assert list(Watch([table]).unnoticed([elsewhere])) == [elsewhere]
 
 
 def test_a_mutant_of_what_is_superseded_is_noticed_where_there_is_little_room() -> None:
     """Broker 1 lost everything: where the table is full, claims of the past are all that says so."""
     lost = Trace("hand", "t-0", TWO, numbered((*FOLLOWED, *elected(0))))
-    made = all_mutants(["superseded"])
+    made = all_mutants(["compaction"])
     without = next(
-        mutant for mutant in made if mutant.key.startswith("superseded: inherit_claims: without st[later, past] = ")
+        mutant for mutant in made if mutant.key.startswith("compaction: inherit_claims: without st[later, past] = ")
     )
     roomy, crowded = prepared("roomy", [lost], 4 * len(lost.events)), prepared("crowded", [lost], LITTLE)
     assert list(Watch([roomy]).unnoticed([without])) == [without]
@@ -145,9 +145,9 @@ def test_traces_behind_each_other_stand_in_a_table_of_their_own() -> None:
 
 def test_a_table_is_asked_where_a_change_comes_to_anything_else() -> None:
     """Nobody stops here; and both brokers start for the first time, so where they ended before is not asked in any case."""
-    made = {mutant.key: mutant for mutant in all_mutants(["life"])}
-    starts, stops = made["life: start: without process_gone(st, b)"], made["life: stop: without process_gone(st, b)"]
-    same = made["life: start: before != UNKNOWN and leo != UNKNOWN -> before != UNKNOWN"]
+    made = {mutant.key: mutant for mutant in all_mutants(["lifecycle"])}
+    starts, stops = made["lifecycle: start: without process_gone(st, b)"], made["lifecycle: stop: without process_gone(st, b)"]
+    same = made["lifecycle: start: before != UNKNOWN and leo != UNKNOWN -> before != UNKNOWN"]
     apart = differing([prepared("hand", [Trace("hand", "t-0", TWO, numbered(OPENING))])], [starts, stops, same])
     assert (apart[starts], apart[stops], apart[same]) == ([0], [], [])
 
@@ -187,7 +187,7 @@ def test_runs_of_short_terms_hang_on_the_random_numbers_alone() -> None:
 def test_a_mutant_that_does_not_end_is_noticed() -> None:
     """Here it looks at the same entry of a cache for ever."""
     table = prepared("hand", [Trace("hand", "t-0", TWO, numbered(FORKED))])
-    endless = next(mutant for mutant in all_mutants(["life"]) if mutant.key == "life: compare_cache: without i += 1")
+    endless = next(mutant for mutant in all_mutants(["lifecycle"]) if mutant.key == "lifecycle: compare_cache: without i += 1")
     assert list(Watch([table]).unnoticed([endless])) == []
 
 
@@ -196,9 +196,9 @@ def test_a_variant_is_chosen_when_it_notices_what_the_stock_does_not() -> None:
     opening, copied, forked = (
         Trace(name, "t-0", TWO, numbered(events)) for name, events in (("o", OPENING), ("c", COPIED), ("f", FORKED))
     )
-    made = {mutant.key: mutant for mutant in all_mutants(["leader", "life"])}
+    made = {mutant.key: mutant for mutant in all_mutants(["leader", "lifecycle"])}
     appends = next(mutant for key, mutant in made.items() if key.startswith("leader: leader_append: without leo_becomes("))
-    nobody = next(mutant for key, mutant in made.items() if key.startswith("life: hw_checkpoint: without alive("))
+    nobody = next(mutant for key, mutant in made.items() if key.startswith("lifecycle: hw_checkpoint: without alive("))
     assert cover([appends, nobody], [opening], [copied, forked]) == ([copied], 1)
     assert cover([appends], [opening, copied], [forked]) == ([], 0)
 

@@ -23,7 +23,14 @@ from tests.mutation.mutants import mutants_of, statements_less
 ROOT = Path(__file__).parents[2] / "tidegauge" / "conformance" / "judge"
 NOT_JUDGED = ("__init__", "fields", "rulebook", "event_groups")
 """Modules that name things and judge nothing."""
-NOT_CHANGED = ("allocate", "tidy", "forget_consumed", "clear_unused_entries", "compare_registrations", "forget_consumed_request")
+NOT_CHANGED = (
+    "allocate",
+    "tidy",
+    "forget_consumed",
+    "clear_unused_entries",
+    "compare_registrations",
+    "forget_consumed_request",
+)
 """Functions that make room and judge nothing, or that the interpreted judge does not run: the normal form of a table."""
 
 

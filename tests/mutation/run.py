@@ -50,7 +50,7 @@ KILLERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "epoch_cache": (("epoch_cache", "unified_log"), ("test_epoch_cache", "test_switches_log")),
     "log": (("unified_log", "follower_fetcher"), ("test_log", "test_switches_log", "test_partition", "test_segmented_log")),
-    "replica": (("leader_partition",), ("test_partition",)),
+    "partition_state": (("leader_partition",), ("test_partition", "test_isr")),
     "partition": (
         ("leader_partition", "follower_fetcher"),
         (
@@ -60,27 +60,19 @@ KILLERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "test_append_records",
             "test_fetch_messages",
             "test_offset_requests",
+            "test_isr_updates",
             "test_partition_without_log",
             "test_idempotent_producers",
         ),
     ),
-    "isr": (
-        ("leader_partition",),
-        ("test_isr", "test_partition", "test_switches_leader", "test_append_records", "test_isr_updates"),
-    ),
-    "fetch_state": (
-        ("follower_fetcher",),
-        ("test_fetcher", "test_fetcher_edges", "test_switches_follower", "test_fetcher_thread"),
-    ),
-    "producer_state": ((), ("test_transactions",)),
-    "fetch_session": ((), ("test_fetch_sessions", "test_fetch_sessions_together")),
-    "fetch_session_cache": ((), ("test_fetch_session_cache",)),
+    "producer_state": ((), ("test_transactions", "test_idempotent_producers")),
+    "fetch_session": ((), ("test_fetch_sessions", "test_fetch_sessions_together", "test_fetch_session_cache")),
     "fetch_session_handler": ((), ("test_fetch_sessions",)),
     "fetcher": (
         ("follower_fetcher",),
         ("test_fetcher", "test_fetcher_edges", "test_switches_follower", "test_generations", "test_fetcher_thread"),
     ),
-    "partition_reassignment": ((), ("test_partition_reassignment",)),
+    "partition_change": ((), ("test_partition_reassignment", "test_replication_control", "test_clean_elections")),
     "brokers_to_elrs": ((), ("test_brokers_to_elrs",)),
 }
 """The tables and the test files of `tests/impl` that try a module."""

@@ -56,19 +56,19 @@ def test_one_expression_changes_and_texts_stay() -> None:
 
 def test_a_mutant_is_killed_and_the_original_is_not() -> None:
     """The histories of Kafka's classes tell a changed module from the right one."""
-    text = path_of("replica").read_text(encoding="utf-8")
-    tables = {name: sequences[:60] for name, sequences in load_tables(KILLERS["replica"][0]).items()}
+    text = path_of("partition_state").read_text(encoding="utf-8")
+    tables = {name: sequences[:60] for name, sequences in load_tables(KILLERS["partition_state"][0]).items()}
     worst = next(mutant for mutant in mutants_of(text) if mutant.change.startswith("max(leader_end"))
-    assert killed("replica", worst, tables)
+    assert killed("partition_state", worst, tables)
     unchanged = Mutant("no function", "no change", text)
-    assert not killed("replica", unchanged, tables)
+    assert not killed("partition_state", unchanged, tables)
 
 
 def test_the_tests_of_a_room_see_the_mutant_and_not_the_original() -> None:
     """Though Tidegauge is a plugin of pytest, whose own import of it would pass the mutant by."""
-    text = path_of("fetch_session_cache").read_text(encoding="utf-8")
-    assert not killed("fetch_session_cache", Mutant("no function", "no change", text), {})
-    assert killed("fetch_session_cache", mutants_of(text)[0], {})
+    text = path_of("fetch_session").read_text(encoding="utf-8")
+    assert not killed("fetch_session", Mutant("no function", "no change", text), {})
+    assert killed("fetch_session", mutants_of(text)[0], {})
 
 
 def test_every_listed_survivor_is_a_mutant() -> None:
@@ -146,7 +146,7 @@ def test_traces_behind_each_other_stand_in_a_table_of_their_own() -> None:
 def test_a_table_is_asked_where_a_change_comes_to_anything_else() -> None:
     """Nobody stops here; and both brokers start for the first time, so where they ended before is not asked in any case."""
     made = {mutant.key: mutant for mutant in all_mutants(["lifecycle"])}
-    starts, stops = made["lifecycle: start: without process_gone(st, b)"], made["lifecycle: stop: without process_gone(st, b)"]
+    starts, stops = (made[f"lifecycle: {name}: without process_gone(st, b)"] for name in ("start", "stop"))
     same = made["lifecycle: start: before != UNKNOWN and leo != UNKNOWN -> before != UNKNOWN"]
     apart = differing([prepared("hand", [Trace("hand", "t-0", TWO, numbered(OPENING))])], [starts, stops, same])
     assert (apart[starts], apart[stops], apart[same]) == ([0], [], [])
@@ -187,7 +187,7 @@ def test_runs_of_short_terms_hang_on_the_random_numbers_alone() -> None:
 def test_a_mutant_that_does_not_end_is_noticed() -> None:
     """Here it looks at the same entry of a cache for ever."""
     table = prepared("hand", [Trace("hand", "t-0", TWO, numbered(FORKED))])
-    endless = next(mutant for mutant in all_mutants(["lifecycle"]) if mutant.key == "lifecycle: compare_cache: without i += 1")
+    (endless,) = (mutant for mutant in all_mutants(["lifecycle"]) if mutant.change == "without i += 1")
     assert list(Watch([table]).unnoticed([endless])) == []
 
 

@@ -1,4 +1,4 @@
-"""tidegauge doctor."""
+"""tidegauge doctor: what this machine has, and what to do about the rest."""
 
 import argparse
 import platform
@@ -12,6 +12,9 @@ from tidegauge.conformance.checking.verdicts import BAD, CONFORMS
 from tidegauge.spec.tlc.tlc import find_jar
 from tidegauge.util.errors import SpecError
 from tidegauge.util.java import find_java
+
+# tidegauge doctor.
+
 
 # What this machine has of what Tidegauge needs, and what to do about the rest.
 

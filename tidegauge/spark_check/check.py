@@ -1,10 +1,4 @@
-"""Makes the report that `check` gives from Parquet files that were judged on Spark.
-
-Rules of this file
-
-1. The report is the one of one process: the same rules, inputs and explanations, in the same order.
-2. Workers return counts. Row groups whose failures are explained are judged once more on the driver: they are few.
-"""
+"""`check --spark`: the report that one process would give, from inputs that were judged on Spark."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -32,6 +26,13 @@ from tidegauge.spark_check.storage import AnyPath, ArrowPath, open_parquet, to_p
 from tidegauge.traces.kafka_logs.discovery.files import log_files
 from tidegauge.traces.schema import MISSING
 from tidegauge.util.errors import UsageError
+
+# Makes the report that `check` gives from Parquet files that were judged on Spark.
+#
+# Rules of this file
+#
+# 1. The report is the one of one process: the same rules, inputs and explanations, in the same order.
+# 2. Workers return counts. Row groups whose failures are explained are judged once more on the driver: they are few.
 
 
 def report_of(run: SparkRun, how: CheckOptions) -> Report:

@@ -1,4 +1,4 @@
-"""The counts of all row groups together, and whether they reconcile."""
+"""Judge Parquet files of any number on Spark, and combine and reconcile the results of the workers."""
 
 import io
 import time
@@ -27,6 +27,8 @@ from tidegauge.spark_check.worker import (
 from tidegauge.traces.formats.parquet import RowGroup, Unreadable
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config
+
+# The counts of all row groups together, and whether they reconcile.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Errors of Spark itself: it is not installed, or one of its tasks failed for good."""
+"""A Spark session that works on a fresh machine: no ports to the outside, no noise, this interpreter, any Java."""
 
 import os
 import sys
@@ -13,6 +13,8 @@ from tidegauge.conformance.engine.adaptive_judge import prepare
 from tidegauge.spark_check.packaging import ZIP, project_zip
 from tidegauge.util.errors import SpecError, TidegaugeError
 from tidegauge.util.java import find_java, spark_java_home
+
+# Errors of Spark itself: it is not installed, or one of its tasks failed for good.
 
 
 class SparkUnavailable(TidegaugeError):  # noqa: N818  a state of things, as SystemExit is

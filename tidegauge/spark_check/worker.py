@@ -1,7 +1,4 @@
-"""Atomic writes of tasks, which may run several times and on several machines at once.
-
-`util.files` is for one process at a time: its names are those of process ids, and machines share these.
-"""
+"""The work of a Spark task: read row groups, judge them in place, write atomically. Nothing here knows Spark."""
 
 import hashlib
 import os
@@ -32,6 +29,10 @@ from tidegauge.traces.formats.parquet import RowGroup, Unreadable
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config
 from tidegauge.util.errors import UsageError
+
+# Atomic writes of tasks, which may run several times and on several machines at once.
+#
+# `util.files` is for one process at a time: its names are those of process ids, and machines share these.
 
 
 @contextmanager

@@ -1,11 +1,4 @@
-"""Files that are written whole or not at all.
-
-Rules of this file
-
-1. A file is written beside the target and replaces it at the end: if anything fails before, the target is unchanged. A link
-   stays a link. A target that is no file (a pipe, /dev/null) is written to directly.
-2. A target that cannot be written raises UsageError, if possible before any work is done.
-"""
+"""Files that are written whole or not at all, and the user's cache directory."""
 
 import os
 from collections.abc import Iterator
@@ -14,6 +7,14 @@ from pathlib import Path
 
 from tidegauge.traces.formats.parquet import elsewhere
 from tidegauge.util.errors import UsageError
+
+# Files that are written whole or not at all.
+#
+# Rules of this file
+#
+# 1. A file is written beside the target and replaces it at the end: if anything fails before, the target is unchanged. A
+#    link stays a link. A target that is no file (a pipe, /dev/null) is written to directly.
+# 2. A target that cannot be written raises UsageError, if possible before any work is done.
 
 
 @contextmanager

@@ -1,8 +1,4 @@
-"""A map over processes, for work that takes a core each.
-
-Rule of this file: no process is left when the block ends, however it ends, nor when the process that waits for them is
-killed. A program that a worker has started must therefore end by itself when its stdin does.
-"""
+"""A map over processes, for work that takes a core each; and how long runs report their progress."""
 
 import gc
 import multiprocessing
@@ -13,6 +9,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
+
+# A map over processes, for work that takes a core each.
+#
+# Rule of this file: no process is left when the block ends, however it ends, nor when the process that waits for them is
+# killed. A program that a worker has started must therefore end by itself when its stdin does.
+
 
 # Garbage collection that is rare enough for programs that keep millions of objects.
 #

@@ -1,14 +1,4 @@
-"""TRUNC-01 where the follower's epoch cache is unknown: does any cache explain the truncation?
-
-Rules of this file
-
-1. These truncations are judged after everything else; the judge left them undecided because it did not know the cache. z3
-   looks for a cache with which the rule truncates as the follower did (`spec.proofs.unknown_cache`; four entries are
-   enough).
-2. A cache that explains the truncation decides nothing, since the follower's may have been another: a note names it. If
-   there is none, the rule is broken, whatever the follower's cache was.
-3. Without z3 nothing is decided, and a note says so.
-"""
+"""The two rules that are checked on events, not by the kernel: SEQ-01, and TRUNC-01 where a cache is unknown."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +10,18 @@ from tidegauge.conformance.engine.judge import Failure, Judgement, RuleTally
 from tidegauge.conformance.explain.replay import ReplayedReplica, replay
 from tidegauge.traces.columns import Columns
 from tidegauge.traces.schema import Config, Event, Trace
+
+# TRUNC-01 where the follower's epoch cache is unknown: does any cache explain the truncation?
+#
+# Rules of this file
+#
+# 1. These truncations are judged after everything else; the judge left them undecided because it did not know the cache. z3
+#    looks for a cache with which the rule truncates as the follower did (`spec.proofs.unknown_cache`; four entries are
+#    enough).
+# 2. A cache that explains the truncation decides nothing, since the follower's may have been another: a note names it. If
+#    there is none, the rule is broken, whatever the follower's cache was.
+# 3. Without z3 nothing is decided, and a note says so.
+
 
 UNKNOWN_CACHES_RULE = "TRUNC-01"
 TRUNCATING = ("HandleDivergingResponse", "HandleEpochResponse")

@@ -1,4 +1,4 @@
-"""One report from several: of shares of one input, or of several inputs."""
+"""Inputs that are too large for one process: judged in shards side by side, and merged into one report."""
 
 import os
 import tempfile
@@ -25,6 +25,9 @@ from tidegauge.traces.kafka_logs.discovery.files import log_size, logs_in
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.shards import split_logs
 from tidegauge.util.workers import Echo, workers
+
+# One report from several: of shares of one input, or of several inputs.
+
 
 MANY = 1000
 """Problems, and lines about what is missing, that one input keeps of all its shares."""

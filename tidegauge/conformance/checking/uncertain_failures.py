@@ -1,10 +1,4 @@
-"""Failures after a lost line: without what that line reported, nobody knows whether a rule is broken.
-
-Rules of this file
-
-1. A failure before the first lost line of its trace counts: the judge reads in order, and looks at nothing later.
-2. Any other counts as undecided, is not explained, and keeps its rule, and the run, from passing.
-"""
+"""Failures that may be the fault of what was not read: after lost lines, in gaps of logs, on lost disks."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +10,13 @@ from tidegauge.conformance.judge.fields import LOSE_DISK
 from tidegauge.traces.columns import Columns, to_columns
 from tidegauge.traces.formats.dictionary import Distinct, table_of
 from tidegauge.traces.schema import GAPS, Config, Trace
+
+# Failures after a lost line: without what that line reported, nobody knows whether a rule is broken.
+#
+# Rules of this file
+#
+# 1. A failure before the first lost line of its trace counts: the judge reads in order, and looks at nothing later.
+# 2. Any other counts as undecided, is not explained, and keeps its rule, and the run, from passing.
 
 
 def undecide_after_loss(judgement: Judgement, row: int, name: str) -> Judgement:

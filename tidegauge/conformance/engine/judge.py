@@ -1,10 +1,4 @@
-"""The options of the kernel for all traces of a run: options_of(columns, config).
-
-Rules of this file
-
-1. A switch of the profile is an option of the kernel: the kernel knows no names of profiles.
-2. An event that a source does not list as reported is not expected of it, and may happen unobserved.
-"""
+"""judge(columns, config): the verdicts of every rule on the traces in `columns`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +17,14 @@ from tidegauge.traces.formats.dictionary import Distinct, table_of
 from tidegauge.traces.from_model.behaviour import DUPLICATES as REPEATS
 from tidegauge.traces.schema import REASSIGNED as MOVED
 from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config
+
+# The options of the kernel for all traces of a run: options_of(columns, config).
+#
+# Rules of this file
+#
+# 1. A switch of the profile is an option of the kernel: the kernel knows no names of profiles.
+# 2. An event that a source does not list as reported is not expected of it, and may happen unobserved.
+
 
 REPORTS = "reports"
 """Key of a Config under which a source may list the events that it reports. Without it every event is expected."""

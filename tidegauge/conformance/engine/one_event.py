@@ -1,13 +1,4 @@
-"""The judge's memory as few bytes: the room after the last registration, term and entry of a log is left out.
-
-Rules of this file
-
-1. Counts come first and give the length of the rest. So two memories are the same exactly when their bytes are.
-2. Cells that are not written keep the values of another memory. The kernel does not read them: it leaves them as they are
-   between traces, too (conformance.judge.state.forget).
-3. Rows are copied whole, and a value that is too large for a byte is noticed at the end: only loops without an exit become
-   vector instructions.
-"""
+"""The judge asked about one event at a time, with its memory as bytes in between."""
 
 from typing import Any, NamedTuple
 
@@ -16,6 +7,17 @@ from numpy.typing import NDArray
 
 from tidegauge.conformance.judge import state as s
 from tidegauge.traces.columns import UNKNOWN
+
+# The judge's memory as few bytes: the room after the last registration, term and entry of a log is left out.
+#
+# Rules of this file
+#
+# 1. Counts come first and give the length of the rest. So two memories are the same exactly when their bytes are.
+# 2. Cells that are not written keep the values of another memory. The kernel does not read them: it leaves them as they are
+#    between traces, too (conformance.judge.state.forget).
+# 3. Rows are copied whole, and a value that is too large for a byte is noticed at the end: only loops without an exit become
+#    vector instructions.
+
 
 # The judge applied to one event at a time, with its memory saved as bytes in between.
 #

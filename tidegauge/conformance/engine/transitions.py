@@ -1,13 +1,14 @@
-"""Pools of rows of words of any length, each distinct row stored once.
-
-Rule of this file: equal hashes are not enough, rows are compared word by word.
-"""
+"""Transitions of the automaton: what the judge made of an event after a memory, remembered."""
 
 from typing import Any, NamedTuple
 
 from tidegauge.conformance.engine.one_event import FREE, WORD, Bytes, Judge, Table, judge_event, mix, pack, unpack
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.fields import RULES
+
+# Pools of rows of words of any length, each distinct row stored once.
+#
+# Rule of this file: equal hashes are not enough, rows are compared word by word.
 
 
 class Pool(NamedTuple):

@@ -1,4 +1,4 @@
-"""A failure in a sentence and its causes, and the phrases that they share."""
+"""Causes of a failed high watermark or log rule, in sentences."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,6 +7,9 @@ from tidegauge.conformance.engine.judge import Failure
 from tidegauge.conformance.explain.history import History
 from tidegauge.conformance.explain.replay import ReplayedReplica
 from tidegauge.impl.rules import NONE, UNDEFINED
+
+# A failure in a sentence and its causes, and the phrases that they share.
+
 
 TRUNCATES = ("HandleDivergingResponse", "HandleEpochResponse", "HandleOutOfRange", "TruncateToHighWatermark")
 

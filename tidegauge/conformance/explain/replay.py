@@ -1,11 +1,4 @@
-"""A snapshot of what the judge knows, drawn in text: a row per replica with its log and its high watermark.
-
-    offset       0 1 2
-    n1 leader    0 0 1|      leo 3 hw 3 epoch 1 isr {1,2}
-    n2 follower  0 0|?       leo 2 hw 2 epoch 1
-
-A cell holds the leader epoch of a record, the bar is at the high watermark. Long logs are written as runs of epochs.
-"""
+"""A trace judged again, event by event, with a snapshot of what the judge knows after each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,6 +48,15 @@ from tidegauge.conformance.judge.state import (
 )
 from tidegauge.traces.columns import Columns
 from tidegauge.traces.schema import Config
+
+# A snapshot of what the judge knows, drawn in text: a row per replica with its log and its high watermark.
+#
+#     offset       0 1 2
+#     n1 leader    0 0 1|      leo 3 hw 3 epoch 1 isr {1,2}
+#     n2 follower  0 0|?       leo 2 hw 2 epoch 1
+#
+# A cell holds the leader epoch of a record, the bar is at the high watermark. Long logs are written as runs of epochs.
+
 
 # Replays a trace event by event, with what the judge knows after each: for explanations and for the HTML page.
 #

@@ -1,17 +1,18 @@
-"""The table in a canonical form: what can no longer matter is UNKNOWN, and cells that are not in use are 0.
-
-Rules of this file
-
-1. Nothing here changes how the judge decides on any later event: validation/product walks all behaviours of
-   bounded models over tables that were made canonical here.
-2. Two tables that are the same to every later event should be the same numbers. Then the number of states of the judge over
-   a bounded model is finite, and an endless run comes back to states it was in (conformance.engine.transitions).
-"""
+"""The table of the judge is kept small: superseded leader epochs are compacted, consumed cells are cleared."""
 
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.elections import elections_reported, unclean_between
 from tidegauge.conformance.judge.lineage import agree_until, fork_end
 from tidegauge.traces.columns import UNKNOWN
+
+# The table in a canonical form: what can no longer matter is UNKNOWN, and cells that are not in use are 0.
+#
+# Rules of this file
+#
+# 1. Nothing here changes how the judge decides on any later event: validation/product walks all behaviours of
+#    bounded models over tables that were made canonical here.
+# 2. Two tables that are the same to every later event should be the same numbers. Then the number of states of the judge
+#    over a bounded model is finite, and an endless run comes back to states it was in (conformance.engine.transitions).
 
 
 def tidy(st: s.State) -> None:

@@ -1,13 +1,4 @@
-"""Requests that arrive more than once, in traces whose config allows it (DUPLICATES).
-
-Rules of this file
-
-1. A request that is not in flight may be the late copy of any earlier one: FETCH-04 is undecided.
-2. The response to a copy goes to a connection that its sender has closed. So a late copy changes nothing of the pair but
-   what the leader recorded.
-3. A copy cannot be told from the request in flight when their fields are the same: it is open which of the two responses the
-   follower gets.
-"""
+"""Requests and responses in flight between a follower and its leader: sent, duplicated, handled, answered, taken over."""
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
@@ -16,6 +7,17 @@ from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.tally import as_expected, decide, undecided
 from tidegauge.impl.rules import NONE
 from tidegauge.traces.columns import UNKNOWN
+
+# Requests that arrive more than once, in traces whose config allows it (DUPLICATES).
+#
+# Rules of this file
+#
+# 1. A request that is not in flight may be the late copy of any earlier one: FETCH-04 is undecided.
+# 2. The response to a copy goes to a connection that its sender has closed. So a late copy changes nothing of the pair but
+#    what the leader recorded.
+# 3. A copy cannot be told from the request in flight when their fields are the same: it is open which of the two responses
+#    the follower gets.
+
 
 # Requests and responses in flight between a follower and its leader: sent, handled, answered, taken over.
 #

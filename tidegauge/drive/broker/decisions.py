@@ -1,4 +1,4 @@
-"""Which rules the reference applied at a step, and with what outcome: each rule is wrapped, and is not changed."""
+"""Which rules the reference applied, at a step and over a run: each rule is wrapped, and is not changed."""
 
 import inspect
 import re
@@ -11,6 +11,8 @@ from tidegauge.conformance.judge.rulebook import rulebook
 from tidegauge.drive.runner.report import value_text
 from tidegauge.impl import rules as rules_
 from tidegauge.impl.profiles import Rules
+
+# Which rules the reference applied at a step, and with what outcome: each rule is wrapped, and is not changed.
 
 
 class Decision(NamedTuple):

@@ -1,8 +1,4 @@
-"""Fetches of peers at the reference, and those that wait: its one partition as a ReplicaManager has it.
-
-What a fetch waits for, and its response, is decided in impl.server (DelayedFetch#tryComplete, #onComplete). This module
-decides when a waiting fetch is checked. Its maxWait does not end: the contract has no time.
-"""
+"""Fetches of the broker's peers at the reference: those that wait, and those in fetch sessions."""
 
 from collections.abc import Hashable
 from itertools import count
@@ -43,6 +39,12 @@ from tidegauge.impl.server.fetch_messages import fetch_messages
 from tidegauge.impl.server.replica_manager import Hosted, ReplicaManager
 from tidegauge.impl.server.role_changes import restarts_fetcher
 from tidegauge.impl.topic_partition import TopicPartition
+
+# Fetches of peers at the reference, and those that wait: its one partition as a ReplicaManager has it.
+#
+# What a fetch waits for, and its response, is decided in impl.server (DelayedFetch#tryComplete, #onComplete). This module
+# decides when a waiting fetch is checked. Its maxWait does not end: the contract has no time.
+
 
 TP = TopicPartition("driven", 0)
 ONE_BATCH = 1

@@ -1,14 +1,4 @@
-"""The scenarios of conformance/scenarios as one of their brokers sees them: paths like any other.
-
-Rules of this file
-
-1. A scenario is a cluster's; what its broker is given becomes steps, what it does by itself is expected of it.
-2. The contract sends a request as soon as there is something to ask, a scenario when it says so: where the two differ the
-   earlier request is lost and asked again. A proposal that metadata has overtaken is responded to at once.
-3. What reaches a broker that has started and read no metadata is left out: the contract has no such partition.
-4. A scenario of another generation, of the whole controller, or in which the broker loses its disk is none for a driven
-   broker.
-"""
+"""Scenarios as paths of one driven broker: those of conformance/scenarios, and those named after a finding."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -37,6 +27,17 @@ from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.traces.from_model.isr_changes import steps_of, trace_of_isr_changes
 from tidegauge.traces.schema import Trace
 from tidegauge.util.errors import UsageError
+
+# The scenarios of conformance/scenarios as one of their brokers sees them: paths like any other.
+#
+# Rules of this file
+#
+# 1. A scenario is a cluster's; what its broker is given becomes steps, what it does by itself is expected of it.
+# 2. The contract sends a request as soon as there is something to ask, a scenario when it says so: where the two differ the
+#    earlier request is lost and asked again. A proposal that metadata has overtaken is responded to at once.
+# 3. What reaches a broker that has started and read no metadata is left out: the contract has no such partition.
+# 4. A scenario of another generation, of the whole controller, or in which the broker loses its disk is none for a driven
+#    broker.
 
 
 class ScenarioCase(NamedTuple):

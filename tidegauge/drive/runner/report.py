@@ -1,4 +1,4 @@
-"""A difference as text: every step, what was expected and what was seen side by side, the rules, the known bugs."""
+"""Differences in words: a difference as text, the known bugs that explain it, annotations for CI."""
 
 import json
 import os
@@ -10,6 +10,9 @@ from tidegauge.conformance.judge.rulebook import known_bugs
 from tidegauge.drive.contract import CaseT
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.reference import Reference, Suspect
+
+# A difference as text: every step, what was expected and what was seen side by side, the rules, the known bugs.
+
 
 # Which known bugs make the reference do what a node did.
 

@@ -1,8 +1,4 @@
-"""What a broker does by itself, and what it does when it reads the controller's registration.
-
-Rule of this file: what is possible is decided here (which clock runs out, which process dies); what a move does, in
-impl.cluster.broker.
-"""
+"""The actions of the explored cluster: brokers, messages, the controller, clients, and network faults."""
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
@@ -42,6 +38,12 @@ from tidegauge.impl.messages import (
 from tidegauge.impl.replica import partition
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
+
+# What a broker does by itself, and what it does when it reads the controller's registration.
+#
+# Rule of this file: what is possible is decided here (which clock runs out, which process dies); what a move does, in
+# impl.cluster.broker.
+
 
 # Requests that leave and are served, answers that arrive or are lost.
 #

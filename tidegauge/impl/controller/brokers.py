@@ -1,11 +1,4 @@
-"""BrokerHeartbeatManager: what only the active controller knows of brokers, and what a heartbeat makes of one.
-
-Rules of this file
-
-1. No clock: which sessions are over is handed in. A session belongs to an incarnation: broker and broker epoch.
-2. A registration that is replayed forgets what the broker last reported.
-3. Source: org.apache.kafka.controller.BrokerHeartbeatManager, BrokerHeartbeatTracker.
-"""
+"""Brokers at the controller: registration, fencing, controlled shutdown, heartbeats."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -29,6 +22,15 @@ from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.frozen_map import Table
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
+
+# BrokerHeartbeatManager: what only the active controller knows of brokers, and what a heartbeat makes of one.
+#
+# Rules of this file
+#
+# 1. No clock: which sessions are over is handed in. A session belongs to an incarnation: broker and broker epoch.
+# 2. A registration that is replayed forgets what the broker last reported.
+# 3. Source: org.apache.kafka.controller.BrokerHeartbeatManager, BrokerHeartbeatTracker.
+
 
 BrokerIdAndEpoch = tuple[int, int]
 """BrokerIdAndEpoch."""

@@ -1,7 +1,4 @@
-"""A reassignment under way: when it is complete, and what taking it back leaves.
-
-Source: org.apache.kafka.controller.PartitionReassignmentReplicas, PartitionReassignmentRevert.
-"""
+"""PartitionChangeBuilder: a requested change of a partition as a record, elections and reassignments included."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -17,6 +14,10 @@ from tidegauge.impl.controller.partition_registration import (
 )
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
+
+# A reassignment under way: when it is complete, and what taking it back leaves.
+#
+# Source: org.apache.kafka.controller.PartitionReassignmentReplicas, PartitionReassignmentRevert.
 
 
 def complete_reassignment(profile: Profile, target: PartitionRegistration) -> PartitionRegistration:

@@ -1,10 +1,4 @@
-"""AlterPartition: the checks of a proposed ISR in Kafka's order, the first thing wrong decides, and what a good one makes.
-
-Rules of this file
-
-1. The sender's broker epoch stands for the whole request, everything else for one partition.
-2. Source: org.apache.kafka.controller.ReplicationControlManager#alterPartition, #validateAlterPartitionData.
-"""
+"""Requests to the controller: AlterPartition, topics, reassignments, elections."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -71,6 +65,14 @@ from tidegauge.impl.rules import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tidegauge.impl.topic_partition import TopicPartition
+
+# AlterPartition: the checks of a proposed ISR in Kafka's order, the first thing wrong decides, and what a good one makes.
+#
+# Rules of this file
+#
+# 1. The sender's broker epoch stands for the whole request, everything else for one partition.
+# 2. Source: org.apache.kafka.controller.ReplicationControlManager#alterPartition, #validateAlterPartitionData.
+
 
 Eligible = Callable[[int, int], bool]
 """Whether a broker may be in the ISR, given the broker epoch that the leader means: UNDEFINED, or KIP-903."""

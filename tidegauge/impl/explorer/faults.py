@@ -1,16 +1,6 @@
 # ruff: noqa: ARG001 - a wrong rule is often one that does not look at an argument
 # ruff: noqa: ARG001 - a wrong rule is often one that does not look at an argument
-"""What a fault is: one decision of impl.rules replaced by a wrong one.
-
-Rules of this file
-
-1. A fault is data: `Setup(rules=fault.rules)`, or `explore(bounds, profile, fault.rules)`. Nothing is patched.
-2. Each resembles a bug that was shipped, or a slip one makes when writing the rule; `resembles` names it.
-3. `breaks` is the invariant that a search within `bounds` finds violated first. None: no invariant fails there, because
-   another rule heals it, or because it only stops progress; a judge of single steps sees it. Both are tested.
-4. A wrong rule has the signature of the right one, and calls it wherever only part of the decision is wrong. Its row stands
-   above it; its name is the fault's.
-"""
+"""Faults: implementations that are wrong on purpose, each by one decision of impl.rules."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,6 +13,17 @@ from tidegauge.impl.cluster.transitions import ANYBODY
 from tidegauge.impl.profiles import Rules
 from tidegauge.impl.rules import Ints
 from tidegauge.util.errors import UsageError
+
+# What a fault is: one decision of impl.rules replaced by a wrong one.
+#
+# Rules of this file
+#
+# 1. A fault is data: `Setup(rules=fault.rules)`, or `explore(bounds, profile, fault.rules)`. Nothing is patched.
+# 2. Each resembles a bug that was shipped, or a slip one makes when writing the rule; `resembles` names it.
+# 3. `breaks` is the invariant that a search within `bounds` finds violated first. None: no invariant fails there, because
+#    another rule heals it, or because it only stops progress; a judge of single steps sees it. Both are tested.
+# 4. A wrong rule has the signature of the right one, and calls it wherever only part of the decision is wrong. Its row
+#    stands above it; its name is the fault's.
 
 
 class RevealingModel(NamedTuple):

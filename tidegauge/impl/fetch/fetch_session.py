@@ -1,12 +1,4 @@
-"""Fetch sessions on the wire (KIP-227): what a request and its response say about the session they belong to.
-
-Rules of this file
-
-1. A full request has session epoch 0, or -1 when no session is wanted; every other epoch is an incremental request, which
-   names only what changed.
-2. Values only. The leader's end: impl.fetch.fetch_session. The follower's: impl.fetch.fetch_session_handler.
-3. Source: org.apache.kafka.common.requests.FetchMetadata, FetchRequest, FetchResponse.
-"""
+"""Fetch sessions (KIP-227): on the wire, at the leader, and the cache that limits how many a leader keeps."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -16,6 +8,16 @@ from tidegauge.impl.frozen_map import Table
 from tidegauge.impl.messages import PartitionFetch, PartitionRead
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.topic_partition import TopicPartition
+
+# Fetch sessions on the wire (KIP-227): what a request and its response say about the session they belong to.
+#
+# Rules of this file
+#
+# 1. A full request has session epoch 0, or -1 when no session is wanted; every other epoch is an incremental request, which
+#    names only what changed.
+# 2. Values only. The leader's end: impl.fetch.fetch_session. The follower's: impl.fetch.fetch_session_handler.
+# 3. Source: org.apache.kafka.common.requests.FetchMetadata, FetchRequest, FetchResponse.
+
 
 INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0

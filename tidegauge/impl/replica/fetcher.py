@@ -1,11 +1,4 @@
-"""PartitionFetchState: one partition in one fetcher thread, and what makes it wait, fail or leave.
-
-Rules of this file
-
-1. An entry is Truncating or Fetching, and delayed or not. A failed partition has none: only new metadata adds it again.
-2. A delay has no length here: the caller decides when back-off is over (`expire_delay`, impl.fetch.fetcher_thread).
-3. Source: org.apache.kafka.server.PartitionFetchState, kafka.server.AbstractFetcherThread.
-"""
+"""The follower's side of a fetch, for one partition: AbstractFetcherThread, ReplicaFetcherThread, PartitionFetchState."""
 
 from typing import NamedTuple
 
@@ -23,6 +16,14 @@ from tidegauge.impl.rules import (
 )
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.log import AppendInfo, Log
+
+# PartitionFetchState: one partition in one fetcher thread, and what makes it wait, fail or leave.
+#
+# Rules of this file
+#
+# 1. An entry is Truncating or Fetching, and delayed or not. A failed partition has none: only new metadata adds it again.
+# 2. A delay has no length here: the caller decides when back-off is over (`expire_delay`, impl.fetch.fetcher_thread).
+# 3. Source: org.apache.kafka.server.PartitionFetchState, kafka.server.AbstractFetcherThread.
 
 
 class PartitionFetchState(NamedTuple):

@@ -1,17 +1,18 @@
-"""Replica: what a leader remembers of one other replica.
-
-Rules of this file
-
-1. `log_end` is the fetch offset of the replica's last accepted fetch: it may fall, nothing keeps it monotonic.
-2. Times are ms on the leader's clock, handed in by the caller.
-3. Source: org.apache.kafka.server.replica.Replica, ReplicaState.
-"""
+"""The state that a broker has of one partition, and what its leader remembers of each other replica."""
 
 from typing import NamedTuple
 
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage.log import Log
+
+# Replica: what a leader remembers of one other replica.
+#
+# Rules of this file
+#
+# 1. `log_end` is the fetch offset of the replica's last accepted fetch: it may fall, nothing keeps it monotonic.
+# 2. Times are ms on the leader's clock, handed in by the caller.
+# 3. Source: org.apache.kafka.server.replica.Replica, ReplicaState.
 
 
 class Replica(NamedTuple):

@@ -1,13 +1,4 @@
-"""A fetch that waits for data.
-
-Rules of this file
-
-1. Any one partition completes the whole fetch: not readable any more, its offset above the bound or on an older segment,
-   diverging. Otherwise the bytes of all partitions together have to reach minBytes.
-2. A high watermark that moves does not wake a follower: its bound is the log end (KAFKA-9952).
-3. On completion everything is read again, and the follower's state is not updated a second time.
-4. Source: kafka.server.DelayedFetch#tryComplete, cases A to H.
-"""
+"""Delayed operations: fetches, produces and DeleteRecords that wait in a purgatory, and when each is complete."""
 
 from tidegauge.impl.errors import KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT
 from tidegauge.impl.frozen_map import Table
@@ -41,6 +32,17 @@ from tidegauge.impl.server.replica_manager import (
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.producer_state import read_bound
 from tidegauge.impl.topic_partition import TopicPartition
+
+# A fetch that waits for data.
+#
+# Rules of this file
+#
+# 1. Any one partition completes the whole fetch: not readable any more, its offset above the bound or on an older segment,
+#    diverging. Otherwise the bytes of all partitions together have to reach minBytes.
+# 2. A high watermark that moves does not wake a follower: its bound is the log end (KAFKA-9952).
+# 3. On completion everything is read again, and the follower's state is not updated a second time.
+# 4. Source: kafka.server.DelayedFetch#tryComplete, cases A to H.
+
 
 COMPLETES = -1
 """The partition completes the fetch whatever the others have."""

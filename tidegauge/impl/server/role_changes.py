@@ -1,12 +1,4 @@
-"""Whether a partition gets a log with its role: the log directories of its broker decide (KIP-858).
-
-Rules of this file
-
-1. Only a partition that has no log asks. While every directory is online it gets one.
-2. While one is offline, the log may lie there. Where metadata assigns a directory that is not online, none is made, and the
-   partition goes on without one. Otherwise only a new partition gets a log; another goes offline.
-3. Source: Partition#createLogInAssignedDirectoryId, LogManager#getOrCreateLog. Before 3.7 no directory was assigned.
-"""
+"""What a metadata update makes of the partitions of a broker: leaders, followers, or nothing any more."""
 
 from typing import NamedTuple
 
@@ -33,6 +25,15 @@ from tidegauge.impl.server.replica_manager import (
     without_log,
 )
 from tidegauge.impl.topic_partition import TopicPartition
+
+# Whether a partition gets a log with its role: the log directories of its broker decide (KIP-858).
+#
+# Rules of this file
+#
+# 1. Only a partition that has no log asks. While every directory is online it gets one.
+# 2. While one is offline, the log may lie there. Where metadata assigns a directory that is not online, none is made, and
+#    the partition goes on without one. Otherwise only a new partition gets a log; another goes offline.
+# 3. Source: Partition#createLogInAssignedDirectoryId, LogManager#getOrCreateLog. Before 3.7 no directory was assigned.
 
 
 def creation_error(manager: ReplicaManager, partition: Partition, directory: str | None, *, is_new: bool) -> int:

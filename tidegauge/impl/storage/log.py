@@ -1,4 +1,4 @@
-"""What batches take on disk and on the wire, all records alike: sizes decide what fits, contents decide nothing here."""
+"""UnifiedLog as a value: batches, log start, high watermark, epoch cache; and how LogLoader loads it after a restart."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,6 +15,9 @@ from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import epoch_cache
 from tidegauge.impl.storage.epoch_cache import EpochCache
+
+# What batches take on disk and on the wire, all records alike: sizes decide what fits, contents decide nothing here.
+
 
 BATCH_OVERHEAD = 61
 """Bytes of an empty record batch v2 (DefaultRecordBatch.RECORD_BATCH_OVERHEAD)."""

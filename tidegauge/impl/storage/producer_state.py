@@ -1,15 +1,4 @@
-"""Whether a leader takes an idempotent producer's batch: its epoch and its sequence numbers.
-
-Rules of this file
-
-1. A producer's state is its latest epoch and its last five batches in that epoch. It follows from the log's batches, so a
-   follower that becomes leader knows it. What went with deleted segments is forgotten here; Kafka keeps it in a snapshot.
-2. A batch that is one of the five is not appended again: the response names where it stands. Any other has to continue the
-   sequence, begin it at 0 in a new epoch, or come from a producer that nothing is known of (KIP-360).
-3. Only an append at a leader asks: what a leader took, a follower takes.
-4. Source: org.apache.kafka.storage.internals.log.ProducerAppendInfo, ProducerStateEntry;
-   UnifiedLog#analyzeAndValidateProducerState.
-"""
+"""Producers as a log knows them: idempotent ones, whose batches it takes or refuses, and open transactions."""
 
 from typing import NamedTuple
 
@@ -23,6 +12,19 @@ from tidegauge.impl.messages import Batch, Isolation, Marker, Producer
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import NONE
 from tidegauge.impl.storage.log import Log
+
+# Whether a leader takes an idempotent producer's batch: its epoch and its sequence numbers.
+#
+# Rules of this file
+#
+# 1. A producer's state is its latest epoch and its last five batches in that epoch. It follows from the log's batches, so a
+#    follower that becomes leader knows it. What went with deleted segments is forgotten here; Kafka keeps it in a snapshot.
+# 2. A batch that is one of the five is not appended again: the response names where it stands. Any other has to continue the
+#    sequence, begin it at 0 in a new epoch, or come from a producer that nothing is known of (KIP-360).
+# 3. Only an append at a leader asks: what a leader took, a follower takes.
+# 4. Source: org.apache.kafka.storage.internals.log.ProducerAppendInfo, ProducerStateEntry;
+#    UnifiedLog#analyzeAndValidateProducerState.
+
 
 RETAINED = 5
 """ProducerStateEntry.NUM_BATCHES_TO_RETAIN: as many requests as an idempotent producer may have in flight."""

@@ -1,13 +1,4 @@
-"""Small changes of Python text, one expression of one function at a time: mutants.
-
-Rules of this file
-
-1. A mutant is the text of a module with one expression changed. Its key names the function and the change, not the line: it
-   survives edits elsewhere in the file. Two changes that give the same text are one mutant.
-2. Only behaviour changes: annotations, docstrings, defaults, called functions, targets of assignments, errors and their
-   messages stay.
-3. The caller defines the replacements of an expression; `confused` has those that all callers use.
-"""
+"""Mutants of the rules: small changes of one expression each, and whether a proof notices them."""
 
 import ast
 import inspect
@@ -25,6 +16,17 @@ from tidegauge.impl import rules
 from tidegauge.spec.proofs.engine.paths import CounterModel
 from tidegauge.spec.proofs.groups import BOUNDED, Lemma
 from tidegauge.spec.proofs.prove import namespace_of
+
+# Small changes of Python text, one expression of one function at a time: mutants.
+#
+# Rules of this file
+#
+# 1. A mutant is the text of a module with one expression changed. Its key names the function and the change, not the line:
+#    it survives edits elsewhere in the file. Two changes that give the same text are one mutant.
+# 2. Only behaviour changes: annotations, docstrings, defaults, called functions, targets of assignments, errors and their
+#    messages stay.
+# 3. The caller defines the replacements of an expression; `confused` has those that all callers use.
+
 
 Swaps = Mapping[type[ast.cmpop], tuple[type[ast.cmpop], ...]]
 """The replacements of each comparison."""

@@ -1,4 +1,4 @@
-"""Read the lines that a spec prints (TLC!PrintT) through a pipe of its own while TLC runs."""
+"""Read what TLC prints: the numbered messages of its tool mode, and the lines of TLC!PrintT."""
 
 import os
 import re
@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tidegauge.spec.tlc.values import parse_state
+
+# Read the lines that a spec prints (TLC!PrintT) through a pipe of its own while TLC runs.
+
 
 PIPE = "printed"
 PRINTS = ("-userFile", PIPE)

@@ -1,7 +1,4 @@
-"""Names of files that may be URIs instead of local paths.
-
-Rule of this file: no credentials in messages. A message that quotes a URI quotes it `without_keys`.
-"""
+"""Traces as Parquet: what millions of interleavings are stored in, and what the judge reads fastest."""
 
 import json
 import re
@@ -20,6 +17,11 @@ from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints
 from tidegauge.traces.formats.dictionary import Distinct, ranges, table_as_json, table_from_json, with_starts
 from tidegauge.traces.problems import Problem, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind
+
+# Names of files that may be URIs instead of local paths.
+#
+# Rule of this file: no credentials in messages. A message that quotes a URI quotes it `without_keys`.
+
 
 _KEYS = re.compile(r"(?<=://)[^/?#]*@")
 

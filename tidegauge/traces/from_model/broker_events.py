@@ -1,4 +1,4 @@
-"""Parts of the events of several actions. A log start that stays at 0 is left out."""
+"""The events of leaders and followers that the steps of a model become."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -27,6 +27,8 @@ from tidegauge.traces.from_model.views import (
     slot_kind,
 )
 from tidegauge.traces.schema import Event
+
+# Parts of the events of several actions. A log start that stays at 0 is left out.
 
 
 def report(index: int, event: str, **fields: Any) -> Event:

@@ -1,4 +1,4 @@
-"""The explorer's bounds, read from the cfg of a model, which is the only place where they are defined."""
+"""Traces of random walks of the reference itself, beyond what can be explored; and the bounds of a model."""
 
 import random
 import re
@@ -12,6 +12,9 @@ from tidegauge.impl.profiles import ELR, Profile, Rules
 from tidegauge.spec.tlc.models import Model
 from tidegauge.traces.from_model.behaviour import trace_of_path
 from tidegauge.traces.schema import Trace
+
+# The explorer's bounds, read from the cfg of a model, which is the only place where they are defined.
+
 
 LAST_RESORTS = {"MCLastKnownSpec": LAST_KNOWN, "MCAnybodySpec": ANYBODY}
 """The broker that a SPECIFICATION of MCELR elects when none may be elected cleanly."""

@@ -1,7 +1,4 @@
-"""A run of impl.explorer.isr_cluster as states of spec/AlterPartition.tla, from which traces are made as from TLC's runs.
-
-The names of the fields are the variables of the specification; node ids are those of the traces, from 1.
-"""
+"""Runs of the model of ISR changes (spec/AlterPartition.tla), of TLC or of the reference, as traces."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +14,10 @@ from tidegauge.spec.tlc.values import ModelValue
 from tidegauge.traces.from_model.behaviour import config_for, numbered
 from tidegauge.traces.from_model.views import CONTROLLER
 from tidegauge.traces.schema import Event, Trace
+
+# A run of impl.explorer.isr_cluster as states of spec/AlterPartition.tla, from which traces are made as from TLC's runs.
+#
+# The names of the fields are the variables of the specification; node ids are those of the traces, from 1.
 
 
 def steps_of(states: Sequence[IsrCluster], labels: Sequence[Label]) -> Iterator[TlcStep]:

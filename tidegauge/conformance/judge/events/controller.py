@@ -1,12 +1,4 @@
-"""Events at the controller that concern a broker, not the partition: it registers, it is fenced or unfenced.
-
-Rules of this file
-
-1. A fencing changes the partition by an event of its own (ChangePartition), which may be missing from the trace. A
-   RegisterBroker comes after the changes that it causes.
-2. A source that reports none of these events leaves the state of the brokers unknown; so does one that reports fencing, but
-   not the end of it.
-"""
+"""Events at the controller: brokers are registered and fenced, the registration of the partition changes."""
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
@@ -25,6 +17,15 @@ from tidegauge.conformance.judge.in_flight import agree_if_known
 from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided
 from tidegauge.conformance.judge.terms import add_registration, check_one_leader
 from tidegauge.traces.columns import UNKNOWN
+
+# Events at the controller that concern a broker, not the partition: it registers, it is fenced or unfenced.
+#
+# Rules of this file
+#
+# 1. A fencing changes the partition by an event of its own (ChangePartition), which may be missing from the trace. A
+#    RegisterBroker comes after the changes that it causes.
+# 2. A source that reports none of these events leaves the state of the brokers unknown; so does one that reports fencing,
+#    but not the end of it.
 
 
 def register_broker(st: s.State, b: int, broker_epoch: int, clean: int) -> None:

@@ -1,11 +1,4 @@
-"""Fencing: requests that a broker refuses, by leader epoch, role, assignment and broker epoch of the sender.
-
-Rules of this file
-
-1. The leader epoch decides first, then the role, then whether the sender is a replica, then its broker epoch (KIP-903).
-2. Whether the sender is a replica, or an older process of one, may be UNKNOWN: then a response that either case allows is
-   right.
-"""
+"""Fetches at a leader: which it refuses, what it answers at once or later, what it records of the follower."""
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
@@ -31,6 +24,14 @@ from tidegauge.impl.rules import (
     fetch_error,
 )
 from tidegauge.traces.columns import UNKNOWN
+
+# Fencing: requests that a broker refuses, by leader epoch, role, assignment and broker epoch of the sender.
+#
+# Rules of this file
+#
+# 1. The leader epoch decides first, then the role, then whether the sender is a replica, then its broker epoch (KIP-903).
+# 2. Whether the sender is a replica, or an older process of one, may be UNKNOWN: then a response that either case allows is
+#    right.
 
 
 def is_assigned(st: s.State, b: int, f: int) -> int:

@@ -1,4 +1,4 @@
-"""Conjuncts about epochs, logs and histories."""
+"""Committed data outlives every election: the conjuncts of the inductive invariant, and their order."""
 
 import z3
 
@@ -15,6 +15,9 @@ from tidegauge.spec.proofs.committed.cluster import (
     same_record,
 )
 from tidegauge.spec.proofs.engine.induction import Conjunct, is_epoch
+
+# Conjuncts about epochs, logs and histories.
+
 
 LOG_CONJUNCTS: tuple[Conjunct, ...] = (
     Conjunct(

@@ -1,4 +1,4 @@
-"""The steps of the committed-data cluster on plain values."""
+"""The committed-data cluster on plain values: its steps, its state, and the conjuncts' own code run on it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -8,6 +8,9 @@ from tidegauge.impl import rules
 from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, REFUSED, SENT, ClusterState, CommittedPremise
 from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
 from tidegauge.spec.proofs.engine.induction import PlainSystem, broken_conjuncts
+
+# The steps of the committed-data cluster on plain values.
+
 
 # The state of the committed-data invariant on plain values.
 

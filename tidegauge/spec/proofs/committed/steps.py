@@ -1,4 +1,4 @@
-"""Steps that change a log besides fetching: restarts, lost tails, deleted records, a reset to the leader's log start."""
+"""The steps of the cluster: of brokers and their logs, of the ISR, and of leadership."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,6 +19,9 @@ from tidegauge.spec.proofs.committed.cluster import (
 from tidegauge.spec.proofs.engine.induction import Function, any_set, changed
 from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.engine.symbolic import AnySeq, higher
+
+# Steps that change a log besides fetching: restarts, lost tails, deleted records, a reset to the leader's log start.
+
 
 # Steps of the cluster that concern leadership and fetching.
 

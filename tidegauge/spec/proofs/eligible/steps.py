@@ -1,4 +1,4 @@
-"""Steps of the brokers: they learn of leaders, ISRs and min ISR, propose new ISR members, fetch and commit."""
+"""The steps of a registration: those of the controller, which write a version, and those of the brokers."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,6 +16,8 @@ from tidegauge.spec.proofs.eligible.registration import (
 )
 from tidegauge.spec.proofs.engine.induction import Function, any_set, changed
 from tidegauge.spec.proofs.engine.paths import ProofPath
+
+# Steps of the brokers: they learn of leaders, ISRs and min ISR, propose new ISR members, fetch and commit.
 
 
 def any_leader(path: ProofPath, s: RegistrationState) -> Any:

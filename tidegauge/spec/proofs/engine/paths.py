@@ -1,4 +1,4 @@
-"""The verdicts of goals and groups, and their text."""
+"""Forking execution: a lemma is run once along every path its rules can take, and its goals are proved on each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +8,9 @@ from typing import Any
 import z3
 
 from tidegauge.spec.proofs.engine.symbolic import Bool, Int, OutOfRangeError, Seq, evaluate, symbolic_rules, term
+
+# The verdicts of goals and groups, and their text.
+
 
 # Forking execution: a lemma runs once along every path its rules can take, and its goals are proved on each.
 #

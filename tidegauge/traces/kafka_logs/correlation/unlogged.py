@@ -1,12 +1,4 @@
-"""Processes of a node that only other nodes logged: its own lines about them are missing.
-
-Rules of this file
-
-1. A broker registers each time it starts (KIP-631), so every broker epoch is a process of its own. Leaders log it with
-   fetches (KIP-903), the controller when it registers the broker. A higher epoch is a later process.
-2. A process is known by the fetches that its own lines send. Two epochs in the lines of one process, or more epochs than
-   processes between two known ones, show that the beginning of a process is missing there.
-"""
+"""Requests that only one side logged, and processes whose own lines are missing."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -18,6 +10,15 @@ from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import END
 from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedStep, Send
 from tidegauge.traces.kafka_logs.parsing.request_log import Fetch
+
+# Processes of a node that only other nodes logged: its own lines about them are missing.
+#
+# Rules of this file
+#
+# 1. A broker registers each time it starts (KIP-631), so every broker epoch is a process of its own. Leaders log it with
+#    fetches (KIP-903), the controller when it registers the broker. A higher epoch is a later process.
+# 2. A process is known by the fetches that its own lines send. Two epochs in the lines of one process, or more epochs than
+#    processes between two known ones, show that the beginning of a process is missing there.
 
 
 class _Known(NamedTuple):

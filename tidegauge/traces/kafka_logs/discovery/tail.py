@@ -1,14 +1,4 @@
-"""A log that grows: `feed` it whatever has been written, in any pieces, and it gives the lines.
-
-Rules of this file
-
-1. The lines are those that `read_lines` reads of the same bytes. A line waits for its end; one that is none by itself waits
-   for the next, which may go on with its message.
-2. How a log is written is found by its first ENOUGH lines: of fewer the thread cannot be told from the message. They wait,
-   until the end if need be. The layout then stays, also in the files that take its place.
-3. What a container wrote (docker, journald) is put together from parts that stand anywhere: that is not followed, nor is
-   UTF-16, nor what is binary. A Problem says so, once.
-"""
+"""Follow the logs below a directory as they are written: what is new in each, in the order in which it was written."""
 
 import os
 from collections import deque
@@ -25,6 +15,18 @@ from tidegauge.traces.kafka_logs.discovery.files import broker_logs_among, log_g
 from tidegauge.traces.kafka_logs.parsing.layout import Layout
 from tidegauge.traces.kafka_logs.parsing.lines import SEE, UTF_16, Line, Reader, everything, is_binary, layout_of, pieces
 from tidegauge.traces.problems import Problem, shown
+
+# A log that grows: `feed` it whatever has been written, in any pieces, and it gives the lines.
+#
+# Rules of this file
+#
+# 1. The lines are those that `read_lines` reads of the same bytes. A line waits for its end; one that is none by itself
+#    waits for the next, which may go on with its message.
+# 2. How a log is written is found by its first ENOUGH lines: of fewer the thread cannot be told from the message. They wait,
+#    until the end if need be. The layout then stays, also in the files that take its place.
+# 3. What a container wrote (docker, journald) is put together from parts that stand anywhere: that is not followed, nor is
+#    UTF-16, nor what is binary. A Problem says so, once.
+
 
 ENOUGH = 50
 """Lines by which a layout is known."""

@@ -1,9 +1,4 @@
-"""Checkpoint files: what a broker that stopped in order left on its disk.
-
-Their format is in `impl.storage.checkpoints`. The leader-epoch-checkpoint of a partition stands in its folder in a log
-directory; in a capture it is called `<topic>-<partition>.leader-epoch-checkpoint`.
-The recovery point is not the LEO, and a log start is written only above the first segment: both stay unknown otherwise.
-"""
+"""What a broker left on its disk, as observations at the end of its logs: checkpoints and segment files."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,6 +32,13 @@ from tidegauge.traces.kafka_logs.nodes.process import END
 from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedStep
 from tidegauge.traces.problems import SHOWN, Problem
 from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config, Event, Trace
+
+# Checkpoint files: what a broker that stopped in order left on its disk.
+#
+# Their format is in `impl.storage.checkpoints`. The leader-epoch-checkpoint of a partition stands in its folder in a log
+# directory; in a capture it is called `<topic>-<partition>.leader-epoch-checkpoint`.
+# The recovery point is not the LEO, and a log start is written only above the first segment: both stay unknown otherwise.
+
 
 Parsed = TypeVar("Parsed")
 _ENDLESS = re.compile(r"\d{19}")

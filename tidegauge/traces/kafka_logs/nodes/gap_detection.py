@@ -1,4 +1,4 @@
-"""Gaps: where lines are missing from the logs of a node, of which logger, and how that is known."""
+"""Detect where lines are missing from the logs of a node: where, of which logger, and how it is known."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from tidegauge.traces.kafka_logs.nodes.steps import FETCHER_THREAD, TRUNCATES, LoggedBroker, LoggedReplica, Send, may_fetch
 from tidegauge.traces.kafka_logs.parsing.lines import Line, clock
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, fetch_line
+
+# Gaps: where lines are missing from the logs of a node, of which logger, and how that is known.
+
 
 BEFORE_ALL_LINES, AFTER_ALL_LINES = (-1, -1), (1 << 60, 1 << 60)
 """Before the first line of a node, and after its last one."""

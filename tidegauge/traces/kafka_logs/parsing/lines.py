@@ -1,12 +1,4 @@
-"""Read log files in blocks of whole lines, compressed or not: of a file of any size, one block is in memory.
-
-Rules of this file
-
-1. A block ends with a line break, except for the last one. What cannot be read, or unpacked, becomes a Problem; what came
-   before it is read.
-2. Most lines of a large file have no pattern for their logger. They are skipped as bytes, a block at a time. An incomplete
-   line, and the one after it, are never skipped: they show that lines are missing.
-"""
+"""Read log files as lines: in blocks, compressed or not, half-written or not, in whatever layout."""
 
 import re
 import zlib
@@ -26,6 +18,16 @@ from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS, Layou
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.kafka_logs.parsing.timestamps import EPOCH
 from tidegauge.traces.problems import Problem, shown
+
+# Read log files in blocks of whole lines, compressed or not: of a file of any size, one block is in memory.
+#
+# Rules of this file
+#
+# 1. A block ends with a line break, except for the last one. What cannot be read, or unpacked, becomes a Problem; what came
+#    before it is read.
+# 2. Most lines of a large file have no pattern for their logger. They are skipped as bytes, a block at a time. An incomplete
+#    line, and the one after it, are never skipped: they show that lines are missing.
+
 
 BLOCK = 4 << 20
 _GZIP = b"\x1f\x8b"

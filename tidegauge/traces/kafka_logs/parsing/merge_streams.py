@@ -1,12 +1,4 @@
-"""Remove duplicate lines: a file copied beside itself, a log shipper that tried again.
-
-Rules of this file
-
-1. Lines are equal if their times, threads and messages are. In one file an equal line is a copy if it comes after later
-   lines, or reports what cannot happen twice within one tick of the clock.
-2. A file is a copy if every line of it is in another file. A second copy of the very same lines is skipped while files are
-   found, before it can be mistaken for a rotated part of a log (`FileCopies`).
-"""
+"""Merge several logs of one process by their common clock, and remove lines that are there twice."""
 
 import heapq
 from collections.abc import Iterator, Sequence
@@ -16,6 +8,16 @@ from operator import itemgetter
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, fetch_line, parse_line
 from tidegauge.traces.problems import Problem
+
+# Remove duplicate lines: a file copied beside itself, a log shipper that tried again.
+#
+# Rules of this file
+#
+# 1. Lines are equal if their times, threads and messages are. In one file an equal line is a copy if it comes after later
+#    lines, or reports what cannot happen twice within one tick of the clock.
+# 2. A file is a copy if every line of it is in another file. A second copy of the very same lines is skipped while files are
+#    found, before it can be mistaken for a rotated part of a log (`FileCopies`).
+
 
 _ONCE = (
     "partition change for",

@@ -1,7 +1,4 @@
-"""Parts of log messages that have a structure of their own: proposals, changes, fetch requests.
-
-Names of groups are Kafka's names of fields; -1 is undefined, as on the wire.
-"""
+"""A parsed log line: a row of the table of patterns, matched, with its fields."""
 
 import re
 from collections.abc import Mapping
@@ -10,6 +7,11 @@ from dataclasses import dataclass
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.schema import LARGEST
+
+# Parts of log messages that have a structure of their own: proposals, changes, fetch requests.
+#
+# Names of groups are Kafka's names of fields; -1 is undefined, as on the wire.
+
 
 METADATA_LOG = "__cluster_metadata-0"
 """The one partition of the metadata log."""

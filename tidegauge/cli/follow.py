@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegauge.cli.options import chosen_master, seconds
-from tidegauge.traces.formats.parquet import elsewhere
 from tidegauge.util.errors import UsageError
+from tidegauge.util.files import elsewhere
 
 if TYPE_CHECKING:
     from tidegauge.conformance.checking.check import CheckOptions, Report

@@ -1,26 +1,26 @@
-"""What has arrived in a directory, as a log on disk: an offset of a stream is a position in it.
+"""`check --spark --follow`: a directory in which Parquet files arrive, judged as they do, and the report at the end.
 
 Rules of this file
 
-1. A version of a file arrives once, under its fingerprint; a file that is replaced by a changed one arrives again.
-2. A position is given away when all before it is on the disk. A line that was not finished when its writer was killed was
-   not given away: the next writer removes it.
-3. One process writes at a time. It holds a fingerprint for each arrival, and nothing else that grows.
+1. Spark's checkpoint and the log of arrivals (arrivals.py) are in the directory of results. A command that was killed
+   goes on from there: no file is lost, none is judged again, and news that may not have been printed are printed again.
+2. The report is made from the results, by the run that `check --spark` makes: it is the same.
+3. At the end the batch that has begun is waited for. Files that nobody has looked at by then are left to the same command.
+4. Memory between batches is a tally per rule, however many files came.
 """
 
-import json
 import logging
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tidegauge.conformance.checking.check import CheckOptions, Report
 from tidegauge.conformance.engine.judge import RuleTally, add_tallies, judge
 from tidegauge.conformance.explain.explain import Explanation, explain
 from tidegauge.conformance.follow.loop import FailureNews, News, Publish, Source, explained_text, follow, publisher
+from tidegauge.spark_check.arrivals import FOLLOWED, Arrivals, last_look, log_in
 from tidegauge.spark_check.check import report_of
 from tidegauge.spark_check.judging import files_in, judge_files, sum_rules
 from tidegauge.spark_check.result_row import ResultRow
@@ -28,103 +28,8 @@ from tidegauge.spark_check.session import session, task_failures
 from tidegauge.spark_check.storage import AnyPath, local_path, open_parquet, to_path
 from tidegauge.spark_check.worker import file_fingerprint, judge_fingerprint
 from tidegauge.traces.formats.parquet import Unreadable
-from tidegauge.util.errors import TidegaugeError, UsageError
+from tidegauge.util.errors import UsageError
 from tidegauge.util.files import directory
-
-FOLLOWED = "followed"
-"""The folder in a directory of results that holds how far a stream has come."""
-AT_ONCE = 256
-"""Files that arrive with one look: what is found in them is said before the next ones are read."""
-
-
-class Arrival(NamedTuple):
-    """A version of a file."""
-
-    path: str
-    mark: str
-
-
-class Arrivals:
-    """The log at `path`, read to its end."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.end = 0
-        self.marks: set[str] = set()
-        if path.exists():
-            with path.open("rb") as lines:
-                for line in lines:
-                    if line.endswith(b"\n"):
-                        self.end += len(line)
-                        self.marks.add(_arrival(line).mark)
-
-    def look(self, files: Iterable[AnyPath], judge: str, most: int = AT_ONCE) -> int:
-        """Write down at most so many `files` that have not arrived in this version, and return the new end."""
-        new: dict[str, Arrival] = {}
-        for path in files:
-            if len(new) == most:
-                break
-            try:
-                mark = file_fingerprint(path, judge)
-            except FileNotFoundError:  # gone since it was listed
-                continue
-            if mark not in self.marks:
-                new[mark] = Arrival(str(path), mark)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if new:
-            self._append(new.values())
-            self.marks |= new.keys()
-        self.path.touch()  # a look that found nothing is seen, too
-        return self.end
-
-    def between(self, start: int, end: int) -> list[Arrival]:
-        """What arrived there. Raises TidegaugeError for a position that this log never gave away."""
-        if not start <= end <= self.end:
-            raise TidegaugeError(
-                f"{self.path}: expected the log of what arrived to reach {max(start, end)}, seen its end at {self.end}; "
-                f"remove {self.path.parent} to begin again, what is judged is not judged again"
-            )
-        if start == end:
-            return []
-        with self.path.open("rb") as log:
-            log.seek(start)
-            return [_arrival(line) for line in log.read(end - start).splitlines()]
-
-    def _append(self, arrivals: Iterable[Arrival]) -> None:
-        data = b"".join(json.dumps(one).encode() + b"\n" for one in arrivals)
-        with self.path.open("ab") as log:
-            log.truncate(self.end)
-            log.write(data)
-            log.flush()
-            os.fsync(log.fileno())
-        self.end += len(data)
-
-
-def log_in(results: str | Path) -> Path:
-    """Where the log of what arrived lies."""
-    return Path(results) / FOLLOWED / "arrivals"
-
-
-def last_look(results: str | Path) -> int:
-    """What changes with each look."""
-    log = log_in(results)
-    return log.stat().st_mtime_ns if log.exists() else 0
-
-
-def _arrival(line: bytes) -> Arrival:
-    return Arrival(*json.loads(line))
-
-
-# `check --spark --follow`: a directory in which Parquet files arrive, judged as they do, and the report at the end.
-#
-# Rules of this file
-#
-# 1. Spark's checkpoint and the log of arrivals (arrivals.py) are in the directory of results. A command that was killed
-# goes on from there: no file is lost, none is judged again, and news that may not have been printed are printed again.
-# 2. The report is made from the results, by the run that `check --spark` makes: it is the same.
-# 3. At the end the batch that has begun is waited for. Files that nobody has looked at by then are left to the same command.
-# 4. Memory between batches is a tally per rule, however many files came.
-
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tidegauge.spark_check.follow import Arrival, Arrivals, log_in
+from tidegauge.spark_check.arrivals import Arrival, Arrivals, log_in
 from tidegauge.spark_check.judging import paths_in, rows_in
 from tidegauge.spark_check.result_row import SQL_SCHEMA, ResultRow, record_batch
 from tidegauge.spark_check.storage import AnyPath, local_path, open_parquet, to_path

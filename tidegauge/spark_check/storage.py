@@ -20,9 +20,9 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
-from tidegauge.traces.formats.parquet import Reader, is_uri, without_keys
+from tidegauge.traces.formats.parquet import Reader
 from tidegauge.util.errors import UsageError
-from tidegauge.util.files import directory
+from tidegauge.util.files import directory, is_uri, without_keys
 
 NAMES_OF_S3 = ("s3a", "s3n")
 PLAIN = "/=+,:@ "

@@ -1,11 +1,11 @@
 """Files that are written whole or not at all, and the user's cache directory."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tidegauge.traces.formats.parquet import elsewhere
 from tidegauge.util.errors import UsageError
 
 # Files that are written whole or not at all.
@@ -77,3 +77,23 @@ def _refused(target: str | Path, expected: str, seen: str) -> UsageError:
 def cache(name: str) -> Path:
     """The folder of that name in it, which need not be there. Raises RuntimeError for a user without a home."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tidegauge" / name
+
+
+# Names of files that may be URIs. No credentials in messages: a message that quotes a URI quotes it `without_keys`.
+
+_KEYS = re.compile(r"(?<=://)[^/?#]*@")
+
+
+def is_uri(name: str) -> bool:
+    """Return whether a name is a URI, as s3://BUCKET/KEY and file:/DIRECTORY are."""
+    return "://" in name or name.lower().startswith("file:")
+
+
+def without_keys(uri: str) -> str:
+    """Return the URI without user and password. Malformed URIs are accepted: they may have them as well."""
+    return _KEYS.sub("", uri)
+
+
+def elsewhere(name: str | Path) -> str | None:
+    """Return the URI without keys if a name is one where a local path is expected; None if it is a path."""
+    return without_keys(str(name)) if is_uri(str(name)) and not Path(name).exists() else None

@@ -24,11 +24,12 @@ from tidegauge.traces.columns import Columns, to_columns
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.formats.dictionary import Distinct
 from tidegauge.traces.formats.ndjson_columns import Span, read_at_once, read_span
-from tidegauge.traces.formats.parquet import Reader, Unreadable, elsewhere
+from tidegauge.traces.formats.parquet import Reader, Unreadable
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, Config, Trace
 from tidegauge.util.errors import UsageError
+from tidegauge.util.files import elsewhere
 
 LOGS = "broker logs"
 AT_ONCE_FROM = 4_000_000

@@ -1,7 +1,6 @@
 """Traces as Parquet: what millions of interleavings are stored in, and what the judge reads fastest."""
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,29 +16,6 @@ from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints
 from tidegauge.traces.formats.dictionary import Distinct, ranges, table_as_json, table_from_json, with_starts
 from tidegauge.traces.problems import Problem, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind
-
-# Names of files that may be URIs instead of local paths.
-#
-# Rule of this file: no credentials in messages. A message that quotes a URI quotes it `without_keys`.
-
-
-_KEYS = re.compile(r"(?<=://)[^/?#]*@")
-
-
-def is_uri(name: str) -> bool:
-    """Return whether a name is a URI, as s3://BUCKET/KEY and file:/DIRECTORY are."""
-    return "://" in name or name.lower().startswith("file:")
-
-
-def without_keys(uri: str) -> str:
-    """Return the URI without user and password. Malformed URIs are accepted: they may have them as well."""
-    return _KEYS.sub("", uri)
-
-
-def elsewhere(name: str | Path) -> str | None:
-    """Return the URI without keys if a name is one where a local path is expected; None if it is a path."""
-    return without_keys(str(name)) if is_uri(str(name)) and not Path(name).exists() else None
-
 
 # The layout of a Parquet file of traces.
 #

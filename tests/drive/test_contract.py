@@ -29,14 +29,14 @@ CASES = walks(3, 40, FETCH_TRUNCATION)
 
 
 def test_the_json_schema_in_the_repository_is_the_one_made_from_the_code() -> None:
-    """Else: python -m validation.releases.publish."""
+    """Else: python -m validation.docs.drive_contract."""
     assert (ROOT / "tidegauge" / "drive" / "schema.json").read_text(encoding="utf-8") == schema_text(
         drive_contract.json_schema()
     )
 
 
 def test_the_tables_in_the_page_are_made_from_the_code() -> None:
-    """Else: python -m validation.releases.publish."""
+    """Else: python -m validation.docs.drive_contract."""
     page = (ROOT / "docs" / "drive.md").read_text(encoding="utf-8")
     assert page_with(drive_contract.tables(), drive_contract.MAKER, page) == page
     assert "| `lose_response` | `peer` |" in page

@@ -1,6 +1,6 @@
 """The contract of a broker as others read it: drive/schema.json and the tables in docs/drive.md, the kill matrix among them.
 
-`python -m validation.releases.publish` writes both files of a checkout anew; a test keeps them equal to what this makes.
+`python -m validation.docs.drive_contract` writes both files of a checkout anew; a test keeps them equal to what this makes.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from validation.docs.tables import code, table, write_both
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA_FILE = ROOT / "tidegauge" / "drive" / "schema.json"
 PAGE = ROOT / "docs" / "drive.md"
-MAKER = "validation.releases.publish"
+MAKER = "validation.docs.drive_contract"
 
 _INT = {"type": "integer", "exclusiveMinimum": -LARGEST, "exclusiveMaximum": LARGEST}
 

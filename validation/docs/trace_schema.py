@@ -28,7 +28,7 @@ CARRIED = "carried, not judged"
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA_FILE = ROOT / "tidegauge" / "traces" / "schema.json"
 PAGE = ROOT / "docs" / "traces.md"
-MAKER = "traces.publish"
+MAKER = "validation.docs.trace_schema"
 
 _NODE = {"type": "integer"}
 _INT = {"type": "integer", "minimum": -1, "exclusiveMaximum": LARGEST}

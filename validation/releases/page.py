@@ -68,7 +68,7 @@ Each release was taken through the local steps of the graphs {graphs}, through {
 (seed {seed}), and through the scenarios {scenarios} ([what they show](findings.md)), as an unmodified broker process
 whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)). Every change since the
 first of them that the suite knows of is between two releases here. What a release did is recorded in
-[`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`. The graphs
+[`tidegauge/drive/transcripts`](../tidegauge/drive/transcripts) and held against the reference in `./run conformance`. The graphs
 are those of a release's own profile, so not all have as many paths. This page is made from those files by
 `python -m validation.releases.page`; `./run kafka` records them anew.
 

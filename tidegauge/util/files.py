@@ -71,11 +71,8 @@ def _refused(target: str | Path, expected: str, seen: str) -> UsageError:
     return UsageError(f"{target}: expected {expected}, seen {seen}; name another place")
 
 
-# The user's cache: what is made or fetched once.
-
-
 def cache(name: str) -> Path:
-    """The folder of that name in it, which need not be there. Raises RuntimeError for a user without a home."""
+    """Return the folder `name` in the user's cache; it may not exist. Raises RuntimeError for a user without a home."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tidegauge" / name
 
 

@@ -137,7 +137,7 @@ class TlcTranscript:
         elif number == _DEPTH:
             self.depth = int(re.sub(r"\D", "", text))
         elif number == _PROGRESS:
-            depth = re.search(r"TlcProgress\(([\d,]+)\)", text)
+            depth = re.search(r"Progress\(([\d,]+)\)", text)
             if on_progress and depth:
                 on_progress(_counts(text, int(depth[1].replace(",", ""))))
         elif number in {_SUCCESS, _SIMULATED}:

@@ -67,14 +67,12 @@ def _node(broker: int) -> int:
     return broker + 1
 
 
-# A run of the model of ISR changes (spec/AlterPartition.tla) as a trace.
-#
-# Rules of this file
+# A run of spec/AlterPartition.tla, TLC's or the explorer's, as a trace.
 #
 # 1. TLC gives states and the names of actions. The actor and its arguments follow from the difference of two states.
 # 2. The model has one leader in one leader epoch, and no high watermarks of followers; such fields are left out.
 # 3. The model has no election. If a member of the ISR lacks committed records at the end, the trace goes on to its election:
-# the model's property warns of that, and before it no node has reported anything wrong.
+#    the model's property warns of that, and before it no node has reported anything wrong.
 
 
 EPOCH = 0
@@ -142,6 +140,8 @@ def _append(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     expands = dst["pending"] != src["pending"]
+    # A fetch is known by what it changed: the log end that the leader has of the follower, the log of the follower, or a
+    # proposal to add it to the ISR.
     f = next(
         f
         for f in src["known"]
@@ -160,8 +160,8 @@ def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     response = {"error": NONE, "res_hw": src["hw"], **records}
     yield Event(leader, "HandleFetch", {"peer": f, **request, **response, "remote_leo": offset, **_hw(src, dst), "leo": end})
     if dst["end"][f] != offset:
-        taken = {"leo_before": offset, "leo": dst["end"][f]}
-        yield Event(f, "HandleFetchResponse", {"peer": leader, **point, **response, **taken})
+        appended = {"leo_before": offset, "leo": dst["end"][f]}
+        yield Event(f, "HandleFetchResponse", {"peer": leader, **point, **response, **appended})
 
 
 def _shrink(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
@@ -170,14 +170,14 @@ def _shrink(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 
 def _alter(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
-    asked = {"peer": leader, "leader_epoch": EPOCH, "isr": tuple(sorted(src["channel"]["isr"]))}
+    proposal = {"peer": leader, "leader_epoch": EPOCH, "isr": tuple(sorted(src["channel"]["isr"]))}
     if src["controller"] != dst["controller"]:
-        yield Event(CONTROLLER, "AlterPartition", {**asked, "error": NONE})
+        yield Event(CONTROLLER, "AlterPartition", {**proposal, "error": NONE})
         yield _registered(dst, leader, EPOCH)
     else:
         stale = src["channel"]["partitionEpoch"] != src["controller"]["partitionEpoch"]
         yield Event(
-            CONTROLLER, "AlterPartition", {**asked, "error": INVALID_UPDATE_VERSION if stale else INELIGIBLE_REPLICA}
+            CONTROLLER, "AlterPartition", {**proposal, "error": INVALID_UPDATE_VERSION if stale else INELIGIBLE_REPLICA}
         )
 
 
@@ -192,7 +192,6 @@ def _refused(response: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _metadata(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
-    """An image that is skipped is told by nobody."""
     image = src["images"][len(src["images"]) - len(dst["images"]) - 1]
     if (src["view"], src["pending"], src["hw"]) != (dst["view"], dst["pending"], dst["hw"]):
         yield Event(
@@ -213,7 +212,7 @@ def _restart(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 
 def _silent(_src: TlcState, _dst: TlcState, _leader: int) -> Iterator[Event]:
-    """Time passes; nobody tells that."""
+    """Return no event: no node reports that time passes."""
     return iter(())
 
 

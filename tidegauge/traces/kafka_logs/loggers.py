@@ -3,8 +3,8 @@
 Rules of this file
 
 1. A row is a logger with every name it has had, its level, and what is lost without it (docs/kafka-logs.md, section 1). What
-   Kafka's stock configuration logs at INFO already is said all the same, for whoever has turned it down.
-2. What is printed goes into the stock files: config/log4j.properties up to 3.9, config/log4j2.yaml since 4.0 (KIP-653).
+   Kafka's stock configuration logs at INFO is listed, too: somebody may have lowered its level.
+2. The printed lines go into the stock files: config/log4j.properties up to 3.9, config/log4j2.yaml since 4.0 (KIP-653).
 """
 
 import re
@@ -76,7 +76,7 @@ NEEDED = (
 
 
 def major(release: str) -> int:
-    """3 or 4. Raises UsageError for a release whose logs are not read."""
+    """Return the major version, 3 or 4. Raises UsageError for a release whose logs are not read."""
     found = re.fullmatch(r"([34])(?:\.(?:x|\d+(?:\.(?:x|\d+))?))?", release)
     if found is None:
         raise UsageError(f"expected a release of Kafka whose logs are read, such as 4.x or 3.6.1, seen {release!r}")
@@ -84,13 +84,13 @@ def major(release: str) -> int:
 
 
 def configuration(release: str) -> Iterator[str]:
-    """The lines that switch on what is needed, for brokers and controllers of a release."""
+    """Yield the lines of the logging configuration that switch the loggers on, for brokers and controllers of a release."""
     which = major(release)
     yield from _log4j() if which == 3 else _log4j2()
 
 
 def levels(release: str) -> Iterator[tuple[str, Logger]]:
-    """Each logger by the name it has in a release."""
+    """Return each logger with the name it has in a release."""
     which = major(release)
     return ((name, logger) for logger in NEEDED for name in logger.names[which])
 

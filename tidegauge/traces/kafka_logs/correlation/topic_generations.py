@@ -31,24 +31,28 @@ def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generati
     tps = frozenset(tps)
     names = {node.id: node.broker.named for node in nodes}
     ids = {topic: max((_ids(named, topic) for named in names.values()), key=len) for topic in map(topic_of, tps)}
-    found: dict[Generation, list[LoggedStep]] = {}
+    steps_by_generation: dict[Generation, list[LoggedStep]] = {}
     for tp in sorted(tps):
-        of = ids[topic_of(tp)]
-        for number in range(max(1, len(of))):
-            found[Generation(tp, number, max(1, len(of)), of[number] if of else None)] = []
+        topic_ids = ids[topic_of(tp)]
+        for number in range(max(1, len(topic_ids))):
+            steps_by_generation[
+                Generation(tp, number, max(1, len(topic_ids)), topic_ids[number] if topic_ids else None)
+            ] = []
     for node in nodes:
         for step in node.broker.steps:
             if step.tp not in tps:
                 continue
-            of = ids[topic_of(step.tp)]
+            topic_ids = ids[topic_of(step.tp)]
             last = [topic_id for place, topic_id in names[node.id].get(topic_of(step.tp), ()) if place <= step.place[:2]]
-            number = of.index(last[-1]) if last and last[-1] in of else 0
-            found[Generation(step.tp, number, max(1, len(of)), of[number] if of else None)].append(step)
-    return {generation: steps for generation, steps in found.items() if steps}
+            number = topic_ids.index(last[-1]) if last and last[-1] in topic_ids else 0
+            steps_by_generation[
+                Generation(step.tp, number, max(1, len(topic_ids)), topic_ids[number] if topic_ids else None)
+            ].append(step)
+    return {generation: steps for generation, steps in steps_by_generation.items() if steps}
 
 
 def topic_of(tp: str) -> str:
-    """The topic of a partition."""
+    """Return the topic of a partition; topics may contain "-" themselves."""
     return tp.rpartition("-")[0]
 
 

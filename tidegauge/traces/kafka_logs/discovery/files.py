@@ -67,8 +67,8 @@ class NodeFiles:
 class FoundLogs:
     """The logs in a directory (or one file); `not_judged` lists logs that are not used, with the reason.
 
-    `nested` are folders with the folders of several nodes. One node may be there twice: see clusters.py, which gives each of
-    several clusters a `name`.
+    `nested` are folders with the folders of several nodes. A node may be there twice: `separate` divides the nodes by
+    cluster, and gives each of several clusters a `name`.
     """
 
     nodes: list[NodeFiles] = field(default_factory=list)
@@ -107,7 +107,7 @@ def log_files(folder: Path) -> list[Path]:
 def logs_in(path: Path) -> list[Path]:
     """List the logs at a path: itself, or those in it and in its folders."""
     if path.is_dir():
-        return [file for _, of_one in log_groups(path) for file in broker_logs_among(of_one)]
+        return [file for _, files in log_groups(path) for file in broker_logs_among(files)]
     return [path] if path.is_file() and is_log(path) else []
 
 
@@ -126,26 +126,26 @@ def log_groups(path: Path) -> list[tuple[Path, list[Path]]]:
 
 def find_nodes(path: Path, layout: str | None = None, selection: Selection | None = None) -> FoundLogs:
     """Find the nodes whose logs are in `path`; `layout` is their pattern if it is known, `selection` what is read."""
-    found = FoundLogs(selection=selection)
+    logs = FoundLogs(selection=selection)
     if path.is_file():
-        _read_group(path.parent, "", [path], -1, layout, found)
-        for node in found.nodes:
+        _read_group(path.parent, "", [path], -1, layout, logs)
+        for node in logs.nodes:
             node.folder = path  # the checkpoint files beside it were not named
-        return found
+        return logs
     if not path.is_dir():
         do = "name the directory the logs are in"
-        found.problems.append(Problem(str(path), None, "a directory with broker logs", "nothing", do))
-        return found
+        logs.problems.append(Problem(str(path), None, "a directory with broker logs", "nothing", do))
+        return logs
     in_folders = log_groups(path)
     if not in_folders:
         entries = sum(1 for _ in path.iterdir())
         do = "copy each broker's server.log and request.log into n<id>/; see docs/kafka-logs.md"
         expected = "*.log or *.log.gz files, or one folder with such files per node"
-        found.problems.append(Problem(str(path), None, expected, f"{entries} entries, no log among them", do))
+        logs.problems.append(Problem(str(path), None, expected, f"{entries} entries, no log among them", do))
     for number, (folder, files) in enumerate(in_folders):
-        _read_group(folder, "" if folder == path else f"{folder.name}/", files, -number, layout, found)
-    found.nodes.sort(key=lambda node: node.id)
-    return found
+        _read_group(folder, "" if folder == path else f"{folder.name}/", files, -number, layout, logs)
+    logs.nodes.sort(key=lambda node: node.id)
+    return logs
 
 
 def _folders(folder: Path, deep: int = 1) -> Iterator[Path]:
@@ -156,57 +156,58 @@ def _folders(folder: Path, deep: int = 1) -> Iterator[Path]:
             yield from _folders(sub, deep + 1)
 
 
-def _read_group(
-    folder: Path, label: str, paths: Sequence[Path], fallback: int, layout: str | None, found: FoundLogs
-) -> None:
+def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, layout: str | None, logs: FoundLogs) -> None:
     """Read the files of one node, or of several if their lines name several."""
     read: list[tuple[Path, LogFile]] = []
-    whole = FileCopies()
-    for path in _named_first(paths, found, label, folder):
+    copies = FileCopies()
+    for path in _named_first(paths, logs, label, folder):
         name = f"{label}{path.relative_to(folder).as_posix().removesuffix('.gz')}"
-        file = read_log(path, name, layout, found.selection)
+        file = read_log(path, name, layout, logs.selection)
         if len(paths) > 1 and [problem.seen for problem in file.problems] == [EMPTY]:
-            found.passed_over.append(f"{file.label} (empty)")  # as a broker's controller.log is
+            logs.passed_over.append(f"{file.label} (empty)")  # as a broker's controller.log is
             continue
-        original = whole.copy_of(file.label, file.lines)
+        # A copy would merge as a second log of the same process: every line twice, at the same time.
+        original = copies.copy_of(file.label, file.lines)
         if original is not None:
-            found.passed_over.append(f"{file.label} (as {original})")
+            logs.passed_over.append(f"{file.label} (as {original})")
             continue
         read.append((path, file))
         if file.lines:
-            found.layouts[file.layout] = found.layouts.get(file.layout, 0) + 1
+            logs.layouts[file.layout] = logs.layouts.get(file.layout, 0) + 1
     parts = [part for path, file in read for part in _by_source(path, file)]
-    assign_to_nodes(folder, label, parts, [problem for _, file in read for problem in file.problems], fallback, found)
+    assign_to_nodes(folder, label, parts, [problem for _, file in read for problem in file.problems], fallback, logs)
 
 
 def assign_to_nodes(
-    folder: Path, label: str, parts: Sequence[FileLines], problems: Sequence[Problem], fallback: int, found: FoundLogs
+    folder: Path, label: str, parts: Sequence[FileLines], problems: Sequence[Problem], fallback: int, logs: FoundLogs
 ) -> None:
     """Assign the lines in one folder to the node, or the nodes, that wrote them."""
-    ids = sorted({said for _, _, said in parts if said is not None})
+    ids = sorted({node for _, _, node in parts if node is not None})
     if len(ids) > 1:
+        # Several nodes in several folders below: a cluster of its own (rule 1 of find_clusters).
         if len({path.parent for path, _, _ in parts}) > 1 and label:
-            found.nested.append(folder)
+            logs.nested.append(folder)
             return
-        found.problems += problems
-        _split(folder, parts, ids, found)
+        logs.problems += problems
+        _split(folder, parts, ids, logs)
         return
-    said = ids[0] if ids else node_id(folder, fallback)
-    found.nodes.append(NodeFiles(said, folder, label, _streams((path, lines) for path, lines, _ in parts), [*problems]))
+    node = ids[0] if ids else node_id(folder, fallback)
+    logs.nodes.append(NodeFiles(node, folder, label, _streams((path, lines) for path, lines, _ in parts), [*problems]))
 
 
-def _named_first(paths: Sequence[Path], found: FoundLogs, label: str, folder: Path) -> list[Path]:
+def _named_first(paths: Sequence[Path], logs: FoundLogs, label: str, folder: Path) -> list[Path]:
     """Order the paths, without those that are skipped by name unless there are no others."""
-    taken = broker_logs_among(paths)
-    found.passed_over += [f"{label}{path.relative_to(folder).as_posix()}" for path in paths if path not in taken]
+    broker_logs = broker_logs_among(paths)
+    logs.passed_over += [f"{label}{path.relative_to(folder).as_posix()}" for path in paths if path not in broker_logs]
     # Other logs first: they have topic names and ids, requests have ids only.
-    return sorted(taken, key=lambda path: "request" in path.name)
+    return sorted(broker_logs, key=lambda path: "request" in path.name)
 
 
 def broker_logs_among(paths: Sequence[Path]) -> list[Path]:
     """Return the paths that are logs of a broker by their names."""
-    taken = [path for path in paths if not _PASSED_OVER.fullmatch(path.name)]
-    return taken or [path for path in paths if path.suffix == ".out"]
+    broker_logs = [path for path in paths if not _PASSED_OVER.fullmatch(path.name)]
+    # kafkaServer.out repeats server.log; where a broker logs to its console only, it is the log.
+    return broker_logs or [path for path in paths if path.suffix == ".out"]
 
 
 def _by_source(path: Path, file: LogFile) -> list[FileLines]:
@@ -226,32 +227,32 @@ def node_id(folder: Path, fallback: int) -> int:
 def logged_node_id(lines: Iterable[Line]) -> int | None:
     """Return the node that these lines name as their own, if they do."""
     for line in lines:
-        if line.message[:1] == "[" and (found := _LOGGED_NODE_ID.match(line.message)) is not None:
-            return int(found[1])
+        if line.message[:1] == "[" and (match := _LOGGED_NODE_ID.match(line.message)) is not None:
+            return int(match[1])
     return None
 
 
-def _split(folder: Path, parts: Sequence[FileLines], ids: list[int], found: FoundLogs) -> None:
+def _split(folder: Path, parts: Sequence[FileLines], ids: list[int], logs: FoundLogs) -> None:
     """Split the files of several nodes in one folder: by the node that the lines name, else by the number in the name."""
     of_node: dict[int, list[tuple[Path, list[Line]]]] = defaultdict(list)
-    for path, lines, said in parts:
+    for path, lines, named in parts:
         numbers = {int(digits) for digits in re.findall(r"\d+", stem(path, ()))} & set(ids)
-        whose = said if said is not None else numbers.pop() if len(numbers) == 1 else None
+        whose = named if named is not None else numbers.pop() if len(numbers) == 1 else None
         if whose is not None:
             of_node[whose].append((path, lines))
         elif lines:
             expected = f"lines or a name that say which of the nodes {', '.join(map(str, ids))} wrote it"
             do = f"name it after its node (n{ids[0]}-{path.name}), or put each node's files into a folder n<id>/"
-            leave_out(Problem(path.name, None, expected, "neither", do, lost=1), found)
+            leave_out(Problem(path.name, None, expected, "neither", do, lost=1), logs)
     for node, of_one in sorted(of_node.items()):
         # Checkpoint files of several nodes have the same names: none can be in this folder, so another one is named.
-        found.nodes.append(NodeFiles(node, folder / f"n{node}", f"n{node}: ", _streams(of_one), []))
+        logs.nodes.append(NodeFiles(node, folder / f"n{node}", f"n{node}: ", _streams(of_one), []))
 
 
-def leave_out(problem: Problem, found: FoundLogs) -> None:
+def leave_out(problem: Problem, logs: FoundLogs) -> None:
     """Note logs that are not used: a verdict on the others does not cover everything."""
-    found.problems.append(problem)
-    found.not_judged.append(f"{problem.path}: expected {problem.expected}, seen {problem.seen}; it is not judged")
+    logs.problems.append(problem)
+    logs.not_judged.append(f"{problem.path}: expected {problem.expected}, seen {problem.seen}; it is not judged")
 
 
 def _streams(files: Iterable[tuple[Path, list[Line]]]) -> list[list[Line]]:
@@ -269,34 +270,33 @@ def _streams(files: Iterable[tuple[Path, list[Line]]]) -> list[list[Line]]:
 
 def stem(path: Path, names: Sequence[Path]) -> str:
     """Return the name without the suffix of a rotation; `server-1.log` is a part only if there is a `server.log`."""
-    found = _LOG_FILE.fullmatch(path.name)
-    if found is None:
+    match = _LOG_FILE.fullmatch(path.name)
+    if match is None:
         return path.name
-    indexed = _INDEXED.fullmatch(found["stem"])
+    indexed = _INDEXED.fullmatch(match["stem"])
     if indexed is not None and any(name.name == f"{indexed['stem']}.log" for name in names):
         return indexed["stem"]
-    return found["stem"]
+    return match["stem"]
 
 
 def _age(path: Path, lines: Sequence[Line], names: Sequence[Path]) -> tuple[bool, int, int, str, int]:
     """Return the sort key of a part: the current file last, then time, then date and number (`.2` is older than `.1`)."""
-    found = _LOG_FILE.fullmatch(path.name)
-    if found is None:
+    match = _LOG_FILE.fullmatch(path.name)
+    if match is None:
         return True, 0, 0, "", 0
-    inner = found["inner"] or found["stem"][len(stem(path, names)) + 1 :]
-    outer = found["outer"] or ""
+    inner = match["inner"] or match["stem"][len(stem(path, names)) + 1 :]
+    outer = match["outer"] or ""
     numbered = outer.isdigit() and len(outer) < len("20250101")
     dated = "" if numbered else " ".join(number.zfill(8) for number in re.findall(r"\d+", inner or outer))
+    # The time of the first line decides: dates and numbers in names differ by tool, and `.2` is older than `.1`.
     return not inner and not outer, lines[0].time, lines[-1].time, dated, -int(outer) if numbered else 0
 
 
-# Group nodes by cluster: two clusters in one tree are two captures.
-#
-# Rules of this file
+# Nodes by cluster: two clusters in one tree are two captures.
 #
 # 1. A folder with the folders of several nodes is a cluster of its own.
 # 2. If two folders have logs of a node with the same id, topic ids distinguish the clusters: Kafka draws them at random, so
-# nodes with one in common are of one cluster. A node without any is of the only cluster that lacks it, or of the first.
+#    nodes with one in common are of one cluster. A node without any is of the only cluster that lacks it, or of the first.
 # 3. Everything else is one cluster; a second folder of the same node is left out, with a problem.
 
 
@@ -305,23 +305,24 @@ _TOPIC_ID = re.compile(r"with topic (?:id Some\(|ID )([A-Za-z0-9_\-]{22})\b")
 
 def find_clusters(path: Path, layout: str | None = None, selection: Selection | None = None) -> list[FoundLogs]:
     """Find the nodes whose logs are in `path`, by cluster; one cluster without nodes if there are none."""
-    found = find_nodes(path, layout, selection)
-    own = separate(found)
+    logs = find_nodes(path, layout, selection)
+    own = separate(logs)
     nested = [
         replace(inner, name="/".join((folder.name, inner.name)).rstrip("/"))
-        for folder in found.nested
+        for folder in logs.nested
         for inner in find_clusters(folder, layout, selection)
     ]
-    return [one for one in own if one.nodes or one.problems or not nested] + nested
+    return [cluster for cluster in own if cluster.nodes or cluster.problems or not nested] + nested
 
 
-def separate(found: FoundLogs) -> list[FoundLogs]:
-    """Divide the nodes in one folder into clusters; whatever else was found belongs to the first."""
-    twins = len({node.id for node in found.nodes}) < len(found.nodes)
-    groups, silent = _groups(found.nodes) if twins else ([found.nodes], [])
+def separate(logs: FoundLogs) -> list[FoundLogs]:
+    """Divide the nodes in one folder into clusters; problems and skipped files belong to the first."""
+    # Without a second node of one id everything is one cluster: topic ids need not be looked for in every line.
+    twins = len({node.id for node in logs.nodes}) < len(logs.nodes)
+    groups, silent = _groups(logs.nodes) if twins else ([logs.nodes], [])
     clusters = [
-        replace(found, nodes=[]),
-        *(FoundLogs(name=group[0].folder.name, selection=found.selection) for group in groups[1:]),
+        replace(logs, nodes=[]),
+        *(FoundLogs(name=group[0].folder.name, selection=logs.selection) for group in groups[1:]),
     ]
     for cluster, group in zip(clusters, groups, strict=True):
         for node in group:
@@ -354,11 +355,11 @@ def _topic_ids(node: NodeFiles) -> Iterator[str]:
             yield from _TOPIC_ID.findall(line.message)
 
 
-def _add(node: NodeFiles, found: FoundLogs) -> None:
-    twin = next((other for other in found.nodes if other.id == node.id), None)
+def _add(node: NodeFiles, logs: FoundLogs) -> None:
+    twin = next((other for other in logs.nodes if other.id == node.id), None)
     if twin is None:
-        found.nodes.append(node)
+        logs.nodes.append(node)
         return
     seen, do = f"node {node.id} again, as in {twin.label}", "put the logs of one node into one folder"
-    found.problems += node.problems
-    leave_out(Problem(node.label, None, "one folder per node", seen, do), found)
+    logs.problems += node.problems
+    leave_out(Problem(node.label, None, "one folder per node", seen, do), logs)

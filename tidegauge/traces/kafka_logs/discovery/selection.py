@@ -6,7 +6,7 @@ Rules of this file
    read, and of its session, which must not seem to have a gap.
 2. What the other lines show of a node is noted: which loggers were on, how topics are named.
 3. A partition belongs to one shard, the same in every process (CRC-32 of its name). What a line becomes is computed for all
-   shards at once (`by_shard`): one shard is read here (`line`), all are written by shares.py.
+   shards at once (`by_shard`): `line` returns that of one shard, shards.py writes all of them.
 """
 
 import json
@@ -51,7 +51,7 @@ _KIND_TEXTS = {
     "changed": "partition change for",
     "registered": "PartitionRecord for new partition",
 }
-"""Texts of lines that show that a logger was on (levels.py), and which node is the controller, for any partition."""
+"""Texts of lines that show that a logger was on (coverage.py), and which node is the controller, for any partition."""
 
 
 class SessionRequest(NamedTuple):
@@ -86,7 +86,7 @@ class Selection:
     """What is read; `names` and `kinds` are what all lines about partitions showed, also those that are left out.
 
     `kinds` are kinds of lines by file and by shard of the partition. `shard_dir` has the logs by shard, if they were split
-    (shares.py).
+    (shards.py).
     """
 
     topics: frozenset[str] = frozenset()
@@ -121,7 +121,7 @@ class Selection:
 
     def kinds_left_out(self, file: str) -> set[str]:
         """Return the kinds of those lines of a file that are left out."""
-        return {what for shard, of in self.kinds.get(file, {}).items() if shard != self.shard[0] for what in of}
+        return {kind for shard, kinds in self.kinds.get(file, {}).items() if shard != self.shard[0] for kind in kinds}
 
     def line(self, line: Line) -> Line | None:
         """Return the part of a line that is read."""
@@ -135,21 +135,24 @@ class Selection:
         if self.everything:
             return LineByShard(rest=line)
         if is_request(line):
+            # A request names its partitions in JSON, and its session may ask for more than it names.
             return self._request(line)
         if "Sending fetch request" in line.message:
             return self._sending(line)
-        found = _NAMES_ONE.search(line.message)
-        if found is not None:
-            self._learn(line, found[1])
+        named = _NAMES_ONE.search(line.message)
+        if named is not None:
+            self._learn(line, named[1])
         parsed = parse_line(line)
         if parsed is None:
             return _NOTHING
-        if found is None and not parsed.tp:
+        # It is about a process or a session, not about a partition: every shard reads it.
+        if named is None and not parsed.tp:
             return LineByShard(rest=line)
-        if found is None:
+        if named is None:
             self._learn(line, parsed.tp)
-        shard = self.shard_of(parsed.tp or (found[1] if found is not None else ""))
-        if shard is None or (found is not None and self.shard_of(found[1]) != shard):
+        shard = self.shard_of(parsed.tp or (named[1] if named is not None else ""))
+        # A line that names another partition than its pattern reads is damaged.
+        if shard is None or (named is not None and self.shard_of(named[1]) != shard):
             return _NOTHING
         return LineByShard({shard: line})
 
@@ -187,6 +190,7 @@ class Selection:
 
     def _request(self, line: Line) -> LineByShard:
         """Split a request by shards; for the others it only counts for its session, if it is a follower's."""
+        # The key is near the beginning: requests of kinds that are not read need not be parsed as JSON.
         api = _API.search(line.message, 0, 400)
         if api is not None and int(api[1]) not in NAMES:
             return _NOTHING
@@ -229,29 +233,28 @@ class Selection:
         if not isinstance(topic, dict):
             return topic
         name = topic.get("topic") or topic.get("name") or topic.get("topicName") or self.names.get(str(topic.get("topicId")))
+        # The name of a topic id may be learned from a later file: until then every shard gets the topic.
         if not isinstance(name, str):
             return topic
         slim = dict(topic)
         for key, parts in topic.items():
             if isinstance(parts, list):
-                of = [self.shard_of(f"{name}-{partition_of(part)}") for part in parts]
+                owners = [self.shard_of(f"{name}-{partition_of(part)}") for part in parts]
                 if seen is not None:
-                    seen.update(of)
-                slim[key] = [part for part, its in zip(parts, of, strict=True) if its == shard is not None]
+                    seen.update(owners)
+                slim[key] = [part for part, owner in zip(parts, owners, strict=True) if owner == shard is not None]
                 if not slim[key]:
                     return None
         return slim
 
 
-# Thins out requests of sessions outside the selection, and keeps just enough to detect a gap in the session epochs.
-#
-# Rules of this file
+# Summaries of sessions outside the selection: enough requests to detect a gap in the session epochs, and no more.
 #
 # 1. A session counts its requests (KIP-227). Of a chain of requests without a gap the first is kept, and the last ones; the
-# one before these summarizes all between. Where the count breaks, both sides of the break are kept.
-# 2. A request that was counted already is a copy of a line (copies.py): it is skipped.
-# 3. A chain belongs to the counter, a fetcher thread or a session: another request of that thread in between ends it, as it
-# does for a reader of all lines.
+#    one before these summarizes all between. Where the count breaks, both sides of the break are kept.
+# 2. A request that was counted already is a copy of a line (merge_streams.py): it is skipped.
+# 3. A chain belongs to its counter, a fetcher thread or a session: another request of that thread in between ends it, as it
+#    does for a reader of all lines.
 
 
 LATEST = 3

@@ -3,8 +3,8 @@
 Rules of this file
 
 1. A shard has what `Selection.line` takes of the logs, except for two things, so that it does not grow with the partitions
-   of others. Of sessions that ask for none of its partitions there are summaries only (counted.py). And every shard has the
-   first and last line of each process, without the text: for the times between which the process logged.
+   of others. Of sessions that ask for none of its partitions it has summaries only (SessionSummaries). And every shard has
+   the first and last line of each process, without the text: for the times between which the process logged.
 2. Any request of a session, in any file, may show what the session asks for. A session may ask for anything if no log has
    its first request, or if it has a topic id without a name.
 3. A file with the lines of several writers (docker compose, journald) is not split, and read as it is.
@@ -54,6 +54,7 @@ class LogFacts:
 
     def asks_for(self, shard: int, session: int) -> bool:
         """Return whether a session may ask for partitions of a shard."""
+        # A session whose first request was not read may ask for anything: it counts for every shard.
         sure = session in self.opened and session not in self.anything
         return not sure or shard in self.asks.get(session, ())
 
@@ -83,8 +84,8 @@ def split_logs(
     facts = LogFacts()
     for with_requests in (False, True):  # other logs first: they have topic names and ids, requests have ids only
         some = [path for path in logs if ("request" in path.name) is with_requests]
-        for one in over(SplitLog(replace(selection, names=dict(facts.names)), layout), some):
-            facts.add(one)
+        for file_facts in over(SplitLog(replace(selection, names=dict(facts.names)), layout), some):
+            facts.add(file_facts)
     (Path(selection.shard_dir) / _KNOWN).write_bytes(pickle.dumps(facts))
 
 
@@ -102,6 +103,7 @@ def read_log(path: Path, label: str, layout: str | None, selection: Selection | 
     lines = [_line(label, row) for row in _rows(folder / str(shard))]
     lines += _common(folder, label, shard, facts)
     lines.sort(key=lambda line: line.number)
+    # Lines come from the shard; problems and layout of the file are the same for all.
     file: LogFile = pickle.loads((folder / _FILE).read_bytes())
     return file._replace(
         label=label,
@@ -131,6 +133,7 @@ class _Writer:
             if line.message.startswith(_BEGINS):
                 self._edge()
             self._last = (line, by_shard)
+            # The first and the last line bound the time in which the process logged, which every shard needs.
             if first:
                 self._edge()
         if by_shard.request is not None:
@@ -161,6 +164,7 @@ class _Writer:
             self._asked.setdefault(request.counter, set()).update(shards)
             opened = request.opens
         else:
+            # A sender learns the session id from the response: its second request is the first that has it.
             opened = request.session if request.epoch == 1 and request.counter in self._asked else 0
             self.facts.asks.setdefault(request.session, set()).update(shards)
             shards = self._asked.get(request.counter, set())
@@ -203,17 +207,17 @@ def _rows(path: Path) -> Iterator[Any]:
 def _common(folder: Path, label: str, shard: int, facts: LogFacts) -> Iterator[Line]:
     """Yield the lines for all shards, with summaries of the sessions that ask for nothing of this one."""
     chains = SessionSummaries()
-    for row, its_own, request in _rows(folder / _ALL):
+    for row, owners, request in _rows(folder / _ALL):
         if request is None:
-            if shard not in its_own:
+            if shard not in owners:
                 yield _line(label, row)
             continue
-        of = SessionRequest(*request)
-        if of.epoch > 0 and not facts.asks_for(shard, of.session):
-            yield from chains.add(_line(label, row), of)
+        session_request = SessionRequest(*request)
+        if session_request.epoch > 0 and not facts.asks_for(shard, session_request.session):
+            yield from chains.add(_line(label, row), session_request)
             continue
-        yield from chains.end(of.counter)
-        if shard not in its_own:
+        yield from chains.end(session_request.counter)
+        if shard not in owners:
             yield _line(label, row)
     yield from chains.end_all()
 

@@ -1,4 +1,14 @@
-"""Follow the logs below a directory as they are written: what is new in each, in the order in which it was written."""
+"""Follow logs while brokers write them, as `tail -F` does: bytes become lines (GrowingLog), files become logs (LogTails).
+
+Rules of this file
+
+1. The lines are those that `read_lines` reads of the same bytes. A line waits for its end; text that is no line by itself
+   waits for the next one, because it may continue the message before it.
+2. The layout is found from the first ENOUGH lines: with fewer, a thread cannot be distinguished from the beginning of a
+   message. They wait, if need be until the end. The layout then holds for the whole log, also after a rotation.
+3. The parts of one line of a container's log (docker, journald) may be far apart: such logs are not followed, nor are UTF-16
+   and binary files. One Problem reports it.
+"""
 
 import os
 from collections import deque
@@ -35,13 +45,13 @@ LOOKED_AT = 1000
 
 
 class GrowingLog:
-    """What has been read of one log called `label`."""
+    """The lines of one log called `label`, which is fed in pieces; `given` is the pattern of --layout."""
 
     def __init__(self, label: str, given: str | None = None) -> None:
         self.label = label
         self.layout: Layout | None = None
         self.problems: list[Problem] = []
-        """New ones; whoever takes them clears it."""
+        """New problems; the caller clears the list."""
         self.refused = False
         """Whether nothing of it can be read."""
         self._given = given
@@ -50,20 +60,20 @@ class GrowingLog:
         self._reader: Reader | None = None
 
     def feed(self, data: bytes) -> list[Line]:
-        """Read on."""
+        """Read the next bytes; return the lines that are complete."""
         content = self._left + data
         end = content.rfind(b"\n") + 1
         self._left = content[end:]
         return self._read(content[:end], ended=False)
 
     def next_file(self, label: str) -> list[Line]:
-        """What follows is another file of this log, from its beginning."""
+        """Begin another file of this log; return the lines that waited in the one before."""
         lines = self.end()
         self.label, self._before, self._reader = label, 0, None
         return lines
 
     def end(self) -> list[Line]:
-        """Nothing follows: a line that waits is all there is of it."""
+        """End the log; return the lines that waited for more."""
         content, self._left = self._left, b""
         return self._read(content, ended=True)
 
@@ -72,6 +82,8 @@ class GrowingLog:
             return []
         if self._reader is None:
             self._reader = Reader(self.label, self.layout, self.problems, everything)
+        # A text that is no entry may be the first half of a torn line or continue the message before it: only the next line
+        # shows which, so it waits. `behind` shows the reader that the last line it gets is not the end.
         behind = None
         if not ended:
             last = content.rfind(b"\n", 0, len(content) - 1) + 1
@@ -84,9 +96,10 @@ class GrowingLog:
         return lines
 
     def _known(self, content: bytes, *, ended: bool) -> bool:
-        """Whether the layout is known by now."""
+        """Find the layout if it is not known yet; return whether it is known now."""
         if self.layout is not None:
             return True
+        # A piece may end in the middle of a UTF-16 character: such files are read as a whole or not at all.
         if content.startswith(UTF_16) or is_binary(content):
             self._refuse("a text log in UTF-8", "another encoding, or a binary file")
             return False
@@ -98,6 +111,7 @@ class GrowingLog:
         if layout is not None and layout.wrappers:
             self._refuse("a log as Kafka writes it", f"one that others wrote: {layout.name}")
             return False
+        # A log may begin with a banner or a dump of the configuration, so it gets LOOKED_AT lines to show a layout.
         if layout is None and (ended or len(texts) > LOOKED_AT):
             self._refuse(SEE, shown(next((text for text in texts if text.strip("\0 \r")), "")))
             return False
@@ -113,15 +127,13 @@ class GrowingLog:
         self.problems.append(Problem(self.label, 1, expected, seen, do, lost=1))
 
 
-# The logs below a directory as they are written: what is new in each, in the order in which it was written.
+# The files below a directory, while they grow and are rotated.
 #
-# Rules of this file
-#
-# 1. A log is its files one behind the other: rotated ones by the time of their first line, the one that is written to last.
-# A file is known by its inode, whatever it is called by then, and is read to its end before the next one is begun.
-# 2. A file that begins as one does that was read (`gzip` behind a rotation, a copy) is that one: it is not read again.
-# 3. A log that was truncated (logrotate's `copytruncate`) is read from its beginning, when what was still to be read has
-# been read from the copy that begins as it did. If there is none, a Problem says that lines may be lost.
+# 1. A log is a sequence of files: rotated ones by the time of their first line, then the current one. A file is identified
+#    by its inode, because a rotation renames it, and is read to its end before the next one.
+# 2. A file that begins like one that was read (a rotated file after `gzip`, a copy) is that file: it is not read again.
+# 3. A log that was truncated (logrotate's `copytruncate`) is read from its beginning, after the rest of its old content was
+#    read from the copy. If there is no copy, a Problem reports that lines may be lost.
 
 
 PIECE = 1 << 18
@@ -138,7 +150,7 @@ Log = tuple[Path, str]
 
 
 class Piece(NamedTuple):
-    """What is new in a log: of the file called `label`, `first` where that begins."""
+    """New bytes of a log, from the file called `label`; they are the `first` ones of that file."""
 
     log: Log
     group: Path
@@ -167,7 +179,7 @@ class _Log:
     heads: dict[bytes, None] = field(default_factory=dict)
 
     def know(self, file: "_File") -> None:
-        """By its first line, as soon as that is whole."""
+        """Remember the file by its first line, as soon as that is complete."""
         if not file.head and (begin := _first_line(file)):
             file.head = _head(begin)
         if file.head:
@@ -177,29 +189,31 @@ class _Log:
 
 
 class LogTails:
-    """What has been read of the logs at `root`: a directory, or one log."""
+    """The logs at `root`, a directory or one log, and how far each was read."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.problems: list[Problem] = []
-        """New ones; whoever takes them clears it."""
+        """New problems; the caller clears the list."""
         self._logs: dict[Log, _Log] = {}
         self._known: dict[tuple[int, int], bytes] = {}
 
     def look(self) -> list[Log]:
-        """The logs that have more than was read."""
+        """Look for new files; return the logs that have unread bytes."""
         for log in self._logs.values():
+            # A copy: _turn may insert a file before this one.
             for file in (*log.files,):
                 self._turn(log, file)
         self._find()
         return [key for key, log in self._logs.items() if any(_more(file) for file in log.files)]
 
     def take(self, key: Log) -> Piece | None:
-        """What comes next in a log."""
+        """Read the next piece of a log; None if there is nothing new."""
         log = self._logs[key]
         while log.files:
             file = log.files[0]
             log.know(file)
+            # Without a head it could not be recognised after a rotation.
             data = _read(file) if file.head else b""
             if data:
                 first, file.begun, file.read = not file.begun, True, file.read + len(data)
@@ -211,28 +225,29 @@ class LogTails:
         return None
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Close all files."""
         for log in self._logs.values():
             for file in log.files:
                 _close(file)
 
     def _find(self) -> None:
-        """Files that were not there before."""
-        found: dict[Log, list[tuple[bool, int, _File]]] = {}
+        """Open the files that were not there at the last look."""
+        new_files: dict[Log, list[tuple[bool, int, _File]]] = {}
         opened = {_ident(file) for log in self._logs.values() for file in log.files}
         every = set(opened)
         current: dict[Log, tuple[int, int]] = {}
         for group, paths in self._groups():
-            taken = broker_logs_among(paths)
-            for path in taken:
+            paths_read = broker_logs_among(paths)
+            for path in paths_read:
                 with suppress(FileNotFoundError):
                     status = path.stat()
                     ident = status.st_dev, status.st_ino
                     every.add(ident)
-                    name = stem(path, taken)
+                    name = stem(path, paths_read)
                     key = path.parent, name
                     if path.name == f"{name}.log":
                         current[key] = ident
+                    # Inodes are used again: a file with a known inode is the same one only if it begins the same.
                     if ident in self._known and (
                         ident in opened or path.suffix == ".gz" or self._known[ident] == _begin(path)
                     ):
@@ -242,14 +257,16 @@ class LogTails:
                         continue
                     self._known[ident] = file.head
                     log = self._logs.setdefault(key, _Log())
+                    # Another inode with a head that was read: `gzip` wrote a new file of the same lines.
                     if file.head in log.heads:
                         _close(file)
                         continue
                     log.know(file)
-                    found.setdefault(key, []).append((path.name == f"{name}.log", time, file))
-        for key, files in found.items():
+                    new_files.setdefault(key, []).append((path.name == f"{name}.log", time, file))
+        for key, files in new_files.items():
             log = self._logs[key]
             log.files.extend(file for _, _, file in sorted(files, key=lambda one: one[:2]))
+            # The current file comes last although its first line may be older than that of a file that was found late.
             log.files = deque(sorted(log.files, key=lambda file: _ident(file) == current.get(key)))
         self._known = {ident: head for ident, head in self._known.items() if ident in every}
 
@@ -261,12 +278,13 @@ class LogTails:
         return []
 
     def _opened(self, group: Path, path: Path) -> tuple[_File | None, int]:
-        """The file, and the time of its first line; None as long as it has no whole line."""
+        """Open a file; return it with the time of its first line, or None while it has no complete line."""
         packed = path.suffix == ".gz"
         unpacked = pieces(path, self._label(group, path), self.problems) if packed else None
         opened = None if packed else path.open("rb", buffering=0)
         begin = next(pieces(path, "", []), b"")[:BEGINS] if opened is None else os.pread(opened.fileno(), BEGINS, 0)
         text = begin.lstrip(b"\0")
+        # A packed file is complete when it appears, so it needs no line break at its end.
         if b"\n" not in text and (opened is not None or not text):
             if opened is not None:
                 opened.close()
@@ -281,12 +299,14 @@ class LogTails:
         return f"{folder}{path.relative_to(group).as_posix().removesuffix('.gz')}"
 
     def _turn(self, log: _Log, file: _File) -> None:
-        """A file that was truncated begins again, behind what a copy of it has."""
+        """Begin a file again that was truncated, after the rest of its old content in a copy."""
         log.know(file)
         if file.opened is None or not file.begun:
             return
         number = file.opened.fileno()
         now = os.pread(number, BEGINS, 0)
+        # After `copytruncate` a writer without O_APPEND goes on at its old offset: the file begins with a hole of NUL bytes,
+        # and what is new comes after what was read all the same.
         if os.fstat(number).st_size >= file.read and (now[:1] == b"\0" or _head(now) == file.head):
             return
         copy = self._copy(file)
@@ -299,7 +319,7 @@ class LogTails:
         log.know(file)
 
     def _copy(self, file: _File) -> _File | None:
-        """The copy that begins as a file did, read as far as that was."""
+        """Find the copy that begins as a file did, and go to the place up to which the file was read."""
         for group, paths in self._groups():
             for path in paths if group == file.group else ():
                 if path == file.path or path.parent != file.path.parent:
@@ -323,7 +343,7 @@ def _begin(path: Path) -> bytes:
 
 
 def _first_line(file: _File) -> bytes:
-    """The beginning of a file; nothing as long as its first line goes on."""
+    """Read the beginning of a file; nothing while its first line is incomplete."""
     begin = b"" if file.opened is None else os.pread(file.opened.fileno(), BEGINS, 0)
     return begin if b"\n" in begin else b""
 
@@ -347,7 +367,7 @@ def _read(file: _File) -> bytes:
 
 
 def _skip(file: _File, count: int) -> bool:
-    """Whether a file is as long as that, and is now read from there."""
+    """Go to byte `count` of a file; return False if it is shorter."""
     if file.opened is not None:
         file.read = file.opened.seek(count)
         return os.fstat(file.opened.fileno()).st_size >= count

@@ -45,26 +45,27 @@ _ENDLESS = re.compile(r"\d{19}")
 
 
 def read_checkpoints(folder: Path, label: str) -> tuple[dict[str, tuple[str, Fields]], list[Problem]]:
-    """Per topic-partition the file its values begin in, and the fields of an Observe."""
-    found: dict[str, tuple[str, Fields]] = {}
+    """Return, by topic-partition, the file that its values come from and the fields of an Observe; and the problems."""
+    observations: dict[str, tuple[str, Fields]] = {}
     problems: list[Problem] = []
     for file, name in ((HIGH_WATERMARK_FILE, "hw"), (LOG_START_FILE, "log_start")):
         offsets = _parsed(folder / file, f"{label}{file}", parse_offsets, problems) if (folder / file).is_file() else None
         for tp, offset in offsets.items() if offsets is not None else ():
-            found.setdefault(str(tp), (f"{label}{file}", {}))[1][name] = offset
+            observations.setdefault(str(tp), (f"{label}{file}", {}))[1][name] = offset
     for path in sorted(folder.glob(f"*{LEADER_EPOCH_FILE}")) + sorted(folder.glob(f"*/{LEADER_EPOCH_FILE}")):
+        # A checkpoint beside the partitions names none: its partition is unknown.
         if path.name == LEADER_EPOCH_FILE and path.parent == folder:
             continue
         file = f"{label}{path.relative_to(folder).as_posix()}"
         tp_name = path.parent.name if path.name == LEADER_EPOCH_FILE else path.name.removesuffix(f".{LEADER_EPOCH_FILE}")
         entries = _parsed(path, file, parse_epochs, problems)
         if entries is not None:
-            found.setdefault(tp_name, (file, {}))[1]["epochs"] = [list(pair) for pair in entries.pairs()]
-    return found, problems
+            observations.setdefault(tp_name, (file, {}))[1]["epochs"] = [list(pair) for pair in entries.pairs()]
+    return observations, problems
 
 
 def _parsed(path: Path, label: str, parse: Callable[[str, str], Parsed], problems: list[Problem]) -> Parsed | None:
-    """What a file says; None, and a Problem, where it says nothing that can be relied on."""
+    """Parse a file; None, and a Problem, if its content cannot be relied on."""
     do = "copy it again, or leave it out"
     try:
         text = path.read_text(encoding="utf-8")
@@ -78,19 +79,17 @@ def _parsed(path: Path, label: str, parse: Callable[[str, str], Parsed], problem
     return None
 
 
-# What a broker has on its disk, as observations: checkpoint files, and the records in its segment files.
+# The disk of a broker as observations: its checkpoint files, and the records in its segment files.
 #
-# Rules of this file
-#
-# 1. An Observe says what one source says: first the checkpoint files of a replica, then its segment files (the log end, the
-# log start, and epochs). The judge holds each against what it knows, so a log that differs from its checkpoint or from
-# the logs of its broker is found where it differs.
-# 2. The epochs of records are told where nothing else tells the cache, and where they contradict it. A cache may say more
-# than records do, so records that agree with it are no second observation of it.
-# 3. Where there are text logs, a disk counts behind a broker that stopped in order: only then is it the end of those logs.
-# 4. Without any text log the replicas are held against each other, as they lie. A log directory that was not closed in order
-# is read as the broker that starts on it would load it: the high watermark within the log, no epochs behind its end.
-# LogLoader#load, UnifiedLog's constructor.
+# 1. Each source is an Observe of its own: first the checkpoint files of a replica, then its segment files (log end, log
+#    start and epochs). The judge compares each with what it knows, so a log that differs from its checkpoint or from the
+#    text logs is reported where it differs.
+# 2. The epochs of records are reported only if no checkpoint shows the cache, or if they contradict it. A cache may have
+#    more entries than the records show, so records that agree with it are no second observation of it.
+# 3. With text logs, the disk of a broker counts only if the broker stopped in order: only then is it the end of those logs.
+# 4. Without any text log the replicas are compared with each other. A log directory that was not closed in order is read as
+#    the next broker would load it: the high watermark within the log, no epochs after its end (LogLoader#load, UnifiedLog's
+#    constructor).
 
 
 CLOSED = ".kafka_cleanshutdown"
@@ -99,32 +98,32 @@ CLOSED = ".kafka_cleanshutdown"
 _NODE_ID = re.compile(r"^(?:node|broker)\.id=(\d+)\s*$", re.MULTILINE)
 
 Observation = tuple[str, Fields]
-"""Where it was read, and what it says."""
+"""Where it was read, and its fields."""
 
 
 def read_disk(
     folder: Path, label: str, caches: Mapping[str, Epochs | None]
 ) -> tuple[dict[str, list[Observation]], list[Problem]]:
-    """The disk of a broker that stopped in order, by topic-partition; `caches` are what its logs tell of epoch caches."""
+    """Read the disk of a broker that stopped in order, by topic-partition; `caches` are those of its text logs."""
     log_dirs = replica_files(folder)
-    found: dict[str, list[Observation]] = {}
+    by_partition: dict[str, list[Observation]] = {}
     problems = unchecked(label) if log_dirs else []
     for log_dir in sorted({folder, *log_dirs}):
         checkpoints, of_checkpoints = read_checkpoints(log_dir, _label(log_dir, folder, label))
         problems += of_checkpoints
         starts = _starts_known(log_dir, of_checkpoints)
         for tp, observation in checkpoints.items():
-            found.setdefault(tp, []).append(observation)
+            by_partition.setdefault(tp, []).append(observation)
         for tp, files in log_dirs.get(log_dir, {}).items():
             log = read_replica(files, folder, label)
             problems += [log.fault] if log.fault is not None else []
             checkpointed = checkpoints.get(tp, ("", {}))[1]
-            found.setdefault(tp, []).append(_reported(log, starts, checkpointed, caches.get(tp)))
-    return found, problems
+            by_partition.setdefault(tp, []).append(_reported(log, starts, checkpointed, caches.get(tp)))
+    return by_partition, problems
 
 
 def left_unread(folder: Path, label: str) -> list[Problem]:
-    """What to say of the segment files of a broker that did not stop in order."""
+    """Return the problem for segment files of a broker that did not stop in order; none if it has no such files."""
     if not replica_files(folder):
         return []
     do = "stop the broker and copy both again, or check the log directories of all brokers without their logs"
@@ -132,7 +131,7 @@ def left_unread(folder: Path, label: str) -> list[Problem]:
 
 
 def read_disks(folder: Path) -> tuple[list[Trace], list[Problem]]:
-    """The replicas in the log directories below `folder`, a trace for each topic-partition: no text log says more."""
+    """Read the log directories below `folder` without any text log: a trace of its replicas for each topic-partition."""
     by_partition: dict[str, dict[int, list[Observation]]] = {}
     problems: list[Problem] = []
     places = sorted(replica_files(folder).items()) if folder.is_dir() else []
@@ -151,6 +150,7 @@ def read_disks(folder: Path) -> tuple[list[Trace], list[Problem]]:
                 problems.append(Problem(label, None, f"one replica of {tp} per node", f"another one of node {node}", do, 1))
                 continue
             file, checkpointed = checkpoints.get(tp, ("", {}))
+            # The broker that starts on it recovers its logs first, up to the first fault: read them as it would load them.
             if log.fault is not None or not (log_dir / CLOSED).exists():
                 checkpointed = _as_loaded(checkpointed, log.end)
                 log = ReplicaLog(log.start, log.end, log.runs, log.file, None)
@@ -161,13 +161,17 @@ def read_disks(folder: Path) -> tuple[list[Trace], list[Problem]]:
 
 
 def _starts_known(log_dir: Path, problems: Sequence[Problem]) -> bool:
-    """Whether the checkpoint of log starts was read: LogManager names only those that are not their first segment's."""
+    """Return whether the checkpoint of log starts was read: a log that it leaves out starts at its first segment.
+
+    LogManager#checkpointLogStartOffsetsInDir.
+    """
     return (log_dir / LOG_START_FILE).is_file() and not any(one.path.endswith(LOG_START_FILE) for one in problems)
 
 
 def _reported(log: ReplicaLog, starts: bool, checkpointed: Fields, cache: Epochs | None) -> Observation:
-    """What the segment files of a replica say beyond its checkpoint files."""
+    """Return what the segment files of a replica show beyond its checkpoint files."""
     fields: Fields = {}
+    # A damaged log ends where a recovery would truncate it, not where its broker had come.
     if log.fault is None:
         fields["leo"] = log.end
     if starts and "log_start" not in checkpointed:
@@ -203,13 +207,13 @@ def _label(log_dir: Path, folder: Path, label: str) -> str:
 
 
 def _node(log_dir: Path, folder: Path, fallback: int) -> int:
-    """The id in meta.properties, which Kafka keeps in each log directory, else what the folder's name says."""
+    """Return the node id in meta.properties, which Kafka keeps in each log directory; else that in the folder's name."""
     try:
-        said = _NODE_ID.search((log_dir / "meta.properties").read_text(encoding="utf-8"))
+        node_line = _NODE_ID.search((log_dir / "meta.properties").read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
-        said = None
-    if said is not None:
-        return int(said[1])
+        node_line = None
+    if node_line is not None:
+        return int(node_line[1])
     parts = log_dir.relative_to(folder).parts
     return node_id(folder / parts[0] if parts else folder, fallback)
 
@@ -237,6 +241,7 @@ def observe(node: Node, ends_early: bool) -> list[Problem]:
     """Add what the disk of a node that stopped in order has, as Observe steps; return the problems."""
     if not node.runs or not node.stopped:
         return left_unread(node.folder, node.label)
+    # Then the log of this or another node may end before the disk was written: the disk would look like a wrong broker.
     if ends_early:
         return []
     found, problems = read_disk(node.folder, node.label, {tp: one.epochs for tp, one in node.broker.replicas.items()})
@@ -261,14 +266,14 @@ def beyond_the_lines(node: Node, controller: Node | None) -> Iterator[Gap]:
             continue
         replica = node.broker.replicas[step.tp]
         cache = step.fields.get("epochs")
-        for what, known, found in (
+        for what, known, on_disk in (
             ("leo", replica.leo, step.fields.get("leo")),
             ("hw", replica.last_hw, step.fields.get("hw")),
             ("entry", latest_epoch(replica.epochs), latest_epoch(_longer(replica.epochs, cache))),
             ("entry", _acted_on(node, step.tp), _registered(node, controller, step.tp, latest_epoch(cache))),
         ):
-            if known is not None and isinstance(found, int) and found > known:
-                why = f"{WORDS[what]} {found} on disk, and no line goes beyond {known} ({step.at})"
+            if known is not None and isinstance(on_disk, int) and on_disk > known:
+                why = f"{WORDS[what]} {on_disk} on disk, and no line goes beyond {known} ({step.at})"
                 yield Gap(node.id, EVERYTHING, place, END_OF_LOG, (node.runs[-1].last, None), why)
 
 
@@ -297,7 +302,7 @@ def _epochs(node: Node, tp: str) -> Iterator[tuple[LoggedStep, int]]:
             yield step, epoch
 
 
-def _longer(known: Sequence[tuple[int, int]] | None, found: object) -> object:
+def _longer(known: Sequence[tuple[int, int]] | None, cache: object) -> object:
     """Return the cache if it continues the known one; None if not."""
-    begins = isinstance(found, list) and [tuple(entry) for entry in found[: len(known or ())]] == list(known or ())
-    return found if begins else None
+    begins = isinstance(cache, list) and [tuple(entry) for entry in cache[: len(known or ())]] == list(known or ())
+    return cache if begins else None

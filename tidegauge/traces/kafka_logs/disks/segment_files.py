@@ -4,10 +4,10 @@ Rules of this file
 
 1. A replica is a folder `<topic>-<partition>` with files `<base offset in twenty digits>.log`, as Kafka lays out a log
    directory. A capture may have them side by side too: `<topic>-<partition>.<twenty digits>.log`. Each may be gzipped.
-2. Batches are not unpacked: offsets and epochs stand in front of what is compressed.
-3. Reading ends where a recovering broker would truncate the log: what stands behind the first fault is lost to it, and so
-   are later segments. LogLoader#recoverSegment. The fault is a Problem, what stands in front of it counts.
-4. The metadata log is replicated by another protocol, and is left alone.
+2. Batches are not decompressed: offsets and epochs are in the header, which is never compressed.
+3. Reading ends where a recovering broker would truncate the log: it loses everything after the first fault, later segments
+   too (LogLoader#recoverSegment). The fault is a Problem; what comes before it counts.
+4. The metadata log is replicated by another protocol (KIP-595): it is skipped.
 """
 
 import re
@@ -31,7 +31,7 @@ Epochs = Sequence[Sequence[int]]
 
 
 class EpochRun(NamedTuple):
-    """Records of one leader epoch, one behind the other: offsets [base, end). `at` is where the first of them stands."""
+    """Consecutive records of one leader epoch: offsets [base, end). `at` is the place of the first in its file."""
 
     epoch: int
     base: int
@@ -41,7 +41,7 @@ class EpochRun(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplicaLog:
-    """What the segment files of a replica hold: from the base of the first to `end`, the first offset that is not there."""
+    """The records in the segment files of a replica: from offset `start` up to, not including, `end`."""
 
     start: int
     end: int
@@ -51,32 +51,34 @@ class ReplicaLog:
 
 
 def replica_files(folder: Path) -> dict[Path, dict[str, list[Path]]]:
-    """The segment files below `folder` by log directory and topic-partition, in the order of their offsets."""
-    found: dict[Path, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
+    """Find the segment files below `folder`, by log directory and topic-partition, in the order of their offsets."""
+    by_log_dir: dict[Path, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
     for path in sorted(folder.rglob("*.log*")):
         name = _FILE.fullmatch(path.name)
         if name is None or not path.is_file():
             continue
         tp = name["tp"] or path.parent.name
         if _PARTITION.fullmatch(tp) and tp != METADATA_LOG:
-            found[path.parent if name["tp"] else path.parent.parent][tp].append(path)
-    return {log_dir: dict(files) for log_dir, files in found.items()}
+            by_log_dir[path.parent if name["tp"] else path.parent.parent][tp].append(path)
+    return {log_dir: dict(files) for log_dir, files in by_log_dir.items()}
 
 
 def read_replica(files: Sequence[Path], folder: Path, label: str) -> ReplicaLog:
-    """The records of one replica; `label` stands for `folder` in front of file names."""
+    """Read the segment files of one replica; `label` replaces `folder` in the names of files."""
     runs: list[EpochRun] = []
     end = _base(files[0])
     for path in files:
         name = f"{label}{path.relative_to(folder).as_posix()}"
         fault = None
         try:
+            # Offsets only grow within a log: what a segment has below the end of the one before it is a fault.
             found = segment.read(path, records=False, after=max(end, _base(path)) - 1)
         except OSError as error:
             fault = Problem(name, None, "a readable file", str(error.strerror), "check the path and its permissions", lost=1)
             return ReplicaLog(_base(files[0]), end, tuple(runs), name, fault)
         for batch, position in zip(found.batches, found.positions, strict=True):
             _add(runs, batch, f"{name}, byte {position}")
+        # An empty segment was rolled at its base offset: the log ends there.
         end = runs[-1].end if found.batches else max(end, _base(path))
         if found.fault is not None:
             fault = _problem(name, found.fault, end, torn=path == files[-1] and found.fault.torn)
@@ -85,7 +87,7 @@ def read_replica(files: Sequence[Path], folder: Path, label: str) -> ReplicaLog:
 
 
 def unchecked(label: str) -> list[Problem]:
-    """What to say where checksums cannot be computed."""
+    """Return the problem if checksums cannot be computed here."""
     if CHECKSUM is not None:
         return []
     do = "run: pip install 'tidegauge[segments]'; offsets and epochs are read all the same, unchecked"
@@ -93,24 +95,24 @@ def unchecked(label: str) -> list[Problem]:
 
 
 def epochs_of(runs: Sequence[EpochRun], start: int) -> list[list[int]]:
-    """The epoch cache that these records, from offset `start` on, imply."""
-    kept = [run for run in runs if run.epoch != UNDEFINED and run.end > start]
-    return [[run.epoch, max(run.base, start)] for run in kept]
+    """Return the epoch cache that these records imply, from offset `start` on."""
+    within = [run for run in runs if run.epoch != UNDEFINED and run.end > start]
+    return [[run.epoch, max(run.base, start)] for run in within]
 
 
 def contradiction(runs: Sequence[EpochRun], cache: Epochs) -> EpochRun | None:
-    """The first records that do not have the epoch `cache` gives them.
+    """Return the first records that do not have the epoch that `cache` assigns to them; None if there are none.
 
-    It may say more than they do: an epoch in which nothing was appended, or whose records compaction took. Of offsets
-    below its first entry it says nothing.
+    A cache may have epochs without records: nothing was appended in them, or compaction removed it. It says nothing about
+    offsets below its first entry.
     """
     starts = [start for _, start in cache]
     for run in runs:
         base = max(run.base, starts[0]) if starts else run.base
         if run.epoch == UNDEFINED or base >= run.end:
             continue
-        known = count_at_most(starts, base)
-        if known == 0 or cache[known - 1][0] != run.epoch or (known < len(starts) and starts[known] < run.end):
+        entries = count_at_most(starts, base)
+        if entries == 0 or cache[entries - 1][0] != run.epoch or (entries < len(starts) and starts[entries] < run.end):
             return run
     return None
 
@@ -127,7 +129,7 @@ def _add(runs: list[EpochRun], batch: RecordBatch, at: str) -> None:
 
 
 def _problem(name: str, fault: segment.SegmentProblem, end: int, torn: bool) -> Problem:
-    """A batch that is cut off where the last file ends is what a broker that was killed, or still writes, leaves."""
     expected = f"at byte {fault.position}, behind offset {end - 1}, {fault.expected}"
     do = "the log is read up to there, as a broker that recovers would; copy the file again if its broker stopped in order"
+    # A batch that ends with the last file is torn: a broker that was killed, or still writes, leaves it. Nothing is lost.
     return Problem(name, None, expected, fault.seen, do, lost=0 if torn else 1)

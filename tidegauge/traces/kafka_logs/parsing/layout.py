@@ -1,10 +1,10 @@
-"""Which layout a file has: found by looking at its first thousand lines.
+"""Find the layout of a log file from its first thousand lines: a pattern of log4j2 or JSON, and the wrappers around it.
 
 Rules of this file
 
-1. What Kafka ships and what docs/kafka-logs.md asks for is tried first, and costs nothing beyond the look.
-2. Wrappers are peeled off while most lines have them; what is left is JSON, or the pattern that most lines follow.
-3. A pattern with the thread is taken if it reads nearly as many lines as one without it. `[Partition alpha-0 broker=1]`
+1. The layouts that Kafka ships and that docs/kafka-logs.md asks for are tried first.
+2. Wrappers are peeled off while most lines have them; what is left is JSON, or follows one of the patterns.
+3. A pattern with the thread is preferred if it reads nearly as many lines as one without. `[Partition alpha-0 broker=1]`
    is no thread: messages of Kafka begin so.
 """
 
@@ -18,13 +18,11 @@ from typing import Any, NamedTuple
 from tidegauge.traces.kafka_logs.parsing.timestamps import WAYS, Dates, moment, of_java, plausible
 from tidegauge.util.errors import UsageError
 
-# log4j2's pattern language, backwards: from `[%d] %p [%t] %m (%c)%n` to the parts of a line.
+# A pattern of log4j2, such as `[%d] %p [%t] %m (%c)%n`, as a regular expression that takes a line apart.
 #
-# Rules of this file
-#
-# 1. A pattern must tell the time, the message and the logger: without the logger a line cannot be told from its like.
+# 1. A pattern must have the time, the message and the logger: messages of different loggers can look the same.
 # 2. The thread may be missing; then the whole file counts as one thread.
-# 3. What Kafka's lines never have and conversions of no use (%M, %L, %X, ..) match anything that is short.
+# 3. Conversions without use here (%M, %L, %X, ..) match any short text.
 
 
 Entry = tuple[int, str, str, str]
@@ -55,7 +53,7 @@ _WORDS = sorted(
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A pattern as a regular expression; `begins` matches what stands before the message."""
+    """A pattern as a regular expression; `begins` matches the part before the message."""
 
     pattern: str
     dates: Dates
@@ -63,21 +61,21 @@ class Envelope:
     begins: re.Pattern[str]
 
     def entry(self, text: str) -> Entry | None:
-        """The parts of a line, None if it is not written so."""
-        found = self.line.fullmatch(text)
-        if found is None:
+        """Split a line into its parts; None if it does not match the pattern."""
+        match = self.line.fullmatch(text)
+        if match is None:
             return None
-        time = self.dates.microseconds(found["time"])
+        time = self.dates.microseconds(match["time"])
         if time is None:
             return None
-        thread = found["thread"] if "thread" in self.line.groupindex else ""
-        return time, thread, found["message"], found["logger"].rpartition(".")[2]
+        thread = match["thread"] if "thread" in self.line.groupindex else ""
+        return time, thread, match["message"], match["logger"].rpartition(".")[2]
 
 
 def envelope(pattern: str, dates: Dates | None = None) -> Envelope:
-    """The pattern of a layout; `dates` replaces the way its %d is written."""
-    found: list[Dates] = []
-    regex = _regex(pattern, found, dates)
+    """Compile a pattern; `dates` replaces the date format of its %d. Raises UsageError."""
+    date_formats: list[Dates] = []
+    regex = _regex(pattern, date_formats, dates)
     for group, conversion in (("time", "%d"), ("message", "%m"), ("logger", "%c")):
         if f"<{group}>" not in regex:
             raise UsageError(
@@ -88,10 +86,10 @@ def envelope(pattern: str, dates: Dates | None = None) -> Envelope:
         line, begins = re.compile(regex + r"\s*"), re.compile(regex[: regex.index("(?P<message>")].rstrip(" +"))
     except re.error as error:
         raise UsageError(f"expected each conversion once in the layout {pattern!r}, saw one twice ({error})") from None
-    return Envelope(pattern, found[0], line, begins)
+    return Envelope(pattern, date_formats[0], line, begins)
 
 
-def _regex(pattern: str, found: list[Dates], dates: Dates | None) -> str:
+def _regex(pattern: str, date_formats: list[Dates], dates: Dates | None) -> str:
     regex, at = "", 0
     while at < len(pattern):
         conversion = _CONVERSION.match(pattern, at)
@@ -99,23 +97,24 @@ def _regex(pattern: str, found: list[Dates], dates: Dates | None) -> str:
             literal = pattern[at]
             if literal == "%":
                 raise UsageError(f"expected a conversion of log4j2 in the layout {pattern!r}, saw {pattern[at : at + 2]}")
+            # Levels may be padded (`%-5p`): a space of the pattern stands for several.
             regex += (" +" if not regex.endswith(" +") else "") if literal == " " else re.escape(literal)
             at += 1
             continue
         if conversion["word"] is None:
             regex, at = regex + "%", conversion.end()
             continue
-        word = next((known for known in _WORDS if conversion["word"].startswith(known)), None)
+        word = next((name for name in _WORDS if conversion["word"].startswith(name)), None)
         if word is None:
             raise UsageError(f"expected a conversion of log4j2 in the layout {pattern!r}, saw %{conversion['word']}")
         options, at = _options(pattern, conversion.start("word") + len(word))
         padded = r" *{} *" if conversion["width"] else "{}"
-        regex += padded.format(_part(_LONG.get(word, word), options, pattern[at : at + 1], found, dates))
+        regex += padded.format(_part(_LONG.get(word, word), options, pattern[at : at + 1], date_formats, dates))
     return regex
 
 
 def _options(pattern: str, at: int) -> tuple[list[str], int]:
-    """The `{..}{..}` behind a conversion; braces nest."""
+    """Parse the options `{..}{..}` of a conversion, which may nest; return them with the position after the last."""
     options = []
     while pattern[at : at + 1] == "{":
         depth, end = 1, at + 1
@@ -129,14 +128,14 @@ def _options(pattern: str, at: int) -> tuple[list[str], int]:
     return options, at
 
 
-def _part(word: str, options: list[str], following: str, found: list[Dates], dates: Dates | None) -> str:
+def _part(word: str, options: list[str], following: str, date_formats: list[Dates], dates: Dates | None) -> str:
     if word == "d":
-        found.append(dates or of_java(options[0] if options else ""))
-        return f"(?P<time>{found[-1].regex})"
+        date_formats.append(dates or of_java(options[0] if options else ""))
+        return f"(?P<time>{date_formats[-1].regex})"
     if word in _NOTHING:
         return ""
     if word in _NESTED:
-        return _regex(options[0] if options else "", found, dates)
+        return _regex(options[0] if options else "", date_formats, dates)
     # as long as the text that follows does not begin: a thread `SIGTERM handler` ends at its bracket
     until = f"[^{re.escape(following)}]*" if following not in ("", " ", "%") else r"\S*"
     return {
@@ -147,9 +146,9 @@ def _part(word: str, options: list[str], following: str, found: list[Dates], dat
     }.get(word, until)
 
 
-# JSON lines: those of log4j2's JsonLayout and JsonTemplateLayout (ECS, Logstash, GELF, Google Cloud) and of logstash.
+# JSON lines: those of log4j2's JsonLayout and JsonTemplateLayout (ECS, Logstash, GELF, Google Cloud) and of Logstash.
 #
-# A key is looked for under each of its names, as it stands (`log.logger`) and as a path (`{"log": {"logger": ..}}`).
+# A name with a dot is looked up as a key (`log.logger`) and as a path (`{"log": {"logger": ..}}`).
 
 
 _TIMES = ("@timestamp", "timestamp", "timeMillis", "time", "ts", "date", "datetime", "eventTime", "asctime")
@@ -159,57 +158,55 @@ _MESSAGES = ("message", "msg", "full_message", "short_message", "text")
 
 
 def document(text: str) -> dict[str, Any] | None:
-    """A line that is one JSON object."""
+    """Parse a line as one JSON object; None if it is not one."""
     if not text.lstrip().startswith("{"):
         return None
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return parsed if isinstance(parsed, dict) else None
 
 
 def entry(text: str) -> Entry | None:
-    """The parts of a line, None where time, message or logger are missing."""
-    found = document(text)
-    if found is None:
+    """Return the parts of a JSON line; None if time, message or logger are missing."""
+    fields = document(text)
+    if fields is None:
         return None
-    logger, message, time = _first(found, _LOGGERS), _first(found, _MESSAGES), _time(found)
+    logger, message, time = _first(fields, _LOGGERS), _first(fields, _MESSAGES), _time(fields)
     if not isinstance(logger, str) or not isinstance(message, str) or time is None:
         return None
-    thread = _first(found, _THREADS)
+    thread = _first(fields, _THREADS)
     return time, thread if isinstance(thread, str) else "", message, logger.rpartition(".")[2]
 
 
-def _time(found: dict[str, Any]) -> int | None:
-    instant = found.get("instant")
+def _time(fields: dict[str, Any]) -> int | None:
+    instant = fields.get("instant")
     if isinstance(instant, dict) and isinstance(instant.get("epochSecond"), int):
         nanos = instant.get("nanoOfSecond", 0)
         since = int(instant["epochSecond"]) * 1_000_000 + (nanos // 1000 if isinstance(nanos, int) else 0)
         return since if plausible(since) else None
-    return next((time for name in _TIMES if (time := moment(_get(found, name))) is not None), None)
+    return next((time for name in _TIMES if (time := moment(_get(fields, name))) is not None), None)
 
 
-def _first(found: dict[str, Any], names: tuple[str, ...]) -> object:
-    return next((value for name in names if isinstance(value := _get(found, name), str)), None)
+def _first(fields: dict[str, Any], names: tuple[str, ...]) -> object:
+    return next((value for name in names if isinstance(value := _get(fields, name), str)), None)
 
 
-def _get(found: dict[str, Any], name: str) -> object:
-    if name in found:
-        return found[name]
-    value: object = found
+def _get(fields: dict[str, Any], name: str) -> object:
+    if name in fields:
+        return fields[name]
+    value: object = fields
     for part in name.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return value
 
 
-# What other programs put around a line: containers, journals, terminals.
+# Wrappers: what containers, journals and terminals add to a line.
 #
-# Rules of this file
-#
-# 1. A wrapper takes a line and gives back what the broker wrote, or None if the line is not wrapped so.
+# 1. A wrapper returns the part of a line that the broker wrote, or None if the line is not wrapped in this way.
 # 2. Containers split lines at 16 KiB: `whole` is false for a part that the next line of the same stream continues.
-# 3. `source` is who wrote the line, where the wrapper says so: the lines of several brokers may stand in one file.
+# 3. `source` is the writer, if the wrapper names it: one file may have the lines of several brokers.
 
 
 _STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
@@ -217,7 +214,7 @@ _ANSI = re.compile("\x1b\\[[0-9;]*[A-Za-z]")
 
 
 class Inner(NamedTuple):
-    """What is left of a line without its wrapper."""
+    """A line without its wrapper."""
 
     text: str
     whole: bool = True
@@ -225,14 +222,14 @@ class Inner(NamedTuple):
 
 
 class Wrapper(NamedTuple):
-    """One way to wrap lines; `name` is said in the summary."""
+    """A kind of wrapper; the summary of a capture has its `name`."""
 
     name: str
     unwrap: Callable[[str], Inner | None]
 
 
 def _behind(regex: str) -> Callable[[str], Inner | None]:
-    """A prefix; the group `source` says who wrote the line, `partial` that it goes on."""
+    """Return the unwrap function of a prefix; its group `source` is the writer, `partial` marks a line that goes on."""
     prefix = re.compile(regex)
 
     def unwrap(text: str) -> Inner | None:
@@ -246,15 +243,15 @@ def _behind(regex: str) -> Callable[[str], Inner | None]:
 
 
 def _container(text: str) -> Inner | None:
-    """Docker's json-file `{"log": ..}`, whose last part ends with a line break; journald's export `{"MESSAGE": ..}`."""
-    found = document(text)
-    if found is None:
+    """Unwrap Docker's `{"log": ..}`, whose last part ends with a line break, or journald's `{"MESSAGE": ..}`."""
+    fields = document(text)
+    if fields is None:
         return None
-    if isinstance(found.get("MESSAGE"), str):
-        return Inner(found["MESSAGE"], True, str(found.get("_HOSTNAME", "")))
-    if not isinstance(found.get("log"), str):
+    if isinstance(fields.get("MESSAGE"), str):
+        return Inner(fields["MESSAGE"], True, str(fields.get("_HOSTNAME", "")))
+    if not isinstance(fields.get("log"), str):
         return None
-    return Inner(found["log"].removesuffix("\n"), found["log"].endswith("\n") or "stream" not in found)
+    return Inner(fields["log"].removesuffix("\n"), fields["log"].endswith("\n") or "stream" not in fields)
 
 
 def _plain(text: str) -> Inner | None:
@@ -275,13 +272,13 @@ WRAPPERS = (
     Wrapper("kubectl --prefix", _behind(r"\[(?:pod/)?(?P<source>[\w.\-]+)/[\w.\-]+\] ")),
     Wrapper("time stamps", _behind(rf"{_STAMP} ")),
 )
-"""`time stamps` are those of `docker logs -t` and `kubectl logs --timestamps`; they come last, for others begin so too."""
+"""`time stamps` are those of `docker logs -t` and `kubectl logs --timestamps`; they come last: others begin so, too."""
 
 
 def peel(texts: Sequence[str], wrappers: Sequence[Wrapper]) -> tuple[list[int], list[str], list[str]]:
-    """Lines as the broker wrote them: the position each began at, its text, and who wrote it (nothing if no line says).
+    """Unwrap lines: return the position at which each began, its text, and its writer (no writers if none is named).
 
-    A line a wrapper does not fit stays as it is: a terminal's colours stand in some lines only.
+    A line that a wrapper does not match stays as it is: only some lines have a terminal's colours.
     """
     positions: list[int] = []
     inner: list[str] = []
@@ -290,9 +287,10 @@ def peel(texts: Sequence[str], wrappers: Sequence[Wrapper]) -> tuple[list[int], 
     for position, text in enumerate(texts):
         left, whole, source = text, True, ""
         for wrapper in wrappers:
-            found = wrapper.unwrap(left)
-            if found is not None:
-                left, whole, source = found.text, whole and found.whole, found.source or source
+            unwrapped = wrapper.unwrap(left)
+            if unwrapped is not None:
+                left, whole, source = unwrapped.text, whole and unwrapped.whole, unwrapped.source or source
+        # The parts of a long line of one writer may have lines of other writers between them.
         if source in open_at:
             inner[open_at[source]] += left
         else:
@@ -328,14 +326,14 @@ PATTERNS = (
     "[%d] [%t] %p %c - %m%n",
     "%d|%p|%t|%c|%m%n",
 )
-"""Ways of Kafka, its distributions (Strimzi's has the thread at the end), and log4j2's own examples."""
+"""The patterns of Kafka, of its distributions (Strimzi's has the thread at the end), and of log4j2's own examples."""
 
 _NO_THREAD = re.compile(r"[^\]]*=|Partition |ReplicaFetcherManager on |LeaderEpochCache |Controller \d|GroupCoordinator \d")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the lines of a file are written; `begins` says that a text is not the rest of the line before."""
+    """The layout of a file; `begins` matches the beginning of a line: other text continues the line before."""
 
     name: str
     wrappers: tuple[Wrapper, ...]
@@ -343,14 +341,14 @@ class Layout:
     begins: Callable[[str], object]
 
 
-def of_envelope(found: Envelope, wrappers: tuple[Wrapper, ...] = ()) -> Layout:
-    """The layout of a pattern."""
-    return Layout(_named(found.pattern, wrappers), wrappers, found.entry, found.begins.match)
+def of_envelope(pattern: Envelope, wrappers: tuple[Wrapper, ...] = ()) -> Layout:
+    return Layout(_named(pattern.pattern, wrappers), wrappers, pattern.entry, pattern.begins.match)
 
 
 def find(texts: Sequence[str], given: str | None = None) -> Layout | None:
-    """The layout of a file that begins with `texts`, None if it cannot be found; `given` is the pattern of --layout."""
+    """Find the layout of a file that begins with `texts`; None if there is none. `given` is the pattern of --layout."""
     sample = list(islice((text for text in texts if text.strip()), LOOKED_AT))
+    # KAFKAS reads lines of DOCUMENTED, too, with the thread as part of the message: so the thread decides between them.
     if given is None and any(_READY[1].entry(text) for text in sample[:LOOKED_AT_FIRST]):
         return (
             _READY[0]
@@ -361,8 +359,8 @@ def find(texts: Sequence[str], given: str | None = None) -> Layout | None:
 
 
 def _has_thread(text: str) -> bool:
-    found = _THREAD.match(text)
-    return found is not None and _NO_THREAD.match(found[1]) is None
+    thread = _THREAD.match(text)
+    return thread is not None and _NO_THREAD.match(thread[1]) is None
 
 
 def _look(sample: list[str], given: str | None) -> Layout | None:
@@ -379,10 +377,11 @@ def _look(sample: list[str], given: str | None) -> Layout | None:
 
 
 def _peel(sample: list[str], wrappers: tuple[Wrapper, ...]) -> tuple[Wrapper, list[str]] | None:
-    """The wrapper that most lines have; a colour may stand in some lines only."""
+    """Find the wrapper that most lines have; return it with the unwrapped lines."""
     for wrapper in WRAPPERS:
         if wrapper in wrappers:
             continue
+        # A terminal colours warnings and errors only, so one line with a colour is enough.
         enough = 1 if wrapper is WRAPPERS[0] else 0.8 * len(sample)
         if sample and sum(wrapper.unwrap(text) is not None for text in sample) >= enough:
             return wrapper, peel(sample, (wrapper,))[1]
@@ -397,21 +396,23 @@ def _json(sample: Sequence[str], wrappers: tuple[Wrapper, ...]) -> Layout | None
 
 
 def _pattern(sample: Sequence[str], wrappers: tuple[Wrapper, ...], given: str | None) -> Layout | None:
-    """The pattern that reads most lines: at least one in two of those that begin with a date."""
+    """Find the pattern that reads most lines, and at least half of those that begin with a date."""
     best: tuple[float, Envelope] | None = None
-    for one in (envelope(given),) if given is not None else _candidates(sample):
-        read = [entry for text in sample if (entry := one.entry(text)) is not None]
+    for candidate in (envelope(given),) if given is not None else _candidates(sample):
+        read = [entry for text in sample if (entry := candidate.entry(text)) is not None]
         named = sum(_NO_THREAD.match(thread) is None for _, thread, _, _ in read)
-        score = named * (1.1 if "%t" in one.pattern else 1.0)
+        # A line without its thread cannot be tied to the other lines of its request: prefer a pattern that has it.
+        score = named * (1.1 if "%t" in candidate.pattern else 1.0)
         if score and (best is None or score > best[0]):
-            best = score, one
+            best = score, candidate
     if best is None or (given is None and best[0] < 0.5 * sum(best[1].begins.match(text) is not None for text in sample)):
         return None
     return of_envelope(best[1], wrappers)
 
 
 def _candidates(sample: Sequence[str]) -> Sequence[Envelope]:
-    """The patterns with each way to write dates that the lines begin with."""
+    """Return each pattern with each date format that the lines begin with."""
+    # A third: stack traces and configuration dumps have no date.
     ways = [way for way in WAYS if sum(re.match(rf"\[?{way.regex}", text) is not None for text in sample) * 3 > len(sample)]
     return [envelope(pattern, way) for way in ways[:2] for pattern in PATTERNS]
 

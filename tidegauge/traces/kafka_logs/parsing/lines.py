@@ -85,9 +85,9 @@ def _unpacked(unpack: "zlib._Decompress", raw: bytes) -> Iterator[bytes]:
 
 
 def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
-    """Of the lines of a block that are not passed over: which they are, where they begin and where they end.
+    """Return the numbers, begins and ends of the lines of a block that must be read.
 
-    The block is written in a layout of Kafka: `[time] .. (logger)`.
+    The block has a layout of Kafka: `[time] .. (logger)`.
     """
     data = np.frombuffer(block, dtype=np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
@@ -98,22 +98,22 @@ def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence
     lines = pa.Array.from_buffers(pa.binary(), len(begins), [None, pa.py_buffer(offsets), pa.py_buffer(block)])
     known = pc.match_substring_regex(lines, _KNOWN).to_numpy(zero_copy_only=False)
     last = data[np.maximum(ends - 1, 0)]
+    # Files that were copied by way of Windows end their lines with CR LF.
     last = np.where(last == ord("\r"), data[np.maximum(ends - 2, 0)], last)
     whole = (data[np.minimum(begins, len(data) - 1)] == ord("[")) & (last == ord(")"))
     read = known | ~whole
+    # An incomplete line may continue in the next one: that decides whether it was cut off (rule 2 of read_lines).
     read[1:] |= ~whole[:-1]
     kept = np.flatnonzero(read)
     return kept.tolist(), begins[kept].tolist(), ends[kept].tolist()
 
 
-# Read log files as lines: compressed or not, half-written or not, in any layout (`layout/`).
+# Lines of a file in any layout (layout.py), complete or not.
 #
-# Rules of this file
-#
-# 1. The layout of a file is found from its first thousand lines. `[time] LEVEL [thread] message (logger)` is the best;
-# Kafka's default layout lacks the thread: then it is empty, and the whole file counts as one thread.
+# 1. The layout is found from the first thousand lines. `[time] LEVEL [thread] message (logger)` is the best; Kafka's default
+#    layout lacks the thread: then it is empty, and the whole file counts as one thread.
 # 2. Text that does not begin like a line continues the line before it (stack traces, configuration dumps); it is not read.
-# Only the end of such a message has the logger, so a line without one, and without a continuation, was cut off.
+#    Only the end of such a message has the logger, so a line without one, and without a continuation, was cut off.
 # 3. A line number is the number in the uncompressed file.
 # 4. No file raises: an empty, binary, half-written or unreadable one becomes a Problem.
 
@@ -128,8 +128,8 @@ _TEXT = re.compile(rb"[^\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]")
 class Line:
     """A log line. `time` is in microseconds since 1970, of one node only: brokers log local time without a zone.
 
-    A summary (counted.py) is a request of a session that asks for nothing that is read; it `summarizes` so many requests in
-    a row, itself and those before it. For any other line that is 0.
+    A summary (selection.py) is a request of a session that asks for nothing that is read; it `summarizes` so many
+    consecutive requests, itself and those before it. For any other line that is 0.
     """
 
     file: str
@@ -142,12 +142,12 @@ class Line:
 
     @property
     def requests(self) -> int:
-        """How many requests of its session the line stands for."""
+        """The number of requests of its session that the line stands for."""
         return max(1, self.summarizes)
 
     @property
     def at(self) -> str:
-        """Where it was read."""
+        """The file and the number of the line."""
         return f"{self.file}:{self.number}"
 
 
@@ -192,6 +192,7 @@ def read_lines(path: Path, label: str, given: str | None = None, take: Take = ev
         do = "a segment file is read under the name Kafka gave it"
         problems.append(Problem(label, 1, "a text log", "a binary file", do))
         return LogFile(label, [], problems)
+    # Blocks end at byte 0x0A, which in UTF-16 may be half a character.
     if first.startswith(UTF_16):
         first = b"".join([first, *content])
     texts = _texts(first, begins=True)
@@ -256,6 +257,8 @@ class Reader:
         for position, text in enumerate(texts):
             found = entry(text)
             if found is None:
+                # NUL bytes are a hole: of a truncated file (copytruncate), or of a block that was not written before a
+                # crash.
                 pieces = [piece for piece in text.removeprefix("\ufeff").split("\0") if piece.strip()]
                 entries = [entry(piece) for piece in pieces]
                 found = entries[-1] if entries else None
@@ -318,6 +321,7 @@ def incarnations(lines: list[Line]) -> list[list[Line]]:
     for line in lines:
         if line.message.startswith("Registered signal handlers"):
             before = runs[-1][-NEAR:]
+            # The line is printed as the first logger is made, before the signal handlers: it belongs to the new process.
             mine = next((len(before) - at for at, one in enumerate(before) if one.logger == _FIRST), 0)
             runs.append([runs[-1].pop() for _ in range(mine)][::-1])
         runs[-1].append(line)

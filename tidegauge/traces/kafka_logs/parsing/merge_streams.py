@@ -51,6 +51,7 @@ def without_copies(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], l
     """Return the files of one node without copies, and what was left out."""
     kept: list[tuple[set[_LineKey], list[Line]]] = []
     problems: list[Problem] = []
+    # The longest first: of a file and a part of it the part is the copy.
     for lines in sorted(files, key=len, reverse=True):
         once = _forwards(lines)
         keys = {_key(line) for line in once if line.message and not line.summarizes}  # a summary stands for lines between
@@ -70,6 +71,7 @@ def _forwards(lines: Sequence[Line]) -> list[Line]:
     latest, again = 0, False
     for line in lines:
         key = _key(line)
+        # A logger may print the same text twice in one tick of a millisecond clock; such lines stay, except those of _ONCE.
         again = key in seen and (again or line.time < latest or any(words in line.message for words in _ONCE))
         if not again:
             seen.add(key)
@@ -86,14 +88,12 @@ def _problem(path: str, line: int | None, seen: str) -> Problem:
     return Problem(path, line, "every line once", seen, "they are read once; leave copies out")
 
 
-# Merge several logs of one process into one stream: by the clock that wrote them all, each log in its own order.
-#
-# Rules of this file
+# Several logs of one process merged into one stream: by the clock that wrote them all, each log in its own order.
 #
 # 1. Kafka's stock configuration writes state changes to a file of their own, and 3.x has milliseconds only: lines of two
-# files with equal times have no order. Of the possible orders one is chosen that causality allows.
+#    files with equal times have no order. Of the possible orders one is chosen that causality allows.
 # 2. Whether a line belongs before or after a change of role is decided by the lines themselves: by offsets, leader epochs,
-# and by what only a leader or only a follower does. Other lines follow the order of the files.
+#    and by what only a leader or only a follower does. Other lines follow the order of the files.
 
 
 _ROLES = frozenset({"leader", "leader-again", "follower", "follower-again"})
@@ -166,9 +166,12 @@ def _relation(role: ParsedLine, other: ParsedLine | None, was: str | None) -> in
         asked = fetch_line(other.text("request")).asked.get(role.tp)
         if asked is None:
             return OPEN
+        # A broker fetches in an epoch only after it has become follower in it; a request of an earlier epoch was sent
+        # before.
         return AFTER if role.kind.startswith("follower") and asked.epoch >= role.number("leader_epoch") else BEFORE
     if other.tp != role.tp or other.kind in _ROLES:
         return OPEN
+    # Partition#makeLeader and #makeFollower make sure of the log before they print the role.
     if other.kind in _LOADED:
         return BEFORE
     if other.kind in ("registered", "changed"):
@@ -176,6 +179,7 @@ def _relation(role: ParsedLine, other: ParsedLine | None, was: str | None) -> in
     if other.kind == "epoch-entry":
         return BEFORE if other.number("epoch") < role.number("leader_epoch") else AFTER
     if other.kind == "appended" and "leo" in role.values:
+        # The line of the role has the log end of that moment: records beyond it came later.
         return BEFORE if other.number("rec_end") <= role.number("leo") else AFTER
     if other.kind == "leader-high-watermark" and "hw" in role.values:
         return BEFORE if other.number("hw") <= role.number("hw") else AFTER

@@ -18,15 +18,16 @@ METADATA_LOG = "__cluster_metadata-0"
 
 
 def number(text: str) -> int:
-    """An offset, an epoch or an id. Raises ValueError for what none of Kafka's can be: it is no number, or has no end."""
-    found = int(text)
-    if not -LARGEST < found < LARGEST:
+    """Parse an offset, an epoch or an id. Raises ValueError for text that is no number, or a larger one than Kafka has."""
+    value = int(text)
+    # Columns hold 64-bit integers and the judge adds to them: a damaged line must not overflow there.
+    if not -LARGEST < value < LARGEST:
         raise ValueError(f"expected a number below 2^62, saw {text}")
-    return found
+    return value
 
 
 def ids(text: str) -> tuple[int, ...]:
-    """`1, 2, 3` or `1,2,3` as numbers."""
+    """Parse `1, 2, 3` or `1,2,3`."""
     return tuple(number(part) for part in text.replace(" ", "").split(",") if part)
 
 
@@ -34,7 +35,7 @@ _LEO = re.compile(r"replica (\d+): \(offset=(-?\d+)")
 
 
 def leos(text: str) -> dict[int, int]:
-    """`replica 2: (offset=19, ..), replica 1: (offset=20, ..)` as {2: 19, 1: 20}."""
+    """Parse `replica 2: (offset=19, ..), replica 1: (offset=20, ..)` into {2: 19, 1: 20}."""
     return {int(replica): int(offset) for replica, offset in _LEO.findall(text)}
 
 
@@ -44,7 +45,7 @@ _SENT_EPOCHS = re.compile(r"leaderEpoch=(\d+).*partitionEpoch=(\d+)")
 
 
 def proposal(sent: str) -> tuple[tuple[int, ...], int, int]:
-    """(ISR, leader epoch, partition epoch) of a LeaderAndIsr: `isr=List(2, 3)` 3.4, with broker epochs since 3.5."""
+    """Parse a LeaderAndIsr into (ISR, leader epoch, partition epoch); members have broker epochs since 3.5 (KIP-903)."""
     plain = _PROPOSED.search(sent)
     members = ids(plain["ids"]) if plain else tuple(int(broker) for broker in _PROPOSED_WITH_EPOCHS.findall(sent))
     epochs = _SENT_EPOCHS.search(sent)
@@ -56,7 +57,7 @@ _BROKER_EPOCHS = re.compile(r"BrokerState\(brokerId=(\d+), brokerEpoch=(\d+)\)")
 
 
 def broker_epochs(sent: str) -> dict[int, int]:
-    """The broker epochs of the members in a LeaderAndIsr, since 3.5; those the leader knew."""
+    """Return the broker epochs in a LeaderAndIsr by member, as the leader knew them; since 3.5 (KIP-903)."""
     return {int(broker): int(epoch) for broker, epoch in _BROKER_EPOCHS.findall(sent)}
 
 
@@ -64,7 +65,7 @@ _CHANGE = re.compile(r"(\w+): (\[[^\]]*\]|-?\w+) -> (\[[^\]]*\]|-?\w+)")
 
 
 def changes(text: str) -> dict[str, tuple[str, str]]:
-    """`isr: [1, 2] -> [2], leader: 1 -> 2` as {"isr": ("[1, 2]", "[2]"), ..}."""
+    """Parse `isr: [1, 2] -> [2], leader: 1 -> 2` into {"isr": ("[1, 2]", "[2]"), ..}."""
     return {name: (old, new) for name, old, new in _CHANGE.findall(text)}
 
 
@@ -100,14 +101,17 @@ class FetchLine:
 
 
 def fetch_line(request: str) -> FetchLine:
-    """The parts of `(type=FetchRequest, .. fetchData={..}, .. removed=.., metadata=(sessionId=.., epoch=..), ..)`."""
+    """Parse `(type=FetchRequest, .. fetchData={..}, .. removed=.., metadata=(sessionId=.., epoch=..), ..)`."""
     asked: dict[str, PartitionRequest] = {}
     topics: dict[str, str] = {}
-    for found in _FETCH_DATA.finditer(request):
-        asked[found["tp"]] = PartitionRequest(
-            int(found["offset"]), int(found["epoch"] or -1), int(found["last_epoch"] or -1), int(found["log_start"])
+    for partition in _FETCH_DATA.finditer(request):
+        asked[partition["tp"]] = PartitionRequest(
+            int(partition["offset"]),
+            int(partition["epoch"] or -1),
+            int(partition["last_epoch"] or -1),
+            int(partition["log_start"]),
         )
-        topics[found["tp"].rpartition("-")[0]] = found["topic_id"]
+        topics[partition["tp"].rpartition("-")[0]] = partition["topic_id"]
     removed = _REMOVED.search(request)
     session, session_epoch = session_of(request)
     return FetchLine(
@@ -120,7 +124,7 @@ def fetch_line(request: str) -> FetchLine:
 
 
 def session_of(request: str) -> tuple[int, int]:
-    """(session id, session epoch) of a fetch request: 0 when there is no session yet, epoch 0 for a full fetch."""
+    """Return (session id, session epoch) of a fetch request: 0 when there is no session yet, epoch 0 for a full fetch."""
     metadata = _METADATA.search(request)
     session = metadata["session"] if metadata else "INVALID"
     epoch = metadata["epoch"] if metadata else "INITIAL"
@@ -130,9 +134,7 @@ def session_of(request: str) -> tuple[int, int]:
     )
 
 
-# Parse one log line: a row of the table of patterns, matched.
-#
-# Rules of this file
+# A log line matched with the table of patterns.
 #
 # 1. Numbers become ints, lists of ids tuples; a group that did not match is left out.
 # 2. The metadata log is replicated by Raft (KIP-595), not by this protocol: its lines are ignored.
@@ -199,10 +201,10 @@ _TEXTS = frozenset(
 def parse_line(line: Line) -> ParsedLine | None:
     """Parse a line; None if it has no pattern, or is about the metadata log."""
     for kind, pattern in _BY_LOGGER.get(line.logger, ()):
-        found = pattern.search(line.message)
-        if found is not None:
+        match = pattern.search(line.message)
+        if match is not None:
             try:
-                values = {name: _value(name, text) for name, text in found.groupdict().items() if text is not None}
+                values = {name: _value(name, text) for name, text in match.groupdict().items() if text is not None}
             except ValueError:
                 return None  # not a number where the pattern has one: the line is damaged
             return None if values.get("tp") == METADATA_LOG else ParsedLine(kind, line, values)

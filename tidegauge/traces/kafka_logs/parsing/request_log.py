@@ -92,10 +92,10 @@ def of_metadata_log(body: Mapping[str, Any]) -> bool:
 
 def _request(line: Line, order: int, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
     def micros(field_name: str) -> int:
-        found = round(float(document[field_name]) * 1000)
-        if not 0 <= found <= line.time:
+        microseconds = round(float(document[field_name]) * 1000)
+        if not 0 <= microseconds <= line.time:
             raise ValueError(f"{field_name} is {document[field_name]}")
-        return found
+        return microseconds
 
     dequeued = line.time - micros("totalTimeMs") + micros("requestQueueTimeMs")
     handled = dequeued + micros("localTimeMs")
@@ -161,8 +161,10 @@ class Sessions:
         """Rebuild a FETCH request; call it in the order of the log."""
         body, response = request.body, request.response
         session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
+        # Session epoch 0 is a full fetch, which opens a session, and -1 one without or the last one (KIP-227).
         before = _Session() if session_epoch <= 0 else self._sessions.get(session_id, _Session(epoch=-1))
         known = session_epoch <= 0 or session_epoch == before.epoch + request.line.requests
+        # What the missing request added or removed is unknown: only what this one names is certain.
         if not known:
             before = _Session()
         travelled = {tp: _asked(part) for tp, part in self._partitions(body.get("topics", ()))}
@@ -175,6 +177,7 @@ class Sessions:
         reported = {tp: _answered(part) for tp, part in self._partitions(response.get("responses", ()))}
         failed = int(response.get("errorCode", 0)) != 0
         responses: dict[str, LoggedResponse] = {}
+        # An error of the whole response (a session that the leader has evicted) answers for no partition.
         for tp in () if failed else session.asked:
             last = session.reported.get(tp)
             if tp in reported:
@@ -203,12 +206,12 @@ class Sessions:
 
     def _partitions(self, topics: Any) -> list[tuple[str, Any]]:
         """Return (topic-partition, part) of every partition; in forgottenTopicsData parts are numbers."""
-        found = []
+        parts = []
         for topic in topics:
             name = topic.get("topic") or self._topic_ids.get(str(topic.get("topicId")))
             if name is not None:
-                found += [(f"{name}-{partition_of(part)}", part) for part in topic["partitions"]]
-        return found
+                parts += [(f"{name}-{partition_of(part)}", part) for part in topic["partitions"]]
+        return parts
 
 
 def replica_of(body: Mapping[str, Any]) -> int:

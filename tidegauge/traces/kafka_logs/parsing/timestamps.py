@@ -1,10 +1,10 @@
-"""Dates as logs write them -> microseconds since 1970.
+"""Parse the dates of log lines into microseconds since 1970.
 
 Rules of this file
 
-1. A date names its day: a line that tells the time alone cannot be ordered beyond midnight.
-2. A zone is used where there is one; without it the time is local and good for one node only, as everywhere in this room.
-3. `Dates` reads one way of writing. `WAYS` are the ways that are looked for, the most common first; a pattern of Java
+1. A date names its day: lines that have the time only cannot be ordered beyond midnight.
+2. A zone is used if there is one. Without it the time is local: it orders lines of one node only, as in the whole package.
+3. `Dates` reads one date format. `WAYS` are the formats that are tried, the most common first; a pattern of Java
    (`yyyy-MM-dd'T'HH:mm:ss.SSSX`) or a name of log4j2 (`ISO8601`) makes one, too.
 """
 
@@ -23,25 +23,27 @@ _ZONE = r"(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?"
 
 
 class Dates:
-    """One way to write a date: `regex` finds it and has no groups, `microseconds` reads it."""
+    """A date format: `regex` finds a date and has no groups, `microseconds` parses it."""
 
     def __init__(self, regex: str) -> None:
         self._read = re.compile(regex)
         self.regex = re.sub(r"\(\?P<\w+>", "(?:", regex)
 
     def microseconds(self, text: str) -> int | None:
-        """None if `text` is not written this way, or no such day exists."""
+        """Parse a date; None if it has another format, or no such day exists."""
         if text[10:11] == " " and text[19:20] == "," and text[20:].isdecimal():
             return microseconds(text)
-        found = self._read.fullmatch(text)
-        if found is None:
+        match = self._read.fullmatch(text)
+        if match is None:
             return None
-        groups = found.groupdict()
+        groups = match.groupdict()
         if groups.get("unix"):
             return int(groups["unix"]) * 1_000_000 + _fraction(groups.get("fraction"))
         if groups.get("unix_parts"):
+            # 13 digits are milliseconds, 16 microseconds, 19 nanoseconds: all become 16.
             return int(groups["unix_parts"][:16].ljust(16, "0"))
         afternoon = (groups.get("half") or "").upper() == "PM"
+        # 12 AM is midnight and 12 PM noon.
         hour = int(groups["hour"]) % 12 + 12 * afternoon if groups.get("half") else int(groups["hour"])
         try:
             month = groups.get("month") or str(_MONTHS.index(groups["month_name"].lower()) + 1)
@@ -53,7 +55,7 @@ class Dates:
 
 
 def plausible(time: int) -> bool:
-    """Between 1970 and 9999: what was computed from a zone or a number can be shown as a date again."""
+    """Return whether a time is between 1970 and 9999: with any zone it can be formatted as a date again."""
     return 0 <= time < LAST
 
 
@@ -78,7 +80,7 @@ def _offset(zone: str | None) -> int:
 
 
 def microseconds(text: str) -> int | None:
-    """`2026-11-21 08:27:15,637445` (4.x can print six digits, 3.x prints three), fast: nearly every line has it."""
+    """Parse `2026-11-21 08:27:15,637445` (4.x can print six digits, 3.x prints three), fast: nearly every line has it."""
     seconds = _whole_seconds(text[:19])
     return None if seconds is None else seconds + int(text[20:26].ljust(6, "0"))
 
@@ -148,7 +150,7 @@ _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
 
 
 def of_java(pattern: str) -> Dates:
-    """The dates a name of log4j2 or a pattern of java.time's DateTimeFormatter writes."""
+    """Return the format of a name of log4j2 or a pattern of java.time's DateTimeFormatter. Raises UsageError."""
     if pattern in _NAMED:
         return _NAMED[pattern]
     regex = ""
@@ -177,7 +179,7 @@ def of_java(pattern: str) -> Dates:
 
 
 def moment(value: object) -> int | None:
-    """Any date in any of the ways, as text or as a number of JSON."""
+    """Parse a date in any of WAYS, as text or as a number of JSON; None if it is none."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     text = f"{value:.6f}" if isinstance(value, float) else str(value)

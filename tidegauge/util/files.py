@@ -8,9 +8,7 @@ from pathlib import Path
 
 from tidegauge.util.errors import UsageError
 
-# Files that are written whole or not at all.
-#
-# Rules of this file
+# Files that are written completely or not at all.
 #
 # 1. A file is written beside the target and replaces it at the end: if anything fails before, the target is unchanged. A
 #    link stays a link. A target that is no file (a pipe, /dev/null) is written to directly.

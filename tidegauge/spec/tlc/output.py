@@ -12,7 +12,7 @@ from typing import Any
 
 from tidegauge.spec.tlc.values import parse_state
 
-# Read the lines that a spec prints (TLC!PrintT) through a pipe of its own while TLC runs.
+# The lines that a spec prints (TLC!PrintT), read through a pipe of their own while TLC runs.
 
 
 PIPE = "printed"
@@ -55,7 +55,7 @@ def printed(work: Path, on_line: OnLine, end: Callable[[], object]) -> Iterator[
     reading.result()
 
 
-# Read the numbered messages that TLC writes in its tool mode.
+# The numbered messages that TLC writes in its tool mode.
 #
 # Only the text of messages with known numbers (tlc2.output.EC) is parsed. Everything else is kept for the error report.
 

@@ -1,14 +1,4 @@
-"""Follow logs while brokers write them, as `tail -F` does: bytes become lines (GrowingLog), files become logs (LogTails).
-
-Rules of this file
-
-1. The lines are those that `read_lines` reads of the same bytes. A line waits for its end; text that is no line by itself
-   waits for the next one, because it may continue the message before it.
-2. The layout is found from the first ENOUGH lines: with fewer, a thread cannot be distinguished from the beginning of a
-   message. They wait, if need be until the end. The layout then holds for the whole log, also after a rotation.
-3. The parts of one line of a container's log (docker, journald) may be far apart: such logs are not followed, nor are UTF-16
-   and binary files. One Problem reports it.
-"""
+"""Follow logs while brokers write them, as `tail -F` does: bytes become lines (GrowingLog), files become logs (LogTails)."""
 
 import os
 from collections import deque
@@ -26,16 +16,14 @@ from tidegauge.traces.kafka_logs.parsing.layout import Layout
 from tidegauge.traces.kafka_logs.parsing.lines import SEE, UTF_16, Line, Reader, everything, is_binary, layout_of, pieces
 from tidegauge.traces.problems import Problem, shown
 
-# A log that grows: `feed` it whatever has been written, in any pieces, and it gives the lines.
+# The lines of a growing log.
 #
-# Rules of this file
-#
-# 1. The lines are those that `read_lines` reads of the same bytes. A line waits for its end; one that is none by itself
-#    waits for the next, which may go on with its message.
-# 2. How a log is written is found by its first ENOUGH lines: of fewer the thread cannot be told from the message. They wait,
-#    until the end if need be. The layout then stays, also in the files that take its place.
-# 3. What a container wrote (docker, journald) is put together from parts that stand anywhere: that is not followed, nor is
-#    UTF-16, nor what is binary. A Problem says so, once.
+# 1. The lines are those that `read_lines` reads of the same bytes. A line waits for its end; text that is no line by itself
+#    waits for the next one, because it may continue the message before it.
+# 2. The layout is found from the first ENOUGH lines: with fewer, a thread cannot be distinguished from the beginning of a
+#    message. They wait, if need be until the end. The layout then holds for the whole log, also after a rotation.
+# 3. The parts of one line of a container's log (docker, journald) may be far apart: such logs are not followed, nor are
+#    UTF-16 and binary files. One Problem reports it.
 
 
 ENOUGH = 50

@@ -33,9 +33,9 @@ from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedStep
 from tidegauge.traces.problems import SHOWN, Problem
 from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config, Event, Trace
 
-# Checkpoint files: what a broker that stopped in order left on its disk.
+# The checkpoint files of a broker that stopped in order.
 #
-# Their format is in `impl.storage.checkpoints`. The leader-epoch-checkpoint of a partition stands in its folder in a log
+# Their format is in `impl.storage.checkpoints`. The leader-epoch-checkpoint of a partition is in its folder in a log
 # directory; in a capture it is called `<topic>-<partition>.leader-epoch-checkpoint`.
 # The recovery point is not the LEO, and a log start is written only above the first segment: both stay unknown otherwise.
 
@@ -234,7 +234,7 @@ def _trace(name: str, tp: str, nodes: Mapping[int, Sequence[Observation]]) -> Tr
     return Trace(f"{name}/{tp}", tp, config, events)
 
 
-# What the disk of a node has at the end, after its last line.
+# The disk of a node that has text logs, compared with its last lines.
 
 
 def observe(node: Node, ends_early: bool) -> list[Problem]:

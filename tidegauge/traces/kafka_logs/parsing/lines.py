@@ -19,9 +19,7 @@ from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.kafka_logs.parsing.timestamps import EPOCH
 from tidegauge.traces.problems import Problem, shown
 
-# Read log files in blocks of whole lines, compressed or not: of a file of any size, one block is in memory.
-#
-# Rules of this file
+# Blocks of complete lines of a file, compressed or not: of a file of any size, one block is in memory.
 #
 # 1. A block ends with a line break, except for the last one. What cannot be read, or unpacked, becomes a Problem; what came
 #    before it is read.

@@ -34,18 +34,8 @@ def test_every_row_has_a_function_and_something_that_holds_it() -> None:
 
 def test_every_module_of_the_implementation_is_named() -> None:
     """Nothing of it is outside the page, but what only carries values or text."""
-    values = {
-        "errors",
-        "error_codes",
-        "records",
-        "control.records",
-        "messages",
-        "client_messages",
-        "table",
-        "replica.partition_state",
-        "server.waiting",
-    }
-    text = {"explored.describe", "explored.describe_control", "explored.describe_isr", "explored.view"}
+    values = {"errors", "messages", "frozen_map", "controller.records", "replica.partition_state"}
+    text = {"explorer.describe", "explorer.view"}
     paths = (
         path.relative_to(ROOT / "tidegauge" / "impl")
         for path in (ROOT / "tidegauge" / "impl").rglob("*.py")
@@ -53,8 +43,7 @@ def test_every_module_of_the_implementation_is_named() -> None:
     )
     modules = {".".join(path.with_suffix("").parts) for path in paths} - values - text
     missing = {name for name in modules if f"impl.{name}" not in MAPPING}
-    faults = {"explored.fault", "explored.faults", "explored.fetch_faults", "explored.high_watermark_faults"}
-    assert missing <= {"explored.explore", "explored.invariants", *faults}, missing
+    assert missing <= {"explorer.explore", "explorer.invariants", "explorer.faults"}, missing
 
 
 def test_every_test_named_exists() -> None:

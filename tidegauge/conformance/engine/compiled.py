@@ -103,7 +103,7 @@ _RARE = """
     pending_after_metadata lines_missing forget_unobserved forget_peers reported_again tidy forget_consumed
     clear_unused_entries compare_registrations forget_consumed_request register_broker fence_broker unfence_broker
     unknown_broker joins_as_proposed elects_eligible delete_replica lose_disk room_for_a_term room_for_a_registration
-    all_past_epoch compact_terms next_term term_may_still_answer has_claimed_log inherit_claims remove_term renumbered
+    all_past_epoch compact_terms next_term term_may_still_respond has_claimed_log inherit_claims remove_term renumbered
     registrations_needed_from forget_registrations compact_isr_changes copy_registration check_inherited_claims
     holds_acked counted_again no_hw_from_diverging check_response_log_start log_start_as_sent lacks_own_epoch set_min_isr
     read_config

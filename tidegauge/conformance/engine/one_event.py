@@ -158,7 +158,7 @@ def intern_memory(rows: Table, at: s.Ints, count: int) -> int:
     return count
 
 
-def move_row(st: s.State, row: int, first: int, width: int, memory: Bytes, at: int, write: bool) -> int:
+def transfer_row(st: s.State, row: int, first: int, width: int, memory: Bytes, at: int, write: bool) -> int:
     """Copy cells of a row to the memory or back. Return the largest absolute value among them."""
     cells, written = st[row, first : first + width], memory[at : at + width]
     largest = 0
@@ -173,10 +173,10 @@ def move_row(st: s.State, row: int, first: int, width: int, memory: Bytes, at: i
     return largest
 
 
-def move_all(st: s.State, memory: Bytes, begin: int, write: bool) -> int:
+def transfer_table(st: s.State, memory: Bytes, begin: int, write: bool) -> int:
     """Copy all that the judge knows. Return where it ends in the memory, or -1 where a value is too large."""
     n, room = st[s.OPTION, s.BROKERS], st[s.PARTITION, s.CACHE_ROOM]
-    largest = move_row(st, s.PARTITION, 0, s.NOW, memory, begin, write)
+    largest = transfer_row(st, s.PARTITION, 0, s.NOW, memory, begin, write)
     at = begin + s.NOW
     for first, rows, width in (
         (s.REPLICAS, n, s.REPLICA),
@@ -185,20 +185,20 @@ def move_all(st: s.State, memory: Bytes, begin: int, write: bool) -> int:
         (st[s.PARTITION, s.AT_TERMS], st[s.PARTITION, s.TERMS], s.TERM_COLUMNS),
     ):
         for row in range(first, first + rows):
-            largest = max(largest, move_row(st, row, 0, width, memory, at, write))
+            largest = max(largest, transfer_row(st, row, 0, width, memory, at, write))
             at += width
     for log in range(n + st[s.PARTITION, s.TERMS]):
         cached = max(st[s.REPLICAS + log, s.CACHED] if log < n else st[st[s.PARTITION, s.AT_TERMS] + log - n, s.T_CACHED], 0)
         for row in range(st[s.PARTITION, s.AT_LOGS] + 2 * log, st[s.PARTITION, s.AT_LOGS] + 2 * log + 2):
-            largest = max(largest, move_row(st, row, 0, cached, memory, at, write))
-            largest = max(largest, move_row(st, row, room, 1, memory, at + cached, write))
+            largest = max(largest, transfer_row(st, row, 0, cached, memory, at, write))
+            largest = max(largest, transfer_row(st, row, room, 1, memory, at + cached, write))
             at += cached + 1
     return at if largest <= LARGEST else -1
 
 
 def pack(st: s.State, memory: Bytes, begin: int) -> int:
     """Write what the judge knows. Return where the next word begins, or -1 where a value is too large for a byte."""
-    at = move_all(st, memory, begin, True)
+    at = transfer_table(st, memory, begin, True)
     if at < 0:
         return -1
     while at % WORD != 0:
@@ -209,7 +209,7 @@ def pack(st: s.State, memory: Bytes, begin: int) -> int:
 
 def unpack(st: s.State, memory: Bytes, begin: int) -> None:
     """Read what the judge knew; nothing has failed."""
-    move_all(st, memory, begin, False)
+    transfer_table(st, memory, begin, False)
     st[s.PARTITION, s.FAILED] = 0
     st[s.PARTITION, s.FAILURES] = 0
     st[s.PARTITION, s.OVERFLOW] = 0

@@ -179,7 +179,7 @@ def compact_terms(st: s.State, below: int) -> None:
     t = 0
     while t < st[s.PARTITION, s.TERMS]:
         heir = next_term(st, t, below)
-        if heir >= 0 and not term_may_still_answer(st, t) and has_claimed_log(st, heir, t):
+        if heir >= 0 and not term_may_still_respond(st, t) and has_claimed_log(st, heir, t):
             # An unclean election may lose committed records: it ends the claims of the terms before it.
             if not unclean_between(st, st[s.term(st, t), s.T_EPOCH], st[s.term(st, heir), s.T_EPOCH]):
                 inherit_claims(st, heir, t, s.T_COMMITTED, s.T_PAST_COMMITTED, s.T_PAST_COMMITS)
@@ -199,7 +199,7 @@ def next_term(st: s.State, t: int, upto: int) -> int:
     return found
 
 
-def term_may_still_answer(st: s.State, t: int) -> bool:
+def term_may_still_respond(st: s.State, t: int) -> bool:
     """Return whether a response that a leader gave in this term may still be taken over."""
     n = st[s.OPTION, s.BROKERS]
     # The epochs of the records in a response are those of the log of its term (follower.epochs_of_records). With fencing

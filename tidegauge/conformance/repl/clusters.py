@@ -217,7 +217,7 @@ class ControllerPlay:
             return news
         # A broker that leads no more answers the produces in its purgatory before it reads on:
         # ReplicaManager#completeDelayedOperationsWhenNotPartitionLeader.
-        return next((answer for answer in enabled if answer[:2] == ("AnswerProduce", broker)), None)
+        return next((response for response in enabled if response[:2] == ("AnswerProduce", broker)), None)
 
     def label_text(self, label: Label) -> str:
         """Return a label in words."""

@@ -74,7 +74,7 @@ def take_step_unread(state: ReferenceBroker, step: Step) -> StepTaken:
     after, result = STEPS[name].apply(state, *arguments)
     if state.wrong_step is not None:
         after, result = state.wrong_step(state, step, after, result)
-    after, produced = _answer_appends(_send_proposal(after, before.state))
+    after, produced = _respond_to_appends(_send_proposal(after, before.state))
     after, fetched = answered_in_sessions(*completed(before, after))
     return StepTaken(_send_fetcher_request(after), result, produced, fetched)
 
@@ -99,7 +99,7 @@ def _send_proposal(state: ReferenceBroker, before: PartitionState) -> ReferenceB
     return state._replace(proposal=partition_.alter_partition_request(partition), proposed=partition.state)
 
 
-def _answer_appends(state: ReferenceBroker) -> tuple[ReferenceBroker, Produced]:
+def _respond_to_appends(state: ReferenceBroker) -> tuple[ReferenceBroker, Produced]:
     """Answer the waiting appends that are complete. DelayedProduce#tryComplete, after whatever may have completed one."""
     if not state.waiting:
         return state, ()

@@ -1,4 +1,4 @@
-"""One run: cases are played, what differs is grouped by kind, shrunk, explained and told."""
+"""One run: cases are played, what differs is grouped by kind, shrunk, explained and described."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,13 +13,13 @@ from tidegauge.drive.runner.report import NAMES, Explanation, explain_most, expl
 from tidegauge.drive.runner.shrink import shrunk
 
 KINDS = 5
-"""How many kinds of differences are shrunk and told."""
+"""How many kinds of differences are shrunk and described."""
 
 SAMPLE = 20
 """How many differences of a kind a known bug is asked to explain."""
 
 LOGGED = 12
-"""How many lines of the node's log are told."""
+"""How many lines of the node's log are shown."""
 
 
 class DriveFailure(NamedTuple, Generic[CaseT]):
@@ -59,16 +59,16 @@ def run(
     echo: Callable[[str], None] = lambda _: None,
     log_lines: Callable[[CaseT], Sequence[str]] = lambda _: (),
 ) -> DriveRun[CaseT]:
-    """Play the cases on a node and tell what differs. `log_lines`: what it has logged while a case was played last."""
+    """Play the cases on a node and report what differs. `log_lines`: what it has logged while a case was played last."""
     observed = reference.observed()
     began = time.monotonic()
     played = play(node, cases, observed, recorder)
     seconds = time.monotonic() - began
     # What is played again to shrink and explain is not observed: the notes tell what the cases themselves went through.
     failures, not_again = failures_of(node, played.differences, reference, echo, log_lines)
-    told = (*notes, *observed.notes(cases, played.differences))
+    all_notes = (*notes, *observed.notes(cases, played.differences))
     name, called = node.capabilities.name, reference.called
-    return DriveRun(name, called, reference.profile.name, played, seconds, tuple(failures), not_again, told)
+    return DriveRun(name, called, reference.profile.name, played, seconds, tuple(failures), not_again, all_notes)
 
 
 def failures_of(
@@ -78,7 +78,7 @@ def failures_of(
     echo: Callable[[str], None] = lambda _: None,
     log_lines: Callable[[CaseT], Sequence[str]] = lambda _: (),
 ) -> tuple[list[DriveFailure[CaseT]], int]:
-    """Return the kinds of differences, most frequent first, shrunk and told; and how many did not come again."""
+    """Return the kinds of differences, most frequent first, shrunk and described; and how many did not come again."""
     failures, not_again = [], 0
     reported = node.capabilities.reports
     for (after, fields), alike in sorted(by_kind(differences).items(), key=lambda item: -len(item[1]))[:KINDS]:

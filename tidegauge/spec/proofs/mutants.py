@@ -17,9 +17,7 @@ from tidegauge.spec.proofs.engine.paths import CounterModel
 from tidegauge.spec.proofs.groups import BOUNDED, Lemma
 from tidegauge.spec.proofs.prove import namespace_of
 
-# Small changes of Python text, one expression of one function at a time: mutants.
-#
-# Rules of this file
+# Mutants of any module.
 #
 # 1. A mutant is the text of a module with one expression changed. Its key names the function and the change, not the line:
 #    it survives edits elsewhere in the file. Two changes that give the same text are one mutant.
@@ -57,6 +55,7 @@ def mutants_of(source: str, replacements: Replacements, calls: bool = False) -> 
     mutants: dict[str, Mutant] = {}
     for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
         for change, text in _changed(tree, function, replacements, calls):
+            # The same change may be possible twice in a function, at different places.
             key, number = change, 1
             while f"{function.name}: {key}" in mutants:
                 number += 1
@@ -109,6 +108,7 @@ def _places(function: ast.FunctionDef, calls: bool) -> Iterator[_Place]:
     ]
     while waiting:
         node = waiting.pop(0)
+        # Nested functions are mutated on their own, and messages are no behaviour.
         if isinstance(node, ast.FunctionDef | ast.Raise | ast.JoinedStr):
             continue
         for field, value in ast.iter_fields(node):
@@ -130,9 +130,9 @@ def _put(parent: ast.AST, field: str, index: int | None, node: ast.expr) -> None
         getattr(parent, field)[index] = node
 
 
-# Every small change of a rule, and whether a proof refutes it.
+# The mutants of the rules, and the proofs that refute them.
 #
-# A mutant is the text of `impl/rules.py` with one expression changed. It is *killed* when a lemma that reaches the changed
+# A mutant of `impl/rules.py` is *killed* when a lemma that reaches the changed
 # rule finds a counter-model. A mutant that no lemma kills must be the same function on all arguments that the
 # protocol can pass; `equivalent.toml` lists those, each with its reason. Any other is a hole in the proofs.
 
@@ -185,10 +185,6 @@ def _is_sequence(node: ast.expr) -> bool:
     return truth or (isinstance(node, ast.Name) and node.id in SEQUENCES | TRUTHS)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Killing them
-
-
 @cache
 def _reach() -> list[tuple[Lemma, frozenset[str]]]:
     """Return every lemma with the rules it reaches, directly or through others; the cheap ones first."""
@@ -196,6 +192,7 @@ def _reach() -> list[tuple[Lemma, frozenset[str]]]:
     for group in sorted(BOUNDED, key=lambda g: g.weight):
         for lemma in group.lemmas:
             called: set[str] = set()
+            # What a lemma calls does not depend on the size, once there are entries to look at.
             for size in lemma.sizes(2):
                 called |= lemma.explore(size, vars(rules)).called
             reached.append((lemma, frozenset(_closure(called))))

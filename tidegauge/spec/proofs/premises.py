@@ -117,6 +117,7 @@ def no_premise_is_idle(lemma: Lemma, namespace: Mapping[str, Any]) -> list[GoalR
     results = []
     for premise in sorted(named):
         tally = GoalTally()
+        # A goal that is lost at one size is enough.
         for size in sizes:
             tally = lemma.explore(size, namespace, frozenset({premise}), stop_at_first=True)
             if tally.refuted:
@@ -145,9 +146,6 @@ def premise_groups(bounded: tuple[Group, ...]) -> tuple[Group, ...]:
         Group("needed", "every premise of every lemma is needed", (), "removal", weight=10, run=idle),
         Group("removals", "convergence fails without each of its premises", (), "removal", weight=10, run=removals_refute),
     )
-
-
-# All groups by name, in the order of the report.
 
 
 def all_groups() -> dict[str, Group]:

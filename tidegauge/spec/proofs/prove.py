@@ -50,6 +50,7 @@ def prove_group(
         tally = GoalTally()
         for size in lemma.sizes(max_entries):
             tally.merge(lemma.explore(size, namespace, stop_at_first=stop_at_first))
+            # One counter-model of a mutant is enough to kill it.
             if stop_at_first and tally.refuted:
                 break
         goals.extend(_goal_results(lemma.name, tally))
@@ -64,8 +65,10 @@ def _goal_results(lemma: str, tally: GoalTally) -> list[GoalResult]:
     results = [GoalResult(lemma, n, ProofVerdict.COUNTER_MODEL, counter_model=m) for n, m in tally.refuted.items()]
     undecided = {n: r for n, r in tally.unknown.items() if n not in tally.refuted}
     results += [GoalResult(lemma, n, ProofVerdict.NOT_PROVED, reason=r) for n, r in undecided.items()]
+    # A goal may be proved on some paths and refuted or undecided on others: the worst counts.
     settled = tally.refuted.keys() | undecided.keys()
     results += [GoalResult(lemma, n, ProofVerdict.PROVED, checks=c) for n, c in tally.proved.items() if n not in settled]
+    # A lemma whose premises contradict each other proves everything.
     if not results:
         results.append(GoalResult(lemma, "reaches a goal", ProofVerdict.NOT_PROVED, reason="no path reached any goal"))
     return results
@@ -104,12 +107,14 @@ def prove(
 
     `source` is another text of the rules, to find the goals it breaks. Raises SpecError for an unknown group.
     """
-    known = all_groups()
-    names = list(known) if groups is None else list(groups)
-    unknown = [n for n in names if n not in known]
+    groups_by_name = all_groups()
+    names = list(groups_by_name) if groups is None else list(groups)
+    unknown = [n for n in names if n not in groups_by_name]
     if unknown:
-        raise SpecError(f"expected groups among {', '.join(known)}; seen {', '.join(unknown)}; see `tidegauge prove --list`")
-    waiting = sorted((known[n] for n in names), key=lambda g: -g.weight)
+        raise SpecError(
+            f"expected groups among {', '.join(groups_by_name)}; seen {', '.join(unknown)}; see `tidegauge prove --list`"
+        )
+    waiting = sorted((groups_by_name[n] for n in names), key=lambda g: -g.weight)
     running: list[_Running] = []
     results: dict[str, GroupResult] = {}
     context = multiprocessing.get_context("spawn")
@@ -121,6 +126,7 @@ def prove(
                 with interruptible():
                     running.append(_start(context, waiting.pop(0), max_entries, source, time_limit))
                 progressed(running[-1].group.name, None)
+            # The solver can hang in a way that uses no processor time: then the clock ends it.
             left = min(r.started + PATIENCE * time_limit for r in running) - time.monotonic()
             wait([r.pipe for r in running], timeout=max(0.0, left))
             for group_process in list(running):
@@ -140,6 +146,7 @@ def _start(context: Any, group: Group, max_entries: int, source: str | None, tim
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(group.name, max_entries, source, time_limit, sender), daemon=True)
     process.start()
+    # The process has its own copy. With this one open, its death would not end the pipe.
     sender.close()
     return _Running(group, process, receiver, time.monotonic())
 

@@ -97,6 +97,7 @@ def replay(leader: LogValue, follower: LogValue, mode: str = FETCH_MODE, kip_101
             epoch, end = response
         else:
             epoch, end = rules.end_offset_for(leader.epochs, leader.starts, leader.log_end, asked)
+        # The response of KIP-101 has no epoch (KIP-279 added it), so the follower takes the offset for its own epoch.
         if kip_101:
             epoch = asked
         row, target, done = rules.truncation_target(now.epochs, now.starts, now.log_end, now.log_end, epoch, end)

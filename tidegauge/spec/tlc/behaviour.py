@@ -133,6 +133,8 @@ def _groups(model: Model) -> tuple[str, ...]:
 def _labels(model: Model, groups: tuple[str, ...], states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:
     """Yield the label of the step from each state to the next one."""
     init, following = specification_of(model)
+    # The states of the run become a constant of a module: its next-state relation may only follow them, so TLC tries the
+    # steps from each state of the run and from no other.
     path = ",\n  ".join(_tla(state) for state in states)
     along = (
         f"---- MODULE Along ----\nEXTENDS {model.module}\nVARIABLE along\nPath == <<\n  {path}\n>>\n"
@@ -172,6 +174,7 @@ def simulate(
     if brokers is not None:
         config = config.with_constants(Broker=named_brokers(brokers))
     steps_tried = StepReporter()
+    # Two more: TLC counts the initial state, and the step taken shows only in the one after it.
     flags = ("-simulate", f"num={count}", "-depth", str(steps + 2), "-seed", str(seed))
     result = run_tlc(model.module, config.text(), flags=flags, limits=Limits(brief=True), on_line=steps_tried.take)
     if result.outcome is not TlcOutcome.SUCCESS:
@@ -188,21 +191,21 @@ def _runs(tried: StepReporter, most: int, result: TlcResult) -> Iterator[Behavio
     def run() -> Behaviour:
         states, labels = tried.graph.states, tried.graph.labels
         return Behaviour(
-            "", tuple(states[s] for s in path[: most + 1]), tuple(labels[n] for n in taken[:most]), result.version
+            "", tuple(states[s] for s in path[: most + 1]), tuple(labels[n] for n in label_numbers[:most]), result.version
         )
 
     path: list[int] = []
-    taken: list[int] = []
+    label_numbers: list[int] = []
     leads_to: dict[int, int] = {}
     for source, group in groupby(tried.steps, key=lambda step: step[0]):
         # No step leads back to the initial state, so a run begins where it is the source.
         if path and source == path[0]:
             yield run()
-            path, taken = [], []
+            path, label_numbers = [], []
         if path:
             if source not in leads_to:
                 raise SpecError(f"expected a step of the simulation to lead to {tried.graph.states[source]}, seen none")
-            taken.append(leads_to[source])
+            label_numbers.append(leads_to[source])
         path.append(source)
         # Which of these the run took shows in the source of the next group; of the last group it is never known.
         leads_to = {target: label for _, label, target in group}

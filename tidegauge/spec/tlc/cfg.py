@@ -141,14 +141,14 @@ class _Tokens:
         self.words: list[tuple[str, str, int]] = []
         at, line = 0, 1
         while at < len(text):
-            found = _TOKEN.match(text, at)
-            if found is None:
+            token = _TOKEN.match(text, at)
+            if token is None:
                 raise SpecError(
                     f"{where}:{line}: expected a keyword, a name or a value, seen {text[at:].split(maxsplit=1)[0]}"
                 )
-            if found.lastgroup and found.lastgroup != "skip":
-                self.words.append((found.lastgroup, found[0], line))
-            at, line = found.end(), line + found[0].count("\n")
+            if token.lastgroup and token.lastgroup != "skip":
+                self.words.append((token.lastgroup, token[0], line))
+            at, line = token.end(), line + token[0].count("\n")
         self.at = 0
 
     def follows(self, *kinds: str) -> bool:
@@ -156,6 +156,7 @@ class _Tokens:
         if self.at == len(self.words):
             return False
         kind, word, _ = self.words[self.at]
+        # INVARIANT lists end where the next keyword begins: nothing else separates them.
         return ("keyword" if word in _KEYWORDS else kind) in kinds
 
     def take(self, expected: str, *kinds: str) -> str:
@@ -188,6 +189,7 @@ def parse_cfg(text: str, where: str = "cfg") -> Cfg:
         elif keyword in _LISTS:
             while tokens.follows("name"):
                 lists[_LISTS[keyword]].append(tokens.take("a name", "name"))
+        # A second INIT would silently replace the first.
         elif keyword in _SINGLE and _SINGLE[keyword] not in single:
             single[_SINGLE[keyword]] = tokens.take("a name", "name")
         else:
@@ -204,10 +206,11 @@ def _constant(tokens: _Tokens, constants: dict[str, str], substitutions: dict[st
         substitutions[name] = tokens.take("an operator", "name")
         return
     value = tokens.take("a number, a string, a name or a set", "value", "name")
+    # A set is written in one way, so that a cfg that is read and written stays the same.
     constants[name] = _set([part.strip() for part in value[1:-1].split(",") if part.strip()]) if value[0] == "{" else value
 
 
 def _comment(text: str) -> tuple[str, ...]:
     """Return the lines of the comment that opens a cfg."""
-    found = re.match(r"(?:\\\*[^\n]*\n?)*", text)
-    return tuple(line.removeprefix("\\*").strip() for line in found[0].splitlines()) if found else ()
+    comment = re.match(r"(?:\\\*[^\n]*\n?)*", text)
+    return tuple(line.removeprefix("\\*").strip() for line in comment[0].splitlines()) if comment else ()

@@ -58,11 +58,11 @@ class GraphReporter:
         self._labels: dict[str, int] = {}
 
     @staticmethod
-    def _number(text: str, known: dict[str, int], values: list[tuple[Any, ...]]) -> int:
+    def _number(text: str, numbers: dict[str, int], values: list[tuple[Any, ...]]) -> int:
         # Parsing is what takes time, and each state is printed once for every step that leads to it.
-        number = known.get(text)
+        number = numbers.get(text)
         if number is None:
-            number = known[text] = len(values)
+            number = numbers[text] = len(values)
             values.append(_parse(text))
         return number
 
@@ -78,6 +78,7 @@ class GraphReporter:
             raise SpecError(f"expected a reported state or step, seen {line[:80]!r}")
         label, _, states = rest.partition(', "to", ')
         target, _, source = states.partition(', "from", ')
+        # PrintStep prints the source with each step: a simulation takes up states without PrintSource.
         if source:
             self._source = self._number(source, self._states, self.graph.states)
         if self._source is None:
@@ -133,6 +134,7 @@ def labelled_graph(
     if result.outcome is TlcOutcome.ERROR:
         raise SpecError(f"{model.cfg}: expected TLC to report its transitions, seen: {result.message}")
     graph = reporter.graph
+    # TLC counts states by their fingerprint of all variables: another count means that the view merges or splits states.
     if len(graph.states) != result.distinct:
         raise SpecError(
             f"{model.cfg}: expected as many reported states as TLC found distinct ones, {result.distinct}, seen "

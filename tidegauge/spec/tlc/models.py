@@ -73,12 +73,12 @@ class Comparison:
 
     def __str__(self) -> str:
         result, model = self.result, self.model
-        found = result.outcome.value + (f" of {result.property}" if result.property else "")
+        verdict = result.outcome.value + (f" of {result.property}" if result.property else "")
         if result.counterexample:
-            found += f" after {len(result.counterexample)} states"
+            verdict += f" after {len(result.counterexample)} states"
         elif result.outcome is TlcOutcome.SUCCESS:
-            found += f", {result.distinct} states, depth {result.depth}"
-        head = f"{'ok  ' if self.ok else 'FAIL'} {model.cfg}: {found} ({result.seconds:.1f} s)"
+            verdict += f", {result.distinct} states, depth {result.depth}"
+        head = f"{'ok  ' if self.ok else 'FAIL'} {model.cfg}: {verdict} ({result.seconds:.1f} s)"
         return "\n".join([head, *(f"     {difference}" for difference in self.differences)])
 
 
@@ -149,6 +149,7 @@ def compare_with_pins(model: Model, result: TlcResult) -> Comparison:
     check("outcome", model.expect, result.outcome.value)
     # TLC does not name a temporal property that it refutes (rule 3).
     check("property", model.property, result.property or _only_property(model))
+    # The length of a run that refutes liveness depends on the order of the search (rule 4).
     if model.expect != TlcOutcome.LIVENESS.value:
         check("states of the counterexample", model.length, len(result.counterexample))
     if model.expect == TlcOutcome.SUCCESS.value and result.outcome is TlcOutcome.SUCCESS:
@@ -183,8 +184,8 @@ def run_models(
 ) -> tuple[Comparison, ...]:
     """Run models two at a time; `on_done` is called with each comparison, in the order given."""
     done: list[Comparison] = []
-    with run_several(lambda model, start: run_model(model, limits=limits, start=start), models) as found:
-        for comparison in found:
+    with run_several(lambda model, start: run_model(model, limits=limits, start=start), models) as comparisons:
+        for comparison in comparisons:
             done.append(comparison)
             if on_done:
                 on_done(comparison)
@@ -210,12 +211,12 @@ def _pins(comparison: Comparison) -> dict[str, str]:
 
 def recorded(text: str, comparisons: Iterable[Comparison]) -> str:
     """Return the text of models.toml with new pins; comments and order stay. Runs without a verdict change nothing."""
-    found = {c.model.name: _pins(c) for c in comparisons if c.result.outcome is not TlcOutcome.ERROR}
+    pins_by_name = {c.model.name: _pins(c) for c in comparisons if c.result.outcome is not TlcOutcome.ERROR}
     blocks = re.split(r"(?=^\[\[model\]\]$)", text, flags=re.MULTILINE)
     for number, block in enumerate(blocks):
         name = re.search(r'^name = "(.+)"$', block, flags=re.MULTILINE)
-        if name and name[1] in found:
-            blocks[number] = _pinned(block, found[name[1]])
+        if name and name[1] in pins_by_name:
+            blocks[number] = _pinned(block, pins_by_name[name[1]])
     return "".join(blocks)
 
 
@@ -226,6 +227,7 @@ def _pinned(block: str, pins: dict[str, str]) -> str:
         if line.search(block):
             block = line.sub(f"{key} = {value}", block)
         else:
+            # After the last pin and not at the end of the block: comments and an empty line may follow.
             end = max(found.end() for found in re.finditer(r"^\w+ = .*$", block, flags=re.MULTILINE))
             block = f"{block[:end]}\n{key} = {value}{block[end:]}"
     return block
@@ -267,10 +269,10 @@ def specification_of(model: Model) -> Specification:
     # A fair specification is another one with fairness added, which allows the same steps.
     while fair := re.search(rf"^{name} ==\s+(?:/\\ )?(\w+Spec)\s", text, flags=re.MULTILINE):
         name = fair[1]
-    found = re.search(rf"^{name} == (\w+) /\\ \[\]\[(\w+)\]_\w+$", text, flags=re.MULTILINE)
-    if found is None:
+    definition = re.search(rf"^{name} == (\w+) /\\ \[\]\[(\w+)\]_\w+$", text, flags=re.MULTILINE)
+    if definition is None:
         raise SpecError(
             f"{model.cfg}: expected a SPECIFICATION that {model.module}.tla defines on a line as "
             rf"Init /\ [][Next]_variables, seen {name}: its steps cannot be reported"
         )
-    return Specification(*found.groups())
+    return Specification(*definition.groups())

@@ -51,6 +51,7 @@ def printed(work: Path, on_line: OnLine, end: Callable[[], object]) -> Iterator[
             end()
             raise
         finally:
+            # The reader sees the end of the pipe only after the last writer has closed it.
             os.close(writer)
     reading.result()
 
@@ -129,6 +130,7 @@ class TlcTranscript:
     def take(self, number: int, kind: str, text: str, on_progress: OnProgress | None) -> None:
         """Take one message."""
         if number == _STATE:
+            # The models that are checked wrap actions of Replication.tla (MCRead): both have one name in traces.
             head, _, body = text.partition("\n")
             action = re.match(r"\d+: <(\w+) line", head)
             self.steps.append(TlcStep(action[1].removeprefix("MC") if action else "", parse_state(body)))
@@ -141,6 +143,7 @@ class TlcTranscript:
             if on_progress and depth:
                 on_progress(_counts(text, int(depth[1].replace(",", ""))))
         elif number in {_SUCCESS, _SIMULATED}:
+            # A simulation that finds a failure ends with its progress all the same: the failure came first and stays.
             self.outcome = self.outcome or TlcOutcome.SUCCESS
         elif number == _VERSION:
             self.version = text.strip()
@@ -189,10 +192,12 @@ def read_transcript(lines: Iterable[str], on_progress: OnProgress | None) -> Tlc
                 open_messages[-1].lines += message.lines
             else:
                 transcript.take(message.number, message.kind, "\n".join(message.lines), on_progress)
+                # Not until the end of the stream: the JVM lives on for a while after its last message.
                 if transcript.over:
                     break
         elif open_messages:
             open_messages[-1].lines.append(line)
+        # The parser and crashes of the JVM write outside of messages; an endless dump must not fill the memory.
         elif len(transcript.loose) < _KEPT_LINES:
             transcript.loose.append(line)
     return transcript
@@ -211,9 +216,10 @@ def describe_error(transcript: TlcTranscript, work: Path) -> str:
     """Return the complaint of TLC or its parser, headed by the place of the fault."""
     complaints = [line for line in transcript.loose if not _NOISE.match(line)]
     errors = list(dict.fromkeys(transcript.errors))
+    # The temporary directory would differ in every report.
     text = "\n".join([*complaints, *errors]).strip().replace(f"{work}/", "")
     for pattern, place in _PLACES:
-        found = pattern.search(text)
-        if found:
-            return f"{place.format(*found.groups())}: {text}"
+        match = pattern.search(text)
+        if match:
+            return f"{place.format(*match.groups())}: {text}"
     return text or "TLC ended without a verdict and without a message"

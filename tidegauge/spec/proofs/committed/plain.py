@@ -9,12 +9,6 @@ from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, REFUSED, SEN
 from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
 from tidegauge.spec.proofs.engine.induction import PlainSystem, broken_conjuncts
 
-# The steps of the committed-data cluster on plain values.
-
-
-# The state of the committed-data invariant on plain values.
-
-
 PLAIN_BROKERS = 3
 
 
@@ -67,6 +61,7 @@ class PlainClusterState(PlainSystem):
             return lambda e, b: 0 <= e <= self.current and b in members[e]
 
         def at(logs: Any, outside: int) -> Any:
+            # No epoch is negative, and the two numbers differ: records that do not exist never look equal.
             return lambda b, o: logs[b][o] if 0 <= o < len(logs[b]) else outside
 
         return ClusterState(
@@ -140,6 +135,7 @@ class PlainClusterState(PlainSystem):
         for e, count in self.committed.items():
             data, what = self.hist.get(e, [])[:count], f"all that was committed in epoch {e} below offset {count}"
             for f, past in self.hist.items():
+                # Only what a later leader began with counts: what it appended itself is another record at that offset.
                 if f > e and past[: min(count, self.start[f])] != data:
                     losses.append(f"{self.name(self.leader[f])} leads epoch {f} without {what}")
             members = sorted(self.isr[self.current])
@@ -166,6 +162,7 @@ class PlainCluster(PlainClusterState):
         """Let b learn of epoch e: with a high watermark `lost` lower, as leader with an ISR `behind` versions old."""
         if b >= self.brokers or not self.known[b] < e <= self.current:
             return False
+        # A restart loads the checkpoint, which may be older than the high watermark, and raises it to the log start.
         self.hw[b] = max(self.log_start[b], self.hw[b] - lost)
         if self.leader[e] == b:
             for x in range(e):
@@ -200,6 +197,7 @@ class PlainCluster(PlainClusterState):
         e = self.known[f]
         if not self.follows(f) or not 0 <= target < len(self.log[f]):
             return False
+        # Where the logs agree nothing is truncated: the convergence proofs show that for the rules.
         if target < len(self.hist[e]) and self.hist[e][target] == self.log[f][target]:
             return False
         del self.log[f][target:]
@@ -230,6 +228,7 @@ class PlainCluster(PlainClusterState):
         reported = max(0, self.shown[e] - late)
         self.log[f] += self.hist[e][end:new_end]
         self.hw[f] = rules.follower_high_watermark(reported, self.log_start[f], new_end)
+        # Else the high watermark is raised to the log start (follower_high_watermark), which another leader reached.
         if reported >= self.log_start[f]:
             self.origin[f] = self.shown_from[e]
         return True
@@ -245,6 +244,7 @@ class PlainCluster(PlainClusterState):
         """Return the brokers that the leader of epoch e waits for: its maximal ISR."""
         if self.without == CommittedPremise.COMMIT_NEEDS_ALL:
             return set()
+        # The maximal ISR: with a proposal in flight, the members of both ISRs count.
         pending = self.status[e] != NONE
         if self.without == CommittedPremise.COUNT_WHO_IS_TO_JOIN or not pending:
             return self.view[e]
@@ -327,6 +327,7 @@ class PlainCluster(PlainClusterState):
         version = self.version[e] - behind
         if not self.leads(e) or not self.known_version[e] < version:
             return False
+        # The leader forgets its proposal, but the request may still be on its way to the controller.
         if self.status[e] == SENT:
             self.given_up.append((e, self.known_version[e], set(self.proposed[e])))
         self.known_version[e], self.view[e], self.status[e] = version, set(self.image[e, version]), NONE
@@ -334,6 +335,7 @@ class PlainCluster(PlainClusterState):
 
     def remove(self, out: int) -> bool:
         """Let the controller take a broker out of the ISR."""
+        # To take the leader out is an election, which begins an epoch.
         if out == self.leader[self.current] or out not in self.isr[self.current]:
             return False
         return self._change_isr(self.isr[self.current] - {out})
@@ -395,6 +397,7 @@ class PlainCluster(PlainClusterState):
             return False
         reported = max(0, self.deleted[e] - late)
         kind, target = rules.out_of_range_reset(reported, len(self.hist[e]), len(self.log[f]))
+        # The other cases truncate at the leader's end, as `truncate` does, or do nothing.
         if kind != rules.RESET_TO_LEADER_START:
             return False
         self.log[f], self.log_start[f] = self.hist[e][:target], target

@@ -20,10 +20,7 @@ from tidegauge.spec.proofs.engine.induction import Function, any_set, changed
 from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.engine.symbolic import AnySeq, higher
 
-# Steps that change a log besides fetching: restarts, lost tails, deleted records, a reset to the leader's log start.
-
-
-# Steps of the cluster that concern leadership and fetching.
+# Leadership and fetching.
 
 
 def any_broker(path: ProofPath, s: ClusterState, name: str) -> Any:
@@ -45,6 +42,7 @@ def elect(path: ProofPath, s: ClusterState) -> ClusterState:
     chosen = any_broker(path, s, "chosen")
     path.assume(s.isr(s.current, chosen), CommittedPremise.ELECT_FROM_ISR)
     left, r = any_set("left"), z3.Int("r")
+    # The leader is in every ISR of its epoch; any of the others may leave it with the election.
     path.assume(left(chosen))
     path.forall([r], z3.Implies(z3.And(left(r), r != chosen), s.isr(s.current, r)), left(r))
     new = s.current + 1
@@ -77,6 +75,8 @@ def learn(path: ProofPath, s: ClusterState) -> ClusterState:
     learned = replace(s, known=changed(s.known, b, to=epoch), hw=changed(s.hw, b, to=hw))
     if not path.decide(s.leader(epoch) == b):
         return learned
+    # One metadata publish may carry several changes of a partition, of which a broker sees the last: its leader may begin
+    # with any version.
     version = path.integer("version", low=0)
     path.assume(version <= s.version(epoch))
     last = s.known(b)
@@ -118,6 +118,7 @@ def append(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a leader, deposed or not, append a record of its epoch."""
     epoch = path.integer("epoch")
     path.assume(leads(s, epoch))
+    # A deposed leader appends until it learns of the later epoch: nothing else can stop it.
     b, end = s.leader(epoch), s.hist_end(epoch)
     return replace(
         s,
@@ -156,8 +157,10 @@ def ask(path: ProofPath, s: ClusterState) -> ClusterState:
     """
     f, epoch = any_follower(path, s)
     end = s.log_end(f)
+    # By log matching, logs that agree on the last record of one of them agree on all below it.
     last_agrees = z3.Or(end == 0, s.record(f, end - 1) == s.hist(epoch, end - 1))
     path.assume(z3.And(end <= s.hist_end(epoch), last_agrees))
+    # An older request with a lower offset may still arrive after this one, so the highest is kept.
     highest = higher(s.asked(epoch, f), end)
     return replace(s, asked=changed(s.asked, epoch, f, to=highest))
 
@@ -166,6 +169,7 @@ def serve(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a leader, deposed or not, record a fetch: the last one, an old one or one twice, whatever its sender does now."""
     f, epoch, offset = any_broker(path, s, "follower"), path.integer("epoch"), path.integer("offset", low=0)
     path.assume(z3.And(leads(s, epoch), s.leader(epoch) != f, offset <= s.asked(epoch, f)))
+    # Any offset at which it once asked: requests arrive late, twice and out of order.
     return replace(s, remote=changed(s.remote, epoch, f, to=offset))
 
 
@@ -191,6 +195,8 @@ def take(path: ProofPath, s: ClusterState) -> ClusterState:
 
 def _counts(path: ProofPath, s: ClusterState, e: Any, r: Any) -> Any:
     """State that the leader of epoch e waits for r: r is in its maximal ISR."""
+    # PendingExpandIsr#maximalIsr has the new member at once, PendingShrinkIsr#maximalIsr the leaving one until the
+    # controller has taken it out.
     if path.drops(CommittedPremise.COUNT_WHO_IS_TO_JOIN):
         return s.view(e, r)
     if path.drops(CommittedPremise.COUNT_WHO_IS_TO_LEAVE):
@@ -206,6 +212,7 @@ def commit(path: ProofPath, s: ClusterState) -> ClusterState:
     epoch = path.integer("epoch")
     path.assume(leads(s, epoch))
     waits, r = any_set("waits"), z3.Int("r")
+    # The leader counts its own log end without a fetch (Partition#maybeIncrementLeaderHW).
     counts = waits(r) == z3.And(_counts(path, s, epoch, r), r != s.leader(epoch))
     if not path.drops(CommittedPremise.COMMIT_NEEDS_ALL):
         path.forall([r], counts, waits(r))
@@ -230,6 +237,9 @@ def commit(path: ProofPath, s: ClusterState) -> ClusterState:
 LOG_STEPS = (elect, learn, append, truncate, ask, serve, take, commit)
 
 
+# Steps that change a log besides fetching: restarts, lost tails, deleted records, a reset to the leader's log start.
+
+
 def restart(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a follower restart with its whole log and the high watermark it last wrote to disk."""
     b = any_broker(path, s, "restarts")
@@ -247,6 +257,7 @@ def lose_tail(path: ProofPath, s: ClusterState) -> ClusterState:
     b, new = any_broker(path, s, "restarts"), s.brokers
     path.assume(z3.Not(s.isr(s.current, b)), CommittedPremise.LEFT_ISR_FIRST)
     end, no = path.integer("left"), z3.BoolVal(False)
+    # Records above the last flush may be lost with a crash, so any prefix may be left.
     path.assume(z3.And(s.log_start(b) <= end, end <= s.log_end(b)))
     loaded = checkpoint(path, s, b, end)
     in_isr = s.isr(s.current, b)  # only without the premise: the new incarnation is then a member with less of the log
@@ -307,8 +318,7 @@ def reset(path: ProofPath, s: ClusterState) -> ClusterState:
 DISK_STEPS = (restart, lose_tail, delete, reset)
 
 
-# Steps of an ISR change: a leader proposes it, the controller takes or refuses it, the leader learns of it, in any
-# order.
+# ISR changes: a leader proposes one, the controller takes or refuses it, the leader learns of it, in any order.
 #
 # AlterPartition and its response may be in flight for any time. A leader has one change in flight, and gives it up when it
 # learns of a newer ISR; the request it sent may still arrive at the controller. Deposed leaders propose, too.
@@ -333,6 +343,7 @@ def propose_shrink(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a leader propose an ISR without some of the others."""
     epoch, stays = _any_leader_without_proposal(path, s), any_set("stays")
     path.assume(stays(s.leader(epoch)))
+    # Any of the others: who is caught up depends on time, of which the proof knows nothing.
     return _propose(s, epoch, lambda b: z3.And(s.view(epoch, b), stays(b)))
 
 
@@ -341,6 +352,7 @@ def propose_expand(path: ProofPath, s: ClusterState) -> ClusterState:
     epoch, joins = _any_leader_without_proposal(path, s), any_broker(path, s, "joins")
     hw = 0 if path.drops(CommittedPremise.JOIN_AT_HIGH_WATERMARK) else s.hw(s.leader(epoch))
     start = 0 if path.drops(CommittedPremise.JOIN_AT_EPOCH_START) else s.start(epoch)
+    # Judged by what the leader has recorded, which may be older than what the follower has now: never more.
     path.assume(path.call("may_join_isr", s.remote(epoch, joins), hw, start))
     return _propose(s, epoch, lambda b: z3.Or(s.view(epoch, b), b == joins))
 

@@ -36,6 +36,7 @@ def new_registration(path: ProofPath) -> RegistrationState:
 def a_leader_is_whole(path: ProofPath, s: RegistrationState) -> None:
     """Claim that whoever is elected cleanly holds everything that is committed, and is a replica."""
     leader = s.leader(s.current)
+    # An epoch without a leader: nobody was eligible.
     path.assume(leader != NOBODY)
     path.goal("the latest leader holds everything committed", s.whole(leader))
     path.goal("the latest leader is a replica", s.replica(leader))

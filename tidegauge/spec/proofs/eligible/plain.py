@@ -118,7 +118,9 @@ class PlainRegistration(PlainSystem):
     def _change(self, isr: frozenset[int], gone: set[int], elect: int | None) -> bool:
         """Write a version; `gone` leave the ELR. `elect`: None keeps the leader, NOBODY begins an epoch without one."""
         small = self._small(len(isr), self.minimum, ElectionPremise.ELIGIBLE_BELOW_MIN_ISR)
+        # KIP-966: who leaves an ISR that is below min ISR stays eligible, because nothing was committed without it since.
         elr = (self.elr | self.isr) - isr - gone if small else set()
+        # A leader outside the ISR may lack what the ISR commits: a change that removes it elects another one, or nobody.
         if elect is None and self.leader[-1] not in isr:
             return False
         if elect is not None and elect != NOBODY and elect not in isr:
@@ -147,6 +149,7 @@ class PlainRegistration(PlainSystem):
         if not self._change(self.isr - out, set() if self.without == ElectionPremise.REMOVED_LEAVES else out, elect):
             self.replica = before
             return False
+        # StopReplica with a deletion: a replica that is added again begins empty (F4).
         for b in out:
             self.holds[b] = set()
         for b in self.replica - self.holds.keys():
@@ -159,6 +162,7 @@ class PlainRegistration(PlainSystem):
         if b in self.isr | self.elr and not self._change(self.isr - {b}, gone, elect):
             return False
         self.holds[b], self.learned[b] = set(), self.current
+        # A proposal that names its old incarnation is refused from now on, by the broker epoch (KIP-903).
         self.fit.update({e: False for e, joins in self.joins.items() if joins == b})
         return True
 
@@ -192,6 +196,7 @@ class PlainRegistration(PlainSystem):
         if self.leader[e] == b:
             self.known[e] = self.last_version(e)
             self.known_minimum[e] = self.versions[self.known[e]].minimum
+            # The new leader fetches no more in earlier epochs, whose leaders may wait for it in vain.
             self.witness.update({x: b for x in range(e) if x not in self.witness})
         return True
 
@@ -203,6 +208,7 @@ class PlainRegistration(PlainSystem):
         self.known[e] = version
         if self.without != ElectionPremise.ISR_WITH_MIN_ISR:
             self.known_minimum[e] = self.versions[version].minimum
+        # A newer ISR ends the proposal in flight.
         self.joins.pop(e, None)
         return True
 
@@ -236,8 +242,10 @@ class PlainRegistration(PlainSystem):
             return False
         known = self.versions[self.known[e]]
         too_few = rules.under_min_isr(len(known.isr), self.known_minimum[e], known.replicas)
+        # KAFKA-15583: else an ISR of one could commit what no eligible replica has.
         if too_few and self.without != ElectionPremise.COMMIT_ON_MIN_ISR:
             return False
+        # Exactly these: whatever another broker has is luck, and no proof may use it.
         for b in self.waits(e):
             self.holds[b].add(self.committed)
         self.committed += 1

@@ -17,7 +17,7 @@ from tidegauge.spec.proofs.eligible.registration import (
 from tidegauge.spec.proofs.engine.induction import Function, any_set, changed
 from tidegauge.spec.proofs.engine.paths import ProofPath
 
-# Steps of the brokers: they learn of leaders, ISRs and min ISR, propose new ISR members, fetch and commit.
+# Brokers: they learn of leaders, ISRs and min ISR, propose new ISR members, fetch and commit.
 
 
 def any_leader(path: ProofPath, s: RegistrationState) -> Any:
@@ -52,6 +52,7 @@ def hear_isr(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Let a leader learn of a later ISR of its epoch, by a response or by metadata; it gives up its own proposal."""
     epoch, version = any_leader(path, s), path.integer("version")
     path.assume(z3.And(s.known(epoch) < version, version <= last_version(s, epoch)))
+    # Topic configurations and partition changes come in one log, but a broker applies them in two steps (F11).
     made_by = s.known_minimum(epoch) if path.drops(ElectionPremise.ISR_WITH_MIN_ISR) else s.minimum_at(version)
     return replace(
         s,
@@ -103,7 +104,7 @@ def commit(path: ProofPath, s: RegistrationState) -> RegistrationState:
 LEADER_STEPS = (learn, hear_isr, hear_minimum, propose, catch_up, commit)
 
 
-# Steps of the controller, each of which writes a version of the registration with the ELR that follows from the rule.
+# The controller: each step writes a version of the registration with the ELR that follows from the rule.
 
 
 def no_broker(_: Any) -> Any:
@@ -157,6 +158,7 @@ def change_registration(
     back without its log. Neither stays in the ISR.
     """
     size = path.integer("size", low=0)
+    # All that is known of counting: removing members makes no ISR larger.
     path.assume(size <= s.size(s.version))
 
     def isr(b: Any) -> Any:
@@ -172,6 +174,7 @@ def change_registration(
         return z3.And(small, was, z3.Not(isr(b)), z3.Not(removed), z3.Not(empty))
 
     leader = s.leader(s.current)
+    # The leader may stay if it is in the ISR; the controller may also elect another one (a preferred leader).
     if path.decide(z3.And(leader != NOBODY, isr(leader))) and path.decide(path.boolean("keeps_its_leader")):
         return _version(path, s, isr, elr, size)
     chosen = path.integer("chosen", low=NOBODY)

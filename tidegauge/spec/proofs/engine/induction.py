@@ -66,6 +66,7 @@ class Induction(Generic[S]):
         path.assume(self.bounds(state))
         for conjunct in self.conjuncts:
             variables = z3.Ints(conjunct.variables)
+            # One statement per trigger: z3 uses a quantified statement only for terms that match its pattern.
             for trigger in conjunct.triggers(state, *variables):
                 path.forall(variables, conjunct.holds(state, *variables), *trigger)
         return state
@@ -222,8 +223,10 @@ def on_plain_values(function: Function) -> Function:
     overlay: dict[str, Any] = {"__builtins__": __builtins__, "z3": PlainConnectives}
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)
+        # Functions that a conjunct calls are lifted, too; anything else that it names is an error there, not a guess.
         if isinstance(value, types.FunctionType):
             overlay[name] = on_plain_values(value)
         elif isinstance(value, int):
             overlay[name] = value
+    # Defaults and closures are left behind: a conjunct depends on its arguments and on global names only.
     return types.FunctionType(function.__code__, overlay)

@@ -37,6 +37,7 @@ def split(name: str, namespace: Mapping[str, Any]) -> Loop:
     """Cut the helper `name` at its loop. Raises ValueError when its text is not its code or not a single loop."""
     text = namespace.get("__source__") or inspect.getsource(rules)
     function = next(s for s in ast.parse(text).body if isinstance(s, ast.FunctionDef) and s.name == name)
+    # Another text than the code that runs would prove something else: the file may have changed since the import.
     if _code_of(function).co_code != namespace[name].__code__.co_code:
         raise ValueError(f"expected the text of {name} to be its code; seen another text; load the rules again")
     body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
@@ -109,8 +110,10 @@ def _count(within: Callable[[Any, Any], Any]) -> Callable[[AnySeq, Any], Int]:
 
     def contract(values: AnySeq, bound: Any) -> Int:
         path, i = values.path, z3.Int("i")
+        # A fresh name per call: two calls of a helper count different things.
         count = path.fresh("count")
         path.assume(z3.And(count >= 0, count <= values.size))
+        # Triggered by a read of a member, so that the solver uses the contract for the members that a goal mentions.
         path.forall([i], z3.Implies(z3.And(i >= 0, i < count), within(values.function(i), term(bound))), values.function(i))
         path.assume(z3.Implies(count < values.size, z3.Not(within(values.function(count), term(bound)))))
         return Int(path, count)
@@ -120,6 +123,7 @@ def _count(within: Callable[[Any, Any], Any]) -> Callable[[AnySeq, Any], Int]:
 
 def _lowest(bound: Any, values: AnySeq, counted: AnySeq) -> Int:
     path, i = values.path, z3.Int("i")
+    # The minimum is below all counted values and is one of them, at the place `witness`.
     low, witness = path.fresh("lowest"), path.fresh("witness")
     path.assume(low <= term(bound))
     holds = z3.Implies(z3.And(i >= 0, i < values.size, counted.function(i)), low <= values.function(i))
@@ -165,6 +169,7 @@ def _prove_count(path: ProofPath, name: str, within: Callable[[Any, Any], Any]) 
     (first,) = _run(path, loop.before, values, bound)
     path.goal("init: the invariant holds before the loop", invariant_at(z3.IntVal(first), at))
     n = path.integer("n")
+    # One turn from any state in which the invariant holds, not only from those that the loop reaches.
     path.assume(z3.And(n >= 0, n <= size))
     path.forall([i], invariant_at(n, i), values.function(i))
     entered, after = _run(path, loop.turn, values, bound, n)
@@ -217,6 +222,7 @@ def lowest_counted_contract(path: ProofPath, length: int) -> None:
     entered, i1, low1 = _run(path, loop.turn, bound, values, counted, i, low)
     if entered:
         path.goal("step: one turn keeps the bounds", z3.And(i1 >= 0, i1 <= size, low1 <= bound, below(i1, low1, at)))
+        # Either the old witness is good, or the value that this turn has read.
         path.goal("step: the lowest stays a counted value", z3.Or(reached(i1, low1, witness), reached(i1, low1, i)))
         path.goal("measure: one turn comes nearer to the end", z3.And(size - i1 < size - i, size - i1 >= 0))
     else:

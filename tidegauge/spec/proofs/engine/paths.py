@@ -9,19 +9,14 @@ import z3
 
 from tidegauge.spec.proofs.engine.symbolic import Bool, Int, OutOfRangeError, Seq, evaluate, symbolic_rules, term
 
-# The verdicts of goals and groups, and their text.
-
-
-# Forking execution: a lemma runs once along every path its rules can take, and its goals are proved on each.
-#
-# Rules of this file
+# The execution of a lemma along every path.
 #
 # 1. Where the byte code of a rule needs the truth of a symbolic bool, `ProofPath.decide` picks a side that the solver finds
-# possible and queues the other one; the lemma runs again for it. No state is copied, no path is missed.
+#    possible and queues the other one; the lemma runs again for it. No state is copied, no path is missed.
 # 2. A branch the solver cannot decide is taken on both sides: that can cost time, never a case.
 # 3. An index outside its sequence, an endless loop or an exception is a failed goal with a counter-model, like any other.
 # 4. A counter-model is the least one, value by value in the order they were made: its text does not depend on the process or
-# on earlier proofs.
+#    on earlier proofs.
 
 
 DECISION_LIMIT = 2000
@@ -184,6 +179,7 @@ class ProofPath:
         self.count_step()
         if isinstance(condition, bool):
             return condition
+        # A rule may compare the same two values twice: a second branch on them would only double the paths.
         decided = self._decided.get(condition.get_id())
         if decided is not None:
             return decided[1]
@@ -196,6 +192,8 @@ class ProofPath:
             can_fail = self.possible(z3.Not(condition))
             if not can_hold and not can_fail:
                 raise ImpossiblePathError
+            # The side that holds goes on here; the other one is run from the beginning with this prefix (no state is
+            # copied).
             if can_hold and can_fail:
                 self.open.append([*self.taken, False])
             choice = can_hold
@@ -255,6 +253,7 @@ def explore(
         failure = ""
         try:
             body(path)
+        # A goal on a path that cannot happen would be proved by the contradiction alone.
         except ImpossiblePathError:
             waiting.extend(path.open)
             continue
@@ -267,6 +266,7 @@ def explore(
         waiting.extend(path.open)
         tally.premises |= path.premises
         tally.called |= path.called
+        # A false goal on this path: the solver then finds the arguments with which the rule fails.
         if failure:
             path.goal(failure, z3.BoolVal(False))
         if _settle(path, tally):
@@ -278,6 +278,7 @@ def explore(
 
 def _settle(path: ProofPath, tally: GoalTally) -> bool:
     """Prove the goals of a finished path; return False when the path cannot happen."""
+    # Premises that were assumed after the last branch may contradict it.
     if not path.possible(z3.BoolVal(True)):
         return False
     remaining = [(name, goal) for name, goal in path.goals if name not in tally.refuted]
@@ -302,6 +303,7 @@ def _counter_model(path: ProofPath, name: str, goal: Any) -> CounterModel:
     """Return the least model within the smallest of a few bounds: small numbers read better, and only one model is least."""
     path.solver.push()
     path.solver.add(z3.Not(goal))
+    # Within a bound there are few models, so that the least is found soon; without one, the numbers of z3 are arbitrary.
     for bound in (2, 3, 5, 10, 100):
         limits = [z3.And(v >= -1, v <= bound) for v in path.variables]
         if path.solver.check(*limits) == z3.sat:
@@ -310,9 +312,11 @@ def _counter_model(path: ProofPath, name: str, goal: Any) -> CounterModel:
     path.solver.check()
     model = path.solver.model()
     for value in path.variables:
+        # One value after the other: what is chosen for the first ones is fixed when the next is made small.
         least = _least(path.solver, value)
         path.solver.add(value == (model.eval(value, model_completion=True) if least is None else least))
     for truth in path.truths:
+        # True only where false is impossible: the same text in every process.
         path.solver.add(truth == (path.solver.check(z3.Not(truth)) != z3.sat))
     if path.solver.check() == z3.sat:
         model = path.solver.model()
@@ -324,6 +328,7 @@ def _counter_model(path: ProofPath, name: str, goal: Any) -> CounterModel:
 def _least(solver: Any, value: Any) -> int | None:
     """Return the value nearest to zero that the solver finds possible, the positive one of two; None when it finds none."""
     low, high = 0, 0
+    # Double the bound, then halve the interval: a solver checks bounds, it does not minimize.
     while solver.check(value >= -high, value <= high) != z3.sat:
         if high > LARGEST:
             return None

@@ -97,6 +97,7 @@ class Seq:
 
     def __getitem__(self, index: Any) -> Any:
         self.path.count_step()
+        # A symbolic index would need a branch per member. The rules get concrete ones, because the lengths are concrete.
         if not isinstance(index, int):
             raise TypeError("a sequence of known length is read at a symbolic index")
         if not 0 <= index < len(self.members):
@@ -121,6 +122,7 @@ class AnySeq:
     def __getitem__(self, index: Any) -> Any:
         self.path.count_step()
         at = term(index)
+        # The length is unknown here, so that a read stays inside cannot be looked up: it must be proved.
         self.path.goal("every index in range", z3.And(at >= 0, at < self.size))
         return self.path.lift(self.function(at))
 
@@ -157,9 +159,11 @@ def symbolic_rules(namespace: Mapping[str, Any], contracts: Mapping[str, Any] | 
     overlay: dict[str, Any] = {"__builtins__": BUILTINS}
     for name, value in namespace.items():
         if isinstance(value, types.FunctionType):
+            # The same overlay for all: a rule that calls another one calls its symbolic version.
             overlay[name] = types.FunctionType(value.__code__, overlay, name)
         elif isinstance(value, int):
             overlay[name] = value
+    # After the loop: a contract replaces the helper of its name in every rule that calls it.
     overlay.update(contracts or {})
     return overlay
 

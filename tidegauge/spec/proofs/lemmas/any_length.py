@@ -22,6 +22,7 @@ READ, DIVERGING, OUT_OF_RANGE = 0, 1, 2
 def quantified_solver() -> Any:
     """Return a solver that uses statements only at their triggers: a failed proof is `unknown`, no wrong model."""
     solver = z3.Solver()
+    # Model-based instantiation would search for models of statements about all integers, perhaps without an end.
     solver.set("mbqi", False)
     solver.set("rlimit", GOAL_EFFORT)
     return solver
@@ -305,6 +306,7 @@ def any_common_prefix(path: ProofPath, leader: AnyLog, follower: AnyLog, name: s
     path.forall([o], same, leader.index(o))
     path.forall([o], same, follower.index(o))
     differs = z3.And(low <= end, end < shorter, leader.epoch_at(end) != follower.epoch_at(end))
+    # The prefix is the longest: it ends with a log, or at the first difference.
     path.assume(z3.Or(end == shorter, differs))
     return CommonPrefix(end, low)
 
@@ -347,6 +349,7 @@ def look_at(path: ProofPath, logs: tuple[AnyLog, AnyLog], *offsets: Any) -> None
     seen = z3.Function("seen", z3.IntSort(), z3.BoolSort())
     for log in logs:
         for offset in offsets:
+            # True of an uninterpreted function: it says nothing, but the term is there for the triggers to match.
             path.assume(seen(log.index(offset)))
 
 
@@ -363,6 +366,7 @@ def any_epoch_step(path: ProofPath, _: int) -> None:
     path.goal("the truncation is not above the log end", target <= follower.log_end)
     path.goal("nothing common is truncated", common.is_kept(target))
     path.goal("done exactly at the common prefix", z3.Implies(done, common.is_reached(target)))
+    # Below the higher of two log starts nothing can be compared, so there the offset itself may differ.
     same_start = leader.log_start == follower.log_start
     path.goal(
         "with one log start, done exactly at the common prefix, to the offset",
@@ -380,6 +384,7 @@ def any_fetch_step(path: ProofPath, _: int) -> None:
     decision, epoch, end = path.call(
         "fetch_decision", leader.epochs, leader.starts, leader.log_start, leader.log_end, follower.log_end, asked
     )
+    # One path per decision: the rule has returned a constant, so this is a plain comparison.
     if decision == OUT_OF_RANGE:
         beyond = z3.And(follower.size == 0, follower.log_end > leader.log_end)
         path.goal(

@@ -70,6 +70,7 @@ def leader_rule(path: ProofPath, replicas: int) -> None:
     for leo, counts in zip(leos, counted, strict=True):
         path.goal("raised at most to every counted LEO", z3.Implies(z3.And(after > hw, counts), after <= leo))
         path.goal("an unknown counted LEO holds it", z3.Implies(z3.And(counts, leo == UNDEFINED), after == hw))
+    # Without this goal a rule that never raises it would pass all the others.
     is_highest = any_of([after == log_end, *[z3.And(c, leo <= after) for leo, c in zip(leos, counted, strict=True)]])
     path.goal("raised until the log end or a counted LEO holds it", z3.Or(too_few, is_highest))
 
@@ -134,6 +135,7 @@ def caught_up(path: ProofPath, size: int) -> None:
     )
     fetched, before = path.integer("fetch_offset", low=0), path.integer("previous_leader_end", low=UNDEFINED)
     at, previously = path.integer("fetch_time", low=0), path.integer("previous_fetch_time", low=0)
+    # The clock of one leader, on which fetches are recorded one after the other.
     path.assume(previously <= at)
     time = path.call("last_caught_up_time", last, fetched, at, leader_end, before, previously)
     path.goal("the caught-up time never goes back", time >= last)
@@ -149,7 +151,7 @@ def caught_up(path: ProofPath, size: int) -> None:
 
 
 def fencing(path: ProofPath, size: int) -> None:
-    """Partition#checkCurrentLeaderEpoch: a request passes only in the epoch both sides know, or without one."""
+    """Prove Partition#checkCurrentLeaderEpoch: a request passes only in the epoch both sides know, or without one."""
     del size
     requested, local = path.integer("requested", low=UNDEFINED), path.integer("local", low=0)
     error: Any = path.call("check_leader_epoch", requested, local)
@@ -213,7 +215,7 @@ def counting(path: ProofPath, size: int) -> None:
         path.goal(f"{name}: the next is not", all_of(z3.Implies(z3.IntVal(i) == n, z3.Not(w)) for i, w in enumerate(within)))
 
 
-# Proofs about refused requests, accepted responses, and the effect of an error on an ISR proposal.
+# Refused requests, accepted responses, and the effect of an error on an ISR proposal.
 #
 # Each goal is stated from its meaning in Kafka, with Kafka's codes written out: not from the text of the rule.
 
@@ -275,6 +277,8 @@ def proposals(path: ProofPath, size: int) -> None:
     error = path.integer("error", low=UNDEFINED)
     after = path.call("proposal_after", error)
     given_up = z3.Or(error == 55, error == 107)  # OPERATION_NOT_ATTEMPTED, INELIGIBLE_REPLICA
+    # UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST, FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, UNKNOWN_TOPIC_ID,
+    # NEW_LEADER_ELECTED.
     waits = z3.Or(*(error == code for code in (3, 42, FENCED, 95, 100, 108)))
     path.goal("only without an error it is committed", (after == COMMITTED) == (error == NONE))
     path.goal("it is given up where the controller cannot have taken it", (after == GIVEN_UP) == given_up)

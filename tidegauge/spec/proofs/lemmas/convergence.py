@@ -133,7 +133,9 @@ def fetch_step(path: ProofPath, leader_entries: int, follower_entries: int) -> N
         "fetch_decision", leader.epochs, leader.starts, leader.log_start, leader.log_end, follower.log_end, follower.latest()
     )
     path.show("decision", decision)
+    # The decision is a number on each path: the rule returns a constant after its branches.
     if isinstance(decision, int) and decision == OUT_OF_RANGE:
+        # Without an epoch to send, the leader can only compare offsets.
         beyond = z3.And(z3.BoolVal(follower_entries == 0), follower.log_end > leader.log_end)
         path.goal(
             "out of range only below the leader's log, or empty beyond it",
@@ -169,6 +171,7 @@ def epoch_loop(path: ProofPath, leader_entries: int, follower_entries: int, resp
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
     now = follower
+    # Each round that is not the last takes at least one entry away (epoch_step).
     for _ in range(follower_entries + 1):
         epoch, end = response(path, leader, now.latest())
         _, target, done = path.call("truncation_target", now.epochs, now.starts, now.log_end, now.log_end, epoch, end)
@@ -184,6 +187,7 @@ def fetch_loop(path: ProofPath, leader_entries: int, follower_entries: int) -> N
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
     now = follower
+    # One more than in epoch mode: after the last truncation a fetch must read.
     for _ in range(follower_entries + 2):
         decision, epoch, end = path.call(
             "fetch_decision", leader.epochs, leader.starts, leader.log_start, leader.log_end, now.log_end, now.latest()
@@ -217,6 +221,7 @@ def remainder(path: ProofPath, name: str, whole: SymbolicLog) -> SymbolicLog:
     start = path.integer(f"{name}.deleted_below", low=0)
     path.assume(start <= whole.log_end)
     covers = path.call("truncate_from_start_covers", whole.starts, start)
+    # The log start is below every entry: nothing is left of the cache.
     if not covers:
         return SymbolicLog([], [], start, whole.log_end)
     return SymbolicLog(whole.epochs[covers - 1 :], [start, *whole.starts[covers:]], start, whole.log_end)

@@ -165,6 +165,7 @@ def divergence_table(path: ProofPath, entries: int) -> None:
     absent = last == UNDEFINED
     too_low = fetch_offset < log.log_start
     unanswered = z3.And(z3.Not(absent), all_of(e < last for e in log.epochs))
+    # The response as one term: the rows are disjoint, so their order does not matter.
     response_epoch: Any = last
     response_end: Any = log.log_end
     for _, condition, row_epoch, row_end in expected_response(log, last):
@@ -221,6 +222,7 @@ def assign(path: ProofPath, entries: int) -> None:
     epoch, start = path.integer("epoch", low=0), path.integer("start", low=0)
     keeps = path.call("assign_keeps", log.epochs, log.starts, epoch, start)
     nothing_to_do = z3.And(epoch == log.latest(), log.starts[-1] <= start) if entries else z3.BoolVal(False)
+    # The rule returns a constant on this path; on the others a count.
     if isinstance(keeps, int) and keeps == UNDEFINED:
         path.goal("nothing to do only for the latest epoch, not before its start", nothing_to_do)
         return
@@ -229,6 +231,7 @@ def assign(path: ProofPath, entries: int) -> None:
     for i in range(entries):
         below = z3.And(log.epochs[i] < epoch, log.starts[i] < start)
         path.goal("an entry stays exactly when its epoch and start are below", (z3.IntVal(i) < keeps) == below)
+    # The count is a term: a case for each value that it can have.
     for count in range(entries + 1):
         after = SymbolicLog([*log.epochs[:count], epoch], [*log.starts[:count], start], log.log_start, log.log_end)
         here = z3.IntVal(count) == keeps
@@ -265,6 +268,7 @@ def truncate_from_start(path: ProofPath, entries: int) -> None:
     path.assume(z3.And(log.log_start <= start, start <= log.log_end), "the new log start lies in the log")
     covers = path.call("truncate_from_start_covers", log.starts, start)
     path.goal("a count of entries", z3.And(covers >= 0, covers <= entries))
+    # The new log start lies in the log, whose first entry begins at the old one.
     path.goal("the first entry is covered", z3.BoolVal(entries == 0) if entries == 0 else covers >= 1)
     offset = path.integer("offset", low=0)
     for count in range(1, entries + 1):

@@ -66,7 +66,7 @@ def test_the_kept_matrix_is_about_the_bugs_there_are_and_nothing_survives() -> N
 
 
 def test_the_table_in_the_page_is_made_from_it() -> None:
-    """Else: python -m validation.releases.publish."""
+    """Else: python -m validation.docs.drive_contract."""
     page = (ROOT / "docs" / "drive.md").read_text(encoding="utf-8")
     assert drive_contract.tables()["bugs"] in page
     assert "| `KAFKA-769` | " in page

@@ -57,7 +57,7 @@ def test_it_can_fail(broken: Callable[..., int], said: str, tmp_path: Path, monk
 
 @pytest.mark.parametrize("arguments", [("check", "--json", "x"), ("check", "x")])
 @pytest.mark.parametrize(
-    "said", ["", "{}", '{"events": 0, "rules": [{"held": 1}]}', "PASS: 0 rules hold (1 traces, 8 events)"]
+    "said", ["", "{}", '{"events": 0, "rules": [{"held": 1}]}', "PASS: 0 rules hold (1 trace, 8 events)"]
 )
 def test_a_pass_without_a_check_is_found(
     arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,9 +11,9 @@ SEED = 1
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument("name", nargs="*", help="known bugs to look at (default: all, compared with the pinned result)")
+    parser.add_argument("name", nargs="*", help="known bugs to test (default: all, compared with the pinned result)")
     parser.add_argument("--seed", type=natural, default=SEED, help=f"seed of the walks (default {SEED})")
-    parser.add_argument("--rewrite", action="store_true", help="pin what is found as the expected result")
+    parser.add_argument("--rewrite", action="store_true", help="pin the result as the expected one")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "path",
         nargs="*",
         help="NDJSON or Parquet file, a Kafka broker log, or a directory of logs or log directories; - is standard input; "
-        "with --spark Parquet files may lie at a URI (s3://BUCKET/KEY)",
+        "with --spark, Parquet files may also be at a URI (s3://BUCKET/KEY)",
     )
     add_profile(parser, "judge by this profile instead of the one that the trace names")
     add_layout(parser)
@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "interruption the same command resumes from them",
     )
     follow.arguments(parser)
-    parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")
+    parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) to DIR")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report and judge nothing")
     parser.add_argument("--all", action="store_true", help="also list the rules that passed or were not exercised")
@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
     watched = sys.stderr.isatty() and not args.quiet
     how = CheckOptions(chosen_profile(args), args.layout, chosen_selection(args))
     if args.results and not args.spark:
-        raise UsageError("check: expected --results with --spark, seen it without")
+        raise UsageError("check: expected --spark with --results, seen --results alone; add --spark or leave --results out")
     if args.until_idle and not args.follow:
-        raise UsageError("check: expected --until-idle with --follow, seen it without")
+        raise UsageError("check: expected --until-idle with --follow, seen it alone; add --follow or leave --until-idle out")
     if args.follow:
         report = follow.followed(args, how, aside if args.json else echo, silent if args.quiet else aside)
     elif args.spark:

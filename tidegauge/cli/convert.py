@@ -22,13 +22,15 @@ def run(args: argparse.Namespace) -> int:
     Lines that cannot be read are left out and reported, with exit code 2. If no event can be read, no file is written.
     """
     from tidegauge.conformance.checking.convert import convert
+    from tidegauge.conformance.report.text import counted
     from tidegauge.traces.problems import lost
 
     converted = convert(args.source, args.target, args.layout)
     for problem in converted.problems:
         aside(str(problem))
     if not converted.events:
-        aside(f"{args.target}: not written, no event could be read; see what is expected above")
+        aside(f"{args.target}: not written, because no event could be read; the lines above say what was expected")
         return BAD
-    echo(f"{args.target}: {converted.traces:,} traces, {converted.events:,} events, {len(converted.problems):,} problems")
+    sizes = {"trace": converted.traces, "event": converted.events, "problem": len(converted.problems)}
+    echo(f"{args.target}: {', '.join(counted(size, noun) for noun, size in sizes.items())}")
     return BAD if lost(converted.problems) else CONFORMS

@@ -13,15 +13,10 @@ from tidegauge.spec.tlc.tlc import find_jar
 from tidegauge.util.errors import SpecError
 from tidegauge.util.java import find_java
 
-# tidegauge doctor.
-
-
-# What this machine has of what Tidegauge needs, and what to do about the rest.
-
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked for. `needed_for` says what does not work without it."""
+    """A program or package that was looked for; `needed_for` lists what does not work without it."""
 
     name: str
     found: bool
@@ -30,7 +25,7 @@ class Finding:
 
 
 def examine() -> tuple[Finding, ...]:
-    """Python, the packages, Java, TLC with its digest, Spark."""
+    """Look for Python, the packages, Java and TLC (whose digest is checked)."""
     return (
         Finding("Python", sys.version_info >= (3, 11), platform.python_version(), "everything; 3.11 or newer"),
         *(_package(name, needed_for) for name, needed_for in _PACKAGES),
@@ -77,7 +72,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--logging",
         metavar="RELEASE",
-        help="instead: print the logging configuration that a cluster of Kafka 4.x or 3.x needs",
+        help="instead: print the logging configuration that a cluster of this release needs, such as 4.x or 3.6.1",
     )
 
 
@@ -95,8 +90,8 @@ def run(args: argparse.Namespace) -> int:
     maven = find_maven()
     fetches = "tidegauge drive --kafka without --jars: Maven fetches the jars of a release"
     waits = (
-        "tidegauge drive --kafka, which cannot report lag times without it, and --controller, which then waits in real time "
-        "for everything that expires; install gcc or clang"
+        "tidegauge drive --kafka, which cannot report lag times without it, and --controller, which otherwise waits in real "
+        "time for everything that expires; install gcc or clang"
     )
     findings = (
         *examine(),

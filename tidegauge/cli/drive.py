@@ -21,7 +21,7 @@ CONTROLLER_WALKS = 50
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    broker = parser.add_argument_group("the broker, one of the three")
+    broker = parser.add_argument_group("the broker (one of these three)")
     broker.add_argument("command", nargs="*", metavar="CMD", help="the command that starts the broker's adapter, after --")
     broker.add_argument("--kafka", metavar="RELEASE", help="an unmodified broker of this release of Kafka, such as 4.1.1")
     broker.add_argument(
@@ -38,11 +38,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--controller",
         action="store_true",
-        help="with --kafka: drive the KRaft controller, not a broker, by the scenarios of the findings and random walks "
-        f"(default {CONTROLLER_WALKS}); with --cover by every step of the graphs of spec/Controller.tla instead",
+        help="with --kafka: drive the KRaft controller instead of a broker, with the scenarios of the findings and "
+        f"random walks (default {CONTROLLER_WALKS}); with --cover instead through every step of the graphs of "
+        "spec/Controller.tla",
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--smoke", action="store_true", help="ten steps only, to see whether the adapter works at all")
+    what.add_argument("--smoke", action="store_true", help="take only ten steps, to see whether the adapter works at all")
     what.add_argument("--cover", action="store_true", help="take every local step of the graphs (the default)")
     parser.add_argument(
         "--graph", action="append", metavar="NAME", help="cover this graph instead of the usual ones; may be repeated"
@@ -78,7 +79,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=SECONDS,
         help=f"seconds without output before the adapter is considered hung (default {SECONDS:g})",
     )
-    add_profile(parser, "the profile that is expected (default: fetch-truncation, or that of the release of --kafka)")
+    add_profile(
+        parser, "the profile that the broker is expected to have (default: fetch-truncation, or that of the --kafka release)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -154,7 +157,7 @@ def _compare(args: argparse.Namespace) -> int:
     seen = [name for name in (*others, "profile", "release") if getattr(args, name)]
     if seen:
         raise UsageError(
-            f"drive: expected --compare alone, or with --controller; seen also {', '.join(seen)}; leave one of them out"
+            f"drive: expected --compare alone, or with --controller; seen {', '.join(seen)} besides; leave these out"
         )
     kind, form = (CONTROLLER, CONTROLLER_FORMAT) if args.controller else (BROKER, BROKER_FORMAT)
     found: Comparison[Any] = compare(*(read(place_named(name, kind), form) for name in args.compare))
@@ -177,8 +180,8 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
 
     if not args.kafka or args.command or args.smoke or args.scenario:
         raise UsageError(
-            "drive: expected --controller with --kafka RELEASE, for a cover, walks and scenarios; seen an adapter, --smoke "
-            "or --scenario; leave those out"
+            "drive: expected --controller with --kafka RELEASE, for a cover, walks and scenarios; seen no --kafka, or an "
+            "adapter, --smoke or --scenario; add --kafka and leave the others out"
         )
     graphs = args.graph or (MODELS if args.cover else ())
     for name in graphs:
@@ -198,7 +201,7 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
     if recorder is not None:
         write(Path(args.record), CONTROLLER_FORMAT, node.capabilities, profile.name, recorder.recorded())
     if len(cases) < len(made):
-        echo(f"{len(made) - len(cases):,} paths left out: they need a clock that can be set (see `tidegauge doctor`)")
+        echo(f"{len(made) - len(cases):,} paths are left out: they need a clock that can be set (see `tidegauge doctor`)")
     for name, found in covers.items():
         echo(f"graph {name}: {found.taken:,} of {found.steps:,} steps are taken, by {len(found.cases):,} paths")
     echo(text_of(shown))

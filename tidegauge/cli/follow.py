@@ -26,11 +26,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--follow",
         action="store_true",
         help="judge an NDJSON file, standard input (-) or a directory of broker logs as they grow, with --spark a directory "
-        "in which Parquet files arrive: failures are printed as soon as they are known, the report at the end (Ctrl-C, end "
-        "of standard input)",
+        "in which Parquet files arrive: failures are printed as soon as they are known, the report at the end (after "
+        "Ctrl-C, or when standard input ends)",
     )
     parser.add_argument(
-        "--until-idle", type=seconds, metavar="SECONDS", help="with --follow: end when nothing arrived for this long"
+        "--until-idle", type=seconds, metavar="SECONDS", help="with --follow: end when nothing has arrived for this long"
     )
 
 
@@ -53,10 +53,10 @@ def _on_spark(
     for name, option in LOG_OPTIONS.items():
         if getattr(args, name):
             raise UsageError(
-                f"check --spark --follow: expected no {option}, seen it; it is for broker logs: follow those without --spark"
+                f"check --spark --follow: expected no {option}, which is for broker logs; follow those without --spark"
             )
     if not args.results:
-        raise UsageError("check --spark --follow: expected --results DIR, seen none; it holds what is judged")
+        raise UsageError("check --spark --follow: expected --results DIR, seen none; name a directory for the results")
     from tidegauge.spark_check.follow import follow_on_spark
 
     return follow_on_spark(args.path[0], how, chosen_master(args), args.results, args.until_idle, say, note)
@@ -75,13 +75,13 @@ def _source(args: argparse.Namespace, how: "CheckOptions", publish: "Publish") -
     if uri := elsewhere(path):
         raise UsageError(
             f"check --follow: {uri}: expected a path of this machine, seen a URI; "
-            "with --spark Parquet is followed where it lies"
+            "add --spark to follow Parquet where it lies"
         )
     broker_logs = path != STDIN and (Path(path).is_dir() or (not is_parquet(Path(path)) and is_log(Path(path))))
     for name, option in COMPLETE_INPUT_OPTIONS.items():
         if getattr(args, name) and not (broker_logs and name == "layout"):
             raise UsageError(
-                f"check --follow: expected no {option}, seen it; it needs a complete input: run check without --follow"
+                f"check --follow: expected no {option}, which needs a complete input; run check without --follow"
             )
     if path == STDIN:
         return StandardInput(how, publish)
@@ -90,6 +90,6 @@ def _source(args: argparse.Namespace, how: "CheckOptions", publish: "Publish") -
     if is_parquet(Path(path)):
         raise UsageError(
             f"check --follow: {path}: expected NDJSON or broker logs, seen a Parquet file; "
-            "run check without --follow, and again when there is more"
+            "run check without --follow, again each time the file has grown"
         )
     return NdjsonFile(str(path), how, publish)

@@ -34,7 +34,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=natural, default=DEFAULT_SEED, help=f"seed of the walks (default {DEFAULT_SEED})")
     parser.add_argument(
-        "--simulate", action="store_true", help="instead: random runs of the specification by TLC, within any bounds"
+        "--simulate",
+        action="store_true",
+        help="instead: write random runs of the specification, simulated by TLC, within the bounds of --bound",
     )
     parser.add_argument(
         "--bound",
@@ -65,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
         return _simulate(args)
     if args.bound or args.brokers:
         raise UsageError(
-            "generate: expected --bound and --brokers with --simulate, seen one without; without it the bounds are those of "
-            "the model"
+            "generate: expected --bound and --brokers only with --simulate, seen one without it; add --simulate, or leave "
+            "them out: the bounds are those of the model"
         )
 
     from tidegauge.impl.explorer.explore import explore
@@ -101,7 +103,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _on_spark(args: argparse.Namespace) -> int:
     if args.simulate or args.fault or args.bound or args.brokers:
-        raise UsageError("generate: expected --spark without --simulate, --fault, --bound and --brokers, seen one of them")
+        raise UsageError(
+            "generate: expected --spark without --simulate, --fault, --bound and --brokers, seen one of them; leave it out"
+        )
 
     from tidegauge.impl.profiles import FETCH_TRUNCATION
     from tidegauge.spark_check.generation import Order, generate_on_spark
@@ -119,8 +123,8 @@ def _on_spark(args: argparse.Namespace) -> int:
 def _simulate(args: argparse.Namespace) -> int:
     if args.fault or args.profile or args.release:
         raise UsageError(
-            "generate: expected --simulate without --fault, --profile and --release, seen one of them: the specification's "
-            "profile is that of --model; RepairedFromInit, HwOnly, Kip101, Kip279, Kip320 and Kip966 have others"
+            "generate: expected --simulate without --fault, --profile and --release, seen one of them; leave it out: the "
+            "profile comes from --model; RepairedFromInit, HwOnly, Kip101, Kip279, Kip320 and Kip966 have others"
         )
 
     from tidegauge.conformance.export.exported import simulated, write

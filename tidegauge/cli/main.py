@@ -1,7 +1,7 @@
 """Tidegauge checks whether a broker's high watermark can be trusted.
 
-The command line: it parses arguments and runs a command of `commands`. Exit codes: 0 conforms, 1 a rule fails, 2 bad usage
-or bad input, 3 nothing could be decided.
+The command line: parses the arguments and runs one of the commands, each a module of this package. Exit codes:
+0 conforms, 1 a rule fails, 2 bad usage or bad input, 3 nothing could be decided.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from tidegauge.util.errors import SpecError, TidegaugeError
 from tidegauge.util.workers import collect_garbage_rarely
 
 TRACEBACK = "TIDEGAUGE_TRACEBACK"
-"""The environment variable that shows the traceback of a fault in Tidegauge itself."""
+"""The environment variable that makes a fault of Tidegauge itself print its traceback."""
 
 FAULT = "a fault of Tidegauge itself"
 
@@ -29,7 +29,7 @@ EXTRAS = {"z3": "proofs", "pyspark": "spark", "pandas": "spark", "google_crc32c"
 
 
 class Command(Protocol):
-    """A module of `commands`."""
+    """A module that is a command."""
 
     @property
     def arguments(self) -> Callable[[argparse.ArgumentParser], None]:
@@ -76,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of the `tidegauge` command."""
+    """Run the `tidegauge` command and return its exit code."""
     return guarded(lambda: _run(parser().parse_args(argv)))
 
 
@@ -105,10 +105,11 @@ def sentence(raised: Exception) -> str:
     if isinstance(raised, TidegaugeError | SpecError):
         return str(raised)
     if isinstance(raised, ModuleNotFoundError) and (package := (raised.name or "").split(".")[0]) in EXTRAS:
-        return f"expected package {raised.name}, seen none; run: pip install 'tidegauge[{EXTRAS[package]}]'"
+        return f"expected the package {raised.name}, seen none; run: pip install 'tidegauge[{EXTRAS[package]}]'"
     if isinstance(raised, OSError):
         where = " ".join(map(str, filter(None, (raised.filename, raised.filename2)))) or "a file"
-        return f"expected to read or write {where}, seen {raised.strerror or raised}; check its name, rights and space"
+        seen = raised.strerror or raised
+        return f"expected to read or write {where}, seen {seen}; check the path, its permissions and the free space"
     last = traceback.extract_tb(raised.__traceback__)[-1]
     where = f"{type(raised).__name__} at {Path(last.filename).name}:{last.lineno}"
     message = str(raised).splitlines() or ["no message"]

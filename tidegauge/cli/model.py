@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--export",
         metavar="DIR",
-        help="instead: write counterexamples and witnesses to DIR: NAME.ndjson and, if possible, a scenario NAME.txt",
+        help="instead: write counterexamples and witnesses to DIR, as NAME.ndjson and, if possible, as a scenario NAME.txt",
     )
 
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     for comparison in () if args.quiet else done:
         if not comparison.ok:
             _show(comparison)
-    echo(f"{len(done) - wrong} of {len(done)} models gave what is pinned")
+    echo(f"{len(done) - wrong} of {len(done)} models gave the pinned result")
     return FAILS if wrong else CONFORMS
 
 

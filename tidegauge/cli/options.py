@@ -1,4 +1,4 @@
-"""Options that several commands have: their arguments, and what they stand for."""
+"""Options that several commands share: how they are declared, and the values they stand for."""
 
 import argparse
 import math
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from tidegauge.traces.kafka_logs.discovery.selection import Selection
 
 LARGEST_NUMBER = 2**63 - 1
-"""The largest seed that numpy takes."""
+"""The largest seed that NumPy accepts."""
 EXAMPLE_LAYOUT = "[%d] %p [%t] %m (%c)%n"
 ALL_CORES = True
-"""--spark without a master. It is no text, which argparse would parse as if a user had typed it."""
+"""The value of --spark without a master. Not a string: argparse parses a string default as if a user had typed it."""
 MASTERS = ("local", "spark://", "yarn", "k8s://")
 """How the name of a master begins (Spark, Submitting Applications, Master URLs)."""
 RELEASE_LINES = (
@@ -46,7 +46,7 @@ def _whole_number(text: str, least: int) -> int:
     except ValueError:
         number = least - 1
     if not least <= number <= LARGEST_NUMBER:
-        raise argparse.ArgumentTypeError(f"expected a whole number from {least} on, seen {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, seen {text!r}")
     return number
 
 
@@ -57,7 +57,7 @@ def seconds(text: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"expected seconds, more than 0; seen {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number of seconds greater than 0, seen {text!r}")
     return number
 
 
@@ -65,7 +65,7 @@ def add_profile(parser: argparse.ArgumentParser, help_text: str) -> None:
     """Add --profile and --release, of which one may be given."""
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--profile", help=help_text)
-    either.add_argument("--release", metavar="VERSION", help="the profile of a release of Kafka, such as 3.4.1")
+    either.add_argument("--release", metavar="VERSION", help="take the profile of this Kafka release, such as 3.4.1")
 
 
 def chosen_profile(args: argparse.Namespace) -> str | None:
@@ -82,7 +82,7 @@ def chosen_profile(args: argparse.Namespace) -> str | None:
         if args.release.startswith(line) and (not patch or numbered):
             return profile_of_release(args.release).name
     raise UsageError(
-        f"--release: expected a release of {', '.join(lines)}, or a patch release of one such as 3.4.1; "
+        f"--release: expected one of {', '.join(lines)}, or a patch release of one of them, such as 3.4.1; "
         f"seen {args.release!r}; choose one of those"
     )
 
@@ -99,16 +99,22 @@ def add_layout(parser: argparse.ArgumentParser) -> None:
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Add --topic, --partition, --from, --to and --processes."""
-    parser.add_argument("--topic", action="append", default=[], help="of broker logs: judge this topic; may be repeated")
+    parser.add_argument("--topic", action="append", default=[], help="broker logs only: judge this topic; may be repeated")
     parser.add_argument(
-        "--partition", action="append", default=[], metavar="TOPIC-N", help="judge this partition; may be repeated"
+        "--partition",
+        action="append",
+        default=[],
+        metavar="TOPIC-N",
+        help="broker logs only: judge this partition; may be repeated",
     )
-    parser.add_argument("--from", dest="begin", metavar="TIME", help="read lines from this time on, as 2026-11-21T08:27:15")
-    parser.add_argument("--to", dest="end", metavar="TIME", help="read lines up to this time")
+    parser.add_argument(
+        "--from", dest="begin", metavar="TIME", help="broker logs only: read from this time on, such as 2026-11-21T08:27:15"
+    )
+    parser.add_argument("--to", dest="end", metavar="TIME", help="broker logs only: read up to this time")
     parser.add_argument(
         "--processes",
         type=positive,
-        help="processes that judge large logs and large NDJSON side by side (default: one per core)",
+        help="number of processes that judge large logs and large NDJSON files in parallel (default: one per core)",
     )
 
 
@@ -154,7 +160,7 @@ def _master(text: str) -> str:
     if not text.startswith(MASTERS):
         raise argparse.ArgumentTypeError(
             f"expected a master such as spark://host:7077, local[2], yarn or k8s://..., seen {text!r}; "
-            "put --spark last for this machine"
+            "to use this machine, put --spark last"
         )
     return text
 

@@ -28,5 +28,5 @@ def run(args: argparse.Namespace) -> int:
     if args.save:
         with replacing(args.save) as file:
             file.write_text(render(transcript), encoding="utf-8")
-        echo(f"saved in {args.save}; add a claim to make it a scenario")
+        echo(f"saved in {args.save}; add a claim to turn it into a scenario")
     return CONFORMS

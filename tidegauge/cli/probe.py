@@ -22,15 +22,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ID",
-        help="run a check, a group such as fencing, a pattern such as '*.unknown-*', or a rule such as FENCE-01; repeatable",
+        help="run a check, a group (fencing), a pattern ('*.unknown-*') or the checks of a rule (FENCE-01); may be repeated",
     )
     parser.add_argument(
         "--seed", type=natural, metavar="N", help="seed of the names of topics (default: a new one, which is printed)"
     )
     parser.add_argument(
-        "--json", metavar="FILE", help="write every check with the requests and responses, in hex and decoded"
+        "--json", metavar="FILE", help="write every check to FILE, with its requests and responses in hex and decoded"
     )
-    parser.add_argument("--junit", metavar="FILE", help="write the verdicts as JUnit XML")
+    parser.add_argument("--junit", metavar="FILE", help="write the verdicts to FILE as JUnit XML")
     parser.add_argument(
         "--timeout", type=seconds, default=SECONDS, help=f"seconds to wait for a response (default {SECONDS:g})"
     )

@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--mutants", action="store_true", help="instead: check that a proof refutes every small change of a rule"
     )
     parser.add_argument("--scenario", metavar="NAME", help="instead: show what goes wrong without a premise")
-    parser.add_argument("--trace", metavar="DIR", help="with --scenario: also write it to DIR as a trace")
+    parser.add_argument("--trace", metavar="DIR", help="with --scenario: also write that run to DIR as a trace")
     parser.add_argument("--list", action="store_true", help="list the groups and scenarios and prove nothing")
 
 
@@ -69,9 +69,11 @@ def _prove(args: argparse.Namespace) -> int:
     results = prove(args.group or None, args.entries, args.processes, args.time_limit, progress=progress)
     code = exit_code(results)
     echo(
-        {0: "PROVED: every goal", 1: "COUNTER-MODEL: a rule does not do what is claimed", 3: "NOT PROVED: undecided goals"}[
-            code
-        ]
+        {
+            0: "PROVED: every goal",
+            1: "COUNTER-MODEL: a claim about a rule is false",
+            3: "NOT PROVED: some goals are undecided",
+        }[code]
     )
     return code
 
@@ -88,7 +90,10 @@ def _counter_model(args: argparse.Namespace) -> int:
         return _two_logs(args)
     if args.scenario in CLEAN_LOSSES:
         return _clean_loss(args)
-    raise SpecError(f"expected one of {', '.join([*REMOVALS, *COMMITTED_LOSSES, *CLEAN_LOSSES])}; seen {args.scenario}")
+    raise SpecError(
+        f"--scenario: expected one of {', '.join([*REMOVALS, *COMMITTED_LOSSES, *CLEAN_LOSSES])}; "
+        f"seen {args.scenario!r}; choose one of those"
+    )
 
 
 def _two_logs(args: argparse.Namespace) -> int:
@@ -122,7 +127,9 @@ def _clean_loss(args: argparse.Namespace) -> int:
 
     loss = CLEAN_LOSSES[args.scenario]
     if args.trace:
-        raise SpecError(f"--trace: expected a scenario that has a trace; seen {args.scenario}, which has none; leave it out")
+        raise SpecError(
+            f"--trace: expected a scenario that has a trace; seen {args.scenario}, which has none; leave --trace out"
+        )
     echo(f"Suppose this does not hold: {loss.premise}")
     for line in describe_clean_loss(loss):
         echo(f"  {line}")

@@ -10,12 +10,12 @@ from tidegauge.cli.terminal import aside, echo, silent
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("file", nargs="+", help="transcripts written by `tidegauge drive --record`")
-    add_profile(parser, "the profile to compare with (default: the one it was recorded with)")
+    add_profile(parser, "the profile to compare with (default: the one they were recorded with)")
     parser.add_argument("--fault", metavar="NAME", help="compare with a reference that has this known bug")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Hold transcripts of driven brokers against a profile or a fault, without the brokers."""
+    """Compare transcripts of driven brokers with a profile or a fault, without starting the brokers."""
     from tidegauge.drive.broker.transcript import BROKER_FORMAT
     from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
     from tidegauge.drive.runner.recheck import recheck, text_of

@@ -1,4 +1,4 @@
-"""How commands print a line, and how they end early."""
+"""Prints the lines of commands, and ends them early."""
 
 import contextlib
 import os

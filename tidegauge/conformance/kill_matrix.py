@@ -3,13 +3,13 @@
 Rules of this file
 
 1. A fault is explored like the right implementation, its graph is walked so that every edge is taken, the traces are judged.
-   It is caught where a rule fails on a walk that the right implementation cannot take so far. A fault that does what the
-   right implementation never does, and is caught by none, has survived: the suite has failed.
+   It is caught where a rule fails on a walk that the right implementation cannot take up to there. A fault that does what
+   the right implementation never does, and that no rule catches, has survived: the suite has failed.
 2. Bounds grow until a rule fails: most faults show in a graph of a few hundred states. One that shows elsewhere names its
    own bounds (`Fault.shown`), and those are the only ones.
-3. A fault whose graph is the right one within all bounds has shown nothing. It is told apart, and is no kill.
+3. A fault whose graph is the right one within all bounds has shown nothing. It is reported separately, and is no kill.
 4. A fault can corrupt a replica so that its state no longer is a state of the model (an epoch cache that its records do not
-   imply). Then there is no graph to walk; the implementation's own check that said so is named instead.
+   imply). Then there is no graph to walk; the report names the check of the implementation that refused it.
 """
 
 import os
@@ -46,7 +46,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True)
 class Judged:
-    """The fate of one wrong implementation; `by_rule` counts failing traces, most first. `says`: what refused it."""
+    """The fate of one wrong implementation; `by_rule` counts failing traces, most first. `says` is the refusal, if any."""
 
     fate: Fate
     by_rule: Mapping[str, int]
@@ -58,7 +58,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Kill:
-    """A fault, and what the judge says of it."""
+    """A fault and its fate."""
 
     fault: Fault
     judged: Judged
@@ -70,8 +70,8 @@ def kill(fault: Fault, seed: int = DEFAULT_SEED) -> Kill:
 
 
 def kill_all(seed: int = DEFAULT_SEED) -> Iterator[Kill]:
-    """Every fault, in the order of the table, on all cores."""
-    compiled()  # before there are several processes
+    """Yield the kill of every fault, in the order of the table; works on all cores."""
+    compiled()  # once, before several processes would each do it
     with workers(os.cpu_count() or 1) as side_by_side:
         for fault, judged in zip(FAULTS.values(), side_by_side(partial(_fate, seed=seed), FAULTS), strict=True):
             yield Kill(fault, judged)
@@ -82,7 +82,7 @@ def _fate(name: str, seed: int) -> Judged:
 
 
 def shown_in(fault: Fault) -> tuple[RevealingModel, ...]:
-    """Where to look for it, one after the other."""
+    """Return the models in which to look for a fault, one after the other."""
     return (fault.shown,) if fault.shown is not None else tuple(map(RevealingModel, GROWING))
 
 
@@ -92,7 +92,7 @@ def judged_within(
     switches: Mapping[str, bool | str] | None = None,
     seed: int = DEFAULT_SEED,
 ) -> Judged:
-    """The traces of a generation with wrong rules or switches, judged as that generation, until a rule fails."""
+    """Judge the traces of a generation with wrong rules or switches by that generation, until a rule fails."""
     outcome = Judged(Fate.SHOWS_NOTHING, {}, places[-1].bounds, 0)
     for place in places:
         wrong = profile_named(place.profile).switched(switches or {})
@@ -103,7 +103,9 @@ def judged_within(
         judged = _judged(place, graph, seed)
         if judged.fate is Fate.CAUGHT:
             return judged
-        if graph != _right(place):  # states, labels and transitions come in an order that the rules alone decide
+        # The same graph: the fault shows nothing within these bounds. Equality is enough, because states, labels and
+        # transitions come in an order that only the rules decide.
+        if graph != _right(place):
             outcome = judged
     return outcome
 
@@ -115,16 +117,17 @@ def _judged(place: RevealingModel, graph: Graph, seed: int) -> Judged:
     judgement = judge(table.distinct(walks.edges, walks.lengths), config)
     failing = Counter({rule: tally.failed_traces for rule, tally in judgement.tallies.items() if tally.failed})
     exercised = frozenset(rule for rule, tally in judgement.tallies.items() if tally.held or tally.failed)
-    first = np.cumsum(walks.lengths) - walks.lengths + 1  # behind the pseudo edge of the initial state
+    first = np.cumsum(walks.lengths) - walks.lengths + 1  # after the pseudo edge of the initial state
     events = np.cumsum(np.diff(table.first_row)[walks.edges])  # by the end of each edge
     upto = {failure: np.searchsorted(events, failure.row, side="right") + 1 for failure in judgement.failures}
+    # A rule of the judge may fail on the right implementation too, where a profile is known to be faulty: that is no kill.
     failed = (walks.edges[first[failure.trace] : end].tolist() for failure, end in upto.items())
     fate = Fate.SURVIVED if all(_right_takes(place, graph, table, walk) for walk in failed) else Fate.CAUGHT
     return Judged(fate, dict(failing.most_common()), place.bounds, judgement.traces, exercised=exercised)
 
 
 def _right_takes(place: RevealingModel, graph: Graph, table: EdgeTable, walk: Sequence[int]) -> bool:
-    """Whether the right implementation can go the way of these edges."""
+    """Return whether the right implementation can take the walk over these edges."""
     walker = _walker(place)
     cluster = walker.start
     for edge in walk:

@@ -106,7 +106,7 @@ def parse_release(text: str) -> Release:
     """Parse a release such as 0.10.2, 3.6.1 or 4.0. Raises UsageError."""
     parts = text.split(".")
     if not all(part.isdecimal() and part.isascii() for part in parts) or not 2 <= len(parts) <= 4:
-        raise UsageError(f"release: expected numbers such as 3.6.1; seen {text!r}; write it so")
+        raise UsageError(f"release: expected numbers such as 3.6.1; seen {text!r}; write the release as numbers")
     version = tuple(int(part) for part in parts)
     if version < FIRST_RELEASE or version[:2] > LAST_RELEASE:
         raise UsageError(

@@ -41,9 +41,9 @@ def writable(target: str | Path) -> None:
     if final.is_dir():
         raise _refused(target, "a file to write", "a directory")
     if not final.parent.is_dir():
-        raise _refused(target, "a file in a directory that is there", f"no directory {final.parent}")
+        raise _refused(target, "a file in a directory that exists", f"no directory {final.parent}")
     if not os.access(final.parent, os.W_OK | os.X_OK):
-        raise _refused(target, "a directory that can be written to", "none")
+        raise _refused(target, "a directory that can be written to", "one that cannot")
 
 
 def directory(target: str | Path) -> Path:

@@ -25,7 +25,7 @@ from validation.docs.tables import code, table, write_both
 CARRIED = "carried, not judged"
 """How a field is marked that an event may tell and no rule reads."""
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SCHEMA_FILE = ROOT / "tidegauge" / "traces" / "schema.json"
 PAGE = ROOT / "docs" / "traces.md"
 MAKER = "validation.docs.trace_schema"

@@ -43,7 +43,7 @@ def test_a_failure_behind_a_lost_line_is_undecided(tmp_path: Path) -> None:
     assert report.explanations == ()
     said = as_text(report)
     assert "INCONCLUSIVE: undecided after lost lines: FETCH-04 (" in said
-    assert f"hand: a line in front of its event {at} was lost" in said
+    assert f"hand: a line before its event {at} was lost" in said
     assert "1 failed after a line was lost" in said
     reported = {rule["rule"]: rule["after_loss"] for rule in as_json(report)["rules"]}
     assert {rule for rule, failed in reported.items() if failed} == {"FETCH-04"}
@@ -56,7 +56,7 @@ def test_a_gap_in_the_numbers_is_a_lost_line_too(tmp_path: Path) -> None:
     report = checked(tmp_path, *good[:at], *good[at + 1 :])
     assert (report.verdict, report.failures) == (Verdict.INCONCLUSIVE, 0)
     assert verdicts(report, "SEQ-01") == [Verdict.INCONCLUSIVE]
-    assert "lines are missing in front of" in as_text(report)
+    assert "lines are missing before" in as_text(report)
 
 
 def test_the_same_line_that_was_never_written_is_a_failure(tmp_path: Path) -> None:

@@ -127,8 +127,8 @@ def test_without_z3_nothing_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judgement.tallies[UNKNOWN_CACHES_RULE].failed == 0
     assert judgement.notes == (
         (
-            f"{UNKNOWN_CACHES_RULE}: whether any epoch cache explains the undecided truncations was not asked: "
-            "z3 is not installed"
+            f"{UNKNOWN_CACHES_RULE}: no epoch cache was searched for that explains the undecided truncations, "
+            "because z3 is not installed"
         ),
     )
 

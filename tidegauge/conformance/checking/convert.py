@@ -1,9 +1,9 @@
-"""Converts Kafka broker logs, NDJSON and Parquet into NDJSON or Parquet.
+"""Converts Kafka broker logs, NDJSON or Parquet into NDJSON or Parquet.
 
 Rules of this file
 
 1. The verdict on the output is the one on the source: what the source lacks, and where, is written with it.
-2. NDJSON keeps everything in a trace, but for numbers that the reader of logs gave itself: they prove nothing.
+2. NDJSON keeps everything in a trace except numbers that the reader of logs gave itself: they prove nothing.
 3. Parquet holds the columns that the judge reads, without names, times and the places where events were read; a file has one
    config, and no line of its traces is missing.
 """
@@ -41,9 +41,11 @@ def convert(path: str | Path, target: str | Path, layout: str | None = None) -> 
     problems: list[Problem] = []
     batches: list[InputBatch] = []
     with open_input(path) as source:
-        for _, _, of_part, found in read_input(source, layout):
-            batches += [replace(batch, config=_lacking(batch.config, found.missing)) for batch in list(of_part)]
-            problems += found.problems
+        for _, _, part_batches, findings in read_input(source, layout):
+            # Read to the end first: the findings are complete only then.
+            in_part = list(part_batches)
+            batches += [replace(batch, config=_lacking(batch.config, findings.missing)) for batch in in_part]
+            problems += findings.problems
         events = sum(len(batch.columns) for batch in batches)
         if events:
             _write(batches, Path(target))
@@ -52,18 +54,22 @@ def convert(path: str | Path, target: str | Path, layout: str | None = None) -> 
 
 
 def _write(batches: Sequence[InputBatch], target: Path) -> None:
+    """Write batches to `target` in the format that its suffix names. Raises UsageError if Parquet cannot hold them."""
     if target.suffix != ".parquet":
         with replacing(target) as file:
             ndjson.write((trace for batch in batches for trace in _traces(batch)), file)
         return
     if any(_gaps(batch) or batch.columns.missing.any() for batch in batches):
-        raise UsageError(f"convert: expected traces that no line is missing from for {target}, seen gaps; write NDJSON")
+        raise UsageError(
+            f"convert: {target}: Parquet holds no gaps: expected traces without missing lines, seen gaps; write NDJSON"
+        )
     configs = {repr(batch.config) for batch in batches}
     if len(configs) > 1:
         raise UsageError(
-            f"convert: expected traces with one config for {target}, seen {len(configs)}; "
-            "write NDJSON, or convert them apart"
+            f"convert: {target}: expected traces with one config, which is all that Parquet holds, seen {len(configs)}; "
+            "write NDJSON, or convert them one by one"
         )
+    # The schema of a Parquet file is fixed before its first row group: a column for each field that any batch has.
     fields = {name for batch in batches for name in batch.columns.ints} | {"epochs"}
     with replacing(target) as file, parquet.Writer(file, batches[0].config, tuple(fields)) as out:
         for batch in batches:
@@ -80,12 +86,13 @@ def _traces(batch: InputBatch) -> Iterator[Trace]:
         return
     starts = batch.columns.trace_starts.tolist()
     for number, (begin, end) in enumerate(pairwise(starts)):
+        # Parquet has no names of traces: they are called by their place in it.
         events = tuple(event_at(batch.columns, row, batch.config) for row in range(begin, end))
         yield Trace(f"{batch.source}, trace {number}", "", batch.config, events)
 
 
 def _lacking(config: Config, missing: Sequence[str]) -> Config:
-    """Return the config with what its source lacks."""
+    """Return the config with `missing`, what its source lacks, under MISSING."""
     return replace(config, extra={**config.extra, MISSING: list(missing)}) if missing else config
 
 

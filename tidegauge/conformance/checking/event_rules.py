@@ -27,7 +27,7 @@ UNKNOWN_CACHES_RULE = "TRUNC-01"
 TRUNCATING = ("HandleDivergingResponse", "HandleEpochResponse")
 REQUESTS = ("SendFetch", "SendEpochRequest")
 KEEPING = (*REQUESTS, "BecomeFollower", "HandleFetch", "AnswerFetch", "HandleEpochRequest", "Observe")
-"""After these events of its node a cache ends as before; after any other it may not."""
+"""After these events of its node the last epoch in a cache is the same as before; after any other it may differ."""
 COMPARED = "epoch caches that explain the truncation"
 MOST = 50
 """Truncations that are looked at in one input; a search takes some hundredths of a second."""
@@ -65,8 +65,8 @@ def with_truncations(judgement: Judgement, undecided: Iterable[UndecidedTruncati
         return judgement
     if not can_explain():
         note = (
-            f"{UNKNOWN_CACHES_RULE}: whether any epoch cache explains the undecided truncations was not asked: "
-            "z3 is not installed"
+            f"{UNKNOWN_CACHES_RULE}: no epoch cache was searched for that explains the undecided truncations, "
+            "because z3 is not installed"
         )
         return replace(judgement, notes=(*judgement.notes, note))
     notes: list[str] = []
@@ -80,7 +80,7 @@ def with_truncations(judgement: Judgement, undecided: Iterable[UndecidedTruncati
         else:
             notes.append(f"{UNKNOWN_CACHES_RULE}: {cache} would explain {truncation.words()}")
     if len(truncations) > MOST:
-        notes.append(f"{UNKNOWN_CACHES_RULE}: {MOST} undecided truncations were looked at; there are more")
+        notes.append(f"{UNKNOWN_CACHES_RULE}: {MOST} undecided truncations were searched for a cache; there are more")
     return _with_failures(replace(judgement, notes=(*judgement.notes, *notes)), unexplained)
 
 
@@ -132,7 +132,7 @@ def undecided_truncation(
     # With a known cache the judge has decided; a response with an error truncates nothing.
     if replica.epochs is not None or reported.get("error", 0) != 0:
         return None
-    # a cache known to be empty covers no log with records, so the search has no response for it
+    # A cache that is known to be empty covers no log with records, so the search has no answer for it.
     if log_end is None or target is None or response[0] is None or response[1] is None or latest == -1:
         return None
     completed = reported.get("completed")
@@ -143,7 +143,7 @@ def undecided_truncation(
 
 
 class LatestEpochs:
-    """The epoch that each node last sent, which is the last one in its cache (FETCH-02) until an event may change that."""
+    """The epoch that each node sent last: the last in its cache (FETCH-02), until an event may have changed the cache."""
 
     def __init__(self) -> None:
         self._latest: dict[int, int | None] = {}
@@ -162,6 +162,7 @@ class LatestEpochs:
 
 
 def _with_failures(judgement: Judgement, unexplained: Sequence[UndecidedTruncation]) -> Judgement:
+    """Return the judgement with these truncations counted as failed, no longer as undecided."""
     if not unexplained:
         return judgement
     old: RuleTally = judgement.tallies[UNKNOWN_CACHES_RULE]
@@ -181,10 +182,10 @@ def _with_failures(judgement: Judgement, unexplained: Sequence[UndecidedTruncati
     return replace(judgement, tallies={**judgement.tallies, UNKNOWN_CACHES_RULE: tally}, failures=failures)
 
 
-# SEQ-01: the numbers of a node's events. Columns do not carry them, so this is judged on events.
+# SEQ-01: the numbers of a node's events. Columns do not carry them, so this rule is judged on events.
 #
 # A node counts from any number, by one, and may begin again from 0 or 1 when it starts. A number that does not follow shows
-# that lines are missing: no broker has broken a rule, so it is counted as lost, and the run has not passed. An event that is
+# that lines are missing: no broker has broken a rule, so it counts as lost, and the run does not pass. An event that is
 # reported twice under one number does break the rule.
 
 
@@ -194,7 +195,7 @@ SHOWN = 5
 
 
 class Numbers:
-    """The numbers of one trace, event by event: how often they held, failed or showed a gap; the first failure and gaps."""
+    """Checks the numbers of one trace, event by event: counts those that follow, repeat or leave a gap."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -210,6 +211,7 @@ class Numbers:
         before = self._last.get(event.node)
         self._last[event.node] = event
         number = None if before is None else before.seq
+        # The first number of a node may be any: a trace may begin in the middle of a log.
         if before is None or number is None or event.seq == number + 1 or (event.event == "Start" and event.seq in (0, 1)):
             self.held += 1
         elif event.seq == number and (event.event, event.fields) == (before.event, before.fields):
@@ -219,9 +221,7 @@ class Numbers:
             self.lost += 1
             if len(self.notes) < SHOWN:
                 where = event.at or f"event {row + 1} of {self.name}"
-                self.notes.append(
-                    f"node {event.node}: lines are missing in front of {where}: seq {event.seq} follows {number}"
-                )
+                self.notes.append(f"node {event.node}: lines are missing before {where}: seq {event.seq} follows {number}")
 
 
 def judge_sequence(judgement: Judgement, traces: Sequence[Trace], columns: Columns) -> Judgement:
@@ -235,9 +235,13 @@ def judge_sequence(judgement: Judgement, traces: Sequence[Trace], columns: Colum
 
 def with_numbers(judgement: Judgement, numbers: Sequence[Numbers], starts: Sequence[int]) -> Judgement:
     """Return the judgement with SEQ-01 added, from the numbers of its traces, which begin at the rows `starts`."""
-    failures = [replace(one.first, trace=at, row=starts[at] + one.first.row) for at, one in enumerate(numbers) if one.first]
-    held, failed, lost = (sum(getattr(of_trace, count) for of_trace in numbers) for count in ("held", "failed", "lost"))
-    notes = [note for of_trace in numbers for note in of_trace.notes][:SHOWN]
+    failures = [
+        replace(checked.first, trace=at, row=starts[at] + checked.first.row)
+        for at, checked in enumerate(numbers)
+        if checked.first
+    ]
+    held, failed, lost = (sum(getattr(checked, count) for checked in numbers) for count in ("held", "failed", "lost"))
+    notes = [note for checked in numbers for note in checked.notes][:SHOWN]
     if lost > SHOWN:
         notes.append(f"and {lost - SHOWN} more gaps")
     tally = RuleTally(held, failed, 0, (), len(failures), after_loss=lost)

@@ -114,7 +114,7 @@ class NotSeparableError(Exception):
 
 
 def is_ndjson(path: Path) -> bool:
-    """A file that is nothing else."""
+    """Return whether a path is an NDJSON file: a file that is neither Parquet nor a broker log."""
     return path.is_file() and not is_parquet(path) and not kafka_logs.is_log(path)
 
 
@@ -133,6 +133,7 @@ def read_input(
         yield InputPart(source.name, "Parquet", _lacking(_parquet(source, findings.problems), findings), findings)
     elif path.is_file() and (layout is not None or kafka_logs.is_log(path)):
         yield from _logs(source, layout, selection)
+    # Topics and times are read off log lines; a selection that was silently ignored would judge too much.
     elif selection is not None and path.exists():
         raise UsageError(f"{source.name}: expected broker logs to select topics or times from, seen another kind of input")
     elif uri := elsewhere(source.name):
@@ -164,12 +165,13 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
     path, name = source
     large = span is not None or (path.is_file() and path.stat().st_size >= AT_ONCE_FROM)
     columns_batches = read_at_once(read_span(path, span)) if large else None
-    # None: a line is not as expected, so only reading line by line can say which, and what it loses.
+    # None: some line is not as expected. Only reading line by line shows which one, and what is lost with it.
     if columns_batches is None:
         if span is not None:
             raise NotSeparableError
         reading = ndjson.read(path, name)
         problems.extend(reading.problems)
+        # A lost line, or a gap, makes a row of one trace special: such a trace is a batch of its own.
         alone = {trace.name for trace in reading.traces if trace.name in reading.damaged or log_gaps(trace.config)}
         yield from _batches([trace for trace in reading.traces if trace.name not in alone], name)
         for trace in reading.traces:
@@ -180,6 +182,7 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
         return
 
     def by_line(config: Config) -> Iterator[InputBatch]:
+        # A span does not know the numbers of its lines: those before it were not counted.
         if span is not None:
             raise NotSeparableError
         traces = [trace for trace in ndjson.read(path, name).traces if trace.config == config]
@@ -229,6 +232,7 @@ def _parquet(source: InputSource, problems: list[Problem]) -> Iterator[InputBatc
             for group in range(len(reader.row_groups())):
                 try:
                     columns = reader.read_as_stored(group)
+                # Row groups are independent: the others can still be judged.
                 except Unreadable as error:
                     problems.append(error.problem)
                     continue

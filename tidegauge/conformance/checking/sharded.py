@@ -85,12 +85,11 @@ def _first_of_each_rule(explanations: Sequence[Explanation]) -> tuple[Explanatio
     return (*firsts, *(explanation for explanation in explanations if explanation not in firsts))
 
 
-# Inputs that are too large for one process: judged in shares, in parallel on all cores.
-#
-# Rules of this file
+# Inputs that are too large for one process are judged in shares, in parallel on all cores.
 #
 # 1. A share is judged from nothing but the input: the report is the same whatever the number of shares and processes.
-# 2. A share of broker logs is some of the partitions. The logs are read once and split into shares on disk (shares.py).
+# 2. A share of broker logs is some of the partitions. The logs are read once and split into shares on disk
+# (traces/kafka_logs/discovery/shards.py).
 # 3. A share of NDJSON is a span of the file between two traces. If a line in it is not as expected, or a rule fails, the
 # whole file is judged again: line numbers and messages depend on all lines before.
 
@@ -102,7 +101,7 @@ OF_A_SHARE = 16_000_000
 """Bytes of logs in a share; judging takes a few times as much memory."""
 
 OF_A_SPAN = 256_000_000
-"""Most bytes of NDJSON in a share, of which each process has one in memory; less if there would be fewer than processes."""
+"""Bytes of NDJSON in a share at most; each process has one share in memory. Less if that gives each process a share."""
 
 
 def check_in_parallel(

@@ -27,7 +27,7 @@ def undecide_after_loss(judgement: Judgement, row: int, name: str) -> Judgement:
         return judgement
     tallies = {rule: _undecided(tally) if rule in after_loss else tally for rule, tally in judgement.tallies.items()}
     rules = ", ".join(rule for rule in tallies if rule in after_loss)
-    note = f"{name}: a line in front of its event {row + 1} was lost; what fails from there on is undecided: {rules}"
+    note = f"{name}: a line before its event {row + 1} was lost; these rules fail after it and are undecided: {rules}"
     return replace(
         judgement,
         tallies=tallies,
@@ -40,11 +40,9 @@ def _undecided(tally: RuleTally) -> RuleTally:
     return replace(tally, failed=0, failed_traces=0, after_loss=tally.failed)
 
 
-# Failures in logs that lines are missing from: which of them are certain.
+# Failures in logs with missing lines: which of them are certain.
 #
-# Rules of this file
-#
-# 1. Between two gaps the logs are complete. Each such stretch is judged again from nothing, so that all knowledge comes from
+# 1. Between two gaps the logs are complete. Each such stretch is judged again by itself, so that all knowledge comes from
 # it: what fails there too is broken, whatever the missing lines held.
 # 2. Every other failure may come from the gap: it is undecided, and the note names the lines that would have decided it.
 # 3. A gap is detected when something does not fit, some events late: so a stretch begins and ends some events away from it.
@@ -93,6 +91,7 @@ def keep_certain_failures(judgement: Judgement, trace: Trace, config: Config, do
         return judgement
     kept: dict[str, Failure] = {}
     counts: dict[str, int] = {}
+    # Each stretch is judged from an unknown state: a failure there rests on no event before the gap.
     for first, end in gapless_stretches(doubts, len(trace.events)):
         piece = replace(trace, events=trace.events[first:end])
         again = judge(to_columns([piece], config), config)
@@ -118,10 +117,10 @@ def _note(failure: Failure, trace: Trace, doubts: Sequence[LogGap]) -> str:
     before = [doubt for doubt in doubts if doubt.first <= failure.row]
     nearest = max(before, key=lambda gap: gap.last) if before else min(doubts, key=lambda gap: gap.first)
     where = trace.events[failure.row].at or f"event {failure.row + 1} of {trace.name}"
-    return f"{failure.rule} fails at {where}, which may be for want of {nearest.missing}"
+    return f"{failure.rule} fails at {where}, which may be only because this is missing: {nearest.missing}"
 
 
-# Disks that were lost: reported as such, since no broker did it and no rule is about it.
+# Lost disks get a note: no broker is at fault, and no rule is about them.
 
 
 LostDisk = tuple[int, str]

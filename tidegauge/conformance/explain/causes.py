@@ -100,7 +100,7 @@ def _event(past: History, row: int) -> str:
     return past.event(row).event
 
 
-# LOG-01, LOG-02: a log that is not what its events made it.
+# LOG-01 and LOG-02: a log that is not what its events made it.
 
 
 _WORDS = {"leo": "log end", "leo_before": "log end", "hw": "high watermark", "log_start": "log start"}
@@ -109,6 +109,7 @@ _WORDS = {"leo": "log end", "leo_before": "log end", "hw": "high watermark", "lo
 def explain_contradicted_log(past: History, failure: Failure, broker: int, expected: int, actual: int) -> RootCause | None:
     """Return the value that was observed, the one that the events made, and the last event that made it."""
     word = _WORDS.get(failure.compared)
+    # An epoch cache, or a role, is not one number that an event could have set.
     if word is None:
         return None
     name = name_of(past, broker)
@@ -125,7 +126,7 @@ def _value(replica: ReplayedReplica, word: str) -> int | None:
     return {"log end": replica.leo, "high watermark": replica.hw, "log start": replica.log_start}[word]
 
 
-# HW-01 to HW-10, a high watermark that is not where it must be: what its replica knew, and what the others held.
+# HW-01 to HW-10: a high watermark that is not where it must be. What its replica knew, and what the others held.
 
 
 def explain_high_watermark(past: History, failure: Failure, broker: int, expected: int, actual: int) -> RootCause | None:

@@ -1,4 +1,4 @@
-"""Rows of columns as events, and events as words.
+"""Turns rows of columns into events, and events and their values into words.
 
 Rules of this file
 
@@ -19,7 +19,7 @@ _NAMES = {event.code: name for name, event in EVENTS.items()}
 IN_FLIGHT = (
     "nothing",
     "a request",
-    "a recorded fetch whose response nobody told",
+    "a recorded fetch whose response was not reported",
     "records",
     "a diverging response",
     "an out-of-range response",
@@ -36,6 +36,7 @@ def event_at(columns: Columns, row: int, config: Config, at: str = "") -> Event:
     """Return the event in a row of columns; `at` is where it was read."""
     reported = {name: known(int(columns.ints[name][row])) for name in INT_FIELDS if name in columns.ints}
     fields = {name: _decoded(name, value, config) for name, value in reported.items() if value is not None}
+    # An empty cache that was reported differs from one that was not: the pairs alone do not show it.
     if columns.epochs_reported[row]:
         flat = columns.epochs[2 * columns.epochs_at[row] : 2 * columns.epochs_at[row + 1]].tolist()
         fields["epochs"] = tuple(zip(flat[::2], flat[1::2], strict=True))
@@ -43,6 +44,7 @@ def event_at(columns: Columns, row: int, config: Config, at: str = "") -> Event:
 
 
 def _node(position: int, config: Config) -> int | None:
+    # The position after the last broker is the controller's (traces.columns.positions).
     if position < 0:
         return None
     return config.nodes[position] if position < len(config.nodes) else config.controller
@@ -76,6 +78,7 @@ def value_text(compared: str, value: int | None, config: Config) -> str:
         return IN_FLIGHT[value]
     if compared == "error":
         return f"{value} ({ERROR_NAMES[value]})" if value in ERROR_NAMES else str(value)
+    # The other names compare the judge's own values, which have no kind in the schema.
     if compared in FIELDS:
         kind = FIELDS[compared].kind
         if kind is FieldKind.NODES:

@@ -1,4 +1,4 @@
-"""Why a rule failed: first as data, then as text.
+"""Explains why a rule failed: first as data, then as text.
 
 Rules of this file
 
@@ -176,12 +176,14 @@ def _involved(columns: Columns, config: Config, row: int, first: int, steps: int
     nodes = {int(columns.node[row])}
     if peers is not None and peers[row] >= 0:
         nodes.add(int(peers[row]))
+    # An event without a peer may be about any replica, such as a role or a start.
     if len(nodes) == 1:
         nodes.update(range(len(config.nodes)))
     chosen = [row]
     at = row - 1
     while at >= first and len(chosen) <= steps:
         node = int(columns.node[at])
+        # Exchanges with a third broker are left out; what the controller did concerns everybody.
         peer = -1 if peers is None else int(peers[at])
         if node == len(config.nodes) or (node in nodes and (peer < 0 or peer in nodes)):
             chosen.append(at)
@@ -213,6 +215,7 @@ def _lines(e: Explanation) -> Iterator[str]:
     yield from what_failed(e)
     yield f"  rule      {e.rule.impl}; Kafka: {e.rule.kafka}"
     yield from (f"  looks like {bug}: {says}" for bug, says in e.bugs)
+    # Only where bugs of this rule are known at all: "no bug" would else claim that somebody had looked for one.
     if not e.bugs and e.rule.bugs and releases_of(e.config):
         yield f"  looks like no bug that is known of {', '.join(releases_of(e.config))}"
     yield "  before it, as far as the trace tells:"

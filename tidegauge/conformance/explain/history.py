@@ -1,4 +1,4 @@
-"""What the judge knew around each event of a stretch of a trace: holders of a record, leaders, high watermarks.
+"""The judge's knowledge around each event of a stretch of a trace: holders of a record, leaders, high watermarks.
 
 Rules of this file
 
@@ -15,7 +15,7 @@ from tidegauge.traces.columns import Columns, positions
 from tidegauge.traces.schema import Config, Event
 
 BEFORE = 5_000
-"""Events before a failure that are looked at, and after it; of a longer trace the others are left out."""
+"""Events before a failure, and (BEHIND) after it, that its history has; the others of a longer trace are left out."""
 BEHIND = 1_000
 
 
@@ -116,7 +116,7 @@ def failure_history(
     kept: HistoryCache | None = None,
     begun: State | None = None,
 ) -> History:
-    """Return the stretch around `row` of a trace; `begun` as in `replay`."""
+    """Return the history around `row` of a trace, from `kept` if it is there already; `begun` as in `replay`."""
     begin = max(int(columns.trace_starts[trace]), row - BEFORE)
     end = min(int(columns.trace_starts[trace + 1]), row + BEHIND)
     kept = {} if kept is None else kept

@@ -49,18 +49,13 @@ from tidegauge.conformance.judge.state import (
 from tidegauge.traces.columns import Columns
 from tidegauge.traces.schema import Config
 
-# A snapshot of what the judge knows, drawn in text: a row per replica with its log and its high watermark.
+# A snapshot is drawn in text as a row per replica, with its log and its high watermark:
 #
 #     offset       0 1 2
 #     n1 leader    0 0 1|      leo 3 hw 3 epoch 1 isr {1,2}
 #     n2 follower  0 0|?       leo 2 hw 2 epoch 1
 #
 # A cell holds the leader epoch of a record, the bar is at the high watermark. Long logs are written as runs of epochs.
-
-
-# Replays a trace event by event, with what the judge knows after each: for explanations and for the HTML page.
-#
-# Rules of this file
 #
 # 1. The kernel itself runs, one row at a time: a snapshot is what the verdict came from.
 # 2. Snapshots are plain data; text and HTML are made from them.
@@ -123,10 +118,12 @@ def replay(
     room, past = ROOM, PAST
     while True:
         options = options_of(columns, config)
+        # The rows come one by one: the end of such a piece is not the end of the trace.
         options[PIECEWISE] = 1
         st = allocate(options, room, FAILURES_KEPT, past)
         forget(st, trace)
         snapshots = _replayed(columns, config, trace, until, keep, st)
+        # A table that was too small has lost something: everything is replayed with more room, as the judge does.
         if st[PARTITION, OVERFLOW] == 0:
             return snapshots
         room, past = more_room(st)
@@ -137,6 +134,7 @@ def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: in
     inputs = frozen_inputs(columns, None, columns.missing)[:-1]
     nothing = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
     begin = max(first, until + 1 - keep)
+    # Up to the first snapshot in one go: only from there on each row has to be looked at.
     run: Any = execution(until + 1 - first)
     run(st, *inputs, frozen(np.array([first, begin])), *nothing)
     out = [_snapshot(st, begin - 1, len(config.nodes))]
@@ -169,6 +167,7 @@ def replica_of(st: State, b: int) -> ReplayedReplica:
     """Return what a table knows of replica b."""
     row = st[REPLICAS + b]
     up, cached = known(row[UP]), known(row[CACHED])
+    # None: the cache is unknown; an empty tuple: it is known to be empty.
     epochs = None
     if cached is not None:
         epochs = tuple(
@@ -223,6 +222,7 @@ def _cells(replica: ReplayedReplica, longest: int) -> str:
     cells = []
     for offset in range(longest + 1):
         bar = "|" if replica.hw == offset else " "
+        # Without a log end any offset may have a record.
         if replica.leo is None:
             cells.append(f"{bar} ?" if offset < longest else bar)
         elif offset < replica.leo and offset >= (replica.log_start or 0):
@@ -253,6 +253,7 @@ def _facts(replica: ReplayedReplica, config: Config) -> str:
         out.append(f"isr {_set(replica.isr, config)}")
     if replica.role == 1 and replica.proposed:
         out.append(f"proposed {_set(replica.proposed, config)}")
+    # A new leader's epoch has an entry before its first record: the drawing of the log cannot show that.
     trailing = (replica.epochs or ())[-1:]
     if trailing and replica.leo is not None and trailing[0][1] >= replica.leo:
         out.append(f"cache ends with {trailing[0]}")

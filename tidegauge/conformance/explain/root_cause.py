@@ -1,4 +1,4 @@
-"""Why a rule about data is broken: what that means in a sentence, and the steps of the trace that led there.
+"""Finds why a rule about data is broken: what that means in a sentence, and the steps of the trace that led there.
 
 Rules of this package
 

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. The judge must accept a trace up to the step that needs the premise, and reject it at that step or after it.
-2. With the premise kept, the steps that remain possible are told the same way, and the judge must accept those.
+2. With the premise kept, the steps that remain possible are reported the same way, and the judge must accept those.
 3. The proof is about a leader that forgets recorded log ends, profile `repaired`. Kafka as it is keeps them.
 """
 
@@ -24,13 +24,12 @@ from tidegauge.traces.from_model.views import CONTROLLER
 from tidegauge.traces.schema import Config, Event, Trace
 from tidegauge.util.errors import SpecError
 
-# Tells the steps of the proof's cluster as the events of a trace.
+# The steps of the proof's cluster, reported as the events of a trace.
 #
-# Rules of this file
-#
-# 1. Every number comes from the cluster or from the plain rules; which response a leader gives is asked of the rules.
-# 2. The cluster commits in a step of its own, Kafka in the event that let it: that event has the high watermark after it.
-# 3. A step that an event of the schema cannot say as the rules have it raises; nothing is told that brokers would not do.
+# 1. Every number comes from the cluster or from the plain rules; the rules also decide which response a leader gives.
+# 2. The cluster commits in a step of its own, Kafka in the event that made it possible: that event gets the high watermark
+# after the commit.
+# 3. A step that no event of the schema can express as the rules have it raises SpecError: a trace has only what brokers do.
 
 
 COMPOSITE: dict[str, Callable[[PlainCluster, int], tuple[PlainStep, ...]]] = {
@@ -38,11 +37,11 @@ COMPOSITE: dict[str, Callable[[PlainCluster, int], tuple[PlainStep, ...]]] = {
     "expand": lambda c, r: (("propose_expand", c.current, r), ("accept",), ("hear_isr", c.current)),
 }
 RAISES = ("LeaderAppend", "HandleFetch", "HandleAlterPartitionResponse", "BecomeLeader")
-"""Events at a leader that may raise its high watermark."""
+"""Events of a leader that may raise its high watermark."""
 
 
 class Reporter:
-    """Takes steps of a cluster and tells the events."""
+    """Takes steps of a cluster and reports them as events; each step name of the cluster is a method."""
 
     def __init__(self, cluster: PlainCluster) -> None:
         self.cluster = cluster
@@ -55,26 +54,27 @@ class Reporter:
         self.registered()
 
     def step(self, step: PlainStep) -> int | None:
-        """Takes a step and tells it: the row of its first event. None when the cluster refuses it."""
+        """Take a step and report it; return the row of its first event, None if the cluster refuses the step."""
         name, *arguments = step
         row = len(self.events)
         if name in COMPOSITE:
             parts = COMPOSITE[name](self.cluster, *arguments)
             return row if all(self.step(part) is not None for part in parts) else None
+        # Events report values before and after the step.
         self.before = deepcopy(self.cluster)
         if not perform(self.cluster, step):
             return None
         reported = getattr(self, name)(*arguments)
         return row if reported is None else int(reported)
 
-    # -- words of a trace
+    # -- parts of events
 
     def node(self, b: int) -> int:
-        """The id of the broker that incarnation b is."""
+        """Return the node id of the broker that incarnation b belongs to."""
         return self.cluster.place(b) + 1
 
     def nodes(self, brokers: Iterable[int]) -> list[int]:
-        """Their ids."""
+        """Return the node ids of incarnations, each once."""
         return sorted({self.node(b) for b in brokers})
 
     @property
@@ -83,17 +83,18 @@ class Reporter:
         return tuple(self.nodes(range(self.cluster.brokers)))
 
     def report(self, b: int, event: str, **reported: object) -> None:
-        """An event at a broker."""
+        """Append an event of the broker of incarnation b."""
         self.events.append(Event(self.node(b), event, reported))
 
     def moved(self, b: int) -> dict[str, int]:
-        """Log end and high watermark before and after the step."""
+        """Return log end and high watermark of b before and after the step."""
         old, new = self.before, self.cluster
         before = {"leo_before": len(old.log[b]), "hw_before": old.hw[b]}
         return {**before, "leo": len(new.log[b]), "hw": new.hw[b]}
 
     def registered(self) -> None:
-        """The controller's partition, as it is now. A broker that is out of the ISR may run all the same."""
+        """Append the controller's registration of the partition, as it is now."""
+        # The proof has no fencing: a broker that is out of the ISR may run all the same, so all brokers are live.
         c, self.partition_epoch = self.cluster, self.partition_epoch + 1
         isr = {"isr": self.nodes(c.isr[c.current]), "partition_epoch": self.partition_epoch}
         leads = {"leader": self.node(c.leader[c.current]), "leader_epoch": c.current}
@@ -101,29 +102,29 @@ class Reporter:
         self.events.append(Event(CONTROLLER, "ChangePartition", {**leads, **isr, "live": live, "clean": True}))
 
     def assign(self, b: int, epoch: int, start: int) -> None:
-        """LeaderEpochFileCache#assign."""
+        """Add an entry to the cache of b (LeaderEpochFileCache#assign)."""
         epochs, starts = self.cache(b)
         keeps = rules.assign_keeps(epochs, starts, epoch, start)
         if keeps != rules.UNDEFINED:
             self.caches[self.node(b)] = [*self.caches[self.node(b)][:keeps], (epoch, start)]
 
     def cache(self, b: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Epochs and starts of a broker's cache."""
+        """Return epochs and starts of the cache of b."""
         entries = self.caches[self.node(b)]
         return tuple(e for e, _ in entries), tuple(s for _, s in entries)
 
     def truncated(self, b: int, end: int) -> None:
-        """LeaderEpochFileCache#truncateFromEnd."""
+        """Drop the entries of the cache of b that begin at `end` or after it (LeaderEpochFileCache#truncateFromEnd)."""
         del self.caches[self.node(b)][rules.truncate_from_end_keeps(self.cache(b)[1], end) :]
 
     # -- leadership
 
     def elect(self, *_: object) -> None:
-        """ChangePartition."""
+        """Report ChangePartition."""
         self.registered()
 
     def learn(self, b: int, e: int) -> None:
-        """BecomeLeader, BecomeFollower."""
+        """Report BecomeLeader, if b leads epoch e, or else BecomeFollower."""
         if self.cluster.leader[e] == b:
             end = len(self.cluster.log[b])
             self.assign(b, e, end)
@@ -134,7 +135,7 @@ class Reporter:
             self.role(b)
 
     def role(self, b: int) -> None:
-        """The role that b has, told again."""
+        """Report the role that b has, again."""
         e = self.cluster.known[b]
         leader, state = self.cluster.leader[e], {"leo": len(self.cluster.log[b]), "hw": self.cluster.hw[b]}
         if leader == b:
@@ -145,13 +146,13 @@ class Reporter:
     # -- logs
 
     def append(self, e: int) -> None:
-        """LeaderAppend."""
+        """Report LeaderAppend by the leader of epoch e."""
         b, end = self.cluster.leader[e], len(self.cluster.hist[e])
         self.assign(b, e, end - 1)
         self.report(b, "LeaderAppend", leader_epoch=e, rec_base=end - 1, rec_end=end, rec_epoch=e, **self.moved(b))
 
     def commit(self, e: int) -> int:
-        """The last event at the leader has raised its high watermark."""
+        """Write the raised high watermark into the last event of the leader of epoch e; return that event's row."""
         b = self.cluster.leader[e]
         row = max(row for row, event in enumerate(self.events) if event.node == self.node(b))
         event = self.events[row]
@@ -161,47 +162,49 @@ class Reporter:
         return row
 
     def asks(self, f: int, decision: int) -> tuple[int, dict[str, int], tuple[int, int]]:
-        """SendFetch, and what the rules say of it: the leader, the request, where they part."""
-        was, e = self.before, self.cluster.known[f]
-        leader, offset, last = was.leader[e], len(was.log[f]), rules.latest_epoch(self.cache(f)[0])
-        asked = {"req_epoch": e, "req_offset": offset, "req_last_epoch": last}
-        start, end = was.log_start[leader], len(was.log[leader])
+        """Report SendFetch; return the leader, the request, and the (epoch, end offset) at which the logs diverge."""
+        before, e = self.before, self.cluster.known[f]
+        leader, offset, last = before.leader[e], len(before.log[f]), rules.latest_epoch(self.cache(f)[0])
+        request = {"req_epoch": e, "req_offset": offset, "req_last_epoch": last}
+        start, end = before.log_start[leader], len(before.log[leader])
         decided, epoch, diverges = rules.fetch_decision(*self.cache(leader), start, end, offset, last)
+        # The run was found by the proof: if the rules decide otherwise, the two have drifted apart, and no trace shows that.
         if decided != decision:
-            raise SpecError(f"expected the rules to answer {decision} to {asked}; seen {decided}")
-        self.report(f, "SendFetch", peer=self.node(leader), **asked)
-        return leader, asked, (epoch, diverges)
+            raise SpecError(f"expected the rules to answer {decision} to {request}; seen {decided}")
+        self.report(f, "SendFetch", peer=self.node(leader), **request)
+        return leader, request, (epoch, diverges)
 
     def fetch(self, f: int, new_end: int) -> None:
-        """Sent, handled and answered."""
-        leader, asked, _ = self.asks(f, rules.READ)
-        base, records = asked["req_offset"], self.cluster.log[f]
+        """Report a fetch of f that is sent, handled, and answered with records up to `new_end`."""
+        leader, request, _ = self.asks(f, rules.READ)
+        base, records = request["req_offset"], self.cluster.log[f]
         response = {"error": rules.NONE, "res_hw": self.before.hw[leader], "rec_base": base, "rec_end": new_end}
         if new_end > base:
             response["rec_epoch"] = records[-1]
         counted = {"remote_leo": base, **self.moved(leader)}
-        self.report(leader, "HandleFetch", peer=self.node(f), **asked, **response, **counted)
+        self.report(leader, "HandleFetch", peer=self.node(f), **request, **response, **counted)
         for offset in range(base, new_end):
             self.assign(f, records[offset], offset)
-        taken = {"req_epoch": asked["req_epoch"], "req_offset": base, **response, **self.moved(f)}
-        self.report(f, "HandleFetchResponse", peer=self.node(leader), **taken)
+        handled = {"req_epoch": request["req_epoch"], "req_offset": base, **response, **self.moved(f)}
+        self.report(f, "HandleFetchResponse", peer=self.node(leader), **handled)
 
     def truncate(self, f: int, target: int) -> None:
-        """A fetch that diverges. Where the rules truncate elsewhere than the run does, the run cannot be told."""
-        leader, asked, (epoch, end) = self.asks(f, rules.DIVERGING)
-        offset = asked["req_offset"]
+        """Report a fetch of f that diverges. Raises SpecError if the rules truncate elsewhere than at `target`."""
+        leader, request, (epoch, end) = self.asks(f, rules.DIVERGING)
+        offset = request["req_offset"]
         row, seen, _ = rules.truncation_target(*self.cache(f), offset, offset, epoch, end)
         if seen != target:
             raise SpecError(f"expected a truncation at {target}; seen {seen}")
         response = {"div_epoch": epoch, "div_end": end}
         hw = self.cluster.hw[leader]
-        self.report(leader, "HandleFetch", peer=self.node(f), **asked, error=rules.NONE, **response, hw=hw)
+        self.report(leader, "HandleFetch", peer=self.node(f), **request, error=rules.NONE, **response, hw=hw)
         self.truncated(f, target)
         reported = {
-            "req_epoch": asked["req_epoch"],
+            "req_epoch": request["req_epoch"],
             "req_offset": offset,
             **response,
             "target": target,
+            # Row 4 of the truncation table (T4) is the only one after which the follower asks again.
             "completed": row != 4,
         }
         self.report(f, "HandleDivergingResponse", peer=self.node(leader), **reported, **self.moved(f))
@@ -209,43 +212,44 @@ class Reporter:
     # -- the ISR
 
     def proposal(self, e: int) -> dict[str, list[int]]:
-        """The ISR that the leader of epoch e asks for."""
+        """Return the ISR that the leader of epoch e proposes."""
         return {"isr": self.nodes(self.cluster.proposed[e])}
 
     def propose_shrink(self, e: int, *_: int) -> None:
-        """ShrinkIsr."""
+        """Report ShrinkIsr by the leader of epoch e."""
         b = self.cluster.leader[e]
         self.report(b, "ShrinkIsr", **self.proposal(e), leo=len(self.cluster.log[b]), hw=self.cluster.hw[b])
 
     def propose_expand(self, e: int, r: int) -> None:
-        """ExpandIsr."""
+        """Report ExpandIsr by the leader of epoch e, for replica r."""
         reported = {"peer": self.node(r), **self.proposal(e), "remote_leo": self.cluster.remote[e, r]}
         self.report(self.cluster.leader[e], "ExpandIsr", **reported)
 
     def judged(self, e: int, members: Iterable[int], error: int) -> None:
-        """AlterPartition."""
+        """Report AlterPartition: the controller decides on an ISR that the leader of epoch e proposed."""
         reported = {"peer": self.node(self.cluster.leader[e]), "leader_epoch": e, "isr": self.nodes(members), "error": error}
         self.events.append(Event(CONTROLLER, "AlterPartition", reported))
 
     def accept(self) -> None:
-        """AlterPartition, ChangePartition."""
+        """Report AlterPartition and ChangePartition of the proposal that is accepted."""
         e = self.cluster.current
         self.judged(e, self.cluster.proposed[e], rules.NONE)
         self.registered()
 
     def accept_given_up(self, number: int) -> None:
-        """The same of a change that was given up."""
+        """Report the same of a proposal that its leader has given up."""
         e, _, members = self.cluster.given_up[number]
         self.judged(e, members, rules.NONE)
         self.registered()
 
     def refuse(self, e: int) -> None:
-        """AlterPartition."""
+        """Report AlterPartition of a proposal that is refused."""
         self.judged(e, self.cluster.proposed[e], INELIGIBLE_REPLICA)
 
     def hear_isr(self, e: int) -> None:
-        """HandleAlterPartitionResponse, or metadata."""
+        """Report how the leader of epoch e learns its new ISR: by HandleAlterPartitionResponse, or from the metadata."""
         b = self.cluster.leader[e]
+        # Without an accepted proposal of its own the leader reads the ISR in the metadata log, as its role again.
         if self.before.status[e] != ACCEPTED:
             self.role(b)
             return
@@ -254,13 +258,13 @@ class Reporter:
         self.report(b, "HandleAlterPartitionResponse", isr=isr, error=rules.NONE, **hw)
 
     def remove(self, _: int) -> None:
-        """ChangePartition."""
+        """Report ChangePartition: the controller itself removes a member of the ISR."""
         self.registered()
 
     # -- disks
 
     def restart(self, b: int, _: int) -> None:
-        """Crash, Start, and the role that its metadata gives it."""
+        """Report Crash, Start, and the role that the metadata gives b."""
         self.report(b, "Crash", clean=False)
         c = self.cluster
         state = {"leo": len(c.log[b]), "hw": c.hw[b], "log_start": c.log_start[b]}
@@ -270,11 +274,11 @@ class Reporter:
         self.role(b)
 
     def lose_tail(self, b: int, end: int) -> None:
-        """A restart of the newest incarnation, which stands where b stood."""
+        """Report a restart of the incarnation that follows b on the same broker."""
         self.restart(self.cluster.gone[b], end)
 
     def delete(self, b: int, start: int) -> None:
-        """LogStartMoved."""
+        """Report LogStartMoved at b, to `start`."""
         entries = self.caches[self.node(b)]
         covers = rules.truncate_from_start_covers(self.cache(b)[1], start)
         if covers:
@@ -282,18 +286,18 @@ class Reporter:
         self.report(b, "LogStartMoved", log_start=start, hw=self.cluster.hw[b])
 
     def reset(self, f: int) -> None:
-        """A fetch out of range, and a new beginning at the leader's log start."""
-        leader, asked, _ = self.asks(f, rules.OUT_OF_RANGE)
+        """Report a fetch of f that is out of range, after which its log begins anew at the leader's log start."""
+        leader, request, _ = self.asks(f, rules.OUT_OF_RANGE)
         error = rules.OFFSET_OUT_OF_RANGE
-        self.report(leader, "HandleFetch", peer=self.node(f), **asked, error=error, hw=self.cluster.hw[leader])
+        self.report(leader, "HandleFetch", peer=self.node(f), **request, error=error, hw=self.cluster.hw[leader])
         self.caches[self.node(f)] = []
-        point = {"req_epoch": asked["req_epoch"], "req_offset": asked["req_offset"]}
+        point = {"req_epoch": request["req_epoch"], "req_offset": request["req_offset"]}
         reach = {"leader_start": self.cluster.log_start[leader], "leader_end": len(self.cluster.log[leader])}
         log = {"target": self.cluster.log_start[f], **self.moved(f), "log_start": self.cluster.log_start[f]}
         self.report(f, "HandleOutOfRange", peer=self.node(leader), **point, **reach, **log)
 
 
-# A step of the proof's cluster in words, with brokers counted as a trace counts them.
+# The steps of the proof's cluster as sentences. Brokers are numbered from 1, as in a trace.
 
 
 WORDS = {
@@ -301,26 +305,26 @@ WORDS = {
     "learn": "{b} learns of epoch {second}",
     "append": "the leader of epoch {first} appends a record",
     "commit": "the leader of epoch {first} raises its high watermark",
-    "fetch": "{b} fetches and holds {second} record(s) then",
-    "truncate": "{b} truncates its log at {second}: it and its leader differ there",
+    "fetch": "{b} fetches, and then holds {second} record(s)",
+    "truncate": "{b} truncates its log at {second}, where it and its leader differ",
     "shrink": "the ISR shrinks: {b} leaves, and the leader hears of it",
     "expand": "the ISR grows: {b} joins, and the leader hears of it",
     "propose_shrink": "the leader of epoch {first} asks for an ISR without {other}",
     "propose_expand": "the leader of epoch {first} asks for an ISR with {other}",
-    "accept": "the controller takes that change",
-    "accept_given_up": "the controller takes a change that its leader has given up",
+    "accept": "the controller accepts that change",
+    "accept_given_up": "the controller accepts a change that its leader has given up",
     "refuse": "the controller refuses the change of the leader of epoch {first}",
     "hear_isr": "the leader of epoch {first} hears of the new ISR",
     "remove": "the controller itself takes {b} out of the ISR",
     "restart": "{b} restarts with an older high watermark, {second} lower",
     "lose_tail": "{b} restarts with the first {second} record(s) of its log",
-    "delete": "{b} deletes what lies below offset {second}",
+    "delete": "{b} deletes its records below offset {second}",
     "reset": "{b} drops its log and starts at its leader's log start",
 }
 
 
 def words(step: PlainStep, place: Callable[[int], int]) -> str:
-    """The step as a sentence; `place` says where a later incarnation of a broker stands."""
+    """Describe a step in a sentence; `place` returns the broker that an incarnation belongs to."""
     name, *arguments = step
     first, second = [*arguments, 0, 0][:2]
     other = place(second) + 1 if name in ("propose_shrink", "propose_expand") else ""
@@ -329,7 +333,7 @@ def words(step: PlainStep, place: Callable[[int], int]) -> str:
 
 @dataclass(frozen=True)
 class CommittedRun:
-    """A run, its trace, and what the judge says of it. `rows` has the first event of every step."""
+    """A run, its trace, and the judgement on it. `rows` has the first event of each step."""
 
     loss: CommittedLoss
     cluster: PlainCluster
@@ -338,7 +342,7 @@ class CommittedRun:
 
     @cached_property
     def judgement(self) -> Judgement:
-        """The judge's word."""
+        """The judgement on the trace."""
         return judge(to_columns([self.trace], self.trace.config), self.trace.config)
 
     @property
@@ -352,12 +356,12 @@ class CommittedRun:
         return tuple(failure.rule for failure in self.failures)
 
     def lines(self) -> list[str]:
-        """The run in words, what it loses, and the judge's word."""
+        """Describe the run, what it loses, and the verdict."""
         sentences = (words(step, self.cluster.place) for step in self.loss.steps)
         return [*self.loss.lines(sentences, self.cluster.lost()), self.verdict()]
 
     def verdict(self) -> str:
-        """The judge's word in one line."""
+        """Return the verdict in one line."""
         if not self.failures:
             return "the judge accepts the trace"
         first = self.failures[0]
@@ -367,7 +371,7 @@ class CommittedRun:
 
 
 def committed_run(name: str, keep_premise: bool = False) -> CommittedRun:
-    """The run of COMMITTED_LOSSES called `name`; with its premise kept, only the steps that are possible then."""
+    """Return the run of COMMITTED_LOSSES called `name`; with `keep_premise`, only the steps that are possible then."""
     if name not in COMMITTED_LOSSES:
         raise SpecError(f"expected one of {', '.join(COMMITTED_LOSSES)}; seen {name}")
     loss = COMMITTED_LOSSES[name]
@@ -377,6 +381,7 @@ def committed_run(name: str, keep_premise: bool = False) -> CommittedRun:
         at = reporter.step(step)
         if at is None and not keep_premise:
             raise SpecError(f"expected {step} to be possible without the premise that {loss.premise}; seen that it is not")
+        # With the premise the step may be refused, which is the point: it has no event of its own.
         rows.append(len(reporter.events) if at is None else at)
     profile = "fetch-truncation" if loss.premise == CommittedPremise.FORGET_LOG_ENDS and not keep_premise else "repaired"
     source = f"proofs: {'with' if keep_premise else 'without'} the premise that {loss.premise}"

@@ -1,4 +1,4 @@
-"""Counter-models of the proofs as traces: two logs that break a premise of convergence, told as brokers would tell them.
+"""Counter-models of the proofs as traces: two logs that break a premise of convergence, as brokers would report them.
 
 Rules of this file
 
@@ -6,7 +6,7 @@ Rules of this file
    the removal `kip-101` the leader answers as it did before KIP-279.
 2. After the truncation the follower fetches until it is refused or both logs are as long and the high watermark has
    reached their end: a wrong record below it is then committed, which is what the judge can see (DATA-02).
-3. Epochs do not fall from the sky: where the follower's log knows a later epoch than the leader's, it was registered
+3. Every epoch was registered once: where the follower's log knows a later epoch than the leader's, it was registered
    before, with the follower as its leader.
 """
 
@@ -23,16 +23,16 @@ from tidegauge.traces.schema import Config, Event, Trace
 
 LEADER, FOLLOWER, CONTROLLER = 1, 2, 100
 FETCHES = 6
-"""Fetches after the truncation: append, record, commit, tell; more would repeat the last response."""
+"""Fetches after the truncation: append, record, commit, report; more would repeat the last response."""
 
 
-MENDED = "a later fetch mends it: it carries the follower's last epoch (KIP-595)"
-NO_EPOCH = "record {offset} has no epoch in one of the logs: nothing tells the two records apart"
+MENDED = "a later fetch repairs it, because it carries the follower's last epoch (KIP-595)"
+NO_EPOCH = "record {offset} has no epoch in one of the logs, so nothing distinguishes the two records"
 
 
 @dataclass(frozen=True)
 class CounterModelTrace:
-    """A counter-model, its trace, and what the judge says of it."""
+    """A counter-model, its trace, and the judgement on it."""
 
     run: LossScenario
     trace: Trace
@@ -52,6 +52,7 @@ class CounterModelTrace:
         if leader is None or follower is None:
             return ""
         offset = common_end(leader, follower)
+        # Both logs are the same from end to end by now.
         if offset == leader.log_end == follower.log_end:
             return MENDED
         if rules.UNDEFINED in (record_epoch(leader, offset), record_epoch(follower, offset)):
@@ -59,7 +60,7 @@ class CounterModelTrace:
         return ""
 
     def line(self) -> str:
-        """The judge's word in one line."""
+        """Return the verdict in one line."""
         if self.broken:
             first = self.judgement.failures[0]
             event = self.trace.events[first.row]
@@ -69,7 +70,7 @@ class CounterModelTrace:
 
 
 def counter_model_trace(removal: str, mode: str) -> CounterModelTrace:
-    """The counter-model of a dropped premise as a trace. Raises SpecError for a removal or mode that does not exist."""
+    """Return the counter-model of a dropped premise as a trace. Raises SpecError for an unknown removal or mode."""
     run = counter_model_scenario(removal, mode)
     config = Config(nodes=(LEADER, FOLLOWER), controller=CONTROLLER, source=f"proofs: {REMOVALS[removal].name}")
     trace = Trace(f"{removal}-{mode}", "t-0", config, tuple(_Reported(run).events()))
@@ -85,7 +86,7 @@ def _as_log(replica: ReplicaState) -> LogValue | None:
 
 @dataclass
 class _Reported:
-    """Tells a scenario event by event, keeping what the next event needs."""
+    """Reports a scenario event by event, and keeps what the next event needs."""
 
     run: LossScenario
     log: LogValue = field(init=False)
@@ -100,11 +101,11 @@ class _Reported:
 
     @property
     def epoch(self) -> int:
-        """The leader leads the latest epoch its cache has."""
+        """The epoch that the leader leads: the latest in its cache."""
         return self.run.leader.epochs[-1]
 
     def events(self) -> Iterator[Event]:
-        """All of them."""
+        """Yield all events of the scenario."""
         yield self.start(LEADER, self.run.leader)
         yield self.start(FOLLOWER, self.run.follower)
         later = rules.latest_epoch(self.run.follower.epochs)
@@ -118,45 +119,47 @@ class _Reported:
         )
         if self.run.mode == EPOCH_MODE:
             yield from self.epoch_rounds()
+        # A follower that never finishes its epoch rounds does not fetch.
         if self.run.mode != EPOCH_MODE or self.run.outcome == DONE:
             for _ in range(FETCHES):
                 yield from self.fetch()
 
     def at(self, node: int, event: str, **fields: object) -> Event:
-        """One event."""
+        """Return an event of a node."""
         return Event(node, event, fields)
 
     def start(self, node: int, log: LogValue) -> Event:
-        """A broker loads its log. The checkpoint says no high watermark: it may lag, and nothing was committed here."""
+        """Return the Start of a broker that loads `log`."""
+        # Its checkpoint has no high watermark: a checkpoint may lag, and nothing was committed here.
         cache = [[e, s] for e, s in zip(log.epochs, log.starts, strict=True)]
         return self.at(node, "Start", clean=True, leo=log.log_end, hw=log.log_start, log_start=log.log_start, epochs=cache)
 
     def registered(self, leader: int, epoch: int) -> Event:
-        """The controller names a leader."""
+        """Return the event in which the controller registers a leader."""
         both = [LEADER, FOLLOWER]
         return self.at(CONTROLLER, "ChangePartition", leader=leader, leader_epoch=epoch, isr=both, live=both, clean=True)
 
     def truncate_at(self, target: int) -> dict[str, int]:
-        """Truncates the follower's log; the fields that tell it."""
+        """Truncate the follower's log; return the fields that report it."""
         before = {"leo_before": self.log.log_end, "hw_before": self.follower_hw}
         self.log = truncated(self.log, target)
         self.follower_hw = rules.high_watermark_after_truncation(self.follower_hw, target)
         return {"target": target, **before, "leo": self.log.log_end, "hw": self.follower_hw}
 
     def epoch_rounds(self) -> Iterator[Event]:
-        """The rounds of OffsetsForLeaderEpoch as the scenario has them."""
-        for one in self.run.rounds[:FETCHES]:
-            asked = {"req_epoch": self.epoch, "req_last_epoch": one.asked}
-            response = {"error": rules.NONE, "div_epoch": one.response[0], "div_end": one.response[1]}
-            yield self.at(FOLLOWER, "SendEpochRequest", peer=LEADER, **asked)
-            yield self.at(LEADER, "HandleEpochRequest", peer=FOLLOWER, **asked, **response)
-            done = {"completed": one.row != 4}
-            yield self.at(
-                FOLLOWER, "HandleEpochResponse", peer=LEADER, **asked, **response, **done, **self.truncate_at(one.target)
-            )
+        """Yield the events of the rounds of OffsetsForLeaderEpoch that the scenario has."""
+        for round_ in self.run.rounds[:FETCHES]:
+            request = {"req_epoch": self.epoch, "req_last_epoch": round_.asked}
+            response = {"error": rules.NONE, "div_epoch": round_.response[0], "div_end": round_.response[1]}
+            yield self.at(FOLLOWER, "SendEpochRequest", peer=LEADER, **request)
+            yield self.at(LEADER, "HandleEpochRequest", peer=FOLLOWER, **request, **response)
+            # After row 4 of the truncation table the follower asks again.
+            done = {"completed": round_.row != 4}
+            truncation = self.truncate_at(round_.target)
+            yield self.at(FOLLOWER, "HandleEpochResponse", peer=LEADER, **request, **response, **done, **truncation)
 
     def fetch(self) -> Iterator[Event]:
-        """One fetch, whatever the leader makes of it."""
+        """Yield the events of one fetch: a read, a divergence or a refusal, as the rules decide."""
         leader, offset, last = self.run.leader, self.log.log_end, rules.latest_epoch(self.log.epochs)
         asked = {"req_epoch": self.epoch, "req_offset": offset, "req_last_epoch": last}
         decision, epoch, end = rules.fetch_decision(
@@ -178,7 +181,7 @@ class _Reported:
             yield self.at(FOLLOWER, "HandleFetchError", peer=LEADER, **_request(asked), error=rules.OFFSET_OUT_OF_RANGE)
 
     def read(self, asked: dict[str, int]) -> Iterator[Event]:
-        """Records are answered and appended; the leader counts the fetch."""
+        """Yield the events of a fetch that reads: the leader counts it, the follower appends the records."""
         leader, base = self.run.leader, self.log.log_end
         before = {"leo_before": base, "hw_before": self.follower_hw}
         response = {"error": rules.NONE, "res_hw": self.leader_hw, "rec_base": base, "rec_end": leader.log_end}
@@ -204,17 +207,17 @@ def _request(asked: dict[str, int]) -> dict[str, int]:
 
 
 def _entries_from(log: LogValue, base: int) -> list[tuple[int, int]]:
-    """The epochs of the records from `base` to the end, each with the first of its records there."""
-    found: list[tuple[int, int]] = []
+    """Return the epochs of the records from `base` to the end, each with the first of its records there."""
+    entries: list[tuple[int, int]] = []
     for offset in range(base, log.log_end):
         epoch = record_epoch(log, offset)
-        if not found or found[-1][0] != epoch:
-            found.append((epoch, offset))
-    return found
+        if not entries or entries[-1][0] != epoch:
+            entries.append((epoch, offset))
+    return entries
 
 
 def _append(log: LogValue, appended: list[list[int]], end: int) -> LogValue:
-    """The log with records of these epochs behind it: LeaderEpochFileCache#assign for each."""
+    """Return the log with records of these epochs appended (LeaderEpochFileCache#assign for each)."""
     epochs, starts = log.epochs, log.starts
     for epoch, start in appended:
         keeps = rules.assign_keeps(epochs, starts, epoch, start)

@@ -2,14 +2,14 @@
 
 Rules of this file
 
-1. A trace carries in its config which spec it came from: module, cfg, what failed, bounds and seed where there are any, and
-   the version of TLC.
+1. The config of a trace names where it came from: module, cfg, the property that failed, bounds and seed if there are any,
+   and the version of TLC.
 2. A scenario plays the labels of the run on the reference. Each step must lead to the state that TLC found: a scenario that
    is written is also a path on which spec and implementation agree.
 3. A profile is a set of operators that a cfg puts in; the cfgs of the generations say which. What a cfg puts in beyond a
-   profile is a guard taken away: such a run is a trace, judged by the profile it was taken from, and no scenario.
+   profile removes a guard: such a run becomes a trace, judged by the profile with the guard, and no scenario.
 4. A run ends where a property fails. Where a member of the ISR lacks committed records then, a scenario goes on to elect it:
-   until then no broker has told anything wrong.
+   until then no broker has reported anything wrong.
 """
 
 import re
@@ -79,7 +79,7 @@ WIDTH = 100
 
 
 class Exported(NamedTuple):
-    """What failed after how many states, what was written, and what the judge says of it."""
+    """The property that failed, after how many states, the files that were written, and the rules that the trace breaks."""
 
     property: str
     states: int
@@ -90,12 +90,12 @@ class Exported(NamedTuple):
 
 
 class ExportError(TidegaugeError):
-    """A run that is no scenario: what was expected, what was seen."""
+    """A run that cannot be exported: what was expected, what was seen."""
 
 
 @dataclass(frozen=True)
 class ModelSetting:
-    """What a model's cfg puts in: a profile, a switch of it turned off, and whatever else."""
+    """What a model's cfg puts in: a profile, a switch of it that is off, and the substitutions beyond these."""
 
     profile: str
     off: str
@@ -103,15 +103,19 @@ class ModelSetting:
 
 
 def setting_of(model: Model) -> ModelSetting:
-    """The generation that puts in most of what the cfg does, and the rest. A cfg of MCELR may also leave out a guard."""
-    seen = _substitutions(model)
+    """Return the generation that puts in most of what the cfg does, and the rest."""
+    substitutions = _substitutions(model)
     if model.module in BESIDE:
-        seen -= _substitutions(find_model(BESIDE[model.module])) | READ_BY_PROPERTIES
-    seen = next((seen - puts | instead for puts, instead in IN_THREAD if puts <= seen), seen)
+        # Log starts and clients are features that every profile of the reference has: they choose none.
+        substitutions -= _substitutions(find_model(BESIDE[model.module])) | READ_BY_PROPERTIES
+    substitutions = next(
+        (substitutions - puts | instead for puts, instead in IN_THREAD if puts <= substitutions), substitutions
+    )
     fitting = {name: _substitutions(find_model(of)) for name, of in GENERATIONS.items()}
-    fits = [name for name, puts in fitting.items() if puts <= seen] if model.module != "MCELR" else ["elr"]
+    # A cfg of MCELR may also leave out one of the substitutions of its profile: that takes a guard away.
+    fits = [name for name, puts in fitting.items() if puts <= substitutions] if model.module != "MCELR" else ["elr"]
     profile = max(fits, key=lambda name: len(fitting[name]))
-    beyond = seen ^ fitting[profile]
+    beyond = substitutions ^ fitting[profile]
     off = SWITCHES.get(beyond, "")
     return ModelSetting(profile, off, frozenset() if off else beyond)
 
@@ -121,16 +125,16 @@ def _substitutions(model: Model) -> frozenset[str]:
 
 
 def trace_of(run: Behaviour, model: Model, name: str, **how: Any) -> Trace:
-    """The run as its nodes would have told it; `how` it was found goes into the config.
+    """Return the run as its nodes would have reported it; `how` it was found goes into the config.
 
-    Raises ExportError for a model that starts elsewhere: no node told how it got there.
+    Raises ExportError for a model that starts in another state than the initial one: no node reported how it got there.
     """
     setting = setting_of(model)
     start = next((put for put in setting.beyond if put.startswith("Init <- ")), None)
     if start is not None:
         raise ExportError(
-            f"{model.cfg}: expected the first state of a new partition to begin in, seen {start}: no node tells how it got "
-            "there; export a model that starts there"
+            f"{model.cfg}: expected a model that begins with a new partition, seen {start}: no node reports how "
+            "it got there; export a model that starts at the beginning"
         )
     min_isr = bounds_of(model).min_insync_replicas
     trace = trace_of_path(run.states, run.labels, name, setting.profile, f"TLC, {model.cfg}", min_isr=min_isr)
@@ -148,6 +152,7 @@ def export(model: Model, directory: Path) -> Exported:
     Raises SpecError when it does not fail, ExportError when its states are no trace.
     """
     text = ""
+    # The states of this module have no view of the cluster: it is about ISR changes alone, and has a reporter of its own.
     if model.module == "MCAlterPartition":
         result = run_tlc(model.module, model.config().text(), limits=Limits(brief=True))
         failed, states = result.property, len(result.counterexample)
@@ -171,21 +176,21 @@ def export(model: Model, directory: Path) -> Exported:
 
 
 def file_stem(model: Model) -> str:
-    """ReachRowOne as reach-row-one."""
+    """Return the name of a model's files: reach-row-one for ReachRowOne."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", model.name).lower()
 
 
 def simulated(
     model: Model, count: int, *, steps: int, seed: int, brokers: int | None = None, bounds: Mapping[str, int] | None = None
 ) -> list[Trace]:
-    """Random runs that TLC takes, beyond the bounds of the model where `bounds` say so, as traces."""
+    """Return random runs, simulated by TLC, as traces; `bounds` override those of the model."""
     runs = simulate(model, count, steps=steps, seed=seed, brokers=brokers, **(bounds or {}))
     how = {"seed": seed, **({"bounds": dict(bounds)} if bounds else {})}
     return [trace_of(run, model, f"{file_stem(model)}-{seed}-{number}", **how) for number, run in enumerate(runs)]
 
 
 def write(traces: Sequence[Trace], path: Path) -> None:
-    """Traces that share a config, as Parquet if the file is called so, else as NDJSON."""
+    """Write traces to a file: as Parquet, for which they must share a config, if its name ends so, else as NDJSON."""
     if path.suffix == ".parquet" and traces:
         parquet.write(to_columns(traces, traces[0].config), traces[0].config, path)
     else:
@@ -197,12 +202,12 @@ def write(traces: Sequence[Trace], path: Path) -> None:
 
 
 def scenario_of(run: Behaviour, model: Model) -> str:
-    """The text of a scenario that takes the steps of the run. Raises ExportError when the reference cannot take them."""
+    """Return the text of a scenario with the steps of the run. Raises ExportError if the reference cannot take them."""
     setting = setting_of(model)
     if setting.beyond:
         raise ExportError(
-            f"{model.cfg}: expected the operators of a profile, seen {', '.join(sorted(setting.beyond))} beside those of "
-            f"{setting.profile}: a run without a guard, or from another start, is a trace and no scenario"
+            f"{model.cfg}: expected the operators of a profile, seen also {', '.join(sorted(setting.beyond))} besides those "
+            f"of {setting.profile}: a run without a guard, or from another start, is exported as a trace only"
         )
     player = Player()
     options = [f"brokers={len(run.states[0][0])}", f"profile={setting.profile}", "max_fetch=1", *_options(model)]
@@ -213,11 +218,12 @@ def scenario_of(run: Behaviour, model: Model) -> str:
         blocks.append(_said(player, action_text(label)))
         _hold(model, f"after {label_text(label)}", state, session)
     blocks.append(replace(_said(player, "show"), before=("", f"# {_shown(model, run)}")))
+    # TLC stops where the property fails; the loss shows to users, and to the judge, once such a replica leads (rule 4).
     lacking = _incomplete(session)
     if lacking is not None:
-        said = f"{broker_name(lacking)} is in the ISR: elected, it leads without what was committed."
+        says = f"{broker_name(lacking)} is in the ISR: elected, it leads without what was committed."
         elected = _said(player, f"elect {broker_name(lacking)} told={broker_name(lacking)}")
-        blocks.append(replace(elected, before=("", f"# {said}")))
+        blocks.append(replace(elected, before=("", f"# {says}")))
     blocks += [_said(player, "check"), _said(player, "judge")]
     broken = blocks[-2].output != ("all invariants hold",)
     blocks[0] = replace(blocks[0], before=(*_header(model, run, broken), ""))
@@ -247,12 +253,12 @@ def _hold(model: Model, when: str, state: View, session: Session) -> None:
     if seen != state:
         raise ExportError(
             f"{model.cfg}: {when}: expected the state TLC found:\n{view_text(state)}\nseen at the reference:\n"
-            f"{view_text(seen)}\nspec and implementation differ: tidegauge conformance says where first"
+            f"{view_text(seen)}\nspec and implementation differ; validation.spec_equals_impl.compare finds where"
         )
 
 
 def _incomplete(session: Session) -> int | None:
-    """A member of the ISR that could be elected and lacks a committed record, unless it leads already."""
+    """Return a member of the ISR that lacks a committed record, could be elected and does not lead; None if none."""
     cluster = session.cluster
     for b, broker in enumerate(cluster.brokers):
         holds = is_prefix(cluster.committed, record_epochs(broker), cluster.deleted)
@@ -287,26 +293,23 @@ def _wrapped(text: str) -> Iterable[str]:
     yield line
 
 
-# The run in which a model fails, step by step: what `tidegauge model` shows when that is not the failure that is
-# pinned.
+# The run in which a model fails, step by step: `tidegauge model` shows it when the failure is not the pinned one.
 
 
 def failing_run(comparison: Comparison) -> Iterator[str]:
-    """The first state, then each step with the lines of the state that it changed; nothing if TLC shows no run.
-
-    TLC names actions without their arguments: where the states have views, they are walked again for them.
-    """
-    found = comparison.result
-    if not found.counterexample:
+    """Yield the first state, then each step with the lines of the state that it changed; nothing if TLC shows no run."""
+    result = comparison.result
+    if not result.counterexample:
         return
+    # TLC names actions without their arguments: where the states have views, they are walked again for them.
     try:
-        run = failing_behaviour(comparison.model, found)
+        run = failing_behaviour(comparison.model, result)
     except SpecError:
-        texts = [_text(step) for step in found.counterexample]
-        yield from _steps(texts, [step.action or "goes on as before" for step in found.counterexample[1:]])
+        texts = [_text(step) for step in result.counterexample]
+        yield from _steps(texts, [step.action or "goes on as before" for step in result.counterexample[1:]])
     else:
         yield from _steps([view_text(state) for state in run.states], [label_text(label) for label in run.labels])
-    yield f"{found.property or found.outcome.value} fails in the last state"
+    yield f"{result.property or result.outcome.value} fails in the last state"
 
 
 def _steps(states: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
@@ -318,7 +321,7 @@ def _steps(states: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
 
 
 def _text(step: TlcStep) -> str:
-    """A state as a view, or variable by variable where it has none."""
+    """Format a state as a view, or variable by variable where it has none."""
     try:
         return view_text(view_of(step.state))
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -82,7 +82,7 @@ def parse(text: str, name: str = "transcript") -> Transcript:
             seen = repr(lines[at + 1]) if at + 1 < len(lines) else "the end"
             raise TranscriptError(
                 f"{name}:{at + 2}: expected {SEPARATOR} below the command {line!r}, saw {seen}; "
-                f"a command is one line, its output stands below {SEPARATOR} and ends with an empty line"
+                f"a command is one line, its output follows below {SEPARATOR} and ends with an empty line"
             )
         end = at + 2
         while end < len(lines) and lines[end].strip():
@@ -165,7 +165,8 @@ def read(path: Path) -> Scenario:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise TranscriptError(f"{path}: expected a transcript in UTF-8, saw {error}") from error
+        seen = getattr(error, "strerror", None) or error
+        raise TranscriptError(f"{path}: expected a transcript in UTF-8, saw {seen}; check the path") from error
     transcript = parse(text, str(path))
     if not transcript.blocks:
         raise TranscriptError(f"{path}: expected commands, saw none; begin with: cluster brokers=2")

@@ -22,6 +22,7 @@ from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.conformance.judge.rulebook import releases_of
+from tidegauge.conformance.report.text import counted
 from tidegauge.conformance.report.timeline import Timelines, places
 from tidegauge.traces.schema import Config
 
@@ -82,9 +83,9 @@ def page(report: Report, title: str = "Tidegauge") -> str:
     cards = failure_cards(report.explanations, timelines)
     for place in places(report.judged):
         timelines.add_trace(place)
-    summary = f"{_counted(report.traces, 'trace')}, {_counted(report.events, 'event')}, {report.seconds:.1f} s"
+    summary = f"{counted(report.traces, 'trace')}, {counted(report.events, 'event')}, {report.seconds:.1f} s"
     if timelines.left_out:
-        summary += f"; {_counted(timelines.left_out, 'trace')} not on this page"
+        summary += f"; {counted(timelines.left_out, 'trace')} not on this page"
     verdict_class = CSS_CLASSES.get(report.verdict, "fail")
     configs = (judged.batch.config for judged in report.judged)
     head = PageHead(title, report.verdict.value, verdict_class, summary, judged_by(configs))
@@ -165,7 +166,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"grouped": "{:,}".format, "counted": _counted}
+    made.filters |= {"grouped": "{:,}".format, "counted": counted}
     # Jinja2 sorts keys by default; `tojson` itself escapes what could end a script element.
     made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     return made
@@ -176,7 +177,3 @@ def asset(name: str) -> str:
     loader: Any = environment().loader
     source: Callable[..., tuple[str, Any, Any]] = loader.get_source
     return source(environment(), name)[0]
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number != 1)}"

@@ -49,17 +49,17 @@ def _rules(report: Report, colour: bool, everything: bool) -> Iterator[str]:
         rules = [rule for rule in report.rules if rule.verdict is verdict]
         if verdict not in folded:
             yield from (_rule_line(rule, colour) for rule in rules)
-    counted = [f"{sum(rule.verdict is verdict for rule in report.rules)} rules {word}" for verdict, word in folded.items()]
-    if counted:
-        yield f"{', '.join(counted)}; --all lists them"
+    counts = [f"{sum(rule.verdict is verdict for rule in report.rules)} rules {word}" for verdict, word in folded.items()]
+    if counts:
+        yield f"{', '.join(counts)}; --all lists them"
 
 
 def _read(report: Report) -> Iterator[str]:
     """Yield what was read, how much of what happened it covers, and what was wrong with it."""
     for checked in report.inputs:
         yield (
-            f"{checked.path}: {checked.kind}, {checked.traces:,} traces, {checked.events:,} events"
-            + (f", {len(checked.problems):,} problems" if checked.problems else "")
+            f"{checked.path}: {checked.kind}, {counted(checked.traces, 'trace')}, {counted(checked.events, 'event')}"
+            + (f", {counted(len(checked.problems), 'problem')}" if checked.problems else "")
             + (f": {checked.verdict.value}" if len(report.inputs) > 1 else "")
         )
         if checked.covered:
@@ -67,7 +67,7 @@ def _read(report: Report) -> Iterator[str]:
         yield from (f"missing: {line}" for line in checked.missing)
     yield from report.notes
     if report.problems:
-        yield f"bad input: {len(report.problems):,} problems, {report.lost:,} events left out"
+        yield f"bad input: {counted(len(report.problems), 'problem')}, {counted(report.lost, 'event')} left out"
         yield from (f"  {problem}" for problem in report.problems[:PROBLEMS])
         if len(report.problems) > PROBLEMS:
             yield f"  ... and {len(report.problems) - PROBLEMS:,} more"
@@ -83,11 +83,12 @@ def _rule_line(rule: RuleVerdict, colour: bool) -> str:
 def verdict_line(report: Report, colour: bool = False) -> str:
     """Return the last line: the verdict, what it rests on, how long it took."""
     failed = [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL]
-    open_ = [rule.rule.id for rule in report.rules if rule.tally.after_loss]
+    lossy = [rule.rule.id for rule in report.rules if rule.tally.after_loss]
     passed = sum(rule.verdict is Verdict.PASS for rule in report.rules)
-    undecided = f"undecided after lost lines: {', '.join(open_)}" if open_ else "nothing could be decided"
-    if report.missing and passed and not open_:
-        undecided = f"{passed} rules hold in what is covered, none is broken; something is missing"
+    undecided = f"undecided after lost lines: {', '.join(lossy)}" if lossy else "nothing could be decided"
+    # What was covered did pass: without this the line would read as if nothing had been checked.
+    if report.missing and passed and not lossy:
+        undecided = f"{passed} rules hold in what is covered and none is broken, but something is missing"
     says = {
         Verdict.PASS: f"{passed} rules hold",
         Verdict.FAIL: f"broken: {', '.join(failed)}",
@@ -96,8 +97,13 @@ def verdict_line(report: Report, colour: bool = False) -> str:
     }[report.verdict]
     return (
         f"{_painted(report.verdict.value, report.verdict, colour)}: {says} "
-        f"({report.traces:,} traces, {report.events:,} events, {report.seconds:.1f} s)"
+        f"({counted(report.traces, 'trace')}, {counted(report.events, 'event')}, {report.seconds:.1f} s)"
     )
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 trace", "2 traces"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _painted(text_: str, verdict: Verdict, colour: bool) -> str:

@@ -98,7 +98,9 @@ def select_checks(only: Sequence[str] = ()) -> tuple[Check, ...]:
     """
     for word in only:
         if not any(_is_selected(check, word) for check in CHECKS):
-            raise UsageError(f"--only {word}: expected a check, a pattern such as 'fencing.*' or a rule; see docs/probe.md")
+            raise UsageError(
+                f"--only: expected a check, a pattern such as 'fencing.*' or a rule; seen {word!r}; --list lists them"
+            )
     return tuple(check for check in CHECKS if not only or any(_is_selected(check, word) for word in only))
 
 

@@ -196,7 +196,9 @@ def _text(place: File, command: str) -> str:
     try:
         return gzip.decompress(place.read_bytes()).decode()
     except (OSError, EOFError, ValueError) as problem:
-        raise TranscriptError(f"{place}: expected a gzipped transcript; seen {problem}; `{command}` writes one") from None
+        # An OSError of the system repeats the path and adds a number; its reason alone is a sentence.
+        seen = getattr(problem, "strerror", None) or problem
+        raise TranscriptError(f"{place}: expected a gzipped transcript; seen {seen}; `{command}` writes one") from None
 
 
 def _wrong(place: File, number: int, form: TranscriptFormat[Any], seen: object) -> TranscriptError:

@@ -122,12 +122,12 @@ def load_models(text: str | None = None) -> tuple[Model, ...]:
 
 
 def find_model(name: str) -> Model:
-    """Return the model of that name ("Small") or cfg. Raises SpecError with the names of all models."""
+    """Return the model of that name ("Small") or cfg. Raises SpecError if there is none."""
     models = load_models()
     for model in models:
         if name in {model.name, model.cfg}:
             return model
-    raise SpecError(f"expected a model, one of {', '.join(model.name for model in models)}; seen {name!r}")
+    raise SpecError(f"expected a model such as {models[0].name}; seen {name!r}; `tidegauge model --list` lists all names")
 
 
 def _only_property(model: Model) -> str:

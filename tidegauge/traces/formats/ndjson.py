@@ -220,10 +220,11 @@ class LineReader:
         """Add an event to its trace."""
         name = line.get("trace", self.current)
         if not isinstance(name, str) or name not in self.open:
-            expected = (
-                "a Config line before the first event" if "trace" not in line else "the name of a trace with a Config line"
-            )
-            self.problem(number, expected, shown(line.get("trace", line.get("event"))), "the line is left out", lost=1)
+            # Without a trace name the line belongs to the Config above it; with one, to the Config of that name.
+            named = "trace" in line
+            expected = "the name of a trace with a Config line" if named else "a Config line before the first event"
+            seen = shown(line["trace"]) if named else f'"event": {shown(line.get("event"))}'
+            self.problem(number, expected, seen, "the line is left out", lost=1)
             return
         _, config, events = self.open[name]
         kind, node = line.get("event"), line.get("node")

@@ -138,8 +138,8 @@ class GrowingCapture:
                     name = held.growing.layout.name
                     found.layouts[name] = found.layouts.get(name, 0) + 1
         if not self._logs:
-            do = "name the directory that brokers write their logs to, a folder n<id>/ each; see docs/kafka-logs.md"
-            found.problems.append(Problem(str(self.root), None, "logs (*.log) with a whole line", "none", do))
+            do = "name the directory that the brokers write their logs to, with one folder n<id>/ per broker; see docs/kafka-logs.md"
+            found.problems.append(Problem(str(self.root), None, "logs (*.log) with at least one complete line", "none", do))
         for folder in found.nested:
             seen, do = "a folder with the folders of several nodes", "follow it by itself"
             found.problems.append(Problem(str(folder), None, "a folder per node", seen, do, lost=1))

@@ -79,7 +79,9 @@ def major(release: str) -> int:
     """Return the major version, 3 or 4. Raises UsageError for a release whose logs are not read."""
     found = re.fullmatch(r"([34])(?:\.(?:x|\d+(?:\.(?:x|\d+))?))?", release)
     if found is None:
-        raise UsageError(f"expected a release of Kafka whose logs are read, such as 4.x or 3.6.1, seen {release!r}")
+        raise UsageError(
+            f"--logging: expected a release of Kafka 3.x or 4.x, such as 4.x or 3.6.1; seen {release!r}; name one of those"
+        )
     return int(found[1])
 
 

@@ -16,9 +16,9 @@ from validation.docs.tables import table
 
 HEAD = """# Benchmarks
 
-Made by `./run bench` from [its measurements](benchmarks.json). Times are medians, with the fastest and the slowest, against
-a baseline in the same run ([what each measures](../benchmarks/README.md)). A curve joins medians, its whiskers reach from
-the slowest to the fastest; timings on a curve, or taken once for a ratio, have no row.
+Made by `./run bench` from [its measurements](benchmarks.json), which has all timings. Times are medians, with the fastest
+and the slowest, against a baseline in the same run ([the benchmarks](../benchmarks/README.md)). A curve joins medians; its
+whiskers reach from the slowest to the fastest.
 """
 
 
@@ -65,8 +65,9 @@ def _section(benchmark: Benchmark, report: Report) -> str:
     if report.ratios:
         rows = [(ratio.name, f"{ratio.value:,.2f}", _verdict(ratio, report)) for ratio in report.ratios]
         lines += [table(("ratio", "seen", "bar"), rows), ""]
-    # A timing on a curve has no row, nor has one that was taken once, for a ratio: benchmarks.json has the numbers.
-    if rows := [_row(timing) for timing in report.timings if not timing.point and timing.repetitions > 1]:
+    # No row for a timing on a curve, one that was taken once for a ratio, and a copy: benchmarks.json has the numbers.
+    shown = [timing for timing in report.timings if not timing.point and timing.repetitions > 1]
+    if rows := [_row(timing) for timing in shown if ": a copy" not in timing.name]:
         lines += [table(("", "median s", "fastest to slowest", "per second"), rows), ""]
     lines += [f"* {note}" for note in report.notes]
     return "\n".join([*lines, ""])

@@ -1,4 +1,4 @@
-"""The contract of a broker as others read it: drive/schema.json and the tables in docs/drive.md, the kill matrix among them.
+"""The contract of a broker as others read it: drive/schema.json and the tables in docs/drive.md.
 
 `python -m validation.docs.drive_contract` writes both files of a checkout anew; a test keeps them equal to what this makes.
 """
@@ -9,7 +9,6 @@ from typing import Any
 
 from tidegauge.drive.broker.contract import ARGUMENT_TYPES, EXTRAS, REPORTED, VERSION
 from tidegauge.drive.broker.steps import STEPS
-from tidegauge.drive.bugs import matrix
 from tidegauge.drive.contract import LARGEST
 from validation.docs.tables import code, table, write_both
 
@@ -107,20 +106,9 @@ def extra_table() -> str:
     return table(("word", "what it promises"), ((f"`{name}`", says) for name, says in EXTRAS.items()))
 
 
-def bug_table() -> str:
-    """Return the kill matrix that comes with the suite. catalog.toml has the sentence of each bug."""
-
-    def place(caught: matrix.Caught | None) -> str:
-        return "" if caught is None else f"{caught.where}: {caught.steps}"
-
-    rows = matrix.expected().rows
-    cells = ((f"`{row.name}`", ", ".join(row.judge[:3]), place(row.cover), place(row.walks)) for row in rows)
-    return table(("bug", "judge", "cover", "walks"), cells)
-
-
 def tables() -> dict[str, str]:
     """Return the tables of the page by name."""
-    return {"steps": step_table(), "reports": report_table(), "extras": extra_table(), "bugs": bug_table()}
+    return {"steps": step_table(), "reports": report_table(), "extras": extra_table()}
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ from pathlib import Path
 from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.known_bugs import broker_findings
 from tidegauge.drive.broker.reference import reference
-from tidegauge.drive.broker.steps import IN_SESSION, MAY_WAIT
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.kafka_broker.node import KafkaNode
@@ -57,34 +56,32 @@ from validation.releases.switches_read import switches_read
 GRAPHS = ("two", "crash", "starts", "acks", "waits", "both", "sessions", "session_starts", "session_waits", "isr", "three")
 SCENARIOS = ("F1", "F2", "F3", ROUNDED)
 WALKS, SEED = 200, 1
-LAGS = frozenset({"lag"})
 PARTS = (*GRAPHS, "walks", "scenarios")
 """What a release is taken through, all of it unless some are named."""
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "kafka-releases.md"
 HEAD = """# Releases of Kafka on their own wire
 
-Each release was taken through the local steps of the graphs {graphs}, through {walks} walks
-(seed {seed}), and through the scenarios {scenarios} ([what they show](findings.md)), as an unmodified broker process
-whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)). Every change since the
-first of them that the suite knows of is between two releases here. What a release did is recorded in
-[`tidegauge/drive/transcripts`](../tidegauge/drive/transcripts) and held against the reference in `./run conformance`. The graphs
-are those of a release's own profile, so not all have as many paths. This page is made from those files by
-`python -m validation.releases.page`; `./run kafka` records them anew.
+An unmodified broker of each release was taken through the local steps of the graphs {graphs}, through {walks} walks
+(seed {seed}), and through the scenarios {scenarios} ([findings](findings.md)). The suite played its controller, peers
+and clients ([how](drive.md#an-unmodified-kafka-broker)). The recordings are in
+[`tidegauge/drive/transcripts`](../tidegauge/drive/transcripts); `./run conformance` compares them with the reference. Each
+release has the graphs of its own profile, so the numbers of paths differ. `python -m validation.releases.page` makes this
+page from the recordings; `./run kafka` records them anew.
 
-A number counts the paths on which a release shows a bug: there the reference without it does something else. An empty field
-means that the release does not have the bug, by its profile, and no path says otherwise.
+A number counts the paths on which a release shows a bug: the reference without the bug reports something else there. An empty
+field means that the release does not have the bug, by its profile and on all paths.
 """
 CONTROLLERS = """## Their controllers
 
 Each controller was taken through the scenarios of [F4 to F13](findings.md#the-controller-f4-to-f13), through every step of
-the graphs {graphs} that the contract has, and through
-{walks} walks (seed {seed}), as an unmodified process whose brokers, clients and time are the suite's
-([how](drive.md#an-unmodified-kafka-controller)). F11 has no scenario here, for it needs brokers with logs; its row counts
-where min.insync.replicas was raised and the leader kept its epoch, which is the controller's part of it.
+the graphs {graphs}, and through {walks} walks (seed
+{seed}). The suite played the brokers and clients and controlled the time ([how](drive.md#an-unmodified-kafka-controller)).
+F11 has no scenario here, because it needs brokers with logs; its row counts the paths on which min.insync.replicas was
+raised and the leader kept its epoch.
 
-A number is on how many paths a controller does what the reference without the finding does not. A finding with a scenario is
-counted where its scenario shows it: before 4.3 a reassignment that is taken back (F7) leaves the same lists, and completes.
+A number counts the paths on which a controller differs from the reference without the finding. A finding with a scenario is
+counted if its scenario shows it: before 4.3 a reversed reassignment (F7) leaves the same lists, and completes.
 """
 
 
@@ -102,10 +99,6 @@ def column(place: Path) -> Column:
     reads = dict(zip(node.cases, switches_read(node.cases, profile), strict=True))
     return {
         "paths": f"{played.cases:,}",
-        "paths with three brokers": f"{_with_peers(node, 2):,}",
-        "paths with a fetch that may wait": f"{_with_any(node, MAY_WAIT):,}",
-        "paths with a fetch in a session": f"{_with_any(node, IN_SESSION):,}",
-        "paths on which lag times run out": f"{_with_any(node, LAGS):,}",
         "steps": f"{played.steps:,}",
         "paths that differ from its own profile": f"{len(played.differences):,}",
         **{one.name: paths_that_show(one, node, reads) if one.is_in(profile) else None for one in broker_findings()},
@@ -129,16 +122,6 @@ def page(folder: Path, same: Collection[Path] = ()) -> str:
     theirs = made(CONTROLLER, controllers.column, standing[1])
     notes = controllers.sentences(theirs)
     return "\n".join((head, table(ours), "", *sentences, "", second, table(theirs), "", *notes, ""))
-
-
-def _with_peers(node: TranscriptNode[BrokerCase], peers: int) -> int:
-    """How many of the paths have so many peers."""
-    return sum(len(case.opening.peers) == peers for case in node.cases)
-
-
-def _with_any(node: TranscriptNode[BrokerCase], names: frozenset[str]) -> int:
-    """How many of the paths have one of these steps."""
-    return sum(any(taken[0] in names for taken in case.path) for case in node.cases)
 
 
 def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) -> tuple[bool, str]:

@@ -1,5 +1,6 @@
 """Makes docs/third-parties.md from the results of the probe."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 
@@ -10,19 +11,17 @@ from validation.third_parties.third_party import Reason, ThirdParty
 
 HEAD = """# Third-party brokers
 
-Other projects' brokers, started on the loopback with their own settings and asked by [`tidegauge probe`](probe.md) whatever
-a client may ask. Kafka is the measure here, to the error code. The authors of a fake for tests, or of a broker with another
-storage, may well have decided otherwise: each difference is listed with the place in their sources. Checks that pass are
-only counted.
+[`tidegauge probe`](probe.md) sent client requests to other projects' brokers, which ran on this machine with their own
+settings. Every response is compared with Kafka's, to the error code. A fake for tests, or a broker with another storage,
+may differ on purpose: each difference is listed with its place in the sources.
 
-`./run third-parties` probes them again and makes this page of the results (`validation/third_parties/results.json`). Every
-failure was looked up in the sources first: the command fails for a failing check without a reason in
-`validation/third_parties`, and for a reason that no failing check needs any more. A row holds for its version and its day
-only. The rule is the one that the checks are about.
+`./run third-parties` probes them again and makes this page from the results (`validation/third_parties/results.json`, which
+has each check with the expected and the seen value). The command fails if a failing check has no reason in
+`validation/third_parties`, and if no failing check needs a reason any more. A row holds only for its version and its day.
 
-* **differs**: Kafka does something else, and nothing that the project says about itself excludes it.
-* **not claimed**: the project says itself that it does not do this.
-* **not offered**: ApiVersions does not offer the request, or not in the version that it takes.
+* **differs**: Kafka does something else, and the project does not exclude this in its own documents.
+* **not claimed**: the project's own documents exclude this.
+* **not offered**: ApiVersions does not offer the request, or not in the needed version.
 * **undecided**: there was nothing to compare.
 """
 WIDTH = 125
@@ -69,7 +68,7 @@ def _section(party: ThirdParty, result: ThirdPartyResult) -> str:
             lines += [
                 f"### {title}",
                 "",
-                table(("rule", "what", "checks", "for instance", "where"), sorted(rows, key=_by_rule)),
+                table(("rule", "what", "checks", "where"), sorted(rows, key=_by_rule)),
                 "",
             ]
     if None in found:
@@ -80,7 +79,7 @@ def _section(party: ThirdParty, result: ThirdPartyResult) -> str:
 
 def _reason(reason: Reason, checks: Sequence[CheckResult]) -> Sequence[str]:
     rules = ", ".join(sorted({check.rule for check in checks if check.rule})) or "-"
-    return (rules, reason.text, ", ".join(f"`{check.id}`" for check in checks), _plain(checks[0].says), reason.source)
+    return (rules, reason.text, ", ".join(f"`{check.id}`" for check in checks), reason.source)
 
 
 def _by_rule(row: Sequence[str]) -> tuple[bool, str]:
@@ -94,10 +93,16 @@ def _open(result: ThirdPartyResult) -> list[str]:
         why: dict[str, list[str]] = {}
         for check in result.checks:
             if check.verdict == verdict.value:
-                why.setdefault(_plain(check.says), []).append(f"`{check.id}`")
+                why.setdefault(_plain(check.says), []).append(check.id)
         if why:
-            lines += [f"### {title}", "", *(f"* {says}: {', '.join(checks)}" for says, checks in why.items()), ""]
+            lines += [f"### {title}", "", *(f"* {says}: {_counted(checks)}" for says, checks in why.items()), ""]
     return lines
+
+
+def _counted(ids: Sequence[str]) -> str:
+    # A reason that hits a group hits most of its checks: the number per group is enough, results.json has the ids.
+    groups = Counter(check.partition(".")[0] for check in ids)
+    return f"`{ids[0]}`" if len(ids) == 1 else ", ".join(f"{count} of `{group}`" for group, count in groups.items())
 
 
 def _plain(says: str) -> str:

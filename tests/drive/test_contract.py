@@ -217,4 +217,4 @@ def test_paths_that_begin_alike_share_what_is_expected_and_nothing_else(monkeypa
         monkeypatch.setattr(player, "MOST_EXPECTED", most)
         assert play(broken, cases, reference()).differences == tuple(found for one in alone for found in one)
     tree = player._Expectations(reference())
-    assert tree.of(Opening()).after(begins[0]) is tree.of(Opening()).after(begins[0])
+    assert tree.after_opening(Opening()).after(begins[0]) is tree.after_opening(Opening()).after(begins[0])

@@ -14,7 +14,7 @@ Path = tuple[Step, ...]
 """Steps, in the order in which they are given."""
 
 Report = Mapping[str, Any]
-"""What is seen of a node after a step: a value by field. A field that is absent is not known."""
+"""What a node reports after a step: a value by field. A field that is absent is not known."""
 
 OpeningT = TypeVar("OpeningT")
 
@@ -67,15 +67,15 @@ LARGEST = 2**53
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is an integer that every JSON reader reads exactly."""
+    """Return whether a value is an integer that every JSON reader reads exactly."""
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
 
 
 def is_integers(value: Any, length: int | None = None) -> bool:
-    """Whether a value is a list of integers, of that length if one is given."""
+    """Return whether a value is a list of integers, of that length if one is given."""
     return isinstance(value, tuple | list) and (length is None or len(value) == length) and all(map(is_integer, value))
 
 
 def frozen(value: Any) -> Any:
-    """JSON's lists as tuples."""
+    """Return a JSON value with its lists as tuples."""
     return tuple(map(frozen, value)) if isinstance(value, list) else value

@@ -55,7 +55,7 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         LAG_APART: "the lag time of some members of the ISR runs out, while others are behind as well",
     }
 )
-"""What more a broker may be able to do."""
+"""Abilities beyond the steps themselves, each of which some arguments or states need."""
 
 REPORTED: Mapping[str, str] = MappingProxyType(
     {

@@ -47,7 +47,7 @@ def recording_rules(decisions: list[Decision]) -> Rules:
     return Rules(**{name: recording(name, getattr(rules_, name)) for name in Rules._fields})
 
 
-# Which rules the reference applied in a run, and which rows of their tables: counted while it is played.
+# Counts of the rules that the reference applied in a run, and of the rows of their tables.
 
 
 ROWS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
@@ -87,6 +87,7 @@ def counting(count: Count) -> Rules:
 
 def with_callees(applied: set[str]) -> set[str]:
     """Return these rules and those that they call themselves."""
+    # The wrappers see calls through `Rules` only; a rule that calls another one names it in its code.
     codes = {name: set(getattr(rules_, name).__code__.co_names) for name in Rules._fields}
     while more := {callee for name in applied for callee in codes[name] & codes.keys()} - applied:
         applied = applied | more

@@ -32,10 +32,10 @@ from tidegauge.impl.storage.epoch_cache import EpochCache, EpochEntries
 from tidegauge.impl.storage.log import Log
 from tidegauge.util.errors import UsageError
 
-# Bugs that are no wrong rule and no switch: what a broker with one does at a step.
+# Wrong steps: bugs that are no wrong rule and no switch.
 #
-# Each gets the broker before the step, the step, and what the right broker makes of both, and changes that or leaves it
-# alone. Its sentence is in catalog.toml, under the issue.
+# Each function gets the broker before the step, the step, and the right broker and its response after it; it changes these
+# two where the bug shows. The sentence of the bug is in catalog.toml, under the issue.
 
 
 _ALL: dict[str, WrongStep] = {}
@@ -45,11 +45,11 @@ FETCHES = frozenset({"fetch", "fetch_in_session"}) | MAY_WAIT
 
 
 def _as_in(issue: str) -> Callable[[WrongStep], WrongStep]:
-    def kept(wrong: WrongStep) -> WrongStep:
+    def register(wrong: WrongStep) -> WrongStep:
         _ALL[issue] = wrong
         return wrong
 
-    return kept
+    return register
 
 
 def _with_log(state: ReferenceBroker, log: Log) -> ReferenceBroker:
@@ -129,8 +129,8 @@ def _diverging_fetch_is_withheld(
     # Neither had CachedPartition#maybeUpdateResponseData, so that a session leaves the partition out of its responses.
     if step[0] in IN_SESSION and step[6] not in {INITIAL_EPOCH, FINAL_EPOCH}:
         cached = known_of(before.sessions.get(step[1]))
-        known = cached is not None and (cached.hw, cached.log_start) == (result["hw"], result["log_start"])
-        return after, None if known else result
+        unchanged = cached is not None and (cached.hw, cached.log_start) == (result["hw"], result["log_start"])
+        return after, None if unchanged else result
     return after, result
 
 
@@ -245,11 +245,12 @@ def bug_named(name: str) -> DrivenBug:
     return BUGS[name]
 
 
-# What releases have done that today's does not: known bugs with switches, and every other switch that was turned.
+# Findings: what some release did and a repaired broker would not.
 
 
 def broker_findings() -> list[Finding]:
-    """Return every known bug with switches, and whatever else releases have done that today's does not."""
+    """Return every known bug with switches, then every other switch that a release had at another value than today's."""
+    # Today's release still has three of the bugs; a finding compares with a broker that has none.
     best = FETCH_TRUNCATION._replace(
         keeps_remote_leo=REPAIRED.keeps_remote_leo,
         reads_equal_partition_epoch=SKIPS_EQUAL.reads_equal_partition_epoch,
@@ -260,11 +261,11 @@ def broker_findings() -> list[Finding]:
         right = {name: getattr(best, name) for name in bug.switches}
         if bug.switches and right != dict(bug.switches):
             findings.append(Finding(bug.name, bug.says, bug.switches, right))
-    known = {name for finding in findings for name in finding.has}
+    switches_of_bugs = {name for finding in findings for name in finding.has}
     for name, since in SINCE.items():
         now = getattr(best, name)
         others = dict.fromkeys(value for _, value in since if value != now)
-        if name not in known:
+        if name not in switches_of_bugs:
             findings += [Finding(f"`{name}` = {_value_text(value)}", "", {name: value}, {name: now}) for value in others]
     return findings
 

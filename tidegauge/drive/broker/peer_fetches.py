@@ -63,6 +63,7 @@ def fetched_at_once(
     """Handle a peer's fetch that does not wait, of one record."""
     cache = metadata_cache(state, eligible=may_join)
     partition, response = partition_.fetch_records(state.setup, state.broker.partition, request, cache, NOW, max_records=1)
+    # A refused fetch records nothing of the follower.
     return with_partition(state, partition) if response.error == NONE else state, response
 
 
@@ -100,11 +101,11 @@ def _are_checked(setup: Setup, before: Partition, after: Partition) -> bool:
 
 def _responses(manager: ReplicaManager) -> Fetched:
     """Return the responses that left the broker, by peer."""
-    done = (one for one in manager.answered if isinstance(one, FetchedPartitions))
-    return {one.request: one.reads[TP].response for one in done}
+    answered = (fetched for fetched in manager.answered if isinstance(fetched, FetchedPartitions))
+    return {fetched.request: fetched.reads[TP].response for fetched in answered}
 
 
-# Fetch sessions of peers at the reference (KIP-227): its one partition, and another one, in a session of each peer.
+# Fetch sessions of peers at the reference (KIP-227). The session of a peer contains the one partition and another one.
 #
 # What a session remembers, and what its responses leave out, is decided in impl.fetch. A peer has one session at most, that
 # of its last full fetch to be answered; none is evicted, because the broker has room for all.
@@ -112,7 +113,7 @@ def _responses(manager: ReplicaManager) -> Fetched:
 
 OTHER = TopicPartition("other", 0)
 NOTHING_NEW = FetchResponse(NONE, 0, 0)
-"""What there is to say of the other partition, every time."""
+"""The response for the other partition, every time."""
 
 
 def fetched_in_session(
@@ -133,15 +134,17 @@ def fetched_in_session(
     session = state.sessions.get(peer)
     metadata = FetchMetadata(INVALID_SESSION_ID if session is None else session.id, session_epoch)
     fetches = Table(() if request is None else ((TP, PartitionFetch(request)),))
+    # A full fetch names both partitions; what the peer's session lost with the broker's process no longer matters.
     if metadata.is_full:
         fetches = fetches.put(OTHER, PartitionFetch(FetchRequest(peer, UNDEFINED, 0, UNDEFINED)))
-        state = state._replace(lost=tuple(one for one in state.lost if one != peer))
+        state = state._replace(lost=tuple(other_peer for other_peer in state.lost if other_peer != peer))
     forgets = ((TP, None),) if request is None and not metadata.is_full else ()
     cache, context = new_context(_cache(session), SessionFetch(metadata, fetches, forgets), NOW)
     state = _kept(state, peer, cache)
     reads: Table[TopicPartition, PartitionRead] = Table()
     for tp, fetch in context.fetches.items():
         response: FetchResponse | None = NOTHING_NEW
+        # An incremental fetch reads what the session contains, also where the request does not name it.
         if tp == TP:
             state, response = (fetched_or_waiting if waits else fetched_at_once)(state, fetch.request, may_join=may_join)
         if response is None:
@@ -168,8 +171,8 @@ def _responded(
     # A full fetch opens its session now. One that was opened while it waited is in no request any more.
     session = None if context.kind is SessionKind.FULL else state.sessions.get(peer)
     in_use = [one.session.id for one in state.contexts.values() if one.session is not None]
-    # Ids have to tell a session from the one that a fetch of this peer waits in, no more: small ones come back, and states
-    # that differ in nothing else are one.
+    # An id has to differ only from those of the sessions that fetches wait in. The smallest free one keeps states equal that
+    # differ in nothing else.
     cache = _cache(session)._replace(next_id=next(one for one in count(1) if one not in in_use))
     cache, response = update_and_generate_response(cache, context, reads, NOW, is_follower=True)
     state = _kept(state, peer, cache)
@@ -206,9 +209,10 @@ def known_of(session: FetchSession | None) -> CachedPartition | None:
 
 
 def waits_in(state: ReferenceBroker, peer: int) -> Hashable:
-    """Return the session of a fetch that waits: none, one that is to be made, or its own, which may have gone on or away
-    meanwhile. Its last response is no part of it, because a fetch that waited gets a record or an error.
+    """Return what distinguishes the session of a fetch that waits: that there is none yet, or whether its own is still there
+    and still at the epoch of the fetch.
     """
+    # Its last response makes no difference, because a fetch that waited gets a record or an error.
     context, session = state.contexts[peer], state.sessions.get(peer)
     if context.session is None:
         return context.kind

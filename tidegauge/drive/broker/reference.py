@@ -38,13 +38,13 @@ WIDEST = 100
 
 
 def missing_capability(capabilities: Capabilities, state: ReferenceBroker, step: Step) -> str | None:
-    """Return what of the contract a step needs now and a broker does not have."""
+    """Return the capability that a step needs now and a broker does not have; None if it has all."""
     log = state.broker.partition.log
     return lacks(capabilities, step, log.end, log.start, broker_.lagging_members(state.setup, state.broker))
 
 
 def is_possible(state: ReferenceBroker, step: Step) -> bool:
-    """Return whether the contract allows a step now. Paths are made, walked and shrunk by it."""
+    """Return whether the contract allows a step now. Whatever makes or shortens a path asks this first."""
     name, *arguments = step
     # A proposal that metadata has overtaken is responded to before anything else: rule 5 of the contract.
     if state.overtaken and name != AlterPartitionResponseStep.name:
@@ -53,9 +53,9 @@ def is_possible(state: ReferenceBroker, step: Step) -> bool:
 
 
 def take_step(state: ReferenceBroker, step: Step) -> tuple[ReferenceBroker, Report]:
-    """Return what a step that is possible makes of the broker, and what the broker reports after it."""
-    taken = take_step_unread(state, step)
-    return read_by_consumer(taken.state), report(*taken)
+    """Take a step that is possible; return the broker, and what it reports."""
+    outcome = take_step_unread(state, step)
+    return read_by_consumer(outcome.state), report(*outcome)
 
 
 class StepTaken(NamedTuple):
@@ -68,7 +68,7 @@ class StepTaken(NamedTuple):
 
 
 def take_step_unread(state: ReferenceBroker, step: Step) -> StepTaken:
-    """Take a step, before a consumer reads."""
+    """Take a step; the report is not made, and no consumer reads (`read_by_consumer`)."""
     name, *arguments = step
     before = state.broker.partition
     after, result = STEPS[name].apply(state, *arguments)
@@ -76,16 +76,17 @@ def take_step_unread(state: ReferenceBroker, step: Step) -> StepTaken:
         after, result = state.wrong_step(state, step, after, result)
     after, produced = _respond_to_appends(_send_proposal(after, before.state))
     after, fetched = answered_in_sessions(*completed(before, after))
+    # The fetcher thread comes last: its request has the log that the step has left.
     return StepTaken(_send_fetcher_request(after), result, produced, fetched)
 
 
 def read_by_consumer(state: ReferenceBroker) -> ReferenceBroker:
-    """Return the broker after a consumer's read, which is how an unmodified one is observed."""
+    """Return the broker after a consumer's read: an unmodified broker is observed by reads, and they have an effect."""
     log = state.broker.partition.log
+    # With batches of one record it changes nothing.
     if all(batch.base == batch.last for batch in log.batches):
         return state
     # The read finds the position of the high watermark afterwards; its response is from before (Partition#readRecords).
-    # With batches of one record that changes nothing.
     located = log_.locate_high_watermark(state.setup, log)
     return state._replace(broker=state.broker._replace(partition=state.broker.partition._replace(log=located)))
 
@@ -123,6 +124,7 @@ def _send_fetcher_request(state: ReferenceBroker) -> ReferenceBroker:
     request = broker_.next_request(state.setup, broker)
     if request is None:
         return state
+    # The model's requests have no log start, which only the contract reports.
     if isinstance(request, FetchRequest):
         request = request._replace(log_start=broker.partition.log.start)
     return state._replace(requests=tuple(sorted((*state.requests, (broker.source, request)))))
@@ -162,9 +164,10 @@ class BrokerReference(Reference[BrokerCase, ReferenceBroker]):
 
     def take_or_refuse(self, state: ReferenceBroker, step: Step) -> tuple[ReferenceBroker, Report]:
         """See Reference: such a step changes nothing, a request gets an error."""
-        after, said = self.take(state, step)
-        if said is not IMPOSSIBLE:
-            return after, said
+        after, seen = self.take(state, step)
+        if seen is not IMPOSSIBLE:
+            return after, seen
+        # A step that is no request has no result in which an error could be.
         return after, report(state, {"error": UNKNOWN_SERVER_ERROR} if STEPS[step[0]].result else None)
 
     def can_be_given(self, case: BrokerCase, capabilities: Capabilities) -> bool:
@@ -208,9 +211,9 @@ class BrokerReference(Reference[BrokerCase, ReferenceBroker]):
         """See Reference."""
         return broker_findings()
 
-    def is_same_kind(self, found: Difference[BrokerCase], again: Difference[BrokerCase]) -> bool:
+    def is_same_kind(self, difference: Difference[BrokerCase], again: Difference[BrokerCase]) -> bool:
         """See Reference: at a kind of step a broker with a bug may differ in other fields when less went before."""
-        return found.after == again.after
+        return difference.after == again.after
 
     def opening_text(self, opening: Opening) -> str:
         """See Reference."""
@@ -226,18 +229,20 @@ class BrokerReference(Reference[BrokerCase, ReferenceBroker]):
         action = actions().get(action_of(step))
         return None if action is None else f"{action.name}: {action.sentence} {action.kafka}"
 
-    def side_by_side(self, found: Difference[BrokerCase], reported: frozenset[str], names: tuple[str, str]) -> Iterator[str]:
+    def side_by_side(
+        self, difference: Difference[BrokerCase], reported: frozenset[str], names: tuple[str, str]
+    ) -> Iterator[str]:
         """See Reference: every field, those that differ marked."""
-        texts = {field: field_text(field, value) for field, value in found.expected.items() if field in reported}
+        texts = {field: field_text(field, value) for field, value in difference.expected.items() if field in reported}
         width = min(WIDEST, max(map(len, (names[0], *texts.values()))))
         yield f"      {'':<10}{names[0]:<{width}}  {names[1]}"
         for field, text in texts.items():
-            mark = "!" if field in found.fields else " "
-            yield f"    {mark} {field:<10}{text:<{width}}  {field_text(field, found.seen.get(field))}"
+            mark = "!" if field in difference.fields else " "
+            yield f"    {mark} {field:<10}{text:<{width}}  {field_text(field, difference.seen.get(field))}"
 
-    def decision_texts(self, found: Difference[BrokerCase]) -> Sequence[str]:
+    def decision_texts(self, difference: Difference[BrokerCase]) -> Sequence[str]:
         """See Reference."""
-        return [str(decision) for decision in decisions(found, self.profile)]
+        return [str(decision) for decision in decisions(difference, self.profile)]
 
     def observed(self) -> Self:
         """See Reference: rules that are counted."""
@@ -277,16 +282,17 @@ def _agrees(expected: Any, seen: Any, field: str = "") -> bool:
         # A request that is expected of no peer, or of another, is a difference of its own.
         if field in BY_PEER and expected.keys() != seen.keys():
             return False
-        # In a field a broker may say more than the reference, not less.
+        # A broker may report more than the reference inside a field, not less.
         return all(key in seen and _agrees(value, seen[key]) for key, value in expected.items())
     return bool(expected == seen)
 
 
-def decisions(found: Difference[BrokerCase], profile: Profile) -> list[Decision]:
+def decisions(difference: Difference[BrokerCase], profile: Profile) -> list[Decision]:
     """Return what the reference decided at the step that differs."""
     recorded: list[Decision] = []
-    state = opened(found.case.opening, profile, recording_rules(recorded))
-    for step in found.case.path[: found.at]:
+    state = opened(difference.case.opening, profile, recording_rules(recorded))
+    for step in difference.case.path[: difference.at]:
+        # Only the decisions of the last step are wanted; the steps before lead to its state.
         recorded.clear()
         if is_possible(state, step):
             state = take_step_unread(state, step).state
@@ -302,10 +308,12 @@ def broker_suspects(profile: Profile) -> Iterator[Suspect]:
         for value in dict.fromkeys(value for _, value in since):
             if value != now:
                 yield Suspect(f"{name}={_switch_text(value)}", _releases(since, value), {name: value})
+        # A broker may also be wrong in a way that no release was.
         if isinstance(now, bool) and not any(value != now for _, value in since):
             yield Suspect(f"{name}={_switch_text(not now)}", "as no release did", {name: not now})
     right = Rules()
     for bug in BUGS.values():
+        # Bugs that are switches are among those above.
         if not bug.switches:
             rules = {name: rule for name, rule in bug.rules._asdict().items() if rule is not getattr(right, name)}
             yield Suspect(bug.name, bug.says, {}, rules, bug.wrong_step)
@@ -316,6 +324,7 @@ def _switch_text(value: bool | str) -> str:
 
 
 def _releases(since: tuple[tuple[tuple[int, ...], bool | str], ...], value: bool | str) -> str:
+    """Return in words which releases had a switch at `value`. `since`: (first release, value from then on), in order."""
     spans = []
     for at, (first, had) in enumerate(since):
         if had == value:
@@ -327,7 +336,7 @@ def _releases(since: tuple[tuple[tuple[int, ...], bool | str], ...], value: bool
 
 
 def step_text(step: Step) -> str:
-    """Return a step on one line; what is none, or nothing, is left out."""
+    """Return a step on one line, without arguments that are None or empty."""
     name, *arguments = step
     named = zip(STEPS[name].takes, arguments, strict=True)
     return " ".join((name, *(f"{field}={value_text(value)}" for field, value in named if value not in (None, ()))))
@@ -336,5 +345,5 @@ def step_text(step: Step) -> str:
 def field_text(field: str, value: Any) -> str:
     """Return a field of a report on one line."""
     if field in BY_PEER and isinstance(value, dict):
-        return "; ".join(f"to {peer}: {value_text(one)}" for peer, one in value.items()) or "none"
+        return "; ".join(f"to {peer}: {value_text(inner)}" for peer, inner in value.items()) or "none"
     return value_text(value)

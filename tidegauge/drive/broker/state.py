@@ -1,4 +1,4 @@
-"""The broker of the reference, what is under way around it, and what it reports.
+"""The state of the reference: the broker, the requests and responses under way around it, and the report on both.
 
 What a broker does is decided in impl.cluster.broker and below. This module has what the suite's peers, controller and
 producers know: the requests in flight, the proposal without a response, the appends and fetches that wait.
@@ -46,11 +46,12 @@ class WaitingAppend(NamedTuple):
 
 
 class ReferenceBroker(NamedTuple):
-    """The broker, and what is under way around it. `highest_epoch`: the highest leader epoch it has heard of. `fetches`: by
-    peer, the fetch that waits. `sessions`: by peer, its fetch session; `lost`: whose session went with its process;
-    `contexts`: what a fetch that waits means in a session.
+    """The broker, and what is under way around it.
 
-    `wrong_step` is what a broker with a bug makes of a step that the right one has taken.
+    `proposed`: the partition state that `proposal` was made from. `partition_epoch`, `highest_epoch`: of the last metadata,
+    and the highest leader epoch in any. By peer: `fetches`, the fetch that waits; `sessions`, its fetch session; `contexts`,
+    what a fetch that waits means in its session; `lost` are the peers whose sessions went with a process of the broker.
+    `wrong_step`: what a broker with a bug makes of a step that the right one has taken.
     """
 
     setup: Setup

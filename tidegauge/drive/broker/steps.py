@@ -141,6 +141,7 @@ class Metadata(StepKind):
         if leader == BROKER:
             broker = broker_.become_leader(state.setup, state.broker, image, metadata_cache(state, eligible=False))
         else:
+            # Older followers truncate when they are made followers, newer ones in the fetcher thread.
             early = not state.setup.profile.truncates_in_thread
             broker = broker_.become_follower(state.setup, state.broker, image, truncates=early)
         highest = max(state.highest_epoch, leader_epoch)
@@ -171,6 +172,7 @@ class Append(StepKind):
         state = with_partition(state, partition)
         if error != NONE:
             return state, {"error": error}
+        # Answered once the high watermark has passed the record, in `produced`.
         if acks == -1:
             return state._replace(waiting=(*state.waiting, WaitingAppend(info.first, info.last + 1))), None
         return state, {"error": NONE, "base": info.first}
@@ -262,6 +264,7 @@ class FetchInSession(StepKind):
         fetch = STEPS_BY_CLASS[Fetch]
         _, peer, *asked, may_join = rng.choice((fetch.draw, fetch.draw_catching_up, fetch.draw_catching_up))(rng, state)
         session, due, kind = state.sessions.get(peer), expected_epoch(state, peer), rng.random()
+        # Without a session nearly every epoch but the initial one is only refused.
         if session is None and kind < 0.9:
             due = INITIAL_EPOCH
         elif kind < 0.1:
@@ -383,7 +386,7 @@ class FetchResponseStep(StepKind):
         request = state.request(peer)
         if not super().is_possible(state, peer, error, hw, log_start, records, *others):
             return False
-        # Kafka's own validation of batches refuses others before the protocol sees them (LogValidator).
+        # Kafka's validation of batches refuses any others before the protocol has to do with them (LogValidator).
         return isinstance(request, FetchRequest) and _follow_each_other(request.fetch_offset, records)
 
     def apply(
@@ -415,6 +418,7 @@ class FetchResponseStep(StepKind):
         _diverging: tuple[int, int] | None,
         offsets: tuple[int, int] | None,
     ) -> Iterator[str]:
+        # The first of `offsets` is the leader's earliest offset, which is its log start.
         if log_start > 0 or (offsets or (0,))[0] > 0:
             yield LOG_STARTS
         if any(base != last for base, last, _ in records):
@@ -604,6 +608,7 @@ class Crash(StepKind):
     def extras(self, log: LogBounds, _hw: int, log_end: int) -> Iterator[str]:
         if log_end < log.end:
             yield LOSE_TAIL
+        # Recovery reads whole segments: records below the log start come back if they share one with a record above it.
         if log.start > 0:
             yield SEGMENTS
 
@@ -632,7 +637,7 @@ def _restarted(state: ReferenceBroker, down: Broker) -> ReferenceBroker:
 
 
 def _near(rng: random.Random, value: int) -> int:
-    """Draw mostly the value, else one beside it."""
+    """Draw mostly the value, else a neighbour, never below 0."""
     return max(0, value + rng.choice((0, 0, 0, 0, -1, 1)))
 
 
@@ -683,8 +688,9 @@ EVERYTHING = Capabilities("everything", frozenset({*STEPS, *EXTRAS}), frozenset(
 def lacks(
     capabilities: Capabilities, step: Step, log_end: int, log_start: int = 0, lagging: Collection[int] = ()
 ) -> str | None:
-    """Return what of the contract a step needs and the broker does not have; the log ends and starts there before it, and
-    those members of its ISR are behind.
+    """Return the capability that a step needs and the broker does not have; None if it has all.
+
+    The other arguments are of the broker before the step: where its log ends and starts, who of its ISR is behind.
     """
     name, *arguments = step
     if name not in capabilities.can:

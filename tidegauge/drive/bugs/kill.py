@@ -47,7 +47,7 @@ class Killed(NamedTuple):
 
 
 def kill(bug: DrivenBug, seed: int, count: Count) -> Killed:
-    """All three columns of one bug."""
+    """Compute all three columns of one bug."""
     judged = _traces(bug, seed)
     with StdioNode([sys.executable, "-m", "tidegauge.drive.transports.serve", "--fault", bug.name]) as node:
         began = time.monotonic()
@@ -63,6 +63,7 @@ def kill(bug: DrivenBug, seed: int, count: Count) -> Killed:
 
 
 def _traces(bug: DrivenBug, seed: int) -> Judged | None:
+    """Judge traces of a cluster that has the bug; None for a wrong step, which no cluster takes (rule 3)."""
     if bug.wrong_step is not None:
         return None
     fault = FAULTS.get(bug.name)
@@ -87,24 +88,25 @@ def _walks(bug: DrivenBug, seed: int) -> Iterator[tuple[str, Sequence[BrokerCase
 def _driven(
     node: StdioNode, bug: DrivenBug, sources: Iterable[tuple[str, Sequence[BrokerCase]]], count: Count
 ) -> Caught | None:
-    """The first orders that show it, shrunk. A difference that does not come again is none."""
+    """Play sources of cases until one shows the bug; return where, and the length of the shrunk path."""
     for where, cases in sources:
-        found = play(node, cases, reference(bug.right, counting(count))).differences
-        if found:
-            shortest = shrunk(node, min(found, key=lambda difference: difference.at), reference(bug.right))
+        differences = play(node, cases, reference(bug.right, counting(count))).differences
+        if differences:
+            shortest = shrunk(node, min(differences, key=lambda difference: difference.at), reference(bug.right))
+            # A difference that does not come again is none.
             if shortest is not None:
                 return Caught(where, shortest.at)
     return None
 
 
 def kill_all(seed: int, names: Sequence[str] = (), echo: Callable[[Killed], None] = lambda _: None) -> Matrix:
-    """Every bug, or those that are named, one after the other."""
+    """Compute the rows of all bugs, or of those that are named, one after the other."""
     count: Count = Counter()
     killed = []
     for name in names or BUGS:
         killed.append(kill(BUGS[name], seed, count))
         echo(killed[-1])
-    judged = frozenset(rule for one in killed for rule in one.judged)
+    judged = frozenset(rule for bug in killed for rule in bug.judged)
     applied = with_callees({name for name, _ in count})
     rows = {row for rule, row in count if rule in ROWS}
-    return Matrix(seed, tuple(one.row for one in killed), judged, frozenset(applied | rows))
+    return Matrix(seed, tuple(bug.row for bug in killed), judged, frozenset(applied | rows))

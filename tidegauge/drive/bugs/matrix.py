@@ -1,10 +1,10 @@
-"""What the kill matrix has found, as it is kept: which column catches which bug, and in how many steps.
+"""The kill matrix as a committed file: which column catches which bug, and in how many steps.
 
 Rules of this file
 
-1. The file holds what is the same on every machine; how long it took stands in docs/drive.md.
-2. A bug that no column catches, a rule that nothing exercises and a result that is not the kept one are each told in a
-   line: they fail the build.
+1. The file holds what is the same on every machine; how long it took is in docs/drive.md.
+2. A bug that no column catches, a rule that nothing exercises and a result that is not the committed one fail the build,
+   each with a line.
 """
 
 import json
@@ -55,7 +55,7 @@ class Matrix:
 
 
 def text_of(row: BugRow, says: str) -> str:
-    """A bug on a line."""
+    """Return a bug's row as text, with a sentence about the bug."""
     seen = [f"judge: {', '.join(row.judge[:4]) or row.fate}"]
     seen += [
         f"{name}: " + ("not seen" if caught is None else f"{caught.where}, {caught.steps} steps")
@@ -65,7 +65,7 @@ def text_of(row: BugRow, says: str) -> str:
 
 
 def wrong(matrix: Matrix, rules: Mapping[str, str], elsewhere: Mapping[str, str]) -> list[str]:
-    """What fails the build, a line each. `rules`: what has to be exercised, `elsewhere`: what is not here, and where."""
+    """Return what fails the build, a line each. `rules`: what must be exercised; `elsewhere`: what other tests exercise."""
     lines = [f"{row.name} survives: no column catches it" for row in matrix.rows if row.survives]
     exercised = matrix.judged | matrix.applied
     lines += [
@@ -77,12 +77,12 @@ def wrong(matrix: Matrix, rules: Mapping[str, str], elsewhere: Mapping[str, str]
     return lines
 
 
-def differences(kept: Matrix, found: Matrix) -> list[str]:
-    """What is not as it was kept, a line each."""
-    before, now = {row.name: row for row in kept.rows}, {row.name: row for row in found.rows}
+def differences(committed: Matrix, matrix: Matrix) -> list[str]:
+    """Return what differs from the committed matrix, a line each."""
+    before, now = {row.name: row for row in committed.rows}, {row.name: row for row in matrix.rows}
     lines = [f"{name}: expected {before.get(name)}; seen {row}" for name, row in now.items() if before.get(name) != row]
     lines += [f"{name}: expected {row}; seen nothing" for name, row in before.items() if name not in now]
-    for name, was, seen in (("judged", kept.judged, found.judged), ("applied", kept.applied, found.applied)):
+    for name, was, seen in (("judged", committed.judged, matrix.judged), ("applied", committed.applied, matrix.applied)):
         if was != seen:
             lines.append(f"{name}: expected {_words(was - seen)} more and {_words(seen - was)} less")
     return lines
@@ -93,14 +93,14 @@ def _words(words: Collection[str]) -> str:
 
 
 def to_json(matrix: Matrix) -> str:
-    """The file."""
+    """Return the text of the file."""
     rows = {row.name: {key: value for key, value in asdict(row).items() if key != "name"} for row in matrix.rows}
     document = {"seed": matrix.seed, "judged": sorted(matrix.judged), "applied": sorted(matrix.applied), "rows": rows}
     return json.dumps(document, indent=1) + "\n"
 
 
 def of_json(text: str) -> Matrix:
-    """What a file holds."""
+    """Read the text of the file."""
     document = json.loads(text)
     rows = tuple(
         BugRow(name, row["fate"], tuple(row["judge"]), _caught(row["cover"]), _caught(row["walks"]))
@@ -109,16 +109,16 @@ def of_json(text: str) -> Matrix:
     return Matrix(document["seed"], rows, frozenset(document["judged"]), frozenset(document["applied"]))
 
 
-def _caught(found: Mapping[str, str | int] | None) -> Caught | None:
-    return None if found is None else Caught(str(found["where"]), int(found["steps"]))
+def _caught(saved: Mapping[str, str | int] | None) -> Caught | None:
+    return None if saved is None else Caught(str(saved["where"]), int(saved["steps"]))
 
 
 def expected() -> Matrix:
-    """Return the one that comes with the suite."""
+    """Return the committed matrix."""
     return of_json(MATRIX_FILE.read_text(encoding="utf-8"))
 
 
-# Which rules the kill matrix has to exercise, and which are exercised elsewhere.
+# The rules that the kill matrix has to exercise, and those that other tests exercise.
 
 
 TO_EXERCISE: Mapping[str, str] = MappingProxyType(

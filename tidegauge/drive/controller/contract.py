@@ -28,7 +28,7 @@ BROKERS = 8
 
 
 class RequestShape(NamedTuple):
-    """What a step takes, what `result` holds after it, and a sentence."""
+    """A request of the contract: its arguments, the fields of its `result`, and a sentence about it."""
 
     takes: tuple[str, ...]
     result: tuple[str, ...]
@@ -105,7 +105,7 @@ class ClusterOpening(NamedTuple):
 
 
 def controller_capabilities(name: str) -> Capabilities:
-    """Return those of a controller: every step, every field."""
+    """Return the capabilities of a controller called `name`: every step, every field."""
     return Capabilities(name, frozenset(STEPS), frozenset(REPORTED))
 
 
@@ -135,14 +135,15 @@ def _word(value: Any) -> str:
             return str(value)
 
 
-def is_step(found: Any) -> bool:
+def is_step(value: Any) -> bool:
     """Return whether a value read from somewhere is a step of the contract."""
-    if not isinstance(found, tuple) or not found or found[0] not in STEPS or len(found) != 1 + len(STEPS[found[0]].takes):
+    if not isinstance(value, tuple) or not value or value[0] not in STEPS or len(value) != 1 + len(STEPS[value[0]].takes):
         return False
-    named = dict(zip(STEPS[found[0]].takes, found[1:], strict=True))
+    named = dict(zip(STEPS[value[0]].takes, value[1:], strict=True))
+    # The name of a topic is any word; a broker is named by its number, and "" is the default of the cluster.
     if named.get("type") == BROKER and named["name"] and not str(named["name"]).isdecimal():
         return False
-    return all(_IS.get(name, is_integer)(value) for name, value in named.items())
+    return all(_IS.get(name, is_integer)(argument) for name, argument in named.items())
 
 
 def _is_word(value: Any) -> bool:
@@ -185,10 +186,11 @@ def directory(broker: int, letter: str) -> str:
 
 def fields_that_differ(expected: Report, seen: Report) -> tuple[str, ...]:
     """Return the fields in which two reports differ."""
-    return tuple(field for field in REPORTED if _of(expected, field) != _of(seen, field))
+    return tuple(field for field in REPORTED if _comparable(expected, field) != _comparable(seen, field))
 
 
-def _of(report: Report, field: str) -> Any:
+def _comparable(report: Report, field: str) -> Any:
+    """Return the part of a field in which two reports are compared."""
     value = report.get(field)
     # A refused request has nothing but its error: what else a response of it contains is not compared.
     if field == "result" and isinstance(value, Mapping) and value.get("error"):

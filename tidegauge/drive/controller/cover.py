@@ -91,12 +91,12 @@ def requests_of(state: ControlCluster, label: Label) -> Path:
     b = arguments[0] + 1 if arguments and name not in {"Reassign", "SetMinIsr", "SetElr"} else 0
     match name:
         case "Expand" | "Shrink":
-            found = proposal_of(state, {*state.control.partitions[tp].isr} ^ {arguments[0]})
-            epochs = found.leader_epoch, found.partition_epoch + assigned(bounds)
-            isr = tuple(member + 1 for member in found.isr)
-            return (("alter_partition", found.broker_id + 1, 0, "t", tp.partition, *epochs, isr, False),)
+            proposal = proposal_of(state, {*state.control.partitions[tp].isr} ^ {arguments[0]})
+            epochs = proposal.leader_epoch, proposal.partition_epoch + assigned(bounds)
+            isr = tuple(member + 1 for member in proposal.isr)
+            return (("alter_partition", proposal.broker_id + 1, 0, "t", tp.partition, *epochs, isr, False),)
         case "Reassign":
-            return (("reassign", "t", tp.partition, tuple(named(one, bounds) for one in arguments[0])),)
+            return (("reassign", "t", tp.partition, tuple(named(replica, bounds) for replica in arguments[0])),)
         case "Cancel":
             return (("reassign", "t", tp.partition, None),)
         case "SetMinIsr":
@@ -124,9 +124,10 @@ def requests_of(state: ControlCluster, label: Label) -> Path:
 
 
 class Cover(NamedTuple):
-    """The paths; how many steps they take of how many the graph has.
+    """The paths; how many of the graph's steps they take (`taken`), and how many there are (`steps`).
 
-    The others part from it: where a release has no ELR, and up to 3.9 where a session is over and not noticed.
+    In the others the release does not do as the graph: where it has no ELR, and up to 3.9 where a session is over and that
+    is not noticed.
     """
 
     cases: tuple[ControllerCase, ...]
@@ -135,7 +136,7 @@ class Cover(NamedTuple):
 
 
 Taken = tuple[int, Path]
-"""A state's number, and what is asked for there."""
+"""A state's number, and the steps that a transition of the graph is there."""
 
 
 def cover_of(name: str, profile: Profile, opening: ClusterOpening) -> Cover:
@@ -152,44 +153,49 @@ def model_of(name: str) -> Model:
 
 def cover(bounds: ControlBounds, profile: Profile, opening: ClusterOpening, name: str) -> Cover:
     """Return paths that take each step at least once."""
+    # min.insync.replicas is set on the topic (`begin`), so that the cluster's default does not matter.
     opening = opening._replace(elr=int(profile.elr), min_insync_replicas=1)
     graph = _Graph(bounds, profile)
-    steps = sum(map(len, graph.of))
+    steps = sum(map(len, graph.edges))
     graph.follow(opened(opening, profile))
-    left = {(source, asked) for source in graph.reached for asked in graph.of[source]}
-    taken, cases = len(left), list[ControllerCase]()
+    left = {(source, request) for source in graph.reached for request in graph.edges[source]}
+    coverable, cases = len(left), list[ControllerCase]()
     for source in graph.reached:
-        while any((source, asked) in left for asked in graph.of[source]):
+        while any((source, request) in left for request in graph.edges[source]):
             path = [*graph.way_to(source), *graph.onward(source, left)]
             left -= set(path)
-            asked = tuple(request for _, requests in path for request in requests)
-            cases.append(ControllerCase(opening, (*begin(bounds), *asked), f"{name} {len(cases)}"))
-    return Cover(tuple(cases), taken, steps)
+            requests = tuple(step for _, request in path for step in request)
+            cases.append(ControllerCase(opening, (*begin(bounds), *requests), f"{name} {len(cases)}"))
+    return Cover(tuple(cases), coverable, steps)
 
 
 class _Graph:
-    """The graph as the controller sees it: `of` has for each state what may be asked there, and what state comes then."""
+    """The graph as the controller sees it.
+
+    `edges`: for each state the requests there, with the state that comes then; `reached`: the states that a path can get to.
+    """
 
     def __init__(self, bounds: ControlBounds, profile: Profile) -> None:
-        self.of: list[dict[Path, int]] = []
+        self.edges: list[dict[Path, int]] = []
         self.reached: list[int] = []
         self._bounds, self._tp = bounds, TopicPartition("t", int(bounds.partition_zero > 0))
         self._facts: list[Facts] = []
         self._from: dict[int, Taken] = {}
         numbers: dict[View, int] = {}
-        found = search_control(initial_control_cluster(bounds, profile))
-        of_state = [self._number(numbers, found.states[0])]
-        for source, label, target, new in found.transitions():
+        search = search_control(initial_control_cluster(bounds, profile))
+        of_state = [self._number(numbers, search.states[0])]
+        for source, label, target, new in search.transitions():
             if new:
-                of_state.append(self._number(numbers, found.states[target]))
-            if asked := requests_of(found.states[source], label):
-                self.of[of_state[source]][asked] = of_state[target]
+                of_state.append(self._number(numbers, search.states[target]))
+            if request := requests_of(search.states[source], label):
+                self.edges[of_state[source]][request] = of_state[target]
 
     def _number(self, numbers: dict[View, int], state: ControlCluster) -> int:
+        """Return the number of a state, the same for all that the controller cannot tell apart."""
         key = _local(control_view(state))
         if key not in numbers:
-            numbers[key] = len(self.of)
-            self.of.append({})
+            numbers[key] = len(self.edges)
+            self.edges.append({})
             self._facts.append(facts(state.control, state.tp, 1, assigned(state.bounds), state.bounds.brokers))
         return numbers[key]
 
@@ -200,17 +206,18 @@ class _Graph:
             start, _ = take_step(start, step, incarnations)
         self.reached, states = [0], {0: start}
         for source in self.reached:
+            # A state is needed once, when its edges are tried: the reference's states are large.
             here = states.pop(source)
-            for asked, target in [*self.of[source].items()]:
+            for request, target in [*self.edges[source].items()]:
                 after = here
-                for step in asked:
+                for step in request:
                     after, _ = take_step(after, step, incarnations)
                 # A release without ELR, or one up to 3.9 where a session is over and not noticed, goes another way: such a
                 # step is no part of the cover.
                 if facts(after.control, self._tp, 0, 0, self._bounds.brokers) != self._facts[target]:
-                    del self.of[source][asked]
+                    del self.edges[source][request]
                 elif target not in self._from and target != 0:
-                    self._from[target] = source, asked
+                    self._from[target] = source, request
                     self.reached.append(target)
                     states[target] = after
 
@@ -229,48 +236,62 @@ class _Graph:
         while len(way) < LONGEST and (more := self._nearest(at, left, taken)):
             way += more
             taken |= set(more)
-            at = self.of[more[-1][0]][more[-1][1]]
+            at = self.edges[more[-1][0]][more[-1][1]]
         return way
 
     def _nearest(self, at: int, left: Set[Taken], taken: Set[Taken]) -> list[Taken]:
+        """Return a shortest way to a step in `left` that is not in `taken`; none if it is more than NEAR steps away."""
         ways: deque[tuple[int, list[Taken]]] = deque([(at, [])])
-        been = {at}
+        visited = {at}
         while ways:
             here, way = ways.popleft()
-            for asked, target in self.of[here].items():
-                step = here, asked
+            for request, target in self.edges[here].items():
+                step = here, request
                 if step in left and step not in taken:
                     return [*way, step]
-                if target not in been and len(way) < NEAR:
-                    been.add(target)
+                if target not in visited and len(way) < NEAR:
+                    visited.add(target)
                     ways.append((target, [*way, step]))
         return []
 
 
-def _local(found: View) -> View:
-    """Return the part of a state's view that the controller has."""
-    partition, brokers, _, _, _, least, _, kept = found
-    return partition, tuple(broker[1:] for broker in brokers), least, kept
+def _local(view: View) -> View:
+    """Return the part of a state's view that the controller has: the order of `view` is that of `control_view`."""
+    partition, brokers, _, _, _, min_isr, _, indexes = view
+    # The first value of a broker is the state of its process, which the controller does not know.
+    return partition, tuple(broker[1:] for broker in brokers), min_isr, indexes
 
 
 Facts = tuple[Any, ...]
 
 
 def facts(control: ReplicationControl, tp: TopicPartition, add: int, epochs: int, brokers: int) -> Facts:
-    """Return what a controller has of the partition and the first brokers: numbers raised by `add`, epochs by `epochs`."""
-    found = control.partitions.get(tp)
-    known = (control.brokers.get(b + 1 - add) for b in range(brokers))
-    rows = tuple(None if one is None else (one.fenced, one.in_controlled_shutdown) for one in known)
-    if found is None:
+    """Return what a controller has of the partition and the first brokers, for comparing the graph with the reference.
+
+    `add`: what broker ids are raised by, for the graph counts from 0 and a path from 1; `epochs`: the same for the partition
+    epoch, for a path may begin with more changes than the graph.
+    """
+    registration = control.partitions.get(tp)
+    registrations = (control.brokers.get(b + 1 - add) for b in range(brokers))
+    rows = tuple(None if broker is None else (broker.fenced, broker.in_controlled_shutdown) for broker in registrations)
+    if registration is None:
         return None, rows
-    lists = (found.replicas, found.adding, found.removing, found.isr, found.elr, found.last_known_elr)
+    lists = (
+        registration.replicas,
+        registration.adding,
+        registration.removing,
+        registration.isr,
+        registration.elr,
+        registration.last_known_elr,
+    )
     raised = tuple(tuple(b + add for b in members) for members in lists)
-    leader = found.leader if found.leader == UNDEFINED else found.leader + add
-    return (*raised, leader, found.recovery, found.leader_epoch, found.partition_epoch + epochs), rows
+    leader = registration.leader if registration.leader == UNDEFINED else registration.leader + add
+    return (*raised, leader, registration.recovery, registration.leader_epoch, registration.partition_epoch + epochs), rows
 
 
 def _read_by_all_others(state: ControlCluster, b: int) -> Path:
-    """Return heartbeats of all others that have read everything: they end a controlled shutdown that began before."""
+    """Return heartbeats of all other brokers, with which a controlled shutdown can end."""
+    # It ends once every active broker has read the metadata up to its beginning (BrokerHeartbeatManager#lowestActiveOffset).
     control = state.control
     if not control.brokers[b].in_controlled_shutdown:
         return ()
@@ -282,10 +303,12 @@ def _registers(state: ControlCluster, b: int, directory: int) -> Path:
     """Return the start of a process with the directories that control_steps gives it."""
     letters = "".join(name[-1] for name in directories_of(state, b, directory))
     starts: Path = (registers(b + 1, clean=stops_in_order(state, b, directory), directories=letters),)
-    known = state.control.brokers.get(b)
-    if known is not None and is_left_unnoticed(state.control.profile):
+    registered = state.control.brokers.get(b)
+    # The graph lets a process start although the last one is not fenced yet. A real controller refuses that
+    # (DUPLICATE_BROKER_REGISTRATION) unless the session is over.
+    if registered is not None and is_left_unnoticed(state.control.profile):
         starts = (("register_late", *starts[0][1:]),)
-    elif known is not None and not known.fenced:
+    elif registered is not None and not registered.fenced:
         return ()
     if directory != TAKEN_OUT:
         return starts

@@ -44,14 +44,16 @@ SAYS: Mapping[str, str] = {
     "KAFKA-19522": "The last known leader is elected though it is fenced. Fixed in 4.1.0.",
     "apache/kafka#20629": "A partition without leader whose ISR becomes empty has the last known leader -1. Fixed in 4.1.1.",
 }
-"""What is no finding of docs/findings.md."""
+"""Sentences about the issues among them that are no finding of docs/findings.md."""
 
 
 def controller_findings() -> dict[str, Finding]:
     """Return what a controller may do and another does not, by its name: every switch of FINDINGS against elr-repaired."""
     says = {**{bug.name: bug.says for bug in known_bugs().values()}, **SAYS}
-    found = {}
+    findings = {}
     for finding in FINDINGS.values():
-        right = {name: getattr(ELR_REPAIRED, name) for name, of in FINDINGS.items() if of == finding}
-        found[finding] = Finding(finding, says.get(finding, ""), {name: not value for name, value in right.items()}, right)
-    return found
+        right = {name: getattr(ELR_REPAIRED, name) for name, shown in FINDINGS.items() if shown == finding}
+        findings[finding] = Finding(
+            finding, says.get(finding, ""), {name: not value for name, value in right.items()}, right
+        )
+    return findings

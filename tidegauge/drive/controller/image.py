@@ -1,4 +1,4 @@
-"""What the metadata log of a process makes of one path's cluster: its records with the path's own names, replayed.
+"""The state that the metadata log of a process makes of one path's cluster: its records, renamed and replayed.
 
 Rules of this file
 
@@ -71,16 +71,17 @@ class Names:
         """Return a broker's id in the process."""
         return self.base + broker
 
-    def broker(self, found: int) -> int | None:
+    def broker(self, broker_id: int) -> int | None:
         """Return which broker has an id; None for one of another path, -1 for none."""
-        if found < 0:
-            return found
-        return found - self.base if self.base < found < self.base + SPREAD else None
+        # -1 is "no broker" in Kafka's messages, and no id of a path.
+        if broker_id < 0:
+            return broker_id
+        return broker_id - self.base if self.base < broker_id < self.base + SPREAD else None
 
-    def brokers(self, found: Iterable[int]) -> tuple[int, ...]:
+    def brokers(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
         """Return brokers of this path."""
         # A last known leader may be -1, none (apache/kafka#20629).
-        return tuple(found_id if found_id < 0 else found_id - self.base for found_id in found)
+        return tuple(broker_id if broker_id < 0 else broker_id - self.base for broker_id in broker_ids)
 
     def full(self, topic: str) -> str:
         """Return a topic's name in the process."""
@@ -95,11 +96,11 @@ class Names:
         """Return the id of a directory of a broker of this path: of the broker's number, and a letter."""
         return UUID(int=DIRECTORIES_FROM + self.id_of(int(name[:-1])) << 64 | ord(name[-1]))
 
-    def directory(self, found: UUID) -> str:
+    def directory(self, directory_id: UUID) -> str:
         """Return which directory has an id."""
-        if found.int in RESERVED:
-            return RESERVED[found.int]
-        return f"{(found.int >> 64) - DIRECTORIES_FROM - self.base}{chr(found.int & 0x7F)}"
+        if directory_id.int in RESERVED:
+            return RESERVED[directory_id.int]
+        return f"{(directory_id.int >> 64) - DIRECTORIES_FROM - self.base}{chr(directory_id.int & 0x7F)}"
 
     def resource(self, kind: str, name: str) -> str:
         """Return the name of a configuration's resource in the process."""
@@ -120,13 +121,14 @@ class Image:
     def read(self, records: Iterable[LogRecord]) -> None:
         """Replay those that are about this cluster."""
         for offset, name, body in records:
-            found = self._record(name, body)
-            if found is not None:
-                self.control = replay_record(self.control, found, offset)
-                if isinstance(found, BrokerRegistrationChangeRecord):
-                    self.changed_at[found.broker_id] = offset
+            record = self._record(name, body)
+            if record is not None:
+                self.control = replay_record(self.control, record, offset)
+                if isinstance(record, BrokerRegistrationChangeRecord):
+                    self.changed_at[record.broker_id] = offset
 
     def _record(self, name: str, body: WireMessage) -> ControllerRecord | None:
+        """Return a record with the path's names; None for a record of another path, or one that changes no report."""
         if name not in _READ:
             return None
         if "brokerId" in body and self._names.broker(body["brokerId"]) is None:
@@ -165,6 +167,7 @@ class Image:
             brokers(body.get("lastKnownElr") or ()),
             brokers(body["addingReplicas"]),
             brokers(body["removingReplicas"]),
+            # A release without JBOD writes no directories, and Kafka reads that as MIGRATING everywhere.
             () if set(directories) == {MIGRATING} else directories,
         )
         return PartitionRecord(self._tp(body), registration)
@@ -186,14 +189,15 @@ class Image:
         return PartitionChangeRecord(self._tp(body), fields)
 
     def _some(self, body: WireMessage, name: str) -> tuple[int, ...] | None:
-        found = body.get(name)
-        return None if found is None else self._names.brokers(found)
+        """Return the brokers in an optional field; None for a field that the record leaves as it was."""
+        broker_ids = body.get(name)
+        return None if broker_ids is None else self._names.brokers(broker_ids)
 
-    def _leader(self, found: int) -> int:
-        return found - self._names.base if found >= 0 else found
+    def _leader(self, broker_id: int) -> int:
+        return broker_id - self._names.base if broker_id >= 0 else broker_id
 
-    def _directories(self, found: Iterable[UUID]) -> tuple[str, ...]:
-        return tuple(map(self._names.directory, found))
+    def _directories(self, directory_ids: Iterable[UUID]) -> tuple[str, ...]:
+        return tuple(map(self._names.directory, directory_ids))
 
     def _broker(self, body: WireMessage) -> int:
         return self._leader(body["brokerId"])
@@ -212,6 +216,7 @@ class Image:
         return BrokerRegistrationChangeRecord(
             self._broker(body),
             body["brokerEpoch"],
+            # BrokerRegistrationFencingChange and BrokerRegistrationInControlledShutdownChange: 0 is no change.
             {-1: False, 0: None, 1: True}[body["fenced"]],
             {0: None, 1: True}[body.get("inControlledShutdown", 0)],
             self._directories(body.get("logDirs") or ()),
@@ -223,6 +228,7 @@ class Image:
     def _config(self, body: WireMessage) -> ControllerRecord | None:
         kind = next((kind for kind, number in TYPES.items() if number == body["resourceType"]), None)
         name: str | None = body["resourceName"]
+        # The broker named "" is the default of the cluster, which all paths share.
         if kind == TOPIC:
             name = self._names.topic(str(name))
         elif name:
@@ -237,8 +243,8 @@ class Image:
         return None if topic is None else ClearElrRecord(topic)
 
     def _feature(self, body: WireMessage) -> ControllerRecord | None:
-        known = body["name"] in {METADATA_VERSION, ELR_VERSION}
-        return FeatureLevelRecord(body["name"], body["featureLevel"]) if known else None
+        is_read = body["name"] in {METADATA_VERSION, ELR_VERSION}
+        return FeatureLevelRecord(body["name"], body["featureLevel"]) if is_read else None
 
 
 _READ: Mapping[str, Callable[[Image, Any], ControllerRecord | None]] = {
@@ -255,7 +261,7 @@ _READ: Mapping[str, Callable[[Image, Any], ControllerRecord | None]] = {
 }
 
 
-# What a state of the controller is in a report, be it the reference's own or what the metadata log of a process makes.
+# A state of the controller as it is reported, whether it is the reference's or comes from the metadata log of a process.
 
 
 class Incarnations:

@@ -70,10 +70,12 @@ class Lane:
             return
         self.image.read(await self.process.read())
         for broker in tuple(self._last_offsets):
-            known = self.image.control.brokers.get(broker)
-            if known is None or known.epoch != self.epochs[broker]:
+            # Another registration, or none, has ended the session.
+            registration = self.image.control.brokers.get(broker)
+            if registration is None or registration.epoch != self.epochs[broker]:
                 del self._last_offsets[broker]
-            if known is None or known.fenced:
+            # A controlled shutdown ends with the broker fenced.
+            if registration is None or registration.fenced:
                 self._leaving.discard(broker)
 
     async def register(self, broker: int, *, new: bool, previous: int, directories: tuple[str, ...]) -> WireMessage:
@@ -99,12 +101,10 @@ class Lane:
                     process.left_sessions.add()
                 self._last_offsets.pop(broker, None)
                 self._leaving.discard(broker)
-                known = self.image.control.brokers.get(broker)
-                if not new and known is not None and not known.fenced:
-                    self._last_offsets[broker] = (
-                        UNDEFINED,
-                        0,
-                    )  # its session goes on in another epoch, up to 3.8 (KAFKA-16952)
+                registration = self.image.control.brokers.get(broker)
+                # The same incarnation gets another broker epoch up to 3.8, and its session goes on in that (KAFKA-16952).
+                if not new and registration is not None and not registration.fenced:
+                    self._last_offsets[broker] = (UNDEFINED, 0)
             self.incarnations[broker], self.epochs[broker] = incarnation, response["brokerEpoch"]
         return response
 
@@ -118,7 +118,7 @@ class Lane:
         shut_down: bool = False,
         offline: tuple[str, ...] = (),
     ) -> WireMessage:
-        """Send a BrokerHeartbeat."""
+        """Send a BrokerHeartbeat. `offset`: of the metadata that the broker says it has read; `lag`: see `epoch`."""
         epoch = self.epoch(broker, lag)
         if not lag and broker in self.epochs:
             self._last_offsets[broker] = offset, self.process.observer.at
@@ -139,7 +139,7 @@ class Lane:
         return response
 
     def epoch(self, broker: int, lag: int = 0) -> int:
-        """Return the broker epoch that a broker has."""
+        """Return the broker epoch of a broker, or with a `lag` an earlier one that nobody has; UNDEFINED for no broker."""
         return self.epochs[broker] - lag if broker in self.image.control.brokers else UNDEFINED
 
     async def session_expires(self, broker: int) -> None:
@@ -156,9 +156,8 @@ class Lane:
             if self.image.changed_at.get(broker, UNDEFINED) != begun:
                 self._last_offsets.pop(broker, None)
                 return
-            await self._pass(
-                NEXT_CHECK / self.process.clock.session, broker
-            )  # in the machine's time checks are a good part of a session
+            # The other sessions have to be kept here, too: in the machine's time these checks take a good part of a session.
+            await self._pass(NEXT_CHECK / self.process.clock.session, broker)
         raise WireError(f"the controller: expected the session of broker {broker} to be over; seen no record of that")
 
     async def session_lapses(self, broker: int) -> None:
@@ -166,6 +165,7 @@ class Lane:
         await self.read()
         if broker not in self._last_offsets or not self._may_have_session(broker):
             return
+        # The session begins anew with this heartbeat, so that its end is known.
         await self._send_heartbeats([broker])
         for share in (1 / 2, BEFORE):
             await self._pass(share, broker)
@@ -204,10 +204,10 @@ class Lane:
                 await self.heartbeat(broker, self._offset_to_repeat(broker), fence=self.image.control.brokers[broker].fenced)
 
     def resigned(self) -> None:
-        """Keep the sessions that a controller has that resigned and leads again: of brokers that are not fenced."""
+        """Note which sessions a controller has that resigned and leads again: of brokers that are not fenced."""
         brokers, of_all = self.image.control.brokers, self.image.control.profile.failover_renews_fenced
-        known = [broker for broker in self.epochs if broker in brokers and (of_all or not brokers[broker].fenced)]
-        self._last_offsets = dict.fromkeys(known, (UNDEFINED, 0))
+        with_session = [broker for broker in self.epochs if broker in brokers and (of_all or not brokers[broker].fenced)]
+        self._last_offsets = dict.fromkeys(with_session, (UNDEFINED, 0))
         self._leaving.clear()
 
     async def hold(self) -> None:
@@ -224,9 +224,10 @@ class Lane:
             body = {"topics": [{"name": self.names.full(topic), "topicId": UUID(int=0)}], "timeoutMs": 9000}
             await self.process.call("DeleteTopics", body)
         await self.read()
-        for broker, known in self.image.control.brokers.items():
-            if not known.fenced and broker not in self._leaving:
+        for broker, registration in self.image.control.brokers.items():
+            if not registration.fenced and broker not in self._leaving:
                 await self.heartbeat(broker, fence=True)
+        # A controlled shutdown under way ends with a heartbeat that has read everything, for all others are fenced now.
         for broker in tuple(self._leaving):
             await self.heartbeat(broker)
         await self.read()
@@ -253,7 +254,7 @@ class Lane:
     @property
     def is_quiet(self) -> bool:
         """Whether it left nothing that acts."""
-        return not self.image.topic_ids and all(known.fenced for known in self.image.control.brokers.values())
+        return not self.image.topic_ids and all(registration.fenced for registration in self.image.control.brokers.values())
 
     def _may_have_session(self, broker: int) -> bool:
         """Return whether a broker's silence has an effect: a wrong guess shows in its next registration."""

@@ -56,35 +56,38 @@ class ControllerNode:
     def opening(self, elr: int = 1, min_insync_replicas: int = 1) -> ClusterOpening:
         """Return the opening at the metadata.version that this release begins with; no ELR where it has none."""
         process = self._runner.run(self._started())
-        has_elr = any(one["name"] == ELR_VERSION and one["maxSupportedVersion"] > 0 for one in process.supported)
+        has_elr = any(feature["name"] == ELR_VERSION and feature["maxSupportedVersion"] > 0 for feature in process.supported)
         return ClusterOpening(process.levels[METADATA_VERSION], elr if has_elr else 0, min_insync_replicas)
 
     @property
     def time(self) -> str:
         """Which clock its process has."""
-        return "ours" if self._is_moved else "the machine's"
+        return "ours" if self._has_moved_clock else "the machine's"
 
     @property
-    def _is_moved(self) -> bool:
+    def _has_moved_clock(self) -> bool:
         return self._process is not None and not isinstance(self._process.clock, RealClock)
 
     def possible(self, cases: Iterable[ControllerCase]) -> tuple[ControllerCase, ...]:
-        """Return those that its process can be given."""
+        """Return the cases that its process can be given."""
         # In the machine's time no session is over without being noticed (lane.py).
-        return tuple(case for case in cases if self._is_moved or all(name != "register_late" for name, *_ in case.path))
+        return tuple(
+            case for case in cases if self._has_moved_clock or all(name != "register_late" for name, *_ in case.path)
+        )
 
     def play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
-        """Play the orders, one after the other."""
+        """Play the cases, one after the other."""
         self._runner.run(self._play(cases, watch))
 
     def log_lines(self, case: ControllerCase) -> list[str]:
-        """Return what the controller has logged about the brokers and topics with which an order was played last."""
+        """Return what the controller has logged about the brokers and topics with which a case was played last."""
         words = self._last.get(case)
         return [] if words is None or self._process is None else self._process.process.lines_about(*words)
 
     async def _play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
         for number, case in enumerate(cases):
             lane = await self._opened(case.opening)
+            # The number of the lane is in the names of its topics (`Names.full`), with one of these after it.
             self._last[case] = (f".{self._lanes}-", f".{self._lanes} ", f".{self._lanes},")
             played = PlayedPath(lane)
             goes_on = watch(number, 0, await played.report(None))
@@ -97,6 +100,7 @@ class ControllerNode:
                 self._end()
 
     async def _opened(self, opening: ClusterOpening) -> Lane:
+        # Rule 2: first on the process that there is, then on a fresh one.
         for fresh in (False, True):
             if fresh:
                 self._end()
@@ -128,11 +132,11 @@ async def _put(process: ControllerProcess, opening: ClusterOpening) -> bool:
     if process.levels[METADATA_VERSION] != opening.metadata_version:
         return False
     cluster = {MIN_IN_SYNC_REPLICAS: str(opening.min_insync_replicas), UNCLEAN_LEADER_ELECTION: None}
-    found = [await process.call(*requests.configure(BROKER, "", key, value)) for key, value in cluster.items()]
+    responses = [await process.call(*requests.configure(BROKER, "", key, value)) for key, value in cluster.items()]
     if process.levels.get(ELR_VERSION, 0) != opening.elr:
-        found.append(await process.call(*requests.update_feature(ELR_VERSION, opening.elr, upgrade=opening.elr > 0)))
+        responses.append(await process.call(*requests.update_feature(ELR_VERSION, opening.elr, upgrade=opening.elr > 0)))
     process.levels[ELR_VERSION] = opening.elr
-    return all(requests.error_of(one) == NONE for one in found)
+    return all(requests.error_of(response) == NONE for response in responses)
 
 
 class PlayedPath:

@@ -28,20 +28,21 @@ class Observer:
         self.epoch, self.at, self._last_epoch = FIRST_EPOCH, 0, UNDEFINED
 
     async def read(self) -> list[LogRecord]:
-        """What is committed and was not read yet; nothing while the quorum has another leader epoch than was known."""
-        found: list[LogRecord] = []
+        """Read the committed records after those read before; none if the quorum turns out to have a newer leader epoch."""
+        records: list[LogRecord] = []
         while True:
             response = await self._connection.request("Fetch", self._version, self._request())
             part = response["responses"][0]["partitions"][0] if not response["errorCode"] else response
+            # The response names the leader epoch, with which the caller's next read succeeds.
             if part["errorCode"] in OTHER_EPOCH and "currentLeader" in part:
                 self.epoch = max(self.epoch, part["currentLeader"]["leaderEpoch"])
-                return found
+                return records
             if part["errorCode"] != NONE:
                 raise WireError(f"metadata log: expected to read from offset {self.at}; seen error {part['errorCode']}")
             new = self._records(part["records"] or b"", part["highWatermark"])
-            found += [record for records in new for record in records]
+            records += [record for batch in new for record in batch]
             if not new or self.at >= part["highWatermark"]:
-                return found
+                return records
 
     def close(self) -> None:
         """Hang up."""
@@ -56,21 +57,22 @@ class Observer:
             "logStartOffset": UNDEFINED,
             "partitionMaxBytes": PLENTY,
         }
-        who = {"replicaState": {"replicaId": UNDEFINED}} if self._version >= 15 else {"replicaId": UNDEFINED}
+        sender = {"replicaState": {"replicaId": UNDEFINED}} if self._version >= 15 else {"replicaId": UNDEFINED}
         limits = {"maxWaitMs": 0, "minBytes": 0, "maxBytes": PLENTY, "sessionId": 0, "sessionEpoch": UNDEFINED}
-        return {**who, **limits, "topics": [{"topicId": TOPIC_ID, "partitions": [partition]}]}
+        return {**sender, **limits, "topics": [{"topicId": TOPIC_ID, "partitions": [partition]}]}
 
     def _records(self, data: bytes, high_watermark: int) -> list[list[LogRecord]]:
-        """The records of each whole batch below the high watermark."""
-        found, at = [], 0
+        """Decode the records of each whole batch below the high watermark."""
+        batches, at = [], 0
         while at < len(data):
             batch, end = header(data, at)
             if batch.base >= high_watermark:
                 break
+            # A control batch (a new leader's, a snapshot's) is the quorum's own and changes nothing in the cluster.
             records = [] if batch.is_control else decode(data, at)[0].records
-            found.append([self._record(one.offset, one.value or b"") for one in records])
+            batches.append([self._record(record.offset, record.value or b"") for record in records])
             self.at, self._last_epoch, at = batch.last + 1, batch.epoch, end
-        return found
+        return batches
 
     def _record(self, offset: int, value: bytes) -> LogRecord:
         cursor = Cursor(value)

@@ -20,18 +20,15 @@ from tidegauge.drive.wire.messages import Messages, definitions_in
 from tidegauge.impl.controller.features import METADATA_VERSION
 from tidegauge.impl.errors import NOT_CONTROLLER
 
-# Sessions whose broker sends no heartbeats any more: a controller finds each of them at a check of its own once it is
-# over.
-#
-# Those are counted that may not have been found yet, by the clock of the process.
-
-
 OVER = 1.01
 """After that much of a session it is over for sure, however long the request took."""
 
 
 class LeftSessions:
-    """Of one process."""
+    """How many sessions of a process nobody keeps alive any more and the controller may not have found over yet.
+
+    It finds one at each of its checks (lane.py). Time is that of the process's clock.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -41,7 +38,7 @@ class LeftSessions:
         return len(self._since)
 
     def add(self, many: int = 1) -> None:
-        """Count so many more that are left from now on."""
+        """Count `many` more that nobody keeps alive from now on."""
         self._since += [self._clock.now()] * many
 
     def looked_for(self) -> None:
@@ -106,7 +103,7 @@ class ControllerProcess:
         self.supported: list[WireMessage] = []
         self.levels: dict[str, int] = {}
         self.is_read = False
-        """Whether nothing was asked of it since its log was read: then there is nothing more in it (rule 1)."""
+        """Whether nothing was requested since its log was read: then there is nothing more in it."""
 
     async def start(self) -> None:
         """Start it, and wait until it leads and its first feature levels are in its log."""
@@ -144,9 +141,9 @@ class ControllerProcess:
 
     async def read(self) -> list[LogRecord]:
         """Return what its log has more than when it was last read."""
-        found = await self.observer.read()
+        records = await self.observer.read()
         self.is_read = True
-        return found
+        return records
 
     async def wake(self, times: int = 1) -> None:
         """Wake its event queue, so that what is due by now is done: a reassignment of a topic that does not exist."""
@@ -189,11 +186,15 @@ class ControllerProcess:
     async def _features(self) -> list[WireMessage]:
         """Return the features that a broker of this release supports: those of the controller."""
         version = min(4, self.versions[API_VERSIONS].stop - 1)
-        who = {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "1"}
-        found = await self.connection.request(API_VERSIONS, version, who)
+        client = {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "1"}
+        response = await self.connection.request(API_VERSIONS, version, client)
         return [
-            {"name": one["name"], "minSupportedVersion": one["minVersion"], "maxSupportedVersion": one["maxVersion"]}
-            for one in found["supportedFeatures"]
+            {
+                "name": feature["name"],
+                "minSupportedVersion": feature["minVersion"],
+                "maxSupportedVersion": feature["maxVersion"],
+            }
+            for feature in response["supportedFeatures"]
         ]
 
     async def _begun(self) -> bool | None:
@@ -202,15 +203,15 @@ class ControllerProcess:
                 self.levels[body["name"]] = body["featureLevel"]
         return METADATA_VERSION in self.levels or None
 
-    async def _until(self, met: Callable[[], Awaitable[T | None]], what: str) -> T:
+    async def _until(self, met: Callable[[], Awaitable[T | None]], expected: str) -> T:
         try:
             async with asyncio.timeout(PATIENCE):
-                while (found := await met()) is None:
+                while (result := await met()) is None:
                     await asyncio.sleep(MOMENT)
-                return found
+                return result
         except TimeoutError:
             seen = self.process.last_words()
-            raise WireError(f"the controller: expected {what} within {PATIENCE:g} s; seen {seen}") from None
+            raise WireError(f"the controller: expected {expected} within {PATIENCE:g} s; seen {seen}") from None
 
 
 def leads_not(response: WireMessage) -> bool:

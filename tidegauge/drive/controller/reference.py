@@ -59,7 +59,7 @@ class ReferenceController(NamedTuple):
 
 
 class _RequestOutcome(NamedTuple):
-    """The controller after a request, and the response."""
+    """The controller after a request, and the response; None for a step that is no request."""
 
     controller: QuorumController
     result: dict[str, Any] | None
@@ -91,8 +91,8 @@ def take_step(state: ReferenceController, step: Step, numbers: Incarnations) -> 
         state = _lapsed(state, arguments[0]) if name == "register_late" else state
         state, result = _register(state, *arguments, numbers=numbers)
     else:
-        given = _REQUESTS[name](state, *arguments)
-        state, result = state._replace(controller=given.controller), given.result
+        outcome = _REQUESTS[name](state, *arguments)
+        state, result = state._replace(controller=outcome.controller), outcome.result
     # Where Kafka's controller throws it gives up its leadership, and leads again (QuorumController#handleEventException).
     if name in RESIGNS and result is not None and result["error"] == UNKNOWN_SERVER_ERROR:
         state = state._replace(controller=resigned(state.controller))
@@ -112,12 +112,12 @@ def resigned(controller: QuorumController) -> QuorumController:
 
 def epoch_of(state: ReferenceController, broker: int, lag: int = 0) -> int:
     """Return the broker epoch that a broker has; UNDEFINED if it is not registered."""
-    known = state.control.brokers.get(broker)
-    return UNDEFINED if known is None else known.epoch - lag
+    registration = state.control.brokers.get(broker)
+    return UNDEFINED if registration is None else registration.epoch - lag
 
 
 def _lapsed(state: ReferenceController, broker: int) -> ReferenceController:
-    """Return the state in which the session of a broker is over."""
+    """Return the state in which the session of a broker is over, and nobody has noticed."""
     heartbeats = heartbeats_.expire_session(state.controller.heartbeats, (broker, epoch_of(state, broker)))
     return state._replace(controller=state.controller._replace(heartbeats=heartbeats))
 
@@ -125,12 +125,13 @@ def _lapsed(state: ReferenceController, broker: int) -> ReferenceController:
 def _register(
     state: ReferenceController, broker: int, new: bool, clean: bool, letters: str, *, numbers: Incarnations
 ) -> tuple[ReferenceController, dict[str, Any] | None]:
+    # An incarnation id is a random uuid; the offset that the record will have is as unique, and the same in each run.
     before = state.incarnations.get(broker)
     incarnation = before if before is not None and not new else state.controller.end + 1
     directories = tuple(directory(broker, letter) for letter in letters)
-    asked = RegisterBrokerRecord(broker, 0, incarnation, directories=directories)
+    record = RegisterBrokerRecord(broker, 0, incarnation, directories=directories)
     previous = epoch_of(state, broker) if clean else UNDEFINED
-    controller, (_, error) = quorum_controller.register_broker(state.controller, asked, previous)
+    controller, (_, error) = quorum_controller.register_broker(state.controller, record, previous)
     state = state._replace(controller=controller)
     if error != NONE:
         return state, {"error": error}
@@ -143,12 +144,12 @@ def _heartbeat(
 ) -> _RequestOutcome:
     failed = tuple(directory(broker, letter) for letter in offline)
     request = BrokerHeartbeat(broker, epoch_of(state, broker, lag), offset, want_fence, want_shut_down, failed)
-    controller, (_, found) = quorum_controller.process_broker_heartbeat(state.controller, request)
+    controller, (_, reply) = quorum_controller.process_broker_heartbeat(state.controller, request)
     result = {
-        "error": found.error,
-        "caught_up": found.caught_up,
-        "fenced": found.fenced,
-        "should_shut_down": found.should_shut_down,
+        "error": reply.error,
+        "caught_up": reply.caught_up,
+        "fenced": reply.fenced,
+        "should_shut_down": reply.should_shut_down,
     }
     return _RequestOutcome(controller, result)
 
@@ -181,19 +182,20 @@ def _alter_partition(
     recovery = RecoveryState(int(recovering))
     proposal = Proposal(tp, AlterPartitionRequest(broker, leader_epoch, partition_epoch, isr, epochs), recovery)
     records, altered = alter_partition(state.control, AlterPartition(broker, epoch_of(state, broker, lag), (proposal,)))
+    # A request may be refused as a whole, for its broker epoch; else each partition has its own error.
     if altered.error != NONE:
         return _written(state, records, altered.error)
     (response,) = altered.responses
     if response.error != NONE:
         return _written(state, records, response.error)
-    said = {
+    reported = {
         "leader": broker,
         "leader_epoch": response.leader_epoch,
         "partition_epoch": response.partition_epoch,
         "isr": list(response.isr),
         "recovering": recovering,
     }
-    return _written(state, records, NONE, partition=said)
+    return _written(state, records, NONE, partition=reported)
 
 
 def _elect_leaders(state: ReferenceController, unclean: bool, topic: str, partition: int) -> _RequestOutcome:
@@ -202,18 +204,18 @@ def _elect_leaders(state: ReferenceController, unclean: bool, topic: str, partit
 
 
 def _reassign(state: ReferenceController, topic: str, partition: int, replicas: tuple[int, ...] | None) -> _RequestOutcome:
-    asked = Reassignment(TopicPartition(topic, partition), replicas)
-    records, errors = requests.alter_partition_reassignments(state.control, (asked,))
+    reassignment = Reassignment(TopicPartition(topic, partition), replicas)
+    records, errors = requests.alter_partition_reassignments(state.control, (reassignment,))
     return _written(state, records, errors[0][1])
 
 
 def _assign_directory(
     state: ReferenceController, broker: int, lag: int, topic: str, partition: int, letter: str
 ) -> _RequestOutcome:
-    asked = DirectoryAssignment(
+    assignment = DirectoryAssignment(
         broker, epoch_of(state, broker, lag), directory(broker, letter), TopicPartition(topic, partition)
     )
-    return _written(state, *requests.assign_replicas_to_dirs(state.control, asked))
+    return _written(state, *requests.assign_replicas_to_dirs(state.control, assignment))
 
 
 def _create_topic(
@@ -238,6 +240,7 @@ def _update_feature(state: ReferenceController, name: str, level: int, upgrade: 
 
 
 def _written(state: ReferenceController, records: tuple[ControllerRecord, ...], error: int, **more: Any) -> _RequestOutcome:
+    """Write what a manager has decided into the metadata log; `more`: fields of the result besides the error."""
     return _RequestOutcome(quorum_controller.write_records(state.controller, records), {"error": error, **more})
 
 
@@ -300,15 +303,18 @@ class ControllerReference(Reference[ControllerCase, ControllerState]):
 
     def with_bugs(self, suspects: Iterable[Suspect]) -> Self:
         """See Reference."""
-        return replace(self, profile=self.profile.switched({k: v for one in suspects for k, v in one.switches.items()}))
+        return replace(
+            self,
+            profile=self.profile.switched({name: value for suspect in suspects for name, value in suspect.switches.items()}),
+        )
 
     def findings(self) -> Sequence[Finding]:
         """See Reference."""
         return [*controller_findings().values()]
 
-    def is_same_kind(self, found: Difference[ControllerCase], again: Difference[ControllerCase]) -> bool:
+    def is_same_kind(self, difference: Difference[ControllerCase], again: Difference[ControllerCase]) -> bool:
         """See Reference."""
-        return (found.after, found.fields) == (again.after, again.fields)
+        return (difference.after, difference.fields) == (again.after, again.fields)
 
     def suspect_label(self, suspect: Suspect) -> str:
         """See Reference: a finding may have several switches."""
@@ -330,15 +336,15 @@ class ControllerReference(Reference[ControllerCase, ControllerState]):
         return f"{step[0]}: {STEPS[step[0]].says}"
 
     def side_by_side(
-        self, found: Difference[ControllerCase], reported: frozenset[str], names: tuple[str, str]
+        self, difference: Difference[ControllerCase], reported: frozenset[str], names: tuple[str, str]
     ) -> Iterator[str]:
         """See Reference: the innermost values that differ, for a report has whole registrations."""
         del reported
         rows = [
             (name, value_text(expected), value_text(seen))
             for field in REPORTED
-            if field in found.fields
-            for name, expected, seen in _apart(field, found.expected.get(field), found.seen.get(field))
+            if field in difference.fields
+            for name, expected, seen in _apart(field, difference.expected.get(field), difference.seen.get(field))
         ]
         name_width = max((len(name) for name, _, _ in rows), default=0)
         width = max(map(len, (names[0], *(expected for _, expected, _ in rows))))
@@ -348,7 +354,7 @@ class ControllerReference(Reference[ControllerCase, ControllerState]):
 
     def notes(self, cases: Sequence[ControllerCase], differences: Sequence[Difference[ControllerCase]]) -> list[str]:
         """See Reference: the findings whose scenario was played as this profile has it."""
-        differ = {found.case for found in differences}
+        differ = {difference.case for difference in differences}
         shown = [case.name for case in cases if case not in differ and shows_finding(case, self.profile)]
         return [f"shown: {', '.join(shown)}"] if shown else []
 

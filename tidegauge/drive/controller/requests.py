@@ -19,22 +19,23 @@ UPGRADE, SAFE_DOWNGRADE = 1, 2
 
 
 def configure(kind: str, name: str, key: str, value: str | None) -> tuple[str, WireMessage]:
-    """IncrementalAlterConfigs of one key; the name is the process's."""
+    """Make an IncrementalAlterConfigs request of one key. `name`: the resource's in the process; value None deletes."""
     config = {"name": key, "configOperation": DELETE if value is None else SET, "value": value}
     resource = {"resourceType": TYPES[kind], "resourceName": name, "configs": [config]}
     return "IncrementalAlterConfigs", {"resources": [resource], "validateOnly": False}
 
 
 def update_feature(name: str, level: int, *, upgrade: bool) -> tuple[str, WireMessage]:
-    """UpdateFeatures of one feature."""
+    """Make an UpdateFeatures request of one feature."""
     update = {"feature": name, "maxVersionLevel": level, "upgradeType": UPGRADE if upgrade else SAFE_DOWNGRADE}
     return "UpdateFeatures", {"timeoutMs": TIMEOUT_MS, "featureUpdates": [update]}
 
 
 def error_of(response: WireMessage) -> int:
-    """The error of a response: of the whole, or of the one part that was asked for, however deep it lies."""
+    """Return the error of a response: of the whole, or of the one part that was requested, however deep it lies."""
     if response.get("errorCode", NONE) != NONE:
         return int(response["errorCode"])
+    # Every request here is about one topic, partition, resource or feature, so each list of parts has one.
     inner = next((parts[0] for parts in response.values() if _are_parts(parts)), None)
     return NONE if inner is None else error_of(inner)
 
@@ -48,16 +49,16 @@ def _has_error(part: WireMessage) -> bool:
 
 
 def refused(expected: str, seen: str) -> WireError:
-    """The controller does not do what every one does."""
+    """Make the error for a controller that does not do what every controller does."""
     return WireError(f"the controller: expected {expected}; seen {seen}")
 
 
 async def _register(lane: Lane, numbers: Incarnations, broker: int, new: bool, clean: bool, letters: str) -> Result:
     directories = tuple(directory(broker, letter) for letter in letters)
     previous = lane.epoch(broker) if clean else UNDEFINED
-    found = await lane.register(broker, new=new, previous=previous, directories=directories)
-    result: Result = {"error": found["errorCode"]}
-    return result if result["error"] else {**result, "incarnation": numbers.ordinal(broker, found["brokerEpoch"])}
+    response = await lane.register(broker, new=new, previous=previous, directories=directories)
+    result: Result = {"error": response["errorCode"]}
+    return result if result["error"] else {**result, "incarnation": numbers.ordinal(broker, response["brokerEpoch"])}
 
 
 async def _register_late(lane: Lane, numbers: Incarnations, broker: int, new: bool, clean: bool, letters: str) -> Result:
@@ -69,12 +70,12 @@ async def _heartbeat(
     lane: Lane, _: Incarnations, broker: int, lag: int, offset: int, fence: bool, shut_down: bool, offline: str
 ) -> Result:
     failed = tuple(directory(broker, letter) for letter in offline)
-    found = await lane.heartbeat(broker, offset, lag=lag, fence=fence, shut_down=shut_down, offline=failed)
+    response = await lane.heartbeat(broker, offset, lag=lag, fence=fence, shut_down=shut_down, offline=failed)
     return {
-        "error": found["errorCode"],
-        "caught_up": found["isCaughtUp"],
-        "fenced": found["isFenced"],
-        "should_shut_down": found["shouldShutDown"],
+        "error": response["errorCode"],
+        "caught_up": response["isCaughtUp"],
+        "fenced": response["isFenced"],
+        "should_shut_down": response["shouldShutDown"],
     }
 
 
@@ -83,8 +84,8 @@ async def _session_expires(lane: Lane, _: Incarnations, broker: int) -> None:
 
 
 async def _unregister(lane: Lane, _: Incarnations, broker: int) -> Result:
-    found = await lane.process.call("UnregisterBroker", {"brokerId": lane.names.id_of(broker)})
-    return {"error": found["errorCode"]}
+    response = await lane.process.call("UnregisterBroker", {"brokerId": lane.names.id_of(broker)})
+    return {"error": response["errorCode"]}
 
 
 async def _alter_partition(
@@ -101,28 +102,28 @@ async def _alter_partition(
 ) -> Result:
     names = lane.names
     members = [{"brokerId": names.id_of(member), "brokerEpoch": lane.epoch(member)} for member in isr]
-    asked = {
+    proposal = {
         "partitionIndex": partition,
         "leaderEpoch": leader_epoch,
         "partitionEpoch": partition_epoch,
         "leaderRecoveryState": int(recovering),
         "newIsrWithEpochs": members,
     }
-    topics = [{"topicId": _topic_id(lane, topic), "partitions": [asked]}]
+    topics = [{"topicId": _topic_id(lane, topic), "partitions": [proposal]}]
     body = {"brokerId": names.id_of(broker), "brokerEpoch": lane.epoch(broker, lag), "topics": topics}
-    found = await lane.process.call("AlterPartition", body)
-    error = error_of(found)
+    response = await lane.process.call("AlterPartition", body)
+    error = error_of(response)
     if error != NONE:
         return {"error": error}
-    part = found["topics"][0]["partitions"][0]
-    said = {
+    part = response["topics"][0]["partitions"][0]
+    reported = {
         "leader": names.broker(part["leaderId"]),
         "leader_epoch": part["leaderEpoch"],
         "partition_epoch": part["partitionEpoch"],
         "isr": list(names.brokers(part["isr"])),
         "recovering": part["leaderRecoveryState"] == 1,
     }
-    return {"error": error, "partition": said}
+    return {"error": error, "partition": reported}
 
 
 async def _elect_leaders(lane: Lane, _: Incarnations, unclean: bool, topic: str, partition: int) -> Result:
@@ -154,7 +155,7 @@ async def _create_topic(
     assignment: tuple[tuple[int, ...], ...],
     configs: tuple[tuple[str, str], ...],
 ) -> Result:
-    asked = {
+    creatable_topic = {
         "name": lane.names.full(topic),
         "numPartitions": UNDEFINED,
         "replicationFactor": UNDEFINED,
@@ -164,7 +165,7 @@ async def _create_topic(
         ],
         "configs": [{"name": key, "value": value} for key, value in configs],
     }
-    return await _by_error(lane, "CreateTopics", {"topics": [asked], "timeoutMs": TIMEOUT_MS})
+    return await _by_error(lane, "CreateTopics", {"topics": [creatable_topic], "timeoutMs": TIMEOUT_MS})
 
 
 async def _delete_topic(lane: Lane, _: Incarnations, topic: str) -> Result:
@@ -185,7 +186,8 @@ async def _by_error(lane: Lane, name: str, body: WireMessage) -> Result:
 
 
 def _topic_id(lane: Lane, topic: str) -> UUID:
-    """The id of a topic; of one that is not there, one that nobody has."""
+    """Return the id of a topic."""
+    # A request may name a topic that does not exist: it gets an id that no topic has.
     return lane.image.topic_ids.get(topic) or uuid4()
 
 

@@ -14,7 +14,7 @@ from tidegauge.impl.profiles import Profile
 
 
 def is_left_unnoticed(profile: Profile) -> bool:
-    """Whether a session can be over and nobody has noticed: up to 3.9 the controller looks when it ends (lane.py).
+    """Return whether a session can be over and nobody has noticed: up to 3.9 the controller looks when it ends (lane.py).
 
     That a fenced broker has no session is of the same time (KAFKA-17793).
     """
@@ -22,32 +22,32 @@ def is_left_unnoticed(profile: Profile) -> bool:
 
 
 def registers(broker: int, *, new: bool = True, clean: bool = False, directories: str = "A") -> Step:
-    """A broker starts."""
+    """Make the step in which a broker starts."""
     return ("register", broker, new, clean, directories)
 
 
 def beats(broker: int, *, fence: bool = False, shut_down: bool = False, offline: str = "", offset: int = ALL) -> Step:
-    """A heartbeat of a broker that has read everything."""
+    """Make a heartbeat of a broker that has read everything."""
     return ("heartbeat", broker, 0, offset, fence, shut_down, offline)
 
 
 def up(*brokers: int) -> Path:
-    """Brokers that start and are unfenced."""
+    """Make the steps by which brokers start and are unfenced."""
     return tuple(step for broker in brokers for step in (registers(broker), beats(broker)))
 
 
 def topic(*assignment: tuple[int, ...], min_isr: int = 2) -> Step:
-    """Topic t with these replicas for each of its partitions."""
+    """Make the creation of topic t, with these replicas for each of its partitions."""
     return ("create_topic", "t", assignment, ((MIN_IN_SYNC_REPLICAS, str(min_isr)),))
 
 
 def min_isr(value: int) -> Step:
-    """Topic t gets another min.insync.replicas."""
+    """Make the step that sets min.insync.replicas of topic t."""
     return ("configure", TOPIC, "t", MIN_IN_SYNC_REPLICAS, str(value))
 
 
 def fenced(broker: int) -> Step:
-    """A broker asks to be fenced."""
+    """Make the heartbeat in which a broker asks to be fenced."""
     return beats(broker, fence=True)
 
 

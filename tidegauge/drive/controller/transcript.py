@@ -72,18 +72,19 @@ class ControllerFormat(TranscriptFormat[ControllerCase]):
     def comparable(
         self, first: TranscriptNode[ControllerCase], second: TranscriptNode[ControllerCase]
     ) -> tuple[TranscriptNode[ControllerCase], Callable[[Difference[ControllerCase]], str]]:
-        """Tell the second as if it had run at the first's metadata.version, until a step changes it.
+        """Return the second as if it had run at the first's metadata.version, until a step changes it.
 
         Each runs at the one that is its release's own, and that alone is no difference. What a level decides would be a
         difference that no switch explains.
         """
         ours, theirs = _level(first), _level(second)
+        # A transcript of several levels is compared as it is.
         if ours is None or theirs is None:
             return second, lambda _: ""
         name = second.capabilities.name
 
-        def note(found: Difference[ControllerCase]) -> str:
-            own = found.case.opening.metadata_version == theirs
+        def note(difference: Difference[ControllerCase]) -> str:
+            own = difference.case.opening.metadata_version == theirs
             return "" if own else f"\n  {name} did so at {LEVEL} {theirs}, its own"
 
         return _moved(second, theirs, ours), note
@@ -104,6 +105,7 @@ def _moved(node: TranscriptNode[ControllerCase], own: int, level: int) -> Transc
 
 
 def _at_level(seen: Report, own: int, level: int) -> Report:
+    """Return a report with `level` as its metadata.version, if that is still the node's own."""
     features = seen["features"]
     return {**seen, "features": {**features, LEVEL: level}} if features[LEVEL] == own else seen
 

@@ -55,7 +55,7 @@ def _drawn(rng: random.Random, state: ReferenceController) -> Step:
 
 
 def _draws(profile: Profile) -> Mapping[Callable[[random.Random, ReferenceController], Step], int]:
-    """Return what can be drawn of a release."""
+    """Return the draws that are possible with a release, with their weights."""
     return {draw: often for draw, often in _DRAWS.items() if draw is not _register_late or is_left_unnoticed(profile)}
 
 
@@ -88,26 +88,34 @@ def _unregister(rng: random.Random, _: ReferenceController) -> Step:
 
 
 def _partition(rng: random.Random, state: ReferenceController) -> tuple[str, int]:
-    known = [*state.control.partitions]
-    if known and rng.random() < 0.95:
-        tp = rng.choice(known)
+    """Draw a partition, seldom one that does not exist."""
+    partitions = [*state.control.partitions]
+    if partitions and rng.random() < 0.95:
+        tp = rng.choice(partitions)
         return tp.topic, tp.partition
     return rng.choice(TOPICS), rng.choice((0, 7))
 
 
 def _alter_partition(rng: random.Random, state: ReferenceController) -> Step:
     topic, partition = _partition(rng, state)
-    known = next((p for tp, p in state.control.partitions.items() if (tp.topic, tp.partition) == (topic, partition)), None)
-    if known is None:
+    registration = next(
+        (p for tp, p in state.control.partitions.items() if (tp.topic, tp.partition) == (topic, partition)), None
+    )
+    if registration is None:
         return ("alter_partition", rng.choice(FOUR), 0, topic, partition, 0, 0, (1,), False)
-    follows = [broker for broker in known.replicas if broker != known.leader]
-    isr = [known.leader, *rng.sample(follows, rng.randint(0, len(follows)))] if known.leader > 0 else list(known.replicas)
+    # Mostly a proposal that a correct leader could make; now and then another ISR, sender, or any epoch one off.
+    follows = [broker for broker in registration.replicas if broker != registration.leader]
+    isr = (
+        [registration.leader, *rng.sample(follows, rng.randint(0, len(follows)))]
+        if registration.leader > 0
+        else list(registration.replicas)
+    )
     if rng.random() < 0.05:
         isr = rng.sample(FOUR, 2)
-    leader = known.leader if known.leader > 0 and rng.random() < 0.95 else rng.choice(FOUR)
+    leader = registration.leader if registration.leader > 0 and rng.random() < 0.95 else rng.choice(FOUR)
     lag, old, stale = (int(rng.random() < 0.04) for _ in range(3))
     ahead = int(rng.random() < 0.04)
-    epochs = known.leader_epoch - old, known.partition_epoch - stale + ahead
+    epochs = registration.leader_epoch - old, registration.partition_epoch - stale + ahead
     return ("alter_partition", leader, lag, topic, partition, *epochs, tuple(isr), rng.random() < 0.1)
 
 

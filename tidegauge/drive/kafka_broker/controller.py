@@ -272,7 +272,9 @@ class ControllerStub:
         self._registration, self.unfenced = body, False
         if not self.log.end:
             # A cluster's metadata begins with its metadata version: here the newest that this broker supports.
-            level = next(one["maxSupportedVersion"] for one in body["features"] if one["name"] == METADATA_VERSION)
+            level = next(
+                feature["maxSupportedVersion"] for feature in body["features"] if feature["name"] == METADATA_VERSION
+            )
             self.log.append(MetadataRecord("FeatureLevelRecord", {"name": METADATA_VERSION, "featureLevel": level}))
         self._broker_epoch = self._append_registration(
             body["brokerId"], body["incarnationId"], body["listeners"], body.get("logDirs", []), fenced=True
@@ -291,7 +293,7 @@ class ControllerStub:
             "fenced": fenced,
             "rack": None,
             "endPoints": listeners,
-            "features": [one for one in self._registration["features"] if one["name"] == METADATA_VERSION],
+            "features": [feature for feature in self._registration["features"] if feature["name"] == METADATA_VERSION],
         }
         if version >= 3:
             body["logDirs"] = directories
@@ -331,7 +333,8 @@ def _accept_directories(body: WireMessage) -> list[WireMessage]:
                 {
                     "topicId": topic["topicId"],
                     "partitions": [
-                        {"partitionIndex": one["partitionIndex"], "errorCode": NONE} for one in topic["partitions"]
+                        {"partitionIndex": partition["partitionIndex"], "errorCode": NONE}
+                        for partition in topic["partitions"]
                     ],
                 }
                 for topic in directory["topics"]

@@ -77,19 +77,19 @@ class LagCheck:
     async def _run_if_all_wait(self) -> None:
         if not self._asked or len(self._asked) < self._playing:
             return
-        asked, self._asked = self._asked, {}
+        waiting, self._asked = self._asked, {}
         proposals, before = self._controller.proposals, self._file_identity()
         # Not every step reads the state: a proposal that a leader made before is taken in now, so that it does not look like
         # one of the check.
         await proposals.exchanged()
-        expected = {*proposals.pending, *asked}
+        expected = {*proposals.pending, *waiting}
         self._clock.advance(CHECKED_EVERY_MS / 1000)
         await self._wait_for_new_file(before)
         await proposals.exchanged()
         for topic in proposals.pending.keys() - expected:
             proposals.respond(topic, {"errorCode": INELIGIBLE_REPLICA})
         await proposals.exchanged()
-        for over in asked.values():
+        for over in waiting.values():
             over.set_result(None)
 
     async def _wait_for_new_file(self, before: tuple[int, int] | None) -> None:

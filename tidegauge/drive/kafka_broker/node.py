@@ -195,7 +195,7 @@ class KafkaNode:
     async def _side_by_side(self, work: Sequence[Coroutine[Any, Any, list[PathRun]]]) -> list[list[PathRun]]:
         check = self._broker.lag_check if self._broker is not None else None
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one if check is None else check.play(one)) for one in work]
+            tasks = [group.create_task(path_work if check is None else check.play(path_work)) for path_work in work]
         return [task.result() for task in tasks]
 
     async def _begin(
@@ -293,15 +293,15 @@ def common_sequence(sequences: Iterable[str]) -> str:
 
     Greedy: the two that overlap most are joined first.
     """
-    left = [one for one in dict.fromkeys(sequences) if one]
-    left = [one for one in left if not any(one in other for other in left if other != one)]
+    left = [ends for ends in dict.fromkeys(sequences) if ends]
+    left = [ends for ends in left if not any(ends in other for other in left if other != ends)]
     while len(left) > 1:
         size, first, second = max(
             ((_overlap(first, second), first, second) for first in left for second in left if first != second),
             key=lambda candidate: candidate[0],
         )
         joined = first + second[size:]
-        left = [one for one in left if one not in joined] + [joined]
+        left = [ends for ends in left if ends not in joined] + [joined]
     return left[0] if left else ""
 
 

@@ -92,7 +92,9 @@ class DrivenPartition:
             "requests": self._requests(),
             "proposal": self._proposal_json(proposals.pending.get(self.topic.id)),
             "produced": self._producers.take_responses(),
-            "fetched": {str(name): _fetch_json(one) for name, one in self._waiting_fetches.take_responses().items()},
+            "fetched": {
+                str(name): _fetch_json(partition) for name, partition in self._waiting_fetches.take_responses().items()
+            },
             "leo": replica.leo,
             "hw": replica.hw,
             "log_start": replica.log_start,

@@ -220,13 +220,13 @@ class Peer:
         for topic in body["topics"]:
             partitions = [
                 {
-                    "partitionIndex": one["partitionIndex"],
+                    "partitionIndex": partition["partitionIndex"],
                     "errorCode": NONE,
                     "timestamp": UNDEFINED,
-                    "offset": self._offsets[0 if one["timestamp"] == EARLIEST_TIMESTAMP else 1],
+                    "offset": self._offsets[0 if partition["timestamp"] == EARLIEST_TIMESTAMP else 1],
                     "leaderEpoch": 0,
                 }
-                for one in topic["partitions"]
+                for partition in topic["partitions"]
             ]
             topics.append({"name": topic["name"], "partitions": partitions})
         return {"topics": topics}

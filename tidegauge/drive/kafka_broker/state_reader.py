@@ -55,7 +55,9 @@ class StateReader:
         ]
         at_end, *beyond_end = map(fetched_partition, await self._connection.exchange(fetches))
         # An epoch after all that the cache knows is OFFSET_OUT_OF_RANGE one offset beyond the end: it has no end.
-        if at_end["errorCode"] != NONE or any(one["errorCode"] not in {NONE, OFFSET_OUT_OF_RANGE} for one in beyond_end):
+        if at_end["errorCode"] != NONE or any(
+            partition["errorCode"] not in {NONE, OFFSET_OUT_OF_RANGE} for partition in beyond_end
+        ):
             raise WireError(f"{topic.name}: expected its high watermark at offset {leo}; seen {at_end}, {beyond_end}")
-        ends = tuple(diverging_of(one) or (UNDEFINED, UNDEFINED) for one in beyond_end)
+        ends = tuple(diverging_of(partition) or (UNDEFINED, UNDEFINED) for partition in beyond_end)
         return ReplicaState(leo, at_end["highWatermark"], at_end["logStartOffset"], ends)

@@ -36,8 +36,10 @@ LocalStep = tuple[Local, Requested, Step, tuple[Hashable, ...]]
 
 
 class Edge(NamedTuple):
-    """A step of a state that a path can take, if the broker `can`. `takes` ends with the fetches that wait there, and the
-    sessions.
+    """A step from one explored state to the state numbered `to`.
+
+    `takes`: the local step that it is, which ends with the fetches that wait and what the sessions remember; `can`: whether
+    the broker under test can be given the step.
     """
 
     takes: LocalStep
@@ -67,64 +69,77 @@ START: Step = ()
 def cover(
     inputs: Inputs, profile: Profile, capabilities: Capabilities = EVERYTHING, seed: int = 0, longest: int = LONGEST
 ) -> Cover:
-    """Paths that take every local step that a broker with these capabilities can be given."""
+    """Return paths that take every local step that a broker with these capabilities can be given.
+
+    `seed` shuffles the order in which steps are tried; 0 leaves the graph's.
+    """
     opening = Opening(tuple(range(BROKER + 1, BROKER + 1 + inputs.peers)), inputs.min_insync_replicas)
     start = opened(opening, profile)
-    everything = _explored(inputs, start, capabilities)
-    edges, parents = _reached(everything)
+    everything = _explore(inputs, start, capabilities)
+    edges, parents = _reachable(everything)
     if seed:
         rng = random.Random(seed)
         for outgoing in edges:
             rng.shuffle(outgoing)
-    left = {edge.takes for outgoing in edges for edge in outgoing if _counts(inputs, edge)}
-    taken = len(left)
-    local_steps = len({edge.takes for outgoing in everything for edge in outgoing if _counts(inputs, edge)})
+    left = {edge.takes for outgoing in edges for edge in outgoing if _is_counted(inputs, edge)}
+    coverable = len(left)
+    local_steps = len({edge.takes for outgoing in everything for edge in outgoing if _is_counted(inputs, edge)})
     reached = {edge.takes[:3] for outgoing in everything for edge in outgoing}
-    unreached = sum((value, *given[::-1]) not in reached for value, given in _in_graph(inputs))
+    # An Input is (step, request), the head of a LocalStep is (value, request, step): hence the reversal.
+    unreached = sum((value, *graph_input[::-1]) not in reached for value, graph_input in _graph_inputs(inputs))
     cases = []
-    for number, found in enumerate(edges):
-        while any(edge.takes in left for edge in found):
-            cases.append(BrokerCase(opening, _concrete(start, _path(edges, parents, number, left, longest))))
-    return Cover(tuple(cases), taken, local_steps, unreached, inputs.states, inputs.transitions)
+    for number, outgoing in enumerate(edges):
+        # A state may have more steps than one path can take: a path leaves it with the first and may not come back.
+        while any(edge.takes in left for edge in outgoing):
+            cases.append(BrokerCase(opening, _with_numbers(start, _path(edges, parents, number, left, longest))))
+    return Cover(tuple(cases), coverable, local_steps, unreached, inputs.states, inputs.transitions)
 
 
-def _counts(inputs: Inputs, edge: Edge) -> bool:
-    """Whether it is a local step of the graph: rule 1 of this file."""
+def _is_counted(inputs: Inputs, edge: Edge) -> bool:
+    """Return whether an edge is a local step of this graph: rule 1 of this file."""
     _, _, step, (waiting, _) = edge.takes
+    # The steps of a graph with waiting fetches are those of the graph without, except where a fetch waits or may begin to:
+    # that one covers the others already.
     if inputs.waits:
         return step[0] in MAY_WAIT or bool(waiting)
     return not inputs.sessions or step[0] in IN_SESSION
 
 
-def _in_graph(inputs: Inputs) -> Iterator[tuple[Local, Input]]:
-    """What the graph gives, but for requests to a broker that has read no metadata: the contract has none."""
-    for value, given in inputs.given.items():
-        yield from ((value, one) for one in given if value[LEADER_EPOCH] != UNDEFINED)
+def _graph_inputs(inputs: Inputs) -> Iterator[tuple[Local, Input]]:
+    """Yield each value of the broker in the graph with each input that it gets there."""
+    for value, graph_inputs in inputs.given.items():
+        # The contract has no requests to a broker that has read no metadata: such a broker has no partition.
+        yield from ((value, graph_input) for graph_input in graph_inputs if value[LEADER_EPOCH] != UNDEFINED)
 
 
-def _explored(inputs: Inputs, start: ReferenceBroker, capabilities: Capabilities) -> list[list[Edge]]:
-    """The edges of every state of the contract that the inputs lead to."""
+def _explore(inputs: Inputs, start: ReferenceBroker, capabilities: Capabilities) -> list[list[Edge]]:
+    """Return the edges of every state of the contract that the inputs lead to, by the state's number; 0 is `start`."""
     number = {_key(inputs, start): 0}
     states, edges = [start], []
     for state in states:
         here: list[Edge] = []
         value = _local(inputs, state)
-        for given, requested in _given(inputs, state, value):
-            step = resolved(state, given)
+        for graph_input, requested in _inputs_now(inputs, state, value):
+            step = resolved(state, graph_input)
+            # The graph gives some inputs to a broker that has read no metadata; the contract does not.
             if not is_possible(state, step):
-                continue  # the graph gives some things to a broker that has read no metadata; the contract has none
+                continue
             after, _ = take_step(state, step)
             target = number.setdefault(_key(inputs, after), len(states))
             if target == len(states):
                 states.append(after)
-            takes = value, requested, given, (state.fetches, _counted_with(inputs, state))
-            here.append(Edge(takes, given, target, missing_capability(capabilities, state, step) is None))
+            takes = value, requested, graph_input, (state.fetches, _session_part(inputs, state))
+            # A step that this broker cannot be given stays: it counts as a local step, and the report says it is not taken.
+            here.append(Edge(takes, graph_input, target, missing_capability(capabilities, state, step) is None))
         edges.append(here)
     return edges
 
 
-def _reached(everything: list[list[Edge]]) -> tuple[list[list[Edge]], list[tuple[int, Step]]]:
-    """Return the edges of the states that are reached by what the broker can do, and how each state is reached first."""
+def _reachable(everything: list[list[Edge]]) -> tuple[list[list[Edge]], list[tuple[int, Step]]]:
+    """Return the edges of the states that are reached by what the broker can do, and (state, step) by which each is reached
+    first. States are numbered anew.
+    """
+    # Breadth first, so that the first way to a state is a shortest one.
     number, reached = {0: 0}, [0]
     parents, edges = [(UNDEFINED, START)], []
     for source, state in enumerate(reached):
@@ -140,26 +155,33 @@ def _reached(everything: list[list[Edge]]) -> tuple[list[list[Edge]], list[tuple
     return edges, parents
 
 
-def _given(inputs: Inputs, state: ReferenceBroker, value: Local) -> Iterator[Input]:
-    """What may be given to the broker now; a request in flight may always be lost."""
+def _inputs_now(inputs: Inputs, state: ReferenceBroker, value: Local) -> Iterator[Input]:
+    """Yield the inputs that the broker may get now. `value`: its value, as the graph has it."""
+    # Rule 5 of the contract: before anything else the controller responds to a proposal that metadata has overtaken. The
+    # responses that the graph has for this value are tried as well.
     if state.overtaken:
-        known = (given for given in inputs.given.get(value, ()) if given.step[0] == "alter_partition_response")
-        yield from dict.fromkeys((Input(response_to_overtaken(state)), *known))
+        responses = (
+            graph_input for graph_input in inputs.given.get(value, ()) if graph_input.step[0] == "alter_partition_response"
+        )
+        yield from dict.fromkeys((Input(response_to_overtaken(state)), *responses))
         return
     in_flight = {peer: requested_by(request) for peer, request in state.requests}
-    for given in inputs.given.get(value, ()):
-        if not given.requested or in_flight.get(given.step[1]) == given.requested:
-            yield given
-        if inputs.waits and not inputs.sessions and given.step[0] == "fetch":
-            yield Input(("fetch_and_wait", *given.step[1:]))
-        if inputs.sessions and given.step[0] == "fetch":
-            yield from _in_sessions(given.step, waits=inputs.waits)
+    for graph_input in inputs.given.get(value, ()):
+        # A response is possible only while its own request is in flight: the broker may have the same value with another
+        # request in flight, or with none.
+        if not graph_input.requested or in_flight.get(graph_input.step[1]) == graph_input.requested:
+            yield graph_input
+        if inputs.waits and not inputs.sessions and graph_input.step[0] == "fetch":
+            yield Input(("fetch_and_wait", *graph_input.step[1:]))
+        if inputs.sessions and graph_input.step[0] == "fetch":
+            yield from _session_inputs(graph_input.step, waits=inputs.waits)
+    # A lost response is no input of the graph (`inputs_of` has none): any request in flight may end so.
     for peer, requested in in_flight.items():
         yield Input(("lose_response", peer), requested)
 
 
-def _in_sessions(fetch: Step, *, waits: bool) -> Iterator[Input]:
-    """The same fetch with each session epoch, and one of the session that forgets the partition."""
+def _session_inputs(fetch: Step, *, waits: bool) -> Iterator[Input]:
+    """Yield a peer's fetch with each kind of session epoch, and a fetch by which its session forgets the partition."""
     for session_epoch in (INITIAL_EPOCH, NEXT, NOT_DUE, FINAL_EPOCH):
         yield Input(("fetch_in_session", *fetch[1:], session_epoch))
         if waits:
@@ -168,15 +190,17 @@ def _in_sessions(fetch: Step, *, waits: bool) -> Iterator[Input]:
 
 
 def requested_by(request: FollowerRequest) -> Requested:
-    """What tells a request from others to the same peer."""
+    """Return what distinguishes a request from other requests to the same peer."""
     if isinstance(request, FetchRequest):
         return request.current_leader_epoch, request.fetch_offset
     return (request.current_leader_epoch,)
 
 
 def response_to_overtaken(state: ReferenceBroker) -> Step:
-    """What the controller says of a proposal that metadata has overtaken: done, or made on an earlier partition epoch."""
+    """Return the controller's response to a proposal that metadata has overtaken."""
     partition, proposal = state.broker.partition, state.proposal
+    # The metadata may be the proposal's own effect, which then came before the response; else the controller refuses the
+    # proposal, for it names an earlier partition epoch.
     done = proposal is not None and partition.is_leader and partition.state.isr == proposal.isr
     if done and proposal is not None and partition.leader_epoch == proposal.leader_epoch:
         return "alter_partition_response", NONE, NEXT, proposal.isr
@@ -193,81 +217,86 @@ def _local(inputs: Inputs, state: ReferenceBroker) -> Local:
 
 
 def _key(inputs: Inputs, state: ReferenceBroker) -> Hashable:
+    """Return what identifies a state in the exploration: whatever decides which inputs come and what they do."""
     proposed = response_to_overtaken(state) if state.overtaken else None
     fresh, proposes = state.partition_epoch == UNDEFINED, state.proposal is not None
     in_flight = state.requests, proposes, proposed, state.waiting, state.fetches
-    return _local(inputs, state), in_flight, _remembered(state), fresh
+    return _local(inputs, state), in_flight, _session_memory(state), fresh
 
 
-def _remembered(state: ReferenceBroker) -> Hashable:
-    """What sessions remember; which epoch is due in them makes no difference to what they do."""
+def _session_memory(state: ReferenceBroker) -> Hashable:
+    """Return what the peers' fetch sessions remember."""
+    # Not the epoch that is due: a step names it as NEXT, and the session does the same whichever it is.
     sessions = tuple((peer, known_of(session)) for peer, session in sorted(state.sessions.items()))
-    return sessions, state.lost, _waiting(state)
+    return sessions, state.lost, _waits_in_sessions(state)
 
 
-def _waiting(state: ReferenceBroker) -> Hashable:
+def _waits_in_sessions(state: ReferenceBroker) -> Hashable:
     return tuple((peer, waits_in(state, peer)) for peer in sorted(state.contexts))
 
 
-def _counted_with(inputs: Inputs, state: ReferenceBroker) -> Hashable:
-    """What of the sessions makes a step another one: rule 1 of this file."""
-    return (_waiting(state), tuple(state.sessions)) if inputs.waits and inputs.sessions else _remembered(state)
+def _session_part(inputs: Inputs, state: ReferenceBroker) -> Hashable:
+    """Return the part of the sessions that distinguishes two local steps: rule 1 of this file."""
+    return (_waits_in_sessions(state), tuple(state.sessions)) if inputs.waits and inputs.sessions else _session_memory(state)
 
 
 def _path(
     edges: list[list[Edge]], parents: list[tuple[int, Step]], number: int, left: set[LocalStep], longest: int
 ) -> Iterator[Step]:
-    """The run to a state, then whatever is left near it."""
+    """Yield a shortest run to a state, then steps to what is left near it; take them from `left`."""
     run: list[Step] = []
     at = number
     while parents[at][0] != UNDEFINED:
         run.append(parents[at][1])
         at = parents[at][0]
     yield from reversed(run)
-    room, ends = longest - len(run), _ends(run)
-    has_taken = False
+    room, ends = longest - len(run), _count_ends(run)
+    has_new = False
     while room > 0:
-        found = _nearest(edges, number, left)
-        ends += _ends([edge.step for edge in found])
-        if not found or (has_taken and ends > MOST_ENDS):
+        nearest = _nearest(edges, number, left)
+        ends += _count_ends([edge.step for edge in nearest])
+        # All paths of a broker wait for each end of its process, so a path goes through few. The first new step is taken at
+        # any price, or the path would be in vain.
+        if not nearest or (has_new and ends > MOST_ENDS):
             return
-        for edge in found:
+        for edge in nearest:
             left.discard(edge.takes)
             yield edge.step
             number = edge.to
-        room, has_taken = room - len(found), True
+        room, has_new = room - len(nearest), True
 
 
-def _ends(steps: Iterable[Step]) -> int:
+def _count_ends(steps: Iterable[Step]) -> int:
     return sum(step[0] in ENDS for step in steps)
 
 
 def _nearest(edges: list[list[Edge]], number: int, left: set[LocalStep]) -> list[Edge]:
-    """The shortest way to something new that is not far; nothing if there is none."""
-    came: dict[int, tuple[int, Edge] | None] = {number: None}
+    """Return the edges of a shortest way to a step in `left`, at most NEAR of them; none if there is no such way."""
+    came_from: dict[int, tuple[int, Edge] | None] = {number: None}
     level = [number]
     for _ in range(NEAR):
         following = []
         for at in level:
             for edge in edges[at]:
                 if edge.takes in left:
-                    way, back = [edge], came[at]
+                    # Walk back to where the search began.
+                    way, back = [edge], came_from[at]
                     while back is not None:
                         way.append(back[1])
-                        back = came[back[0]]
+                        back = came_from[back[0]]
                     return way[::-1]
-                if edge.to not in came:
-                    came[edge.to] = (at, edge)
+                if edge.to not in came_from:
+                    came_from[edge.to] = (at, edge)
                     following.append(edge.to)
         level = following
     return []
 
 
-def _concrete(start: ReferenceBroker, given: Iterator[Step]) -> Path:
-    """The path with its partition epochs."""
+def _with_numbers(start: ReferenceBroker, steps: Iterator[Step]) -> Path:
+    """Return the path with numbers for the epochs that the steps of a graph name as NEXT and NOT_DUE."""
     path, state = [], start
-    for one in given:
-        step = resolved(state, one)
+    for graph_step in steps:
+        step = resolved(state, graph_step)
         state, _ = take_step(state, step)
         path.append(step)
     return tuple(path)

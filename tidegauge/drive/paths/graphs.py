@@ -33,16 +33,20 @@ from tidegauge.util.files import cache, replacing
 
 
 def cached_cover(name: str, depends: object, profile: Profile, made: Callable[[Profile], Cover]) -> Cover:
-    """Return what `made` makes of a profile, from the cache if it is there; `depends` is what else it depends on."""
+    """Return the cover that `made` computes for a profile, from the cache if it is there.
+
+    `depends`: whatever the cover depends on besides the code and the profile.
+    """
     folder, stem = _folder(), f"{name}-{_digest(repr(depends).encode(), *_code())}"
     for place in sorted(folder.glob(f"{stem}-*")) if folder is not None else ():
         # A file that cannot be read is made again without a message: nothing is lost but time.
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            found = _read(place, profile)
-            if found is not None:
-                return found
+            saved = _read(place, profile)
+            if saved is not None:
+                return saved
     generation, names = recording_reads(profile)
     cover = made(generation)
+    # The switches that were read go into the file, for `_read` to compare: another profile that agrees in them shares it.
     if folder is not None:
         with suppress(OSError, UsageError):
             _write(folder, stem, {name: getattr(profile, name) for name in sorted(names)}, cover)
@@ -88,8 +92,10 @@ def _read(place: Path, profile: Profile) -> Cover | None:
 
 
 class DrivenGraph(NamedTuple):
-    """Its bounds, and what of the contract it is for. `elr`: explored with eligible leader replicas, where brokers stop.
-    `waits`: each fetch may also be one that waits. `sessions`: or one in a session.
+    """The bounds of a graph, and what of the contract it is for.
+
+    `elr`: it is explored with eligible leader replicas, where brokers stop. `waits`: each fetch may also be one that waits;
+    `sessions`: or one in a session.
     """
 
     bounds: Bounds | IsrBounds
@@ -99,7 +105,8 @@ class DrivenGraph(NamedTuple):
     sessions: bool = False
 
     def inputs(self, profile: Profile) -> Inputs:
-        """What it gives one broker of a generation."""
+        """Return what the graph gives one broker of a generation."""
+        # A broker does the same with ELR and without: the switch decides only what the model's controller may do.
         explored = profile._replace(elr=self.elr)
         if isinstance(self.bounds, IsrBounds):
             return of_isr_changes(self.bounds, explored)
@@ -139,14 +146,14 @@ ON_THE_WIRE = (*USUAL, "three")
 
 
 def graph_named(name: str) -> DrivenGraph:
-    """The graph of that name. Raises UsageError with the names there are."""
+    """Return the graph called `name`. Raises UsageError with the names there are."""
     if name not in GRAPHS:
         raise UsageError(f"graph: expected one of {', '.join(GRAPHS)}; seen {name!r}; choose one of those")
     return GRAPHS[name]
 
 
 def cover_of(name: str, profile: Profile, capabilities: Capabilities = EVERYTHING, seed: int = 0) -> Cover:
-    """The cover of a graph, from the cache if it is there."""
+    """Return the cover of a graph, from the cache if it is there."""
     graph = graph_named(name)
 
     def made(generation: Profile) -> Cover:

@@ -48,8 +48,10 @@ class Input(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """`given` by value of the broker. `counts` says whether partition epochs are numbers there or NEXT, `waits` whether each
-    fetch may also be one that waits, `sessions` whether it may be one in a session.
+    """What a graph gives one broker: `given` has, for each value of the broker, the inputs that may reach it there.
+
+    `counts`: whether partition epochs are numbers there, not NEXT; `waits`: whether each fetch may also be one that waits;
+    `sessions`: whether it may be one in a session. `states`, `transitions`: how large the graph is.
     """
 
     given: Mapping[Local, Mapping[Input, None]]
@@ -66,7 +68,7 @@ Rename = Callable[[int], int]
 
 
 def local(broker: Broker, rename: Rename = lambda broker: broker) -> Local:
-    """The value of a broker."""
+    """Return the value of a broker, its peers renamed: what decides how it responds to an input."""
     partition, state = broker.partition, broker.partition.state
     return (
         partition.log,
@@ -87,7 +89,7 @@ def _set(brokers: tuple[int, ...], rename: Rename) -> tuple[int, ...]:
 
 
 def renaming(me: int) -> Rename:
-    """Broker `me` is broker 1, the others are 2, 3, .. in their order."""
+    """Return the renaming by which broker `me` is broker 1, and the others are 2, 3, .. in their order."""
     return lambda b: b if b == UNDEFINED else BROKER if b == me else b + 1 + (b < me)
 
 
@@ -96,37 +98,43 @@ def renaming(me: int) -> Rename:
 
 
 def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
-    """From the graph of impl.cluster.cluster within bounds."""
+    """Return what the graph of impl.cluster.cluster within bounds gives a broker: each of its brokers in turn."""
     given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
     start = initial(bounds, profile)
     renames = [renaming(b) for b in range(bounds.brokers)]
+    # The model begins with brokers that have read the first registration; a path begins one step earlier.
     for rename in renames:
         given[local(Broker(Partition(BROKER)))][Input(image_step(start, rename))] = None
     seen: set[Any] = set()
-    values: dict[tuple[int, int, bool], Local] = {}
+    value_of: dict[tuple[int, int, bool], Local] = {}
     keep: list[Broker] = []
     states, transitions = 1, 0
     for before, label, after, new in transitions_from(start):
         states, transitions = states + new, transitions + 1
         b = label[1]
         broker = before.brokers[b]
+        # The model takes each truncation of a fetcher thread as a step; the contract's broker truncates as soon as no
+        # request is in flight, so its value is the one after that.
         at_once = broker.entry is not None and broker.entry.truncating and before.network[b][broker.source] is None
-        key = (label, id(broker), at_once, _read(before, label), id(after.brokers[b]))
+        # The explorer interns the parts of its states, so identity is equality: most transitions of a cluster repeat what
+        # another one gave this broker.
+        key = (label, id(broker), at_once, _also_read(before, label), id(after.brokers[b]))
         if key in seen:
             continue
         seen.add(key)
-        found = list(inputs_of(before, label, after, renames[b]))
-        if found:
-            if (b, id(broker), at_once) not in values:
+        given_now = list(inputs_of(before, label, after, renames[b]))
+        if given_now:
+            if (b, id(broker), at_once) not in value_of:
                 reached = truncate_alone(start.model.setup, broker) if at_once else broker
-                values[b, id(broker), at_once] = local(reached, renames[b])
+                value_of[b, id(broker), at_once] = local(reached, renames[b])
+                # An id is unique as long as its object lives.
                 keep.append(broker)
-            given[values[b, id(broker), at_once]].update(dict.fromkeys(found))
+            given[value_of[b, id(broker), at_once]].update(dict.fromkeys(given_now))
     return Inputs(given, bounds.brokers - 1, bounds.min_insync_replicas, False, states, transitions)
 
 
-def _read(before: Cluster, label: Label) -> Any:
-    """What else a step reads: a message, or the controller's registration."""
+def _also_read(before: Cluster, label: Label) -> Any:
+    """Return what a step reads besides the broker: a message, or the controller's registration."""
     match label:
         case ("HandleFetch" | "HandleEpochRequest", leader, f, *_):
             return id(before.network[f][leader])
@@ -141,13 +149,13 @@ def _read(before: Cluster, label: Label) -> Any:
 
 
 def image_step(cluster: Cluster, rename: Rename) -> Step:
-    """The controller's registration, as a broker reads it."""
+    """Return the step in which a broker reads the controller's registration."""
     image = cluster.controller
     return "metadata", rename(image.leader), image.leader_epoch, NEXT, _set(image.isr, rename)
 
 
 def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> Iterator[Input]:
-    """What a transition gives the broker that takes it."""
+    """Yield what a transition gives the broker that takes it; nothing where the broker does it by itself."""
     match label:
         case ("BecomeLeader" | "BecomeFollower", _):
             yield Input(image_step(before, rename))
@@ -157,9 +165,11 @@ def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> 
             request: Any = before.network[f][leader]
             fetch = ("fetch", rename(f), request.current_leader_epoch, request.fetch_offset, request.last_fetched_epoch)
             yield Input((*fetch, True))
+            # Rule 4 of this file: where the model lets the peer join, the metadata cache may refuse it as well.
             if expand:
                 yield Input((*fetch, False))
             response = after.network[f][leader]
+            # A follower that is out of range asks the leader for both ends of its log.
             if isinstance(response, FetchResponseInFlight) and response.offsets is not None:
                 yield from (Input(("list_offsets", fetch[2], which)) for which in (LATEST, EARLIEST))
         case ("HandleEpochRequest", leader, f):
@@ -171,6 +181,7 @@ def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> 
             lagging = tuple(b for b in range(members.bit_length()) if members >> b & 1)
             yield Input(("lag", _set(lagging, rename)))
         case ("AlterPartition" | "AlterPartitionElr", b) if before.brokers[b] is not after.brokers[b]:
+            # Only a refusal changes the broker: what the controller accepts reaches it as metadata.
             yield Input(("alter_partition_response", INELIGIBLE_REPLICA, UNDEFINED, ()))
         case ("Crash" | "CrashAndLose", _, hw, kept):
             yield Input(("crash", hw, kept))
@@ -182,12 +193,13 @@ def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> 
 
 def _response(peer: int, message: Message) -> Input:
     if not isinstance(message, FetchResponseInFlight):
-        found: Any = message
-        step = ("offsets_for_leader_epoch_response", peer, NONE, found.leader_epoch, found.end_offset)
-        return Input(step, (found.request_epoch,))
+        epoch_response: Any = message
+        step = ("offsets_for_leader_epoch_response", peer, NONE, epoch_response.leader_epoch, epoch_response.end_offset)
+        return Input(step, (epoch_response.request_epoch,))
     response, requested = message.response, (message.request_epoch, message.request_offset)
     records = tuple((batch.base, batch.last, batch.epoch) for batch in response.records)
     head = ("fetch_response", peer, response.error)
+    # Rule 3 of this file.
     if response.is_diverging:
         diverging = (response.diverging_epoch, response.diverging_end)
         return Input((*head, BOLD, 0, (), diverging, None), requested)
@@ -204,7 +216,7 @@ BOLD = 99
 
 
 def of_isr_changes(bounds: isr_cluster.IsrBounds, profile: Profile) -> Inputs:
-    """From the graph of impl.explorer.isr_cluster, its leader: responses that come before the metadata they made."""
+    """Return what the graph of impl.explorer.isr_cluster gives its leader: also responses before the metadata they made."""
     rename = renaming(isr_cluster.LEADER)
     start = isr_cluster.initial_isr_cluster(bounds, profile)
     given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
@@ -218,6 +230,7 @@ def of_isr_changes(bounds: isr_cluster.IsrBounds, profile: Profile) -> Inputs:
     for source, label, target, _ in search.transitions():
         transitions += 1
         before, after = search.states[source], search.states[target]
+        # Images that the leader has not read yet are in `images`, one for each partition epoch.
         last_image = before.registration.partition_epoch - len(before.images)
         seen = isr_step(before, label, after)
         if seen is not None:
@@ -231,14 +244,14 @@ def _fetch(peer: int, offset: int, *, join: bool) -> Step:
 
 
 def isr_beginning(start: isr_cluster.IsrCluster) -> tuple[Step, ...]:
-    """The leader reads its first metadata, and everybody fetches once."""
+    """Return the steps before the model's first state: the leader reads its first metadata, and everybody fetches once."""
     everybody = _set(start.registration.isr, renaming(isr_cluster.LEADER))
     first = ("metadata", BROKER, isr_cluster.EPOCH, start.registration.partition_epoch, everybody)
     return first, *(_fetch(peer, 0, join=False) for peer in everybody if peer != BROKER)
 
 
 def isr_step(before: isr_cluster.IsrCluster, label: Label, after: isr_cluster.IsrCluster) -> Step | None:
-    """What the leader sees of a transition."""
+    """Return the step that a transition is to the leader; None for one that it does not see."""
     exchange, rename = before.exchange, renaming(isr_cluster.LEADER)
     match label:
         case ("LeaderAppend",):
@@ -250,6 +263,8 @@ def isr_step(before: isr_cluster.IsrCluster, label: Label, after: isr_cluster.Is
         case ("ReadMetadata", n):
             image = before.images[n - 1]
             return "metadata", BROKER, isr_cluster.EPOCH, image.partition_epoch, _set(image.isr, rename)
+        # Where the exchange ends at the controller, it has refused the proposal. A leader that metadata has overtaken no
+        # longer heeds that.
         case ("HandleAlterPartition", _) if after.exchange is None and not before.leader.state.is_inflight:
             return None
         case ("HandleAlterPartition", _) if after.exchange is None:
@@ -262,5 +277,5 @@ def isr_step(before: isr_cluster.IsrCluster, label: Label, after: isr_cluster.Is
 
 
 def counted(broker: Broker, image: int, rename: Rename = lambda broker: broker) -> Local:
-    """The value of a broker with its partition epoch, and that of the last image it read."""
+    """Return the value of a broker with its partition epoch, and that of the last image it read."""
     return (*local(broker, rename), broker.partition.partition_epoch, image)

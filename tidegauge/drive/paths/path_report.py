@@ -15,29 +15,30 @@ ALWAYS_NEW = ("result", "produced", "fetched")
 """Fields that are about one step only; the others are reported when they change."""
 
 
-def shown_text(one: Named, reports: Sequence[Report], broker: str) -> str:
+def shown_text(scenario: Named, reports: Sequence[Report], broker: str) -> str:
     """Return the whole report; `reports` begins with that of the opening, and ends where the broker differed."""
     lines = [
-        f"{one.name}: {one.claim}",
-        f"  {one.broker} is {broker}, broker 1 of the steps; n1, n2, .. are b1, b2, ..",
+        f"{scenario.name}: {scenario.claim}",
+        f"  {scenario.broker} is {broker}, broker 1 of the steps; n1, n2, .. are b1, b2, ..",
     ]
-    lines += steps_text(one.case, reports)
-    if len(reports) <= len(one.case.path):
+    lines += steps_text(scenario.case, reports)
+    # The trace is the cluster's, with the driven broker in it only as long as no step differs.
+    if len(reports) <= len(scenario.case.path):
         lines.append(
-            f"  left out: {len(one.case.path) + 1 - len(reports)} steps, for the broker differs; the judge is not asked"
+            f"  left out: {len(scenario.case.path) + 1 - len(reports)} steps, for the broker differs; the judge is not asked"
         )
-    elif one.trace is None:
-        lines.append(f"  No step differs, but {one.unjudged}; the judge is not asked")
+    elif scenario.trace is None:
+        lines.append(f"  No step differs, but {scenario.unjudged}; the judge is not asked")
     else:
-        lines += ["  No step differs: this is the run of the cluster, with that broker in it.", *judged_text(one.trace)]
+        lines += ["  No step differs: this is the run of the cluster, with that broker in it.", *judged_text(scenario.trace)]
     return "\n".join([*lines, ""])
 
 
 def steps_text(case: BrokerCase, reports: Sequence[Report]) -> list[str]:
     """Return a line for each step that was played, and one for what changed."""
     lines = []
-    for at, (taken, before, after) in enumerate(zip(case.path, reports, reports[1:], strict=False), start=1):
-        lines += [f"  {at:>2}  {step_text(taken)}", f"        {'; '.join(_changes(before, after)) or 'nothing changes'}"]
+    for at, (step, before, after) in enumerate(zip(case.path, reports, reports[1:], strict=False), start=1):
+        lines += [f"  {at:>2}  {step_text(step)}", f"        {'; '.join(_changes(before, after)) or 'nothing changes'}"]
     return lines
 
 
@@ -62,7 +63,7 @@ def judged_text(trace: Trace) -> list[str]:
         return ["the judge accepts this run: no rule is broken"]
     lines = [f"the judge rejects this run: {', '.join(failure.rule for failure in judgement.failures)}"]
     for failure in judgement.failures:
-        found = explain(columns, trace.config, failure, [trace])
-        lines.append(f"  {failure.rule:<9} at n{found.event.node} {found.event.event}: {found.means}")
-        lines += [f"            {cause.number:>4}  {cause.says}" for cause in found.because]
+        explanation = explain(columns, trace.config, failure, [trace])
+        lines.append(f"  {failure.rule:<9} at n{explanation.event.node} {explanation.event.event}: {explanation.means}")
+        lines += [f"            {cause.number:>4}  {cause.says}" for cause in explanation.because]
     return lines

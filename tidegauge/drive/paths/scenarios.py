@@ -49,33 +49,34 @@ class ScenarioCase(NamedTuple):
 
 
 def cases_of(place: File, profile: Profile) -> list[ScenarioCase]:
-    """Those of the brokers that the scenario is about; none if it is of another generation."""
+    """Return a case for each broker that a scenario is about; none if it is of another generation."""
     scenario = read(place)
     session = played(place)
+    # Rule 4 of this file.
     if session.has_whole_controller or not _same_generation(session.profile, profile):
         return []
-    found = []
+    cases = []
     for me in under_test(scenario, session):
         state, path = seen_by(session, me)
         if path:
-            found.append(ScenarioCase(f"{place.stem}@{broker_name(me)}", BrokerCase(state.opening, path), state))
-    return found
+            cases.append(ScenarioCase(f"{place.stem}@{broker_name(me)}", BrokerCase(state.opening, path), state))
+    return cases
 
 
 def scenario_cases(profile: Profile, capabilities: Capabilities, places: Sequence[File] = ()) -> list[ScenarioCase]:
-    """All that are shipped, or those that are named, as far as a broker can be given them."""
-    found = [one for place in places or shipped() for one in cases_of(place, profile)]
-    return [one for one in found if lacks(one.case, profile, capabilities) is None]
+    """Return the cases of all scenarios that are shipped, or of those at `places`, as far as a broker can be given them."""
+    cases = [scenario for place in places or shipped() for scenario in cases_of(place, profile)]
+    return [scenario for scenario in cases if lacks(scenario.case, profile, capabilities) is None]
 
 
 def under_test(scenario: Scenario, session: Session) -> list[int]:
-    """The brokers that a scenario is about, but for those that lose their disk."""
+    """Return the brokers that a scenario is about, but for those that lose their disk."""
     about = (b for b in range(session.brokers) if broker_name(b) in (scenario.under_test or broker_name(b)))
     return [b for b in about if ("LoseDisk", b) not in session.labels]
 
 
 def played(place: File) -> Session:
-    """The session that a scenario leaves behind."""
+    """Play a scenario's commands, and return the session at its end."""
     player = Player()
     for block in read(place).transcript.blocks:
         player.run(block.command)
@@ -84,12 +85,12 @@ def played(place: File) -> Session:
 
 
 def _same_generation(of_scenario: Profile, profile: Profile) -> bool:
-    """Eligible leader replicas are the controller's: a broker does the same with and without."""
+    # Eligible leader replicas are the controller's: a broker does the same with and without.
     return of_scenario._replace(name="", elr=False) == profile._replace(name="", elr=False)
 
 
 def lacks(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> str | None:
-    """The first thing of the contract that an order needs and a broker does not have."""
+    """Return the first capability that a case needs and a broker does not have."""
     state = opened(case.opening, profile)
     for step in case.path:
         lacking_here = missing_capability(capabilities, state, step)
@@ -104,40 +105,43 @@ def lacks(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> str
 
 
 def seen_by(session: Session, me: int) -> tuple[ReferenceBroker, Path]:
-    """The broker at the end, and the steps that led there."""
+    """Return broker `me` of the session as the reference has it at the end, and the steps that led there."""
     rename, start = renaming(me), session.states[0]
     opening = Opening(tuple(range(BROKER + 1, BROKER + session.brokers)), start.model.bounds.min_insync_replicas)
     state, path = opened(opening, session.profile), list[Step]()
-    given: Iterator[Input] = iter((Input(image_step(start, rename)),))
+    graph_inputs: Iterator[Input] = iter((Input(image_step(start, rename)),))
     transitions = zip(session.states, session.labels, session.states[1:], strict=False)
     while True:
-        for one in given:
-            for step in _steps(state, one):
+        for graph_input in graph_inputs:
+            for step in _steps(state, graph_input):
                 state, _ = take_step(state, step)
                 path.append(step)
         following = next(transitions, None)
         if following is None:
             return state, tuple(path)
-        given = _given(*following, me, rename)
+        graph_inputs = _inputs_to(*following, me, rename)
 
 
 def ends_alike(state: ReferenceBroker, session: Session, me: int) -> bool:
-    """Whether the broker has the value that it has in the cluster, but for when a fetcher thread that may truncate by itself
-    does so (docs/decisions/0009)."""
+    """Return whether the broker has the value that it has in the cluster."""
+    # A fetcher thread may truncate by itself, in the cluster at any later time (docs/decisions/0009).
     driven, free = (truncate_alone(state.setup, broker) for broker in (state.broker, session.cluster.brokers[me]))
     return local(driven) == local(free, renaming(me))
 
 
-def _given(before: Cluster, label: Label, after: Cluster, me: int, rename: Rename) -> Iterator[Input]:
-    """What a transition gives this broker."""
+def _inputs_to(before: Cluster, label: Label, after: Cluster, me: int, rename: Rename) -> Iterator[Input]:
+    """Yield what a transition gives broker `me`."""
+    # A transition is of the broker that its label names first; the others notice it by a message or metadata, later.
     if label[1:2] != (me,):
         return
-    found = list(inputs_of(before, label, after, rename))
+    graph_inputs = list(inputs_of(before, label, after, rename))
     match label:
         case ("HandleFetch", leader, f, expand):
-            # The metadata cache refuses only where the broker itself would have let the follower in
+            # The metadata cache refuses only where the broker itself would have let the follower in.
             joins = bool(expand) or ("HandleFetch", leader, f, 1) not in actions(before)
-            fetch, *others = (one for one in found if one.step[0] != "fetch" or one.step[5] is True)
+            fetch, *others = (
+                graph_input for graph_input in graph_inputs if graph_input.step[0] != "fetch" or graph_input.step[5] is True
+            )
             yield Input((*fetch.step[:5], joins))
             yield from others
         case ("HandleDuplicate", _, f, expand, epoch, offset, last):
@@ -145,31 +149,33 @@ def _given(before: Cluster, label: Label, after: Cluster, me: int, rename: Renam
         case ("LoseResponse", _, leader):
             yield Input(("lose_response", rename(leader)))
         case _:
-            yield from found
+            yield from graph_inputs
 
 
-def _steps(state: ReferenceBroker, given: Input) -> Iterator[Step]:
-    """The steps of the contract that give it."""
+def _steps(state: ReferenceBroker, graph_input: Input) -> Iterator[Step]:
+    """Yield the steps of the contract by which the broker gets an input, if it is possible now."""
+    # Rule 3 of this file: without metadata the contract has no such partition.
     unread = state.partition_epoch == UNDEFINED or state.broker.partition.leader_epoch == UNDEFINED
-    name = given.step[0]
+    name = graph_input.step[0]
     if unread and name not in {"metadata", *ENDS}:
         return
-    if given.requested:
-        peer: int = given.step[1]
+    if graph_input.requested:
+        peer: int = graph_input.step[1]
         in_flight: Any = state.request(peer)
-        if in_flight is not None and requested_by(in_flight) != given.requested:
+        # Rule 2 of this file: the contract's broker has sent an earlier request than the scenario's.
+        if in_flight is not None and requested_by(in_flight) != graph_input.requested:
             yield "lose_response", peer
-    elif name == "lose_response" and state.request(given.step[1]) is None:
+    elif name == "lose_response" and state.request(graph_input.step[1]) is None:
         return
-    yield resolved(state, given.step)
+    yield resolved(state, graph_input.step)
     if name == "metadata":
-        after, _ = take_step(state, resolved(state, given.step))
+        after, _ = take_step(state, resolved(state, graph_input.step))
         if after.overtaken:
             yield resolved(after, response_to_overtaken(after))
 
 
 def is_a_path(case: BrokerCase, profile: Profile) -> bool:
-    """Whether the contract allows each of its steps."""
+    """Return whether the contract allows each step of a case."""
     state = opened(case.opening, profile)
     for step in case.path:
         if not is_possible(state, step):
@@ -199,15 +205,17 @@ NOT_TAKEN = frozenset({"ShrinkIsr", "RestartEmpty"})
 
 
 def erased_proposal(profile: Profile) -> tuple[BrokerCase, Trace]:
-    """The leader's path, and what the cluster tells of the run, by the rules of a generation."""
-    found = _found()
-    labels, (lacking,) = (*found.labels, ("HandleAlterPartitionResponse",)), found.violation.brokers
+    """Return the leader's path, and the trace of its cluster, by the rules of a generation."""
+    counterexample = _erasing_run()
+    # The run ends where the record commits; the overtaken proposal still gets its response.
+    labels, (lacking,) = (*counterexample.labels, ("HandleAlterPartitionResponse",)), counterexample.violation.brokers
     states = [isr_cluster.initial_isr_cluster(BOUNDS, profile._replace(epoch_bump_on_shrink=False))]
     for label in labels:
         states.append(dict(isr_cluster.isr_successors(states[-1]))[label])
     steps = list(isr_beginning(states[0]))
     for before, label, after in zip(states, labels, states[1:], strict=False):
         step = isr_step(before, label, after)
+        # The producer waits for the ISR: its acknowledgement is what makes the loss of the record a failure.
         if step is not None:
             steps.append(("append", -1) if step[0] == "append" else step)
     steps += _election(states[-1], lacking)
@@ -215,15 +223,16 @@ def erased_proposal(profile: Profile) -> tuple[BrokerCase, Trace]:
     return BrokerCase(Opening(peers), tuple(steps)), trace_of_isr_changes([*steps_of(states, labels)], "F3", "impl")
 
 
-def _found() -> Counterexample[IsrCluster]:
-    """By the rules of a generation that reads such metadata."""
+def _erasing_run() -> Counterexample[IsrCluster]:
+    """Search the shortest run by the rules of a generation that reads such metadata."""
     start = isr_cluster.initial_isr_cluster(BOUNDS, FETCH_TRUNCATION)
-    found = isr_cluster.search_isr(start, _successors).first_violation(isr_cluster.check_isr_completeness)
-    assert found is not None, "the model has the run"
-    return found
+    counterexample = isr_cluster.search_isr(start, _successors).first_violation(isr_cluster.check_isr_completeness)
+    assert counterexample is not None, "the model has the run"
+    return counterexample
 
 
 def _successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
+    # Rule 2 above: an overtaken proposal gets its response first.
     overtaken = state.exchange is not None and not state.leader.state.is_inflight
     for label, after in isr_cluster.isr_successors(state):
         if label[0].startswith("HandleAlterPartition") if overtaken else label[0] not in NOT_TAKEN:
@@ -231,7 +240,7 @@ def _successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
 
 
 def _election(last: IsrCluster, elected: int) -> Iterator[Step]:
-    """Who lacks the record leads. Its log is empty, and so the log of the leader that it was has to be."""
+    """Yield the election of a broker that lacks the record; its log is empty, so the former leader truncates to 0."""
     rename, registration = renaming(isr_cluster.LEADER), last.registration
     members = tuple(sorted(map(rename, registration.isr)))
     yield "metadata", rename(elected), isr_cluster.EPOCH + 1, registration.partition_epoch + 1, members
@@ -258,7 +267,7 @@ INSIDE, END = 3, 5
 
 
 def case() -> BrokerCase:
-    """The path. Before 4.0 its high watermark goes 0, 3, 5; since then 0, 3, 0, 5."""
+    """Return the path. Before 4.0 its high watermark goes 0, 3, 5; since then 0, 3, 0, 5."""
     return BrokerCase(
         Opening((PEER,)),
         (
@@ -286,7 +295,7 @@ def case() -> BrokerCase:
 
 
 class Named(NamedTuple):
-    """A scenario as one broker of it sees it, what it claims, and what its cluster tells of it."""
+    """A scenario as one broker of it sees it, what it claims, and the trace of its cluster."""
 
     name: str
     claim: str
@@ -310,25 +319,25 @@ BY_ITSELF = ("answer-produce", "read")
 
 
 def named_scenarios(name: str, profile: Profile, capabilities: Capabilities) -> list[Named]:
-    """Every scenario of that name, as each of its brokers under test sees it.
+    """Return every scenario of that name, as each of its brokers under test sees it.
 
     Raises UsageError where there is none, or where a broker cannot be taken through it.
     """
-    found = list(_apart(name, profile) or _of_files(name, profile))
-    if not found:
+    scenarios = list(_without_file(name, profile) or _of_files(name, profile))
+    if not scenarios:
         raise UsageError(f"--scenario {name}: expected a broker that keeps its disk; seen none under test; name another")
-    for one in found:
-        lacking = lacks(one.case, profile, capabilities)
+    for scenario in scenarios:
+        lacking = lacks(scenario.case, profile, capabilities)
         if lacking is not None:
             raise UsageError(
                 f"--scenario {name}: expected a broker that can be given each of its steps; seen {capabilities.name}, which "
                 f"does not promise `{lacking}`; name another"
             )
-    return found
+    return scenarios
 
 
-def _apart(name: str, profile: Profile) -> tuple[Named, ...]:
-    """The scenario of that name that is no file."""
+def _without_file(name: str, profile: Profile) -> tuple[Named, ...]:
+    """Return the scenario of that name that is no file."""
     if name == ERASED_PROPOSAL:
         return (Named(name, ERASED_CLAIM, *erased_proposal(profile), "b1"),)
     if name == ROUNDED:
@@ -341,39 +350,38 @@ def _of_files(name: str, profile: Profile) -> Iterator[Named]:
         scenario = read(place)
         session = _played(scenario, profile)
         for me in under_test(scenario, session):
-            broker, (held, path) = broker_name(me), seen_by(session, me)
-            trace = _trace(session, place) if ends_alike(held, session, me) else None
-            yield Named(f"{place.stem}@{broker}", scenario.claim, BrokerCase(held.opening, path), trace, broker)
+            broker, (driven, path) = broker_name(me), seen_by(session, me)
+            trace = _trace(session, place) if ends_alike(driven, session, me) else None
+            yield Named(f"{place.stem}@{broker}", scenario.claim, BrokerCase(driven.opening, path), trace, broker)
 
 
 def _places(name: str) -> list[File]:
     if File(name).is_file():
         return [File(name)]
-    found = [place for place in shipped() if place.stem == name or name in read(place).shows]
-    if not found:
+    places = [place for place in shipped() if place.stem == name or name in read(place).shows]
+    if not places:
         raise UsageError(
             f"--scenario: expected F1, F2, F3, {ROUNDED}, what a scenario `shows`, or the name of its file; seen {name!r}; "
             f"they lie in {DIRECTORY}"
         )
-    return found
+    return places
 
 
 def _played(scenario: Scenario, profile: Profile) -> Session:
-    """The scenario by the rules of a generation. Raises UsageError where they do not let it happen.
-
-    Eligible leader replicas are the controller's, which is the scenario's: a broker does the same with and without.
-    """
+    """Play a scenario by the rules of a generation. Raises UsageError where they do not let it happen."""
     player = Player()
     first, *commands = [block.command for block in scenario.transcript.blocks]
     player.run(first)
+    # Eligible leader replicas are the controller's, which is the scenario's: a broker does the same with and without.
     elr = "on" if player.session is not None and player.session.profile.elr else "off"
-    kept = " ".join(word for word in first.split() if word.startswith(KEPT))
-    for command in (f"{kept} profile={profile.name} elr={elr}", *commands):
-        said = player.run(command)
-        if said and said[0].startswith("error: ") and not command.startswith(BY_ITSELF):
+    options = " ".join(word for word in first.split() if word.startswith(KEPT))
+    for command in (f"{options} profile={profile.name} elr={elr}", *commands):
+        output = player.run(command)
+        # A response that this generation does not give is left out: rule 1 above.
+        if output and output[0].startswith("error: ") and not command.startswith(BY_ITSELF):
             raise UsageError(
                 f"{scenario.path.name}: expected a scenario that {profile.name} lets happen; seen at `{command}` "
-                f"{said[0].removeprefix('error: ')}; name another, or another --profile"
+                f"{output[0].removeprefix('error: ')}; name another, or another --profile"
             )
     if player.session is None or player.session.has_whole_controller:
         raise UsageError(
@@ -383,6 +391,7 @@ def _played(scenario: Scenario, profile: Profile) -> Session:
 
 
 def _trace(session: Session, place: File) -> Trace:
-    """What the cluster tells, to be judged by what is right."""
+    """Return the trace of the cluster, to be judged by what is right."""
+    # By the release's own profile the judge would allow what the release did wrong.
     trace = session.trace(place.stem)
     return replace(trace, config=replace(trace.config, profile=FETCH_TRUNCATION.name))

@@ -32,11 +32,12 @@ TEN: Path = (
 
 
 def smoke_case(profile: Profile, capabilities: Capabilities) -> BrokerCase:
-    """Return those of the ten that the broker can be given; a generation that asks for epochs first gets a response."""
+    """Return those of the ten that a broker of this generation can be given."""
     state, path = opened(Opening(), profile), []
     for wanted in TEN:
-        asks: Step = ("offsets_for_leader_epoch_response", PEER, NONE, 0, 1)
-        for step in (asks, wanted) if wanted[0] == "fetch_response" else (wanted,):
+        # A generation before KIP-595 asks where its leader epoch ends before it fetches; for others that is not possible.
+        epoch_end: Step = ("offsets_for_leader_epoch_response", PEER, NONE, 0, 1)
+        for step in (epoch_end, wanted) if wanted[0] == "fetch_response" else (wanted,):
             if is_possible(state, step) and missing_capability(capabilities, state, step) is None:
                 state, _ = take_step(state, step)
                 path.append(step)
@@ -54,8 +55,9 @@ def cases_for(
     scenarios: Mapping[str, BrokerCase] = MappingProxyType({}),
     echo: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[BrokerCase], list[str]]:
-    """The orders, each once though two sources have it, and a line of coverage for each source. `graphs` None: the usual
-    ones. `scenarios` by name.
+    """Return the cases from all sources, each once though two sources have it, and a line of coverage for each source.
+
+    `graphs` None: the usual ones. `walks`: how many. `scenarios`: by name.
     """
     cases, lines = [], list(_lacking(capabilities))
     if smoke:

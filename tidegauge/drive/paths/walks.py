@@ -1,7 +1,7 @@
-"""Random walks beyond any graph, also with inputs that no correct peer or controller would give.
+"""Random walks beyond any graph, also with inputs that no correct peer or controller would give: any epoch, any offset, any
+high watermark.
 
-A walk is drawn from (seed, number) alone: the same two give the same walk. Hostile is what a wrong peer sends: any epoch,
-any offset, any high watermark.
+A walk is drawn from (seed, number) alone: the same two give the same walk.
 """
 
 import random
@@ -41,6 +41,7 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
     has_sessions = number % 2 == 1 and capabilities.can >= IN_SESSION - MAY_WAIT
     path: list[Step] = []
     begun = LED if number % 6 == 5 else ()
+    # Most of what is drawn is not possible at that point; a walk that finds little may stay short.
     for at in range(8 * STEPS_OF_A_WALK):
         if at >= len(begun) and has_sessions and state.broker.leads and in_session.random() < 0.4:
             step = DRAWN["fetch_in_session"].draw(in_session, state)
@@ -53,8 +54,9 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
             continue
         try:
             state, _ = take_step(state, step)
+        # Where Kafka's code throws, a broker would end its process, or leave the partition in no defined state.
         except TidegaugeError:
-            continue  # a broker whose code throws here would end its process
+            continue
         path.append(step)
         if len(path) == STEPS_OF_A_WALK:
             break
@@ -72,11 +74,12 @@ def walks(seed: int, count: int, profile: Profile, capabilities: Capabilities = 
 
 def _drawn(rng: random.Random, state: ReferenceBroker) -> Step:
     draws = LEADING if state.broker.leads else FOLLOWING
+    # Rule 5 of the contract: nothing else is possible.
     if state.overtaken:
-        draws = {DRAWN["alter_partition_response"].draw: 1}  # nothing else is possible
+        draws = {DRAWN["alter_partition_response"].draw: 1}
     elif state.broker.partition.leader_epoch == UNDEFINED:
         draws = {DRAWN["metadata"].draw: 1}
-    # No choice, no number: what a walk draws after it is the same whatever is possible before.
+    # Without a choice no number is drawn, so that what a walk draws later does not depend on it.
     draw = rng.choices([*draws], [*draws.values()])[0] if len(draws) > 1 else next(iter(draws))
     return draw(rng, state)
 

@@ -1,4 +1,4 @@
-"""What changed between two nodes: what was recorded of one against what was recorded of the other, without either."""
+"""Compare two transcripts: what changed from one node to the other, without either node."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,12 +18,15 @@ from tidegauge.impl.releases import profile_named
 UNEXPLAINED = "no known bug"
 
 Prefix = tuple[Any, Path]
-"""An opening and the steps that were given so far."""
+"""An opening and the first steps of a path."""
 
 
 class Change(NamedTuple, Generic[CaseT]):
-    """First differences that have the same causes. `paths`: how many paths of the first have one; `after`: the same
-    by the step and the fields; `shown` is the shortest, it expects what the first did and sees what the second did."""
+    """First differences that have the same causes.
+
+    `paths`: how many paths of the first node have one; `after`: the same by step and fields; `shown`: the shortest. It
+    expects what the first node did and sees what the second did.
+    """
 
     causes: tuple[Explanation, ...]
     paths: int
@@ -32,8 +35,10 @@ class Change(NamedTuple, Generic[CaseT]):
 
 
 class Comparison(NamedTuple, Generic[CaseT]):
-    """What has changed from the first to the second: what no known bug explains, then what most paths show.
-    `steps` are distinct ones: paths that begin alike share them."""
+    """The changes from the first node to the second: those that no known bug explains, then those that most paths show.
+
+    `steps` counts distinct ones: paths that begin alike share them.
+    """
 
     pair: "NodePair[CaseT]"
     steps: int
@@ -72,8 +77,8 @@ def compare(first: TranscriptNode[CaseT], second: TranscriptNode[CaseT]) -> Comp
                 differences[prefix] = Difference(case._replace(path=path), len(path), fields, ours, theirs[prefix])
                 paths[prefix] += 1
                 break
-    taken = sum(bool(path) for _, path in steps)
-    return Comparison(pair, taken, tuple(_changes(differences, paths, pair)))
+    step_count = sum(bool(path) for _, path in steps)
+    return Comparison(pair, step_count, tuple(_changes(differences, paths, pair)))
 
 
 def _reports(node: TranscriptNode[CaseT], case: CaseT) -> Iterator[tuple[Prefix, Report]]:
@@ -93,8 +98,8 @@ def _changes(
     for names, prefixes in alike.items():
         after: Counter[str] = Counter()
         for prefix in prefixes:
-            found = differences[prefix]
-            after[f"{found.after}: {', '.join(found.fields)}"] += paths[prefix]
+            difference = differences[prefix]
+            after[f"{difference.after}: {', '.join(difference.fields)}"] += paths[prefix]
         shown = min((differences[prefix] for prefix in prefixes), key=lambda difference: difference.at)
         changes.append(Change(causes[names], after.total(), tuple(after.most_common()), shown))
     return sorted(changes, key=lambda change: (bool(change.causes), -change.paths))
@@ -102,64 +107,72 @@ def _changes(
 
 @dataclass(frozen=True)
 class NodePair(Generic[CaseT]):
-    """Two nodes that were driven: their names, what they do by their profiles, the fields that both report. A difference
-    between them expects what the first did, and sees what the second did."""
+    """Two nodes that were driven: their names, the references of their profiles, the fields that both report.
+
+    A difference between them expects what the first did, and sees what the second did.
+    """
 
     names: tuple[str, str]
     references: tuple[Reference[CaseT, Any], Reference[CaseT, Any]]
     reported: frozenset[str]
     note: Callable[[Difference[CaseT]], str]
-    """What is told after the story of a difference."""
+    """Returns what is written after the text of a difference."""
 
     @property
     def _profiles(self) -> tuple[Profile, Profile]:
         return self.references[0].profile, self.references[1].profile
 
-    def differing(self, one: Report, other: Report) -> tuple[str, ...]:
-        """Return the fields in which two reports differ, whichever of the two nodes says more."""
+    def differing(self, first: Report, second: Report) -> tuple[str, ...]:
+        """Return the fields in which two reports differ, whichever of the two nodes reports more."""
         # A reference says all there is, of two nodes either may report more than the other: what only one of them knows
         # is not compared.
         differences = self.references[0].differences
-        also = differences(other, one, self.reported)
-        return tuple(field for field in differences(one, other, self.reported) if field in also)
+        also = differences(second, first, self.reported)
+        return tuple(field for field in differences(first, second, self.reported) if field in also)
 
-    def causes_of(self, found: Sequence[Difference[CaseT]]) -> list[tuple[Explanation, ...]]:
+    def causes_of(self, all_differences: Sequence[Difference[CaseT]]) -> list[tuple[Explanation, ...]]:
         """Return what explains each difference; nothing for one that no known bug does. A case ends at its difference."""
         has = [finding for finding in self.references[0].findings() if len(set(map(finding.is_in, self._profiles))) == 2]
-        causes = [self._switched_findings(difference, has) for difference in found]
+        causes = [self._switched_findings(difference, has) for difference in all_differences]
         # No finding tells the two profiles apart there. All known bugs are many, so they are tried on the shortest of a
         # kind alone.
-        left = by_kind([difference for difference, cause in zip(found, causes, strict=True) if not cause])
-        of_kind = {kind: self._known_bugs(min(alike, key=lambda one: one.at)) for kind, alike in left.items()}
-        return [cause or of_kind[one.after, one.fields] for one, cause in zip(found, causes, strict=True)]
+        left = by_kind([difference for difference, cause in zip(all_differences, causes, strict=True) if not cause])
+        of_kind = {kind: self._known_bugs(min(alike, key=lambda difference: difference.at)) for kind, alike in left.items()}
+        return [
+            cause or of_kind[difference.after, difference.fields]
+            for difference, cause in zip(all_differences, causes, strict=True)
+        ]
 
-    def _switched_findings(self, found: Difference[CaseT], has: Sequence[Finding]) -> tuple[Explanation, ...]:
+    def _switched_findings(self, difference: Difference[CaseT], has: Sequence[Finding]) -> tuple[Explanation, ...]:
         """Return the findings that one of the profiles has that explain a difference: alone, else two together."""
         for size in (1, 2):
-            explain = [some for some in combinations(has, size) if self._explains(some, found)]
+            explain = [some for some in combinations(has, size) if self._explains(some, difference)]
             if explain:
                 return tuple(tuple(map(self._suspect, some)) for some in explain)
         return ()
 
-    def _explains(self, findings: Sequence[Finding], found: Difference[CaseT]) -> bool:
-        """Return whether a reference that is like one of them, but for the other's switches of the findings, does what the
-        other did, and nothing else before."""
+    def _explains(self, findings: Sequence[Finding], difference: Difference[CaseT]) -> bool:
+        """Return whether one node's reference, with the other profile's values for the switches of some findings, does what
+        the other node did, and nothing else before.
+        """
         switches = {name for finding in findings for name in finding.has}
         first, second = self.references
-        for mine, other, did in ((first, second, found.seen), (second, first, found.expected)):
+        for mine, other, observed in ((first, second, difference.seen), (second, first, difference.expected)):
             changed = mine.with_bugs([Suspect("", "", {name: getattr(other.profile, name) for name in switches})])
-            if self._does_as_changed(found, mine, changed, did):
+            if self._does_as_changed(difference, mine, changed, observed):
                 return True
         return False
 
     def _does_as_changed(
-        self, found: Difference[CaseT], mine: Reference[CaseT, Any], changed: Reference[CaseT, Any], did: Report
+        self, difference: Difference[CaseT], mine: Reference[CaseT, Any], changed: Reference[CaseT, Any], observed: Report
     ) -> bool:
-        """Return whether two references do the same before the step that differs, and the second does what was done."""
-        for at, (said, says) in enumerate(zip(mine.reports(found.case), changed.reports(found.case), strict=True)):
-            if at == found.at:
-                return not self.differing(says, did)
-            if self.differing(said, says):
+        """Return whether two references agree before the step that differs, and `changed` does there what was `observed`."""
+        for at, (own_report, changed_report) in enumerate(
+            zip(mine.reports(difference.case), changed.reports(difference.case), strict=True)
+        ):
+            if at == difference.at:
+                return not self.differing(changed_report, observed)
+            if self.differing(own_report, changed_report):
                 return False
         return False
 
@@ -167,13 +180,14 @@ class NodePair(Generic[CaseT]):
         has = self.names[0 if finding.is_in(self._profiles[0]) else 1]
         return Suspect(finding.name, f"{has} has it. {finding.says}".rstrip(), dict(finding.has))
 
-    def _known_bugs(self, found: Difference[CaseT]) -> tuple[Explanation, ...]:
-        """Return any known bugs that make one's reference do what the other did."""
-        turned = found._replace(expected=found.seen, seen=found.expected)
-        for name, reference, one in zip(self.names, self.references[::-1], (turned, found), strict=True):
-            same = explanations(one, reference, self.reported, pairs=reference.tries_pairs)
-            # A node that does as its own profile says has no bug to be named.
-            if same and not self._does_as_changed(one, reference, reference, one.seen):
+    def _known_bugs(self, difference: Difference[CaseT]) -> tuple[Explanation, ...]:
+        """Return the known bugs that make one node's reference do what the other node did."""
+        # Which of the two is wrong is not known: the second may have a bug, or the first.
+        reverse = difference._replace(expected=difference.seen, seen=difference.expected)
+        for name, reference, directed in zip(self.names, self.references[::-1], (reverse, difference), strict=True):
+            same = explanations(directed, reference, self.reported, pairs=reference.tries_pairs)
+            # A node that does what its own profile does has no bug.
+            if same and not self._does_as_changed(directed, reference, reference, directed.seen):
                 return tuple(tuple(bug._replace(says=f"{name} does. {bug.says}") for bug in bugs) for bugs in same)
         return ()
 
@@ -183,16 +197,16 @@ class NodePair(Generic[CaseT]):
         return text + self.note(change.shown)
 
 
-def text_of(found: Comparison[Any]) -> str:
+def text_of(comparison: Comparison[Any]) -> str:
     """Return what has changed, each with its shortest path and both reports side by side; then how much was compared."""
-    lines, pair = [], found.pair
-    for change in found.changes:
-        names = ", or ".join(" with ".join(one.name for one in bugs) for bugs in change.causes) or UNEXPLAINED
+    lines, pair = [], comparison.pair
+    for change in comparison.changes:
+        names = ", or ".join(" with ".join(suspect.name for suspect in bugs) for bugs in change.causes) or UNEXPLAINED
         lines += [f"{names}: {_counted(change.paths)}", *(f"{many:>6,}  first in {place}" for place, many in change.after)]
         lines += [pair.story(change), ""]
-    differ = sum(change.paths for change in found.changes)
+    differ = sum(change.paths for change in comparison.changes)
     lines.append(
-        f"{pair.names[0]} and {pair.names[1]}: {found.steps:,} steps that both were given, "
+        f"{pair.names[0]} and {pair.names[1]}: {comparison.steps:,} steps that both were given, "
         f"{f'{_counted(differ)} with a difference' if differ else 'no difference'}"
     )
     return "\n".join(lines)

@@ -10,14 +10,14 @@ from tidegauge.drive.contract import Capabilities, CaseT, Node, Report, Step, Wa
 from tidegauge.drive.runner.differences import Difference, PlayResult
 from tidegauge.drive.runner.reference import Reference, StateT
 
-# A tree of paths that begin alike: what is known after a step is found once for all paths that begin with it.
-
-
 T = TypeVar("T")
 
 
 class PrefixTree(Generic[T]):
-    """The first steps of some paths, and the value after them. `extend` finds the value after one more step."""
+    """A tree of paths that begin alike: a node is the first steps of some paths, with the value after them.
+
+    `extend` computes the value after one more step, once for all paths that begin so.
+    """
 
     def __init__(self, value: T, extend: Callable[[T, Step], T]) -> None:
         self.value, self._extend = value, extend
@@ -45,7 +45,7 @@ def play(
     def watch(number: int, at: int, seen: Report) -> bool:
         nonlocal steps, fields
         case = cases[number]
-        place = reached[number].after(case.path[at - 1]) if at else expectations.of(case.opening)
+        place = reached[number].after(case.path[at - 1]) if at else expectations.after_opening(case.opening)
         reached[number], expected = place, place.value.report
         steps += 1
         # A field that is absent from a report is not known after that step, and not compared.
@@ -79,13 +79,13 @@ class _Expected(NamedTuple, Generic[StateT]):
 
 
 class _Expectations(Generic[CaseT, StateT]):
-    """What is expected on the paths of a play. When it is too much it is forgotten, but for the paths under way."""
+    """What is expected on the paths of a play."""
 
     def __init__(self, reference: Reference[CaseT, StateT]) -> None:
         self._reference, self._size = reference, 0
         self._roots: dict[Any, PrefixTree[_Expected[StateT]]] = {}
 
-    def of(self, opening: Any) -> PrefixTree[_Expected[StateT]]:
+    def after_opening(self, opening: Any) -> PrefixTree[_Expected[StateT]]:
         """Return what is expected before any step."""
         if opening not in self._roots:
             self._count()
@@ -99,6 +99,7 @@ class _Expectations(Generic[CaseT, StateT]):
 
     def _count(self) -> None:
         self._size += 1
+        # Too many are forgotten, except those of the paths under way, whose places in the tree `play` holds.
         if self._size > MOST_EXPECTED:
             self._roots, self._size = {}, 0
 

@@ -16,7 +16,7 @@ MOST_EXPLAINED = 60
 
 
 class Recheck(NamedTuple, Generic[CaseT]):
-    """How a transcript compares; `causes` counts paths by what explains them, `first` tells the shortest."""
+    """How a transcript compares. `causes`: paths by what explains them; `first`: the shortest difference as text."""
 
     name: str
     against: str
@@ -47,23 +47,23 @@ def recheck(node: TranscriptNode[CaseT], profile: str | None = None, fault: str 
     reported = node.capabilities.reports
     # With a fault the differences are those of the fault, and nothing is to be explained.
     shortest = () if fault else sorted(played.differences, key=lambda difference: difference.at)[:MOST_EXPLAINED]
-    for found in shortest:
-        same = explanations(found, right, reported, pairs=right.tries_pairs)
+    for difference in shortest:
+        same = explanations(difference, right, reported, pairs=right.tries_pairs)
         causes[", or ".join(" with ".join(map(right.suspect_label, bugs)) for bugs in same) or right.unexplained] += 1
-        # A path of another generation may have a step that this one cannot be given: that tells nothing of the node.
-        if not first and found.fields != ("step",):
-            first = story(found, right, same, reported)
+        # A path of another generation may have a step that this one cannot be given: that shows nothing about the node.
+        if not first and difference.fields != ("step",):
+            first = story(difference, right, same, reported)
     against = f"{right.profile.name} with {fault}" if fault else right.profile.name
     return Recheck(node.capabilities.name, against, played, seconds, tuple(causes.most_common()), first)
 
 
-def text_of(found: Recheck[CaseT]) -> str:
+def text_of(result: Recheck[CaseT]) -> str:
     """Return the comparison as text."""
-    lines = [found.first, ""] if found.first else []
-    lines += [f"{paths:>6,} paths as with {cause}" for cause, paths in found.causes]
-    played, differ = found.played, len(found.played.differences)
+    lines = [result.first, ""] if result.first else []
+    lines += [f"{paths:>6,} paths as with {cause}" for cause, paths in result.causes]
+    played, differ = result.played, len(result.played.differences)
     lines.append(
-        f"{found.name} against {found.against}: {differ:,} of {played.cases:,} paths differ; {played.steps:,} steps in "
-        f"{found.seconds:.1f} s"
+        f"{result.name} against {result.against}: {differ:,} of {played.cases:,} paths differ; {played.steps:,} steps in "
+        f"{result.seconds:.1f} s"
     )
     return "\n".join(lines)

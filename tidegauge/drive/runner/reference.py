@@ -1,4 +1,4 @@
-"""What the runner has to know of a contract: a reference of one generation, and how steps and reports are written.
+"""The interface between the runner and a contract: a reference of one generation, and the texts of steps and reports.
 
 The contract of a broker supplies `BrokerReference` (drive/broker/reference.py), that of a controller `ControllerReference`
 (drive/controller/reference.py). A new kind of node needs such a class, a transcript format and nothing of the runner.
@@ -50,7 +50,7 @@ class Reference(ABC, Generic[CaseT, StateT]):
     called: ClassVar[str]
     """What is driven, in a word."""
     unexplained: ClassVar[str]
-    """What is told where no suspect does the same."""
+    """The text where no suspect does the same."""
     tries_pairs: ClassVar[bool]
     """Whether pairs of suspects are tried for each of many differences: the pairs have to be few."""
     plays_one_at_a_time: ClassVar[bool]
@@ -74,7 +74,7 @@ class Reference(ABC, Generic[CaseT, StateT]):
         """Return what is expected after a step."""
 
     def take_or_refuse(self, state: StateT, step: Step) -> tuple[StateT, Report]:
-        """Return what a node does that is like this reference, also with a step that the reference has no place for."""
+        """Return what a node like this reference does, also at a step that the contract does not allow now."""
         return self.take(state, step)
 
     def reports(self, case: CaseT) -> Iterator[Report]:
@@ -113,7 +113,7 @@ class Reference(ABC, Generic[CaseT, StateT]):
         """Return what a release may do and another does not."""
 
     @abstractmethod
-    def is_same_kind(self, found: Difference[CaseT], again: Difference[CaseT]) -> bool:
+    def is_same_kind(self, difference: Difference[CaseT], again: Difference[CaseT]) -> bool:
         """Return whether a shorter case shows the same difference."""
 
     def suspect_label(self, suspect: Suspect) -> str:
@@ -136,17 +136,17 @@ class Reference(ABC, Generic[CaseT, StateT]):
         """Return what a step does, in a sentence."""
 
     @abstractmethod
-    def side_by_side(self, found: Difference[CaseT], reported: frozenset[str], names: tuple[str, str]) -> Iterator[str]:
+    def side_by_side(self, difference: Difference[CaseT], reported: frozenset[str], names: tuple[str, str]) -> Iterator[str]:
         """Yield both reports line by line, below `names`."""
 
-    def decision_texts(self, found: Difference[CaseT]) -> Sequence[str]:
+    def decision_texts(self, difference: Difference[CaseT]) -> Sequence[str]:
         """Return which rules the reference applied at the step that differs."""
         return ()
 
     def observed(self) -> Self:
-        """Return this reference, made to count what its `notes` tell."""
+        """Return this reference, made to count what its `notes` report."""
         return self
 
     def notes(self, cases: Sequence[CaseT], differences: Sequence[Difference[CaseT]]) -> list[str]:
-        """Return what a run tells besides its differences, a line each."""
+        """Return what a run reports besides its differences, a line each."""
         return []

@@ -11,26 +11,22 @@ from tidegauge.drive.contract import CaseT
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.reference import Reference, Suspect
 
-# A difference as text: every step, what was expected and what was seen side by side, the rules, the known bugs.
-
-
-# Which known bugs make the reference do what a node did.
-
-
 Explanation = tuple[Suspect, ...]
 """Bugs that explain a difference together: one, or two."""
 
 
 def explanations(
-    found: Difference[CaseT], reference: Reference[CaseT, Any], reported: frozenset[str], *, pairs: bool = True
+    difference: Difference[CaseT], reference: Reference[CaseT, Any], reported: frozenset[str], *, pairs: bool = True
 ) -> list[Explanation]:
     """Return the known bugs that do the same: those that do alone, else pairs unless `pairs` is off."""
-    known = list(reference.suspects())
-    each: list[Explanation] = [(suspect,) for suspect in known]
-    alone = [bugs for bugs in each if does_the_same(found, reference, bugs, reported)]
+    suspects = list(reference.suspects())
+    each: list[Explanation] = [(suspect,) for suspect in suspects]
+    alone = [bugs for bugs in each if does_the_same(difference, reference, bugs, reported)]
     if alone or not pairs:
         return alone
-    return [two for two in combinations(known, 2) if _fit(*two) and does_the_same(found, reference, two, reported)]
+    return [
+        pair for pair in combinations(suspects, 2) if _fit(*pair) and does_the_same(difference, reference, pair, reported)
+    ]
 
 
 def explain_most(
@@ -42,60 +38,65 @@ def explain_most(
     """Of the explanations of one difference return those that explain most of its kind."""
     if len(explained) < 2:
         return [*explained]
-    counts = [sum(does_the_same(one, reference, bugs, reported) for one in alike) for bugs in explained]
+    counts = [sum(does_the_same(difference, reference, bugs, reported) for difference in alike) for bugs in explained]
     return [bugs for bugs, count in zip(explained, counts, strict=True) if count == max(counts)]
 
 
-def _fit(one: Suspect, other: Suspect) -> bool:
-    if one.wrong_step is not None and other.wrong_step is not None:
+def _fit(first: Suspect, second: Suspect) -> bool:
+    """Return whether a node can have both bugs: they change different things."""
+    if first.wrong_step is not None and second.wrong_step is not None:
         return False
-    return not (one.switches.keys() & other.switches.keys() or one.rules.keys() & other.rules.keys())
+    return not (first.switches.keys() & second.switches.keys() or first.rules.keys() & second.rules.keys())
 
 
 def does_the_same(
-    found: Difference[CaseT], reference: Reference[CaseT, Any], bugs: Sequence[Suspect], reported: frozenset[str]
+    difference: Difference[CaseT], reference: Reference[CaseT, Any], bugs: Sequence[Suspect], reported: frozenset[str]
 ) -> bool:
     """Return whether the reference with bugs reports what the node reported at the step that differs, and what the right
     one reports at every step before.
     """
-    wrong, case = reference.with_bugs(bugs), found.case
+    wrong, case = reference.with_bugs(bugs), difference.case
     right_state, state = reference.opened(case.opening), wrong.opened(case.opening)
     seen = wrong.report(state)
-    for at, step in enumerate(case.path[: found.at], start=1):
+    for at, step in enumerate(case.path[: difference.at], start=1):
         state, seen = wrong.take_or_refuse(state, step)
-        if at < found.at:
+        if at < difference.at:
             # The node did what the right reference does up to here: a bug that shows earlier is another one.
             right_state, expected = reference.take(right_state, step)
             if reference.differences(expected, seen, reported):
                 return False
-    return not reference.differences(seen, found.seen, reported)
+    return not reference.differences(seen, difference.seen, reported)
 
 
 FEW = 4
-"""How many known bugs are told; there may be many that look alike on a short path."""
+"""How many known bugs are named; there may be many that look alike on a short path."""
 
 NAMES = ("expected", "seen")
 
 
 def story(
-    found: Difference[CaseT],
+    difference: Difference[CaseT],
     reference: Reference[CaseT, Any],
     same: Sequence[Explanation],
     reported: frozenset[str],
     names: tuple[str, str] = NAMES,
     log: Sequence[str] = (),
 ) -> str:
-    """Return the whole story of one difference. `same`: the known bugs that do the same; `names` stand above the two sides;
-    `log`: what the node has logged about it.
+    """Return one difference as text: the path, both reports, the rules, the known bugs.
+
+    `same`: the known bugs that do the same; `names`: the headings of the two reports; `log`: lines that the node has logged
+    about it.
     """
-    lines = [f"DIFFERS after {found.at} steps, in {', '.join(found.fields)}"]
-    lines.append(f"  {reference.opening_text(found.case.opening)}")
-    lines += [f"  {at:>2}  {reference.step_text(step)}" for at, step in enumerate(found.case.path[: found.at], start=1)]
-    lines += reference.side_by_side(found, reported, names)
-    sentence = None if found.step is None else reference.step_sentence(found.step)
+    lines = [f"DIFFERS after {difference.at} steps, in {', '.join(difference.fields)}"]
+    lines.append(f"  {reference.opening_text(difference.case.opening)}")
+    lines += [
+        f"  {at:>2}  {reference.step_text(step)}" for at, step in enumerate(difference.case.path[: difference.at], start=1)
+    ]
+    lines += reference.side_by_side(difference, reported, names)
+    sentence = None if difference.step is None else reference.step_sentence(difference.step)
     if sentence is not None:
         lines.append(f"  {sentence}")
-    lines += [f"  rule      {line}" for line in dict.fromkeys(reference.decision_texts(found))]
+    lines += [f"  rule      {line}" for line in dict.fromkeys(reference.decision_texts(difference))]
     lines += [f"  same as   {line}" for line in _same_as(same, reference)]
     lines += [f"  log       {line}" for line in log]
     return "\n".join(lines)
@@ -112,8 +113,9 @@ def _same_as(same: Sequence[Explanation], reference: Reference[Any, Any]) -> Ite
 
 def _sentence(bugs: Sequence[Suspect]) -> str:
     """Return what the first bug of the catalog does that one of these resembles."""
-    known = [bug.says for bug in known_bugs().values() if any(f"({bug.name})" in one.says for one in bugs)]
-    return "".join(f". {sentence}" for sentence in known[:1])
+    # A fault's sentence ends with the bug that it resembles, in brackets (`known_bugs` of drive/broker).
+    resembled = [bug.says for bug in known_bugs().values() if any(f"({bug.name})" in suspect.says for suspect in bugs)]
+    return "".join(f". {sentence}" for sentence in resembled[:1])
 
 
 def value_text(value: Any) -> str:
@@ -133,7 +135,7 @@ def value_text(value: Any) -> str:
             return str(value)
 
 
-# A run where many look at it: annotations on GitHub, and a badge.
+# For a run in CI: annotations on GitHub, and a badge.
 
 
 BADGE_COLORS = {0: ("conforms", "brightgreen"), 1: ("differs", "red")}
@@ -141,16 +143,18 @@ BADGE_COLORS = {0: ("conforms", "brightgreen"), 1: ("differs", "red")}
 
 
 def on_github() -> bool:
-    """Whether a workflow of GitHub runs this: it sets the variable in every step."""
+    """Return whether a workflow of GitHub runs this."""
+    # GitHub sets the variable in every step of a workflow.
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 def annotations(name: str, stories: Sequence[str]) -> list[str]:
-    """A workflow command per story: the run's page shows it as an error. What would end the command is escaped."""
+    """Return a workflow command per story, which the run's page shows as an error."""
     return [f"::error title={_property(f'{name} {story.splitlines()[0]}')}::{_data(story)}" for story in stories]
 
 
 def _data(text: str) -> str:
+    """Escape what would end a workflow command."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -159,7 +163,7 @@ def _property(text: str) -> str:
 
 
 def badge(exit_code: int, profile: str, steps: int) -> str:
-    """The JSON of an endpoint badge of shields.io, schema version 1."""
-    says, color = BADGE_COLORS.get(exit_code, ("undecided", "lightgrey"))
-    message = f"{says} ({profile}, {steps:,} steps)"
+    """Return the JSON of an endpoint badge of shields.io, schema version 1."""
+    verdict, color = BADGE_COLORS.get(exit_code, ("undecided", "lightgrey"))
+    message = f"{verdict} ({profile}, {steps:,} steps)"
     return json.dumps({"schemaVersion": 1, "label": "tidegauge", "message": message, "color": color}, indent=1) + "\n"

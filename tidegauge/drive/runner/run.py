@@ -1,7 +1,7 @@
-"""One run: cases are played, what differs is grouped by kind, shrunk, explained and described."""
+"""One run: cases are played; differences are grouped by kind, shrunk, explained and written as text."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple
 
 from tidegauge.conformance.checking.verdicts import CONFORMS, FAILS, UNDECIDED
@@ -13,7 +13,7 @@ from tidegauge.drive.runner.report import NAMES, Explanation, explain_most, expl
 from tidegauge.drive.runner.shrink import shrunk
 
 KINDS = 5
-"""How many kinds of differences are shrunk and described."""
+"""How many kinds of differences are shrunk and explained."""
 
 SAMPLE = 20
 """How many differences of a kind a known bug is asked to explain."""
@@ -32,7 +32,7 @@ class DriveFailure(NamedTuple, Generic[CaseT]):
 
 
 class DriveRun(NamedTuple, Generic[CaseT]):
-    """What a run has shown. `not_again`: how many kinds of differences did not come again; `notes`: lines of coverage."""
+    """The result of a run. `not_again`: how many kinds of differences did not come again; `notes`: lines of coverage."""
 
     name: str
     called: str
@@ -59,12 +59,12 @@ def run(
     echo: Callable[[str], None] = lambda _: None,
     log_lines: Callable[[CaseT], Sequence[str]] = lambda _: (),
 ) -> DriveRun[CaseT]:
-    """Play the cases on a node and report what differs. `log_lines`: what it has logged while a case was played last."""
+    """Play the cases on a node and report what differs. `log_lines`: what it logged when a case was played last."""
     observed = reference.observed()
     began = time.monotonic()
     played = play(node, cases, observed, recorder)
     seconds = time.monotonic() - began
-    # What is played again to shrink and explain is not observed: the notes tell what the cases themselves went through.
+    # What is played again to shrink and explain is not counted: the notes are about the cases themselves.
     failures, not_again = failures_of(node, played.differences, reference, echo, log_lines)
     all_notes = (*notes, *observed.notes(cases, played.differences))
     name, called = node.capabilities.name, reference.called
@@ -78,12 +78,12 @@ def failures_of(
     echo: Callable[[str], None] = lambda _: None,
     log_lines: Callable[[CaseT], Sequence[str]] = lambda _: (),
 ) -> tuple[list[DriveFailure[CaseT]], int]:
-    """Return the kinds of differences, most frequent first, shrunk and described; and how many did not come again."""
+    """Return the kinds of differences, most frequent first, shrunk and explained; and how many did not come again."""
     failures, not_again = [], 0
     reported = node.capabilities.reports
     for (after, fields), alike in sorted(by_kind(differences).items(), key=lambda item: -len(item[1]))[:KINDS]:
         echo(f"shrinking {after}: {', '.join(fields)}, {len(alike):,} paths")
-        shown = shrunk(node, min(alike, key=lambda found: found.at), reference)
+        shown = shrunk(node, min(alike, key=lambda difference: difference.at), reference)
         if shown is None:
             not_again += 1
             continue
@@ -96,23 +96,21 @@ def failures_of(
 
 def text_of(run: DriveRun[CaseT]) -> str:
     """Return the whole run as text: failures, notes, how much was compared, the verdict."""
-    return "\n".join(_lines(run))
-
-
-def _lines(run: DriveRun[CaseT]) -> Iterator[str]:
+    lines = []
     for failure in run.failures:
-        yield from (failure.text, f"  seen on   {failure.paths:,} paths", "")
+        lines += [failure.text, f"  seen on   {failure.paths:,} paths", ""]
     if run.not_again:
-        yield f"{run.not_again} kinds of differences did not come again: the {run.called} is not the same twice"
-    yield from run.notes
+        lines.append(f"{run.not_again} kinds of differences did not come again: the {run.called} is not the same twice")
+    lines += run.notes
     played = run.played
     rate = played.steps / run.seconds if run.seconds else 0.0
-    yield (
+    lines.append(
         f"{played.cases:,} paths, {played.steps:,} steps in {run.seconds:.1f} s ({rate:,.0f}/s), "
         f"{played.fields:,} fields compared"
     )
-    yield {
+    verdicts = {
         CONFORMS: f"{run.name} CONFORMS to {run.profile}: no step differs",
         FAILS: f"{run.name} DIFFERS from {run.profile} on {len(played.differences):,} of {played.cases:,} paths",
         UNDECIDED: f"{run.name}: UNDECIDED, nothing was compared",
-    }[run.exit_code]
+    }
+    return "\n".join([*lines, verdicts[run.exit_code]])

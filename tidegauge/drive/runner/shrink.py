@@ -11,11 +11,11 @@ from tidegauge.drive.runner.reference import Reference
 from tidegauge.drive.runner.report import explanations
 
 SECONDS = 8.0
-"""How long one path may be shrunk: what it is by then is told."""
+"""How long one path may be shrunk; the result is the shortest by then."""
 
 
 def shrunk(
-    node: Node[CaseT], found: Difference[CaseT], reference: Reference[CaseT, Any], seconds: float = SECONDS
+    node: Node[CaseT], difference: Difference[CaseT], reference: Reference[CaseT, Any], seconds: float = SECONDS
 ) -> Difference[CaseT] | None:
     """Return the shortest path found that shows the difference; None if it does not come again."""
     ends = time.monotonic() + seconds
@@ -23,19 +23,20 @@ def shrunk(
     if reference.plays_one_at_a_time:
         # The reference is faster than a process. What is left with a bug that explains the difference is played on the
         # node, and if it differs there too, it is what is shrunk further.
-        for bugs in explanations(found, reference, node.capabilities.reports)[:1]:
-            short = _shrunk(ReferenceNode(reference.with_bugs(bugs), node.capabilities), found, reference, ends)
-            best = None if short is None else _again(node, [short.case], reference, found)
-    return _shrunk(node, found if best is None else best, reference, ends)
+        for bugs in explanations(difference, reference, node.capabilities.reports)[:1]:
+            short = _shrunk(ReferenceNode(reference.with_bugs(bugs), node.capabilities), difference, reference, ends)
+            best = None if short is None else _again(node, [short.case], reference, difference)
+    return _shrunk(node, difference if best is None else best, reference, ends)
 
 
 def _shrunk(
-    node: Node[CaseT], found: Difference[CaseT], reference: Reference[CaseT, Any], ends: float
+    node: Node[CaseT], difference: Difference[CaseT], reference: Reference[CaseT, Any], ends: float
 ) -> Difference[CaseT] | None:
+    """Shrink on one node, until nothing shorter differs or the time `ends`; None if the difference does not come again."""
     # A difference that does not come again is no failure of this path.
-    best = _again(node, [found.case._replace(path=found.case.path[: found.at])], reference, found)
+    best = _again(node, [difference.case._replace(path=difference.case.path[: difference.at])], reference, difference)
     while best is not None and time.monotonic() < ends:
-        shorter = _shorter(node, best, found, reference)
+        shorter = _shorter(node, best, difference, reference)
         if shorter is None:
             break
         best = shorter
@@ -43,19 +44,20 @@ def _shrunk(
 
 
 def _shorter(
-    node: Node[CaseT], best: Difference[CaseT], found: Difference[CaseT], reference: Reference[CaseT, Any]
+    node: Node[CaseT], best: Difference[CaseT], difference: Difference[CaseT], reference: Reference[CaseT, Any]
 ) -> Difference[CaseT] | None:
-    """Play what is left without some steps: all of it side by side, or one after the other until one differs."""
+    """Return a difference of the same kind on a path with fewer steps than `best`; None if there is none."""
+    # A node that plays cases side by side takes all candidates at once; for another each case costs its time.
     candidates = _candidates(best.case, reference, node.capabilities)
     rounds = ([case] for case in candidates) if reference.plays_one_at_a_time else iter([[*candidates]])
-    return next((again for cases in rounds if (again := _again(node, cases, reference, found)) is not None), None)
+    return next((again for cases in rounds if (again := _again(node, cases, reference, difference)) is not None), None)
 
 
 def _again(
-    node: Node[CaseT], cases: Sequence[CaseT], reference: Reference[CaseT, Any], found: Difference[CaseT]
+    node: Node[CaseT], cases: Sequence[CaseT], reference: Reference[CaseT, Any], difference: Difference[CaseT]
 ) -> Difference[CaseT] | None:
     """Play cases, and return the shortest difference of the same kind, cut after its step."""
-    same = [again for again in play(node, cases, reference).differences if reference.is_same_kind(found, again)]
+    same = [again for again in play(node, cases, reference).differences if reference.is_same_kind(difference, again)]
     if not same:
         return None
     shortest = min(same, key=lambda again: again.at)
@@ -63,6 +65,7 @@ def _again(
 
 
 def _candidates(case: CaseT, reference: Reference[CaseT, Any], capabilities: Capabilities) -> Iterator[CaseT]:
+    """Yield the case without some steps in a row, longest gaps first, as far as the node can be given that."""
     tried = {case.path}
     for path in _shortened(case.path):
         shorter = case._replace(path=path)

@@ -26,7 +26,7 @@ class TranscriptError(TidegaugeError):
 
 
 RECORD = "tidegauge drive --record"
-"""What writes one."""
+"""The command that writes a broker's transcript."""
 
 
 class Recorded(NamedTuple, Generic[CaseT]):
@@ -74,8 +74,8 @@ class TranscriptNode(Generic[CaseT]):
         return tuple(self._recorded)
 
     def recorded(self) -> tuple[Recorded[CaseT], ...]:
-        """Return everything it did."""
-        return tuple(Recorded(*one) for one in self._recorded.items())
+        """Return every case with its reports."""
+        return tuple(Recorded(case, reports) for case, reports in self._recorded.items())
 
     def reports(self, case: CaseT) -> tuple[Report, ...]:
         """Return what was reported on a case: after its opening, then after each step as far as it was played."""
@@ -137,7 +137,10 @@ def write(
     """Write a transcript. `profile` is the one whose paths they are."""
     compact = partial(json.dumps, separators=(",", ":"))
     head = {"format": form.name, "contract": form.contract, **form.head(capabilities, profile)}
-    lines = [json.dumps(head, separators=form.head_separators), *(compact(form.line(one, capabilities)) for one in recorded)]
+    lines = [
+        json.dumps(head, separators=form.head_separators),
+        *(compact(form.line(entry, capabilities)) for entry in recorded),
+    ]
     with replacing(place) as beside:
         # Without a time in the gzip header the same reports give the same bytes.
         beside.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
@@ -152,12 +155,12 @@ def read(place: File, *formats: TranscriptFormat[Any]) -> TranscriptNode[Any]:
     node: TranscriptNode[Any] | None = None
     for number, line in enumerate(lines, start=1):
         try:
-            found = json.loads(line)
+            value = json.loads(line)
             if node is None:
-                form = next((one for one in formats if one.name == found["format"]), form)
-                node = _node(form, found)
+                form = next((known_format for known_format in formats if known_format.name == value["format"]), form)
+                node = _node(form, value)
             else:
-                node.add(form.recorded(node, found))
+                node.add(form.recorded(node, value))
         except (ValueError, KeyError, TypeError, IndexError, RecursionError) as problem:
             raise _wrong(place, number, form, problem) from None
     assert node is not None
@@ -209,22 +212,22 @@ def _expected(place: File, number: int, called: str, contract: int, seen: object
     return f"{place}:{number}: expected a line of {called} of contract {contract}; seen {seen!r}; record it again"
 
 
-# The transcripts of unmodified Kafka brokers and controllers that are shipped, one of each per release.
+# The shipped transcripts: one of an unmodified Kafka broker and one of a controller per release.
 
 
 FOLDER = Path(__file__).resolve().parent.parent / "transcripts"
 
 BROKER, CONTROLLER = "kafka", "controller"
-"""What the names of their files begin with."""
+"""The kinds of transcripts: what the names of their files begin with."""
 
 
 def place_of(release: str, folder: Path = FOLDER, kind: str = BROKER) -> Path:
-    """The file of a release."""
+    """Return the file of a release's transcript."""
     return folder / f"{kind}-{release}.gz"
 
 
 def place_named(name: str, kind: str) -> Path:
-    """A file, or that of a release that is shipped. Raises UsageError with the releases there are."""
+    """Return the file `name`, or the transcript of the release `name`. Raises UsageError with the releases there are."""
     if Path(name).is_file():
         return Path(name)
     there = releases(kind=kind)
@@ -236,21 +239,21 @@ def place_named(name: str, kind: str) -> Path:
 
 
 def release_of(node: TranscriptNode[CaseT]) -> str:
-    """Whose transcript it is: paths are made from the release's own profile."""
+    """Return the release whose transcript it is."""
     return node.profile.removeprefix(RELEASE)
 
 
 def profile_of(node: TranscriptNode[CaseT]) -> Profile:
-    """What that release does."""
+    """Return the profile of that release, from which the paths were made."""
     return profile_named(node.profile)
 
 
 def releases(folder: Path = FOLDER, kind: str = BROKER) -> list[str]:
-    """Whose transcripts a folder has, oldest release first."""
+    """Return the releases whose transcripts a folder has, oldest first."""
     names = (place.name.removeprefix(f"{kind}-").removesuffix(".gz") for place in folder.glob(f"{kind}-*.gz"))
     return sorted(names, key=parse_release)
 
 
 def places(folder: Path = FOLDER, kind: str = BROKER) -> list[Path]:
-    """Their files."""
+    """Return the files of all transcripts in a folder, oldest release first."""
     return [place_of(release, folder, kind) for release in releases(folder, kind)]

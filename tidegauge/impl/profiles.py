@@ -290,10 +290,10 @@ def recording_reads(profile: Profile) -> tuple[Profile, set[str]]:
     def noted(at: int, name: str) -> property:
         value = itemgetter(at)
 
-        def read(of: Profile) -> bool | str:
+        def read(profile_read: Profile) -> bool | str:
             names.add(name)
-            found: bool | str = value(of)
-            return found
+            switch: bool | str = value(profile_read)
+            return switch
 
         return property(read)
 

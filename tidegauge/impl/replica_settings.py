@@ -149,23 +149,23 @@ def settings(overrides: Mapping[str, object] | None = None, release: tuple[int, 
     return checked
 
 
-def _checked(setting: Setting, given: object) -> SettingValue:
-    value = _parsed(setting, given)
+def _checked(setting: Setting, value: object) -> SettingValue:
+    value = _parsed(setting, value)
     if setting.least is not None and isinstance(value, int) and value < setting.least:
         raise UsageError(f"{setting.name}: expected at least {setting.least}; seen {value}; raise it")
     return value
 
 
-def _parsed(setting: Setting, given: object) -> SettingValue:
+def _parsed(setting: Setting, value: object) -> SettingValue:
     """Parse a value: a number, true or false in any case, or a text. ConfigDef#parseType."""
-    if type(given) is setting.kind:
-        return given  # type: ignore[return-value]
-    text = given.strip() if isinstance(given, str) else ""
+    if type(value) is setting.kind:
+        return value  # type: ignore[return-value]
+    text = value.strip() if isinstance(value, str) else ""
     if setting.kind is bool and text.lower() in {"true", "false"}:
         return text.lower() == "true"
     if setting.kind is int and text.removeprefix("-").isdecimal() and text.isascii():
         return int(text)
-    raise UsageError(f"{setting.name}: expected {setting.kind.__name__}; seen {given!r}; correct the value")
+    raise UsageError(f"{setting.name}: expected {setting.kind.__name__}; seen {value!r}; correct the value")
 
 
 def _validate_values(checked: ReplicaSettings) -> None:

@@ -170,10 +170,10 @@ def _responded(
 ) -> tuple[ReferenceBroker, FetchResponse | None]:
     # A full fetch opens its session now. One that was opened while it waited is in no request any more.
     session = None if context.kind is SessionKind.FULL else state.sessions.get(peer)
-    in_use = [one.session.id for one in state.contexts.values() if one.session is not None]
+    in_use = [waiting.session.id for waiting in state.contexts.values() if waiting.session is not None]
     # An id has to differ only from those of the sessions that fetches wait in. The smallest free one keeps states equal that
     # differ in nothing else.
-    cache = _cache(session)._replace(next_id=next(one for one in count(1) if one not in in_use))
+    cache = _cache(session)._replace(next_id=next(free for free in count(1) if free not in in_use))
     cache, response = update_and_generate_response(cache, context, reads, NOW, is_follower=True)
     state = _kept(state, peer, cache)
     if response.error != NONE:

@@ -262,7 +262,7 @@ class FetchInSession(StepKind):
         leader makes of that.
         """
         fetch = STEPS_BY_CLASS[Fetch]
-        _, peer, *asked, may_join = rng.choice((fetch.draw, fetch.draw_catching_up, fetch.draw_catching_up))(rng, state)
+        _, peer, *fields, may_join = rng.choice((fetch.draw, fetch.draw_catching_up, fetch.draw_catching_up))(rng, state)
         session, due, kind = state.sessions.get(peer), expected_epoch(state, peer), rng.random()
         # Without a session nearly every epoch but the initial one is only refused.
         if session is None and kind < 0.9:
@@ -271,10 +271,10 @@ class FetchInSession(StepKind):
             return FetchOthers.name, peer, due
         elif kind < 0.2:
             due = rng.choice((INITIAL_EPOCH, FINAL_EPOCH, due + 1, LARGEST_EPOCH))
-        elif kind < 0.6 and (known := known_of(session)) is not None:
-            request = known.fetch.request
-            asked = [request.current_leader_epoch, request.fetch_offset, request.last_fetched_epoch]
-        return self.name, peer, *asked, may_join, due
+        elif kind < 0.6 and (cached := known_of(session)) is not None:
+            request = cached.fetch.request
+            fields = [request.current_leader_epoch, request.fetch_offset, request.last_fetched_epoch]
+        return self.name, peer, *fields, may_join, due
 
 
 class FetchInSessionAndWait(FetchInSession):
@@ -326,8 +326,8 @@ class OffsetsForLeaderEpoch(StepKind):
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw any epoch, also one that nobody has heard of."""
-        asked = UNDEFINED if rng.random() < 0.1 else _epoch(rng, state, 1)
-        return self.name, _near(rng, state.broker.partition.leader_epoch), asked
+        epoch = UNDEFINED if rng.random() < 0.1 else _epoch(rng, state, 1)
+        return self.name, _near(rng, state.broker.partition.leader_epoch), epoch
 
 
 class ListOffsetsRequest(StepKind):
@@ -615,8 +615,8 @@ class Crash(StepKind):
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw a log end and a checkpoint that a crash may leave."""
         log = state.broker.partition.log
-        kept = rng.choice((log.end, log.end, rng.randint(log.start, log.end)))
-        return self.name, rng.randint(log.start, max(log.start, min(log.hw, kept))), kept
+        log_end = rng.choice((log.end, log.end, rng.randint(log.start, log.end)))
+        return self.name, rng.randint(log.start, max(log.start, min(log.hw, log_end))), log_end
 
 
 def _restarted(state: ReferenceBroker, down: Broker) -> ReferenceBroker:

@@ -54,14 +54,14 @@ class Matrix:
     applied: frozenset[str] = field(default_factory=frozenset)
 
 
-def text_of(row: BugRow, says: str) -> str:
+def text_of(row: BugRow, sentence: str) -> str:
     """Return a bug's row as text, with a sentence about the bug."""
     seen = [f"judge: {', '.join(row.judge[:4]) or row.fate}"]
     seen += [
         f"{name}: " + ("not seen" if caught is None else f"{caught.where}, {caught.steps} steps")
         for name, caught in (("cover", row.cover), ("walks", row.walks))
     ]
-    return f"{row.name:<32} {' | '.join(seen)}\n{'':<32} {says}"
+    return f"{row.name:<32} {' | '.join(seen)}\n{'':<32} {sentence}"
 
 
 def wrong(matrix: Matrix, rules: Mapping[str, str], elsewhere: Mapping[str, str]) -> list[str]:
@@ -69,8 +69,8 @@ def wrong(matrix: Matrix, rules: Mapping[str, str], elsewhere: Mapping[str, str]
     lines = [f"{row.name} survives: no column catches it" for row in matrix.rows if row.survives]
     exercised = matrix.judged | matrix.applied
     lines += [
-        f"{rule} is exercised by nothing; {says}"
-        for rule, says in rules.items()
+        f"{rule} is exercised by nothing; {sentence}"
+        for rule, sentence in rules.items()
         if rule not in exercised and rule not in elsewhere
     ]
     lines += [f"{rule} is exercised here after all: take it out of ELSEWHERE" for rule in elsewhere if rule in exercised]

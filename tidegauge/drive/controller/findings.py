@@ -49,11 +49,11 @@ SAYS: Mapping[str, str] = {
 
 def controller_findings() -> dict[str, Finding]:
     """Return what a controller may do and another does not, by its name: every switch of FINDINGS against elr-repaired."""
-    says = {**{bug.name: bug.says for bug in known_bugs().values()}, **SAYS}
+    sentences = {**{bug.name: bug.says for bug in known_bugs().values()}, **SAYS}
     findings = {}
     for finding in FINDINGS.values():
         right = {name: getattr(ELR_REPAIRED, name) for name, shown in FINDINGS.items() if shown == finding}
         findings[finding] = Finding(
-            finding, says.get(finding, ""), {name: not value for name, value in right.items()}, right
+            finding, sentences.get(finding, ""), {name: not value for name, value in right.items()}, right
         )
     return findings

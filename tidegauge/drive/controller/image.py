@@ -296,29 +296,29 @@ def state_report(control: ReplicationControl, incarnations: Incarnations) -> dic
     }
 
 
-def _partition(found: PartitionRegistration) -> dict[str, Any]:
+def _partition(registration: PartitionRegistration) -> dict[str, Any]:
     lists = {
-        "isr": found.isr,
-        "elr": found.elr,
-        "last_known_elr": found.last_known_elr,
-        "adding": found.adding,
-        "removing": found.removing,
-        "directories": found.directories,
+        "isr": registration.isr,
+        "elr": registration.elr,
+        "last_known_elr": registration.last_known_elr,
+        "adding": registration.adding,
+        "removing": registration.removing,
+        "directories": registration.directories,
     }
     return {
-        "replicas": list(found.replicas),
-        "leader": found.leader,
-        "leader_epoch": found.leader_epoch,
-        "partition_epoch": found.partition_epoch,
+        "replicas": list(registration.replicas),
+        "leader": registration.leader,
+        "leader_epoch": registration.leader_epoch,
+        "partition_epoch": registration.partition_epoch,
         **{name: list(value) for name, value in lists.items()},
-        "recovering": found.recovery is RecoveryState.RECOVERING,
+        "recovering": registration.recovery is RecoveryState.RECOVERING,
     }
 
 
-def _broker(found: BrokerRegistration, incarnation: int) -> dict[str, Any]:
+def _broker(registration: BrokerRegistration, incarnation: int) -> dict[str, Any]:
     return {
         "incarnation": incarnation,
-        "fenced": found.fenced,
-        "in_controlled_shutdown": found.in_controlled_shutdown,
-        "directories": list(found.directories),
+        "fenced": registration.fenced,
+        "in_controlled_shutdown": registration.in_controlled_shutdown,
+        "directories": list(registration.directories),
     }

@@ -187,7 +187,7 @@ class PeerSessions:
                 return {"errorCode": response["errorCode"]}
             if opens and response["sessionId"] != INVALID_SESSION_ID:
                 self._sessions[peer] = PeerSession(response["sessionId"], partition)
-            topics: list[Any] = [one for one in response["responses"] if one["topicId"] == self._topic.id]
+            topics: list[Any] = [part for part in response["responses"] if part["topicId"] == self._topic.id]
             return topics[0]["partitions"][0] if topics else None
 
         return full._replace(body=body), read

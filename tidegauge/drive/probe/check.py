@@ -133,9 +133,11 @@ def partition_in(name: str, response: WireMessage) -> WireMessage:
 
 def session_response(response: WireMessage) -> WireMessage:
     """Return the fields of a response to a fetch in a session, which may have no partition. Raises FailedError."""
-    reported = tuple(sorted(_place(topic, one) for topic in response["responses"] for one in topic["partitions"]))
-    one = partition_in("Fetch", response) if len(reported) == 1 else {"errorCode": response["errorCode"]}
-    return {"sessionId": response["sessionId"], REPORTED: reported, **one}
+    reported = tuple(
+        sorted(_place(topic, partition) for topic in response["responses"] for partition in topic["partitions"])
+    )
+    partition = partition_in("Fetch", response) if len(reported) == 1 else {"errorCode": response["errorCode"]}
+    return {"sessionId": response["sessionId"], REPORTED: reported, **partition}
 
 
 def _place(topic: WireMessage, partition: WireMessage) -> str:
@@ -163,7 +165,7 @@ def _fetched(response: WireMessage) -> WireMessage:
         batches = batches_in(partition.pop("records") or b"")
     except CorruptBatchError as problem:
         raise FailedError(f"records: {problem}") from problem
-    partition[BATCHES], partition[EPOCHS] = [one[:2] for one in batches], [one[2] for one in batches]
+    partition[BATCHES], partition[EPOCHS] = [batch[:2] for batch in batches], [batch[2] for batch in batches]
     diverging = partition.get("divergingEpoch") or {"epoch": UNDEFINED, "endOffset": UNDEFINED}
     at = (diverging["epoch"], diverging["endOffset"])
     partition["divergingEpoch"] = None if at == (UNDEFINED, UNDEFINED) else at
@@ -185,7 +187,7 @@ def _matches(seen: Any, wanted: Any) -> bool:
 
 def _value_text(name: str, value: Any) -> str:
     if isinstance(value, frozenset):
-        return " or ".join(_value_text(name, one) for one in sorted(value))
+        return " or ".join(_value_text(name, choice) for choice in sorted(value))
     if name == "errorCode" and isinstance(value, int):
         return error_text(value)
     return "nothing" if value is None else str(value)

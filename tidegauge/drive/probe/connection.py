@@ -286,15 +286,16 @@ def pack_definitions(jars: Path) -> bytes:
     """Pack the definitions in the jars of a release; the same jars give the same bytes."""
     wanted = {f"{name}{side}" for name in REQUESTS for side in ("Request", "Response")}
     definitions = sorted(
-        (one for one in definitions_in(jars.glob("kafka-clients-*.jar")) if one["name"] in wanted), key=_name
+        (definition for definition in definitions_in(jars.glob("kafka-clients-*.jar")) if definition["name"] in wanted),
+        key=_name,
     )
     origin = f"common/message/*.json in kafka-clients-{release_in(jars)}.jar, without comments and explanations"
     text = json.dumps({"origin": origin, "licence": LICENCE, "definitions": _bare(definitions)}, separators=(",", ":"))
     return gzip.compress(text.encode(), mtime=0)
 
 
-def _name(one: Any) -> str:
-    return str(one["name"])
+def _name(definition: Any) -> str:
+    return str(definition["name"])
 
 
 def _bare(value: Any) -> Any:

@@ -263,7 +263,7 @@ def session_fetch(
     like: WireRequest, *fetches: WireRequest, session: int, epoch: int, forget: Iterable[ProbePartition] = ()
 ) -> WireRequest:
     """Make a fetch of the partitions of `fetches`, with the version and the limits of `like`."""
-    named = [topic for one in fetches for topic in one.body["topics"]]
-    forgotten = [{"topicId": one.id, "topic": one.name, "partitions": [0]} for one in forget]
+    named = [topic for fetch in fetches for topic in fetch.body["topics"]]
+    forgotten = [{"topicId": partition.id, "topic": partition.name, "partitions": [0]} for partition in forget]
     body = {**like.body, "sessionId": session, "sessionEpoch": epoch, "topics": named}
     return like._replace(body={**body, **({"forgottenTopicsData": forgotten} if forgotten else {})})

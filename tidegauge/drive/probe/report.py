@@ -25,11 +25,13 @@ OPEN = (CheckVerdict.NOT_SUPPORTED, CheckVerdict.UNDECIDED)
 def probe_text(run: ProbeRun) -> str:
     """Return the failures with the last request and response, then the checks without a decision, then the counts."""
     lines = []
-    for one in run.outcomes:
-        if one.verdict is CheckVerdict.FAIL:
-            lines += [*_failure(one), ""]
+    for outcome in run.outcomes:
+        if outcome.verdict is CheckVerdict.FAIL:
+            lines += [*_failure(outcome), ""]
     for verdict in OPEN:
-        lines += [f"{verdict.value}: {one.check.id}: {one.says}" for one in run.outcomes if one.verdict is verdict]
+        lines += [
+            f"{verdict.value}: {outcome.check.id}: {outcome.says}" for outcome in run.outcomes if outcome.verdict is verdict
+        ]
     lines += [f"left: {name}: {why}; delete it by hand" for name, why in run.left.items()]
     counts = ", ".join(f"{run.count(verdict)} {verdict.value}" for verdict in CheckVerdict if run.count(verdict))
     lines.append(f"{run.place}: {len(run.outcomes)} checks: {counts}; seed {run.seed}")
@@ -43,15 +45,15 @@ def check_list(checks: Iterable[Check]) -> str:
     return "\n".join(f"{name:{width}}  {rule:9} {says}" for name, rule, says in rows)
 
 
-def _failure(one: CheckOutcome) -> Iterable[str]:
-    check = one.check
+def _failure(outcome: CheckOutcome) -> Iterable[str]:
+    check = outcome.check
     yield f"FAIL {check.id}   {' '.join(filter(None, (check.rule, check.source)))}"
     yield f"  {check.says}"
     if check.rule:
         yield f"  {check.rule}: {rulebook()[check.rule].sentence}"
-    yield f"  {one.says}"
-    if one.exchanges:
-        last = one.exchanges[-1]
+    yield f"  {outcome.says}"
+    if outcome.exchanges:
+        last = outcome.exchanges[-1]
         yield f"    sent      {last.call.name} version {last.call.version} to {last.to}: {message_text(last.call.body)}"
         yield f"              {_hex(last.sent)}"
         yield f"    received  {last.problem or message_text(last.response)}"
@@ -90,36 +92,36 @@ def probe_json(run: ProbeRun, tool: str) -> str:
         "prefix": run.prefix,
         "offered": {name: [versions.start, versions.stop - 1] for name, versions in run.offered.items()},
         "counts": {verdict.value: run.count(verdict) for verdict in CheckVerdict},
-        "checks": [_check(one) for one in run.outcomes],
-        "removal": [_exchange(one) for one in run.cleanup],
+        "checks": [_check(outcome) for outcome in run.outcomes],
+        "removal": [_exchange(exchange) for exchange in run.cleanup],
         "left": dict(run.left),
     }
     return json.dumps(body, indent=1) + "\n"
 
 
-def _check(one: CheckOutcome) -> Mapping[str, Any]:
-    check = one.check
+def _check(outcome: CheckOutcome) -> Mapping[str, Any]:
+    check = outcome.check
     return {
         "id": check.id,
         "rule": check.rule or None,
         "source": check.source,
         "says": check.says,
-        "verdict": one.verdict.value,
-        "reason": one.says,
-        "exchanges": [_exchange(exchange) for exchange in one.exchanges],
+        "verdict": outcome.verdict.value,
+        "reason": outcome.says,
+        "exchanges": [_exchange(exchange) for exchange in outcome.exchanges],
     }
 
 
-def _exchange(one: WireExchange) -> Mapping[str, Any]:
+def _exchange(exchange: WireExchange) -> Mapping[str, Any]:
     return {
-        "to": one.to,
-        "request": one.call.name,
-        "version": one.call.version,
-        "asked": message_text(one.call.body),
-        "sent": one.sent.hex(),
-        "answered": None if one.response is None else message_text(one.response),
-        "received": None if one.received is None else one.received.hex(),
-        "problem": one.problem,
+        "to": exchange.to,
+        "request": exchange.call.name,
+        "version": exchange.call.version,
+        "asked": message_text(exchange.call.body),
+        "sent": exchange.sent.hex(),
+        "answered": None if exchange.response is None else message_text(exchange.response),
+        "received": None if exchange.received is None else exchange.received.hex(),
+        "problem": exchange.problem,
     }
 
 

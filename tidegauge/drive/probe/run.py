@@ -81,7 +81,7 @@ class ProbeRun:
 
     def count(self, verdict: CheckVerdict) -> int:
         """Return the number of checks with a verdict."""
-        return sum(one.verdict is verdict for one in self.outcomes)
+        return sum(outcome.verdict is verdict for outcome in self.outcomes)
 
     @property
     def exit_code(self) -> int:

@@ -152,8 +152,8 @@ class Topics:
         # Without CreateTopics a broker may create a topic that Metadata asks for: with its own settings, where it likes.
         if not creates and (replicas or dict(config) != KEEPS_ALL):
             others = (f"{key}={value}" for key, value in config.items() if KEEPS_ALL.get(key) != value)
-            what = f"replicas on {replicas}" if replicas else ", ".join(others)
-            raise NotOfferedError(f"CreateTopics: needs version 0 or newer for {what}; ApiVersions offers none")
+            missing = f"replicas on {replicas}" if replicas else ", ".join(others)
+            raise NotOfferedError(f"CreateTopics: needs version 0 or newer for {missing}; ApiVersions offers none")
         if single_entry(self._metadata(name), "topics")["errorCode"] == errors.NONE:
             raise _there(name)
         self._cleanup.expect(name)
@@ -182,8 +182,8 @@ class Topics:
 
         partition = self.until(serving, lambda seen: seen is not None)
         if partition is None:
-            which = f"a leader after epoch {behind}" if behind >= 0 else "a leader"
-            raise UndecidedError(f"topic {name}: expected {which} that serves it within {self._patience:g} s; seen none")
+            expected = f"a leader after epoch {behind}" if behind >= 0 else "a leader"
+            raise UndecidedError(f"topic {name}: expected {expected} that serves it within {self._patience:g} s; seen none")
         return partition
 
     def until(self, look: Callable[[], T], met: Callable[[T], bool]) -> T:
@@ -195,7 +195,7 @@ class Topics:
 
     def brokers(self) -> list[int]:
         """Return the ids of the brokers, in order."""
-        return sorted(one["nodeId"] for one in self._metadata()["brokers"])
+        return sorted(broker["nodeId"] for broker in self._metadata()["brokers"])
 
     def administer(self, name: str, body: dict[str, Any]) -> None:
         """Send a request that changes one of the probe's topics; metadata shows the result. Raises UndecidedError."""
@@ -278,7 +278,7 @@ class Topics:
 
     def _connection_to(self, node: int, brokers: list[WireMessage]) -> BrokerConnection:
         if node not in self._connections:
-            at = {one["nodeId"]: (one["host"], one["port"]) for one in brokers}
+            at = {broker["nodeId"]: (broker["host"], broker["port"]) for broker in brokers}
             if node not in at:
                 raise NoResponseError(f"Metadata: expected the broker {node} that leads; seen the brokers {sorted(at)}")
             self._connections[node] = BrokerConnection(self._messages, self._dial, *at[node], self._keep)

@@ -52,8 +52,8 @@ def path_cases(
     """Return the paths by the id of their case. Those of a graph are grouped by the action of their last step."""
     cases: defaultdict[str, list[BrokerCase]] = defaultdict(list)
     cases["smoke"].append(smoke_case(profile, capabilities))
-    for one in scenario_cases(profile, capabilities):
-        cases[f"scenario/{one.name}"].append(one.case)
+    for scenario in scenario_cases(profile, capabilities):
+        cases[f"scenario/{scenario.name}"].append(scenario.case)
     for name in graphs:
         for case in cover_of(name, profile, capabilities).cases:
             cases[f"graph/{name}/{action_of(case.path[-1])}"].append(case)
@@ -123,9 +123,13 @@ class Suite:
         """The shortest difference by each rule that decides its step."""
         differences = [difference for case in self.paths for difference in self._differences(case)]
         # Differences of one kind are alike: a few of the shortest say which rules decide there.
-        samples = [one for alike in by_kind(differences).values() for one in sorted(alike, key=lambda one: one.at)[:SAMPLE]]
+        samples = [
+            difference
+            for alike in by_kind(differences).values()
+            for difference in sorted(alike, key=lambda difference: difference.at)[:SAMPLE]
+        ]
         shortest: dict[str, Difference[BrokerCase]] = {}
-        for difference in sorted(samples, key=lambda one: one.at):
+        for difference in sorted(samples, key=lambda difference: difference.at):
             for decision in decisions(difference, self.profile):
                 for rule in decision.ids:
                     shortest.setdefault(rule, difference)

@@ -39,10 +39,10 @@ def main() -> None:
             continue
         if name == "open":
             replicas[partition] = broker.opened(Opening(frozen(line["peers"]), line["min_insync_replicas"]))
-            said = broker.report(replicas[partition])
+            report = broker.report(replicas[partition])
         else:
-            replicas[partition], said = broker.take_or_refuse(replicas[partition], step_of(line))
-        write(json_line({"p": partition, **said}))
+            replicas[partition], report = broker.take_or_refuse(replicas[partition], step_of(line))
+        write(json_line({"p": partition, **report}))
         flush()
 
 

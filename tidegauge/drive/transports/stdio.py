@@ -193,20 +193,20 @@ class StdioNode:
     # -----------------------------------------------------------------------------------------------------------------
     # Lines
 
-    def _next_line(self, what: Callable[[], str]) -> bytes:
-        """Return the next line of the program, and write to it meanwhile. `what`: describes the expected line."""
+    def _next_line(self, expected: Callable[[], str]) -> bytes:
+        """Return the next line of the program, and write to it meanwhile. `expected`: describes the expected line."""
         program = self._program
         deadline = time.monotonic() + self._timeout
         while (end := self._in.find(b"\n")) < 0:
             if len(self._in) > LONGEST_LINE:
                 self._lines += 1
-                raise self._at_fault(f"{what()}, in lines of at most {LONGEST_LINE:,} bytes", bytes(self._in))
+                raise self._at_fault(f"{expected()}, in lines of at most {LONGEST_LINE:,} bytes", bytes(self._in))
             left = deadline - time.monotonic()
             if left <= 0:
-                raise self._at_fault(f"{what()} within {self._timeout:g} s", bytes(self._in), "it is silent")
+                raise self._at_fault(f"{expected()} within {self._timeout:g} s", bytes(self._in), "it is silent")
             data = program.exchange(self._out, left) if program is not None else None
             if data is None:
-                raise self._at_fault(what(), bytes(self._in), program.how_it_ended() if program is not None else "")
+                raise self._at_fault(expected(), bytes(self._in), program.how_it_ended() if program is not None else "")
             self._in += data
         line = bytes(self._in[: end + 1])
         del self._in[: end + 1]

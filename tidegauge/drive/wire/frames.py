@@ -104,7 +104,10 @@ class Connection:
         """Send the requests at once and return their responses, in the same order. Raises OSError or WireError."""
         ids = [next(self._correlation_ids) for _ in requests]
         frames = await self._exchange_frames(requests, ids)
-        return [read_response(self._messages, *one)[0] for one in zip(requests, ids, frames, strict=True)]
+        return [
+            read_response(self._messages, *request_and_frame)[0]
+            for request_and_frame in zip(requests, ids, frames, strict=True)
+        ]
 
     async def request(self, name: str, version: int, body: WireMessage) -> WireMessage:
         """Send one request and return its response. Raises OSError or WireError."""
@@ -118,7 +121,10 @@ class Connection:
         check_correlation_id(request, correlation_id, frame)
 
     async def _exchange_frames(self, requests: Sequence[WireRequest], ids: Sequence[int]) -> list[bytes]:
-        frames = (request_frame(self._messages, *one, self._client) for one in zip(requests, ids, strict=True))
+        frames = (
+            request_frame(self._messages, *request_and_id, self._client)
+            for request_and_id in zip(requests, ids, strict=True)
+        )
         self._writer.write(b"".join(frames))
         try:
             # asyncio's lock is first come, first served: tasks read their responses in the order of their requests.
@@ -177,10 +183,10 @@ class Conditions:
             timer.cancel()
             del self._waiting[future]
 
-    async def wait_for(self, is_met: Callable[[], bool], what: str) -> None:
-        """Wait for a condition, which messages call `what`. Raises WireError when it takes longer than PATIENCE."""
+    async def wait_for(self, is_met: Callable[[], bool], expected: str) -> None:
+        """Wait for a condition, which messages call `expected`. Raises WireError when it takes longer than PATIENCE."""
         if not await self.wait_up_to(PATIENCE, is_met):
-            raise WireError(f"the broker: expected {what} within {PATIENCE:g} s; seen nothing")
+            raise WireError(f"the broker: expected {expected} within {PATIENCE:g} s; seen nothing")
 
 
 def _expire(future: "asyncio.Future[bool]") -> None:
@@ -245,19 +251,19 @@ class Listener:
         messages, name, at = self._messages, self._messages.api_name(key), _REQUEST_HEADER.size + max(size, 0)
         if name == API_VERSIONS:
             # A version that is not known is answered in version 0, so that the client can choose another (KIP-511).
-            known = version in messages.versions(f"{name}Request")
-            return self._encode(name, version if known else 0, correlation_id, self._api_versions(known))
+            is_known = version in messages.versions(f"{name}Request")
+            return self._encode(name, version if is_known else 0, correlation_id, self._api_versions(is_known))
         if messages.is_flexible(f"{name}Request", version):
             at += 1  # the count of tagged fields: no tagged field of a request header has ever been defined
         body, _ = messages.read(f"{name}Request", version, data, at)
         return self._encode(name, version, correlation_id, await self._handler(ReceivedRequest(name, version, body)))
 
-    def _api_versions(self, known: bool) -> WireMessage:
+    def _api_versions(self, is_known: bool) -> WireMessage:
         keys = [
             {"apiKey": self._messages.api_key(name), "minVersion": versions.start, "maxVersion": versions.stop - 1}
             for name, versions in self._serves.items()
         ]
-        return {"errorCode": 0 if known else UNSUPPORTED_VERSION, "apiKeys": sorted(keys, key=lambda api: api["apiKey"])}
+        return {"errorCode": 0 if is_known else UNSUPPORTED_VERSION, "apiKeys": sorted(keys, key=lambda api: api["apiKey"])}
 
     def _encode(self, name: str, version: int, correlation_id: int, body: WireMessage) -> bytes:
         flexible = name != API_VERSIONS and self._messages.is_flexible(f"{name}Response", version)

@@ -43,11 +43,11 @@ class Messages:
     """The messages of a release by name."""
 
     def __init__(self, definitions: Iterable[Definition]) -> None:
-        self._definitions = {one["name"]: one for one in definitions}
+        self._definitions = {definition["name"]: definition for definition in definitions}
         self._requests = {
-            one["apiKey"]: one["name"].removesuffix("Request")
-            for one in self._definitions.values()
-            if one["type"] == "request"
+            definition["apiKey"]: definition["name"].removesuffix("Request")
+            for definition in self._definitions.values()
+            if definition["type"] == "request"
         }
         self._compiled: dict[tuple[str, int], Codec] = {}
 
@@ -67,7 +67,7 @@ class Messages:
 
     def metadata_records(self) -> list[str]:
         """Return the names of the records that a metadata log may hold."""
-        return [name for name, one in self._definitions.items() if one["type"] == "metadata"]
+        return [name for name, definition in self._definitions.items() if definition["type"] == "metadata"]
 
     def versions(self, name: str) -> range:
         """Return the stable versions of a message."""
@@ -103,7 +103,7 @@ class Messages:
             definition = self._definition(name)
             if version not in versions_of(definition["validVersions"]):
                 raise WireError(f"{name}: expected a version of {definition['validVersions']}; seen {version}")
-            common = {one["name"]: one["fields"] for one in definition.get("commonStructs", [])}
+            common = {struct["name"]: struct["fields"] for struct in definition.get("commonStructs", [])}
             compiler = Compiler(name, version, self.is_flexible(name, version), common)
             self._compiled[name, version] = compiler.struct(definition["fields"])
         return self._compiled[name, version]

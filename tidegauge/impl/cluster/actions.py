@@ -39,15 +39,9 @@ from tidegauge.impl.replica import partition
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 
-# What a broker does by itself, and what it does when it reads the controller's registration.
+# Requests that are sent and served, responses that arrive or are lost.
 #
-# Rule of this file: what is possible is decided here (which clock runs out, which process dies); what a move does, in
-# impl.cluster.broker.
-
-
-# Requests that leave and are served, answers that arrive or are lost.
-#
-# Rule of this file: a response is consumed whether it is taken or not, and a follower of its sender asks again at once.
+# A response is consumed whether it is taken or not, and a follower of its sender asks again at once.
 
 
 @collect_transitions
@@ -73,6 +67,7 @@ def _thread_transitions(model: BoundedModel, f: int, broker: Broker, row: Networ
     """Find SendFetch, SendEpochRequest, TruncateToHighWatermark: the thread waits for no response."""
     after = broker_.truncate_alone(model.setup, broker)
     request = broker_.next_request(model.setup, after)
+    # A truncation that needs no response is a step of its own, and the request that follows leaves with it.
     if after != broker:
         yield Transition(("TruncateToHighWatermark", f), f, after, with_only(row, after.source, request))
     elif request is not None:
@@ -123,14 +118,14 @@ def _serve_fetch(
 ) -> tuple[Transition, ...]:
     """Find HandleFetch with a metadata cache in which the follower may not, and may, join the ISR."""
     after, response = broker_.serve_fetch(model.setup, broker, request, out, model.bounds.max_fetch)
-    kept = Transition(
+    served = Transition(
         ("HandleFetch", leader, f, 0), leader, after, exposed=exposed_epochs(after), answered=f, response=response
     )
     joined, response = broker_.serve_fetch(model.setup, broker, request, may_join, model.bounds.max_fetch)
     # Eligibility made no difference: one transition, not two labels for the same state.
     if joined.partition.state == after.partition.state:
-        return (kept,)
-    return kept, Transition(
+        return (served,)
+    return served, Transition(
         ("HandleFetch", leader, f, 1), leader, joined, exposed=exposed_epochs(joined), answered=f, response=response
     )
 
@@ -215,10 +210,17 @@ def _elected(before: Controller, after: Controller) -> int:
     return after.leader if after.leader_epoch > before.leader_epoch else UNDEFINED
 
 
+# What a broker does by itself, and what it does when it reads the controller's registration.
+#
+# What is possible is decided here (which clock runs out, which process dies); what a step does is decided in
+# impl.cluster.broker.
+
+
 @collect_transitions
 def own_transitions(model: BoundedModel, b: int, broker: Broker, may_crash: bool) -> Iterator[Transition]:
     """Find LeaderAppend, ShrinkIsr, Crash (with ELR Stop, CrashAndLose), DeleteRecords: they read the broker alone."""
     setup, log = model.setup, broker.partition.log
+    # An append with acks=all may be refused: then nothing has happened.
     if broker.leads and log.end < model.bounds.max_log:
         after = broker_.append_record(
             setup, broker, metadata_cache(model, False), acks=-1 if model.bounds.max_waiting else 1
@@ -238,11 +240,12 @@ def _stops(model: BoundedModel, b: int, broker: Broker) -> Iterator[Transition]:
     log, elr = broker.partition.log, model.setup.profile.elr
     if elr:
         yield Transition(("Stop", b), b, broker_.stop(model.setup, broker))
-    first_kept = log.start if elr and model.bounds.loses_tails else log.end
-    for kept in range(first_kept, log.end + 1):
-        dead = broker_.kill(model.setup, broker, kept)
-        for hw in range(log.start, min(log.hw, kept) + 1):
-            label = ("CrashAndLose" if elr else "Crash", b, hw, kept)
+    # Lost tails are in spec/ELR.tla: without ELR a crash keeps the whole log.
+    lowest_end = log.start if elr and model.bounds.loses_tails else log.end
+    for log_end in range(lowest_end, log.end + 1):
+        dead = broker_.kill(model.setup, broker, log_end)
+        for hw in range(log.start, min(log.hw, log_end) + 1):
+            label = ("CrashAndLose" if elr else "Crash", b, hw, log_end)
             yield Transition(label, b, broker_.with_checkpoint(model.setup, dead, hw))
 
 
@@ -260,13 +263,14 @@ def image_transitions(
     if not broker.up:
         if model.setup.profile.elr:
             yield from register_transitions(model, b, broker, image)
+        # Without ELR a start is no request: the controller has to have fenced the process before.
         elif b not in image.live:
             yield Transition(("Restart", b), b, broker_.restart(broker))
         return
-    known = partition.leader_epoch
+    epoch = partition.leader_epoch
     # Partition epochs are not in the model, so "a newer registration" of the same leader epoch is "another ISR".
     other_isr = partition.is_leader and partition.state.isr != image.isr
-    if image.leader_epoch > known or (image.leader_epoch == known and other_isr):
+    if image.leader_epoch > epoch or (image.leader_epoch == epoch and other_isr):
         yield from role_change(model, b, broker, row, image)
     if partition.state.is_inflight and partition.is_leader:
         yield from _alter_partition(model, b, broker, image)
@@ -290,11 +294,13 @@ def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Control
     action = "AlterPartitionElr" if model.setup.profile.elr else "AlterPartition"
     request = partition_.alter_partition_request(broker.partition, broker.incarnation)
     request = request._replace(isr_epochs=sent_epochs(broker, request))
+    # Partition epochs are not in the model: a leader with another ISR than the controller's has read an older registration.
     if broker.partition.state.isr != image.isr:
         request = request._replace(partition_epoch=image.partition_epoch - 1)
     changed, response = controller_.alter_partition(model.setup, image, request)
     if response.error == NONE and changed.leader_epoch <= model.bounds.max_epoch:
         yield Transition((action, b), b, controller=without_partition_epoch(changed))
+    # After any other error the leader waits for metadata, and the controller has changed nothing: that is no step.
     elif response.error == INELIGIBLE_REPLICA:
         after = broker_.handle_alter_partition_response(model.setup, broker, response, metadata_cache(model, False))
         yield Transition((action, b), b, after)
@@ -385,11 +391,11 @@ def copy_transitions(
     if isinstance(copy, FetchRequest | OffsetsForLeaderEpochRequest):
         for served in serve_transitions(model, leader, broker, f, copy, incarnations):
             expand = served.label[3:] or (0,)
-            label = ("HandleDuplicate", leader, f, *expand, *_asked(copy))
+            label = ("HandleDuplicate", leader, f, *expand, *_request_arguments(copy))
             yield served._replace(label=label, answered=UNDEFINED, response=None, consumed=f)
 
 
-def _asked(request: FollowerRequest) -> Label:
+def _request_arguments(request: FollowerRequest) -> Label:
     """Return the request in the label: (epoch, offset, last epoch), or (epoch, -1, epoch asked about)."""
     if isinstance(request, OffsetsForLeaderEpochRequest):
         return request.current_leader_epoch, UNDEFINED, request.leader_epoch

@@ -65,6 +65,7 @@ def settle(broker: Broker) -> Broker:
     partition = broker.partition
     remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=_of_a_fetch(r)) for r in partition.remotes)
     log = log_.flush_cache(partition.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
+    # Records below the log start are out of everybody's reach: whether they are still on disk makes no difference.
     if log.start > log.segments[0]:
         log = log._replace(segments=(log.start,), batches=tuple(b for b in log.batches if b.last >= log.start))
     epoch_start = max(partition.epoch_start, log.start) if partition.is_leader else partition.epoch_start
@@ -78,8 +79,8 @@ def _fetched(setup: Setup, broker: Broker, fetcher: Fetcher) -> Broker:
     if entry is not None:
         # The lag itself is for a clock. Whether it is known matters only to releases that forget the last epoch after an
         # empty response: they do so while it is not (KAFKA-15510, AbstractFetcherThread#processFetchRequest).
-        known = entry.lag is not None and not setup.profile.keeps_last_epoch
-        entry = entry._replace(lag=0 if known else None)
+        lag_is_known = entry.lag is not None and not setup.profile.keeps_last_epoch
+        entry = entry._replace(lag=0 if lag_is_known else None)
     return settle(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=entry))
 
 
@@ -266,14 +267,14 @@ def delete_records(setup: Setup, broker: Broker, start: int) -> Broker:
 # Process
 
 
-def crash(setup: Setup, broker: Broker, checkpointed_hw: int, kept: int) -> Broker:
-    """Kill the process; nothing from `kept` on was flushed. The value already is what a restart loads from disk."""
-    return with_checkpoint(setup, kill(setup, broker, kept), checkpointed_hw)
+def crash(setup: Setup, broker: Broker, checkpointed_hw: int, log_end: int) -> Broker:
+    """Kill the process; nothing from `log_end` on was flushed. The value already is what a restart loads from disk."""
+    return with_checkpoint(setup, kill(setup, broker, log_end), checkpointed_hw)
 
 
-def kill(setup: Setup, broker: Broker, kept: int) -> Broker:
+def kill(setup: Setup, broker: Broker, log_end: int) -> Broker:
     """Kill the process without a checkpoint: the log is loaded once, whatever high watermark it is combined with."""
-    log = log_.load(setup, log_.lose_tail(broker.partition.log, kept), log_start=broker.partition.log.start)
+    log = log_.load(setup, log_.lose_tail(broker.partition.log, log_end), log_start=broker.partition.log.start)
     return Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation)
 
 

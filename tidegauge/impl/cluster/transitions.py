@@ -75,7 +75,7 @@ class BoundedModel(NamedTuple):
 
     @property
     def counts_incarnations(self) -> bool:
-        """Whether broker epochs are told and compared (KIP-903): where no log is lost they change nothing."""
+        """Whether broker epochs are sent and compared (KIP-903): where no log is lost they change nothing."""
         return self.bounds.max_lost_disks > 0 or self.setup.profile.elr
 
 

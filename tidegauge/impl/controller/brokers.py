@@ -103,10 +103,10 @@ def expire_session(heartbeats: Heartbeats, session: BrokerIdAndEpoch) -> Heartbe
 def track_registration(heartbeats: Heartbeats, broker: int, *, fenced: bool) -> Heartbeats:
     """Track a broker whose registration was replayed. BrokerHeartbeatManager#register."""
     # Kafka keeps the reported offset only where the fencing changed: otherwise a new incarnation would inherit it.
-    known = heartbeats.brokers.get(broker)
-    news = known is not None and known.fenced != fenced
+    tracked = heartbeats.brokers.get(broker)
+    news = tracked is not None and tracked.fenced != fenced
     return record_heartbeat(
-        heartbeats, broker, fenced=fenced, offset=known.metadata_offset if known is not None and news else UNDEFINED
+        heartbeats, broker, fenced=fenced, offset=tracked.metadata_offset if tracked is not None and news else UNDEFINED
     )
 
 
@@ -122,17 +122,17 @@ def mark_fenced(heartbeats: Heartbeats, broker: int) -> Heartbeats:
 
 def record_heartbeat(heartbeats: Heartbeats, broker: int, *, fenced: bool, offset: int) -> Heartbeats:
     """Record what a broker reported; a fenced broker ends its controlled shutdown. BrokerHeartbeatManager#touch."""
-    known = heartbeats.brokers.get(broker) or BrokerHeartbeatState(fenced)
-    state = BrokerHeartbeatState(fenced, offset, UNDEFINED if fenced else known.shutdown_offset)
+    tracked = heartbeats.brokers.get(broker) or BrokerHeartbeatState(fenced)
+    state = BrokerHeartbeatState(fenced, offset, UNDEFINED if fenced else tracked.shutdown_offset)
     return heartbeats._replace(brokers=heartbeats.brokers.put(broker, state))
 
 
 def begin_shutdown(heartbeats: Heartbeats, broker: int, offset: int) -> Heartbeats:
     """Note where a controlled shutdown ends, once. BrokerHeartbeatManager#maybeUpdateControlledShutdownOffset."""
-    known = heartbeats.brokers[broker]
-    if known.shutdown_offset >= 0:
+    tracked = heartbeats.brokers[broker]
+    if tracked.shutdown_offset >= 0:
         return heartbeats
-    return heartbeats._replace(brokers=heartbeats.brokers.put(broker, known._replace(shutdown_offset=offset)))
+    return heartbeats._replace(brokers=heartbeats.brokers.put(broker, tracked._replace(shutdown_offset=offset)))
 
 
 def next_state(heartbeats: Heartbeats, request: BrokerHeartbeat, registered_at: int, *, leads: bool) -> BrokerControlState:
@@ -140,8 +140,8 @@ def next_state(heartbeats: Heartbeats, request: BrokerHeartbeat, registered_at: 
 
     A controlled shutdown is over when the broker leads nothing and every active broker has read the metadata that says so.
     """
-    known = heartbeats.brokers[request.broker_id]
-    match known.current:
+    tracked = heartbeats.brokers[request.broker_id]
+    match tracked.current:
         case BrokerControlState.FENCED:
             if request.want_shut_down:
                 return BrokerControlState.SHUTDOWN_NOW
@@ -154,7 +154,7 @@ def next_state(heartbeats: Heartbeats, request: BrokerHeartbeat, registered_at: 
             return BrokerControlState.CONTROLLED_SHUTDOWN if waits else BrokerControlState.SHUTDOWN_NOW
         case _:
             active = (b.metadata_offset for b in heartbeats.brokers.values() if b.current is BrokerControlState.UNFENCED)
-            seen_by_all = all(known.shutdown_offset <= offset for offset in active)
+            seen_by_all = all(tracked.shutdown_offset <= offset for offset in active)
             over = not leads and seen_by_all
             return BrokerControlState.SHUTDOWN_NOW if over else BrokerControlState.CONTROLLED_SHUTDOWN
 
@@ -238,13 +238,15 @@ def broker_registered(
 
     `previous_epoch` is UNDEFINED for a request that cannot name the epoch in which it was stopped.
     """
-    known = control.brokers.get(registration.broker_id)
-    if known is not None and known.incarnation == registration.incarnation:
-        epoch = known.epoch if control.profile.amends_registration else registration.epoch
-        kept = registration._replace(epoch=epoch, fenced=known.fenced, in_controlled_shutdown=known.in_controlled_shutdown)
-        return (kept,)
+    before = control.brokers.get(registration.broker_id)
+    if before is not None and before.incarnation == registration.incarnation:
+        epoch = before.epoch if control.profile.amends_registration else registration.epoch
+        amended = registration._replace(
+            epoch=epoch, fenced=before.fenced, in_controlled_shutdown=before.in_controlled_shutdown
+        )
+        return (amended,)
     # KAFKA-18106 (4.0): without the change a proposal of before the restart could keep the new incarnation in the ISR.
     if not control.profile.registration_leaves_isr:
         return (registration,)
-    clean = known is not None and previous_epoch == known.epoch
+    clean = before is not None and previous_epoch == before.epoch
     return (*broker_shut_down(control, registration.broker_id, clean=clean), registration)

@@ -38,17 +38,17 @@ class ConfigChange(NamedTuple):
     value: str | None
 
 
-def incremental_alter_configs(control: ReplicationControl, asked: tuple[ConfigChange, ...]) -> ControllerResult[int]:
+def incremental_alter_configs(control: ReplicationControl, changes: tuple[ConfigChange, ...]) -> ControllerResult[int]:
     """Change configurations; an unchanged value of a topic writes nothing. #incrementalAlterConfigs."""
-    records = tuple(ConfigRecord(*c) for c in asked if c.resource.type == BROKER or _differs(control, c))
+    records = tuple(ConfigRecord(*c) for c in changes if c.resource.type == BROKER or _differs(control, c))
     if any(_is_forbidden(control, record) for record in records):
         return ControllerResult((), INVALID_CONFIG)
     return ControllerResult((*records, *renewed_epochs(control, records), *clear_elr_records(control, records)), NONE)
 
 
 def _differs(control: ReplicationControl, change: ConfigChange) -> bool:
-    known = control.configs.get(change.resource)
-    return (None if known is None else known.get(change.key)) != change.value
+    configs = control.configs.get(change.resource)
+    return (None if configs is None else configs.get(change.key)) != change.value
 
 
 def _is_forbidden(control: ReplicationControl, record: ConfigRecord) -> bool:

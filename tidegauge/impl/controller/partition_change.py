@@ -239,19 +239,19 @@ def _last_known_written(
     isr: tuple[int, ...] | None,
 ) -> tuple[int, ...] | None:
     """Return the last known leader: set when the leader goes, cleared by a new one. #maybeUpdateLastKnownLeader."""
-    known = target.last_known_elr
+    last_known = target.last_known_elr
     # Up to 4.1.0 it is set when the ISR becomes empty, also where there was no leader: that stores -1.
     if profile.elr and profile.notes_no_leader:
         leads = value_or(leader, partition.leader) != UNDEFINED
-        known = (partition.leader,) if isr == () and known != (partition.leader,) else () if leads else known
+        last_known = (partition.leader,) if isr == () and last_known != (partition.leader,) else () if leads else last_known
     elif profile.elr and leader is not None:
-        known = () if leader != UNDEFINED else known or (partition.leader,)
+        last_known = () if leader != UNDEFINED else last_known or (partition.leader,)
     # Finding F13, repaired: without a leader, the last member to go is remembered once no other replica is waited for.
     if not profile.forgets_last_member:
-        known = _without_broker(known, UNDEFINED)
-        if not (known or target.isr or target.elr) and value_or(leader, partition.leader) == UNDEFINED:
-            known = tuple(b for b in target.replicas if b in partition.isr or b in partition.elr)
-    return _written(partition.last_known_elr, known)
+        last_known = _without_broker(last_known, UNDEFINED)
+        if not (last_known or target.isr or target.elr) and value_or(leader, partition.leader) == UNDEFINED:
+            last_known = tuple(b for b in target.replicas if b in partition.isr or b in partition.elr)
+    return _written(partition.last_known_elr, last_known)
 
 
 def _directories_written(
@@ -263,10 +263,10 @@ def _directories_written(
     """Keep the replicas' directories, give new ones the default. PartitionChangeBuilder#setAssignmentChanges."""
     if default_directory is None or (target.replicas == partition.replicas and request.directory is None):
         return None
-    known = {b: directory_of(partition, b) for b in partition.replicas}
+    directory_by_broker = {b: directory_of(partition, b) for b in partition.replicas}
     if request.directory is not None:
-        known[request.directory[0]] = request.directory[1]
-    named = tuple(known[b] if b in known else default_directory(b) for b in target.replicas)
+        directory_by_broker[request.directory[0]] = request.directory[1]
+    named = tuple(directory_by_broker[b] if b in directory_by_broker else default_directory(b) for b in target.replicas)
     return _written(tuple(directory_of(partition, b) for b in partition.replicas), named)
 
 

@@ -81,19 +81,19 @@ def _replayed(heartbeats: Heartbeats, control: ReplicationControl, record: Contr
 Handled = tuple[QuorumController, ControllerResult[int]]
 
 
-def register_broker(controller: QuorumController, asked: RegisterBrokerRecord, previous_epoch: int = UNDEFINED) -> Handled:
+def register_broker(controller: QuorumController, record: RegisterBrokerRecord, previous_epoch: int = UNDEFINED) -> Handled:
     """Register a broker; its broker epoch is the next offset. QuorumController#registerBroker."""
-    control, broker = controller.control, asked.broker_id
-    known = control.brokers.get(broker)
-    is_new = known is None or known.incarnation != asked.incarnation
+    control, broker = controller.control, record.broker_id
+    registered = control.brokers.get(broker)
+    is_new = registered is None or registered.incarnation != record.incarnation
     # Two processes with one broker id: the one whose session is valid stays.
-    if known is not None and is_new and _has_valid_session(controller, (broker, known.epoch)):
+    if registered is not None and is_new and _has_valid_session(controller, (broker, registered.epoch)):
         return controller, ControllerResult((), DUPLICATE_BROKER_REGISTRATION)
-    asked = asked._replace(
-        epoch=controller.end + 1, directories=asked.directories if control.features.has_directories else ()
+    record = record._replace(
+        epoch=controller.end + 1, directories=record.directories if control.features.has_directories else ()
     )
     try:
-        records = brokers.broker_registered(control, asked, previous_epoch)
+        records = brokers.broker_registered(control, record, previous_epoch)
     except IllegalStateError:
         return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
     return write_records(controller, records), ControllerResult(records, NONE)
@@ -116,14 +116,14 @@ def unregister_broker(controller: QuorumController, broker: int) -> Handled:
     return write_records(controller, records), ControllerResult(records, NONE)
 
 
-def incremental_alter_configs(controller: QuorumController, asked: tuple[ConfigChange, ...]) -> Handled:
+def incremental_alter_configs(controller: QuorumController, changes: tuple[ConfigChange, ...]) -> Handled:
     """Change configurations of topics and brokers that exist. QuorumController.ConfigResourceExistenceChecker."""
-    for resource in (change.resource for change in asked):
+    for resource in (change.resource for change in changes):
         if resource.type == TOPIC and not has_topic(controller.control, resource.name):
             return controller, ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
         if resource.type == BROKER and resource.name and int(resource.name) not in controller.control.brokers:
             return controller, ControllerResult((), BROKER_ID_NOT_REGISTERED)
-    records, error = configurations.incremental_alter_configs(controller.control, asked)
+    records, error = configurations.incremental_alter_configs(controller.control, changes)
     return write_records(controller, records), ControllerResult(records, error)
 
 
@@ -134,12 +134,12 @@ def process_broker_heartbeat(
     control, broker = controller.control, request.broker_id
     session = heartbeats_.contact(controller.heartbeats, (broker, request.broker_epoch))
     controller = controller._replace(heartbeats=session)
-    known = control.brokers.get(broker)
-    if known is None or known.epoch != request.broker_epoch:
+    registration = control.brokers.get(broker)
+    if registration is None or registration.epoch != request.broker_epoch:
         return controller, ControllerResult((), HeartbeatResponse(STALE_BROKER_EPOCH))
     leads = has_leaderships(control, broker)
     now = session.brokers[broker].current
-    after = heartbeats_.next_state(session, request, known.offset, leads=leads)
+    after = heartbeats_.next_state(session, request, registration.offset, leads=leads)
     touched = heartbeats_.record_heartbeat(session, broker, fenced=after.fenced, offset=request.metadata_offset)
     try:
         # Finding F8: Kafka decides on the unfencing before it looks at the failed directories of the same heartbeat.
@@ -155,7 +155,7 @@ def process_broker_heartbeat(
         shutting = heartbeats_.begin_shutdown(controller.heartbeats, broker, controller.end)
         controller = controller._replace(heartbeats=shutting)
     shut_down = after is BrokerControlState.SHUTDOWN_NOW
-    caught_up = request.metadata_offset >= known.offset
+    caught_up = request.metadata_offset >= registration.offset
     response = HeartbeatResponse(NONE, caught_up, after.fenced, in_shutdown, shut_down)
     return controller, ControllerResult(records, response)
 
@@ -184,8 +184,8 @@ def fence_stale_broker(
     is_expired = session in controller.heartbeats.expired
     heartbeats = controller.heartbeats._replace(expired=controller.heartbeats.expired - {session})
     controller = controller._replace(heartbeats=heartbeats)
-    known = controller.control.brokers.get(broker)
-    if not is_expired or known is None or known.epoch != epoch:
+    registration = controller.control.brokers.get(broker)
+    if not is_expired or registration is None or registration.epoch != epoch:
         return controller, ControllerResult((), is_expired)
     if not heartbeats_.may_have_session(heartbeats, broker, controller.control.profile):
         return controller, ControllerResult((), response=False)

@@ -76,12 +76,12 @@ def _with_partition(control: ReplicationControl, tp: TopicPartition, after: Part
 
 def _with_registration_change(control: ReplicationControl, record: BrokerRegistrationChangeRecord) -> ReplicationControl:
     """Change a registration; unfencing does not end a controlled shutdown. #replayRegistrationChange."""
-    known = control.brokers[record.broker_id]
-    registration = known._replace(
-        fenced=known.fenced if record.fenced is None else record.fenced,
-        in_controlled_shutdown=known.in_controlled_shutdown or bool(record.in_controlled_shutdown),
+    before = control.brokers[record.broker_id]
+    registration = before._replace(
+        fenced=before.fenced if record.fenced is None else record.fenced,
+        in_controlled_shutdown=before.in_controlled_shutdown or bool(record.in_controlled_shutdown),
         # An empty list is not written, so the failure of the last directory never is.
-        directories=record.directories or known.directories,
+        directories=record.directories or before.directories,
     )
     return control._replace(brokers=control.brokers.put(record.broker_id, registration))
 
@@ -102,8 +102,8 @@ def _without_topic(control: ReplicationControl, topic: str) -> ReplicationContro
 
 
 def _with_config(control: ReplicationControl, record: ConfigRecord) -> ReplicationControl:
-    known = control.configs.get(record.resource) or Table()
-    after = known.without(record.key) if record.value is None else known.put(record.key, record.value)
+    before = control.configs.get(record.resource) or Table()
+    after = before.without(record.key) if record.value is None else before.put(record.key, record.value)
     configs = control.configs.put(record.resource, after) if len(after) else control.configs.without(record.resource)
     return control._replace(configs=configs)
 

@@ -142,8 +142,8 @@ def alter_partition(control: ReplicationControl, request: AlterPartition) -> Con
 def _alter_one(control: ReplicationControl, sender: int, proposal: Proposal) -> ControllerResult[AlterPartitionResponse]:
     partition = control.partitions.get(proposal.tp)
     if partition is None:
-        known = has_topic(control, proposal.tp.topic)
-        return _refused(UNKNOWN_TOPIC_OR_PARTITION if known else UNKNOWN_TOPIC_ID)
+        topic_exists = has_topic(control, proposal.tp.topic)
+        return _refused(UNKNOWN_TOPIC_OR_PARTITION if topic_exists else UNKNOWN_TOPIC_ID)
     error = validate_proposal(partition, sender, proposal.isr, partial(_is_eligible, control), proposal.recovery)
     if error != NONE:
         return _refused(error)
@@ -180,17 +180,17 @@ class Reassignment(NamedTuple):
 
 def assignment_error(control: ReplicationControl, replicas: tuple[int, ...]) -> int:
     """Return the error of an assignment that is empty, unregistered or repeated. #validateManualPartitionAssignment."""
-    known = all(b in control.brokers for b in replicas)
-    return NONE if replicas and known and len(set(replicas)) == len(replicas) else INVALID_REPLICA_ASSIGNMENT
+    all_registered = all(b in control.brokers for b in replicas)
+    return NONE if replicas and all_registered and len(set(replicas)) == len(replicas) else INVALID_REPLICA_ASSIGNMENT
 
 
 def alter_partition_reassignments(
-    control: ReplicationControl, asked: tuple[Reassignment, ...], *, allow_rf_change: bool = True
+    control: ReplicationControl, reassignments: tuple[Reassignment, ...], *, allow_rf_change: bool = True
 ) -> ControllerResult[tuple[tuple[TopicPartition, int], ...]]:
     """Change each partition on its own; the response has its error."""
     records: list[ControllerRecord] = []
     errors: list[tuple[TopicPartition, int]] = []
-    for target in asked:
+    for target in reassignments:
         try:
             result = _reassignments_alter_one(control, target, allow_rf_change=allow_rf_change)
         # The election asks for the directory of a broker that is no replica: one removed before is still in the ELR (F4).
@@ -257,17 +257,17 @@ class DirectoryAssignment(NamedTuple):
     tp: TopicPartition
 
 
-def assign_replicas_to_dirs(control: ReplicationControl, asked: DirectoryAssignment) -> ControllerResult[int]:
+def assign_replicas_to_dirs(control: ReplicationControl, assignment: DirectoryAssignment) -> ControllerResult[int]:
     """Assign a replica to a directory; in an offline one it leaves the ISR. #handleAssignReplicasToDirs."""
-    broker = asked.broker_id
-    registration, partition = control.brokers.get(broker), control.partitions.get(asked.tp)
+    broker = assignment.broker_id
+    registration, partition = control.brokers.get(broker), control.partitions.get(assignment.tp)
     if not control.features.has_directories:
         return ControllerResult((), UNSUPPORTED_VERSION)
-    if registration is None or registration.epoch != asked.broker_epoch:
+    if registration is None or registration.epoch != assignment.broker_epoch:
         return ControllerResult((), STALE_BROKER_EPOCH)
     if partition is None:
-        known = has_topic(control, asked.tp.topic)
-        return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION if known else UNKNOWN_TOPIC_ID)
+        topic_exists = has_topic(control, assignment.tp.topic)
+        return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION if topic_exists else UNKNOWN_TOPIC_ID)
     if broker not in partition.replicas:
         return ControllerResult((), NOT_LEADER_OR_FOLLOWER)
     profile = control.profile._replace(elr=False) if control.profile.assigns_dirs_without_elr else None
@@ -277,10 +277,10 @@ def assign_replicas_to_dirs(control: ReplicationControl, asked: DirectoryAssignm
         directory_of(partition, broker), registration.directories
     )
     created = frozenset[int]() if keeps_log else frozenset({broker})
-    request = ChangeRequest(directory=(broker, asked.directory), unclean_shutdown=created)
-    records = change_partition(control, asked.tp, request, profile=profile)
-    if not is_online(asked.directory, registration.directories):
-        records += generate_leader_and_isr_updates(control, (asked.tp,), remove=broker)
+    request = ChangeRequest(directory=(broker, assignment.directory), unclean_shutdown=created)
+    records = change_partition(control, assignment.tp, request, profile=profile)
+    if not is_online(assignment.directory, registration.directories):
+        records += generate_leader_and_isr_updates(control, (assignment.tp,), remove=broker)
     return ControllerResult(records, NONE)
 
 

@@ -145,13 +145,13 @@ def initial_control_cluster(bounds: ControlBounds, profile: Profile = ELR) -> Co
 
 def directory_state(state: ControlCluster, b: int) -> int:
     """Return where the replica of b is: ONLINE, FAILED or MOVED."""
-    partition, known = state.partition, state.control.brokers.get(b)
-    if partition is None or known is None or b not in partition.replicas:
+    partition, registration = state.partition, state.control.brokers.get(b)
+    if partition is None or registration is None or b not in partition.replicas:
         return ONLINE
-    named = directory_of(partition, b)
-    if named == f"{b}B":
+    directory = directory_of(partition, b)
+    if directory == f"{b}B":
         return MOVED
-    return ONLINE if named in known.directories else FAILED
+    return ONLINE if directory in registration.directories else FAILED
 
 
 def is_running(state: ControlCluster, b: int) -> bool:
@@ -172,16 +172,16 @@ def common_prefix(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int,
 
 
 def control_view(state: ControlCluster) -> View:
-    """(partition, brokers, logs, committed, stops, min.insync.replicas, as brokers know it, (index of eligible leaders,
-    brokers whose index names a deleted topic, whether the feature is on)).
+    """Return (partition, brokers, logs, committed, stops, min.insync.replicas, the same as brokers know it, (index of
+    eligible leaders, brokers whose index names a deleted topic, whether the feature is on)).
     """
     brokers = tuple(_broker_view(state, b) for b in range(state.bounds.brokers))
     index = state.control.brokers_to_elrs
     listed = tuple(index.get((b, NAME)) or () for b in range(state.bounds.brokers))
     stale = mask(b for b in range(state.bounds.brokers) if (b, DELETED) in index)
-    kept = listed, stale, int(state.control.profile.elr)
+    indexes = listed, stale, int(state.control.profile.elr)
     config = (min_isr(state.control, NAME), state.known_min_isr) if state.partition is not None else (0, 0)
-    return _partition_view(state.partition), brokers, state.logs, state.committed, state.stops, *config, kept
+    return _partition_view(state.partition), brokers, state.logs, state.committed, state.stops, *config, indexes
 
 
 def _partition_view(partition: PartitionRegistration | None) -> View:
@@ -200,9 +200,14 @@ def _partition_view(partition: PartitionRegistration | None) -> View:
 
 def _broker_view(state: ControlCluster, b: int) -> View:
     """Return its process; 0 not registered, 1 fenced, 2 unfenced; whether it shuts down; where its replica is."""
-    known = state.control.brokers.get(b)
-    registered = 0 if known is None else 2 - known.fenced
-    return state.processes[b], registered, int(known is not None and known.in_controlled_shutdown), directory_state(state, b)
+    registration = state.control.brokers.get(b)
+    registered = 0 if registration is None else 2 - registration.fenced
+    return (
+        state.processes[b],
+        registered,
+        int(registration is not None and registration.in_controlled_shutdown),
+        directory_state(state, b),
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -309,16 +314,16 @@ T = TypeVar("T")
 def control_successors(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
     """Return every enabled label with the state it leads to."""
     if state.partition is not None:
-        yield from _data(state, state.partition)
-        yield from _asked(state)
+        yield from _replication_steps(state, state.partition)
+        yield from _operator_requests(state)
         if state.known_min_isr != min_isr(state.control, NAME):
             yield ("ReadConfig",), state._replace(known_min_isr=min_isr(state.control, NAME))
     for b in range(state.bounds.brokers):
-        yield from _process(state, b)
-        yield from _session(state, b)
+        yield from _process_steps(state, b)
+        yield from _session_steps(state, b)
 
 
-def _data(state: ControlCluster, partition: PartitionRegistration) -> Iterator[tuple[Label, ControlCluster]]:
+def _replication_steps(state: ControlCluster, partition: PartitionRegistration) -> Iterator[tuple[Label, ControlCluster]]:
     """Find LeaderAppend, CatchUp, Acknowledge, Expand, Shrink: the steps of a leader and its followers."""
     leader = partition.leader
     if not is_running(state, leader):
@@ -334,18 +339,19 @@ def _data(state: ControlCluster, partition: PartitionRegistration) -> Iterator[t
     enough = len(partition.isr) >= min(state.known_min_isr, len(partition.replicas))
     if enough and len(below) > len(state.committed):
         yield ("Acknowledge",), state._replace(committed=below)
+    # A leader proposes a follower that has caught up and is active in its metadata cache (Partition#isReplicaIsrEligible).
     for f in partition.replicas:
         if f not in partition.isr and is_running(state, f) and is_active(state.control, f) and state.logs[f] == log:
-            yield from _proposed(state, ("Expand", f), {*partition.isr, f})
+            yield from _alter_partition_steps(state, ("Expand", f), {*partition.isr, f})
         if f in partition.isr and f != leader and state.logs[f] != log:
-            yield from _proposed(state, ("Shrink", f), {*partition.isr} - {f})
+            yield from _alter_partition_steps(state, ("Shrink", f), {*partition.isr} - {f})
 
 
-def _proposed(state: ControlCluster, label: Label, isr: set[int]) -> Iterator[tuple[Label, ControlCluster]]:
+def _alter_partition_steps(state: ControlCluster, label: Label, isr: set[int]) -> Iterator[tuple[Label, ControlCluster]]:
     """Find the AlterPartition step of the leader."""
-    control, asked = state.control, proposal_of(state, isr)
-    epoch = control.brokers[asked.broker_id].epoch
-    request = AlterPartition(asked.broker_id, epoch, (Proposal(state.tp, asked),))
+    control, proposal = state.control, proposal_of(state, isr)
+    epoch = control.brokers[proposal.broker_id].epoch
+    request = AlterPartition(proposal.broker_id, epoch, (Proposal(state.tp, proposal),))
     yield from write_records_step(state, label, alter_partition(control, request).records, hears=False)
 
 
@@ -360,7 +366,7 @@ def proposal_of(state: ControlCluster, isr: set[int]) -> AlterPartitionRequest:
     return AlterPartitionRequest(partition.leader, leader_epoch, partition.partition_epoch, tuple(sorted(isr)))
 
 
-def _asked(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
+def _operator_requests(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
     """Find Reassign, Cancel, SetMinIsr, SetElr, ElectPreferred, ElectUnclean, Delete: the requests of an operator."""
     control, tp = state.control, state.tp
     for target in (*state.bounds.targets, None) if state.bounds.targets else ():
@@ -383,76 +389,86 @@ def _asked(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
         yield from write_records_step(state, ("Delete",), delete_topic(control, NAME).records)
 
 
-def _process(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
+def _process_steps(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
     """Find Die, ShutDown, Register, Unregister: the life of a broker's process."""
-    known, process = state.control.brokers.get(b), state.processes[b]
+    registration, process = state.control.brokers.get(b), state.processes[b]
     if process in {UP, STOPPING}:
+        # A process that dies keeps its log, or loses the disk with it.
         if state.stops < state.bounds.max_stops:
             dead = state._replace(processes=_put(state.processes, b, DEAD), stops=state.stops + 1)
             yield ("Die", b, 1), dead
             if state.logs[b]:
                 yield ("Die", b, 0), dead._replace(logs=_put(state.logs, b, ()))
+        # Controlled shutdown: a broker asks the controller before it stops, and asks again until it may. Only the first
+        # request counts as a stop.
         if process == STOPPING or state.stops < state.bounds.max_stops:
-            active, result = process_broker_heartbeat(_active(state), _beat(state, b)._replace(want_shut_down=True))
+            active, result = process_broker_heartbeat(
+                _active_controller(state), _heartbeat(state, b)._replace(want_shut_down=True)
+            )
             ended = STOPPED if result.response.should_shut_down else STOPPING
             if ended != process and result.response.error == NONE:
                 stops = state.stops + (process == UP)
-                asked = state._replace(processes=_put(state.processes, b, ended), stops=stops)
-                yield from reach_state(asked, ("ShutDown", b), active.control)
+                after = state._replace(processes=_put(state.processes, b, ended), stops=stops)
+                yield from reach_state(after, ("ShutDown", b), active.control)
         return
     directories = (MENDED, TAKEN_OUT, FAILED_STILL)[: 2 + state.bounds.stays_failed]
     for directory in directories if directory_state(state, b) == FAILED else (MENDED,):
-        yield from _registered(state, b, directory)
-    if state.bounds.unregisters and known is not None:
-        without, unregistered = unregister_broker(_active(state), b)
+        yield from _register_steps(state, b, directory)
+    if state.bounds.unregisters and registration is not None:
+        without, unregistered = unregister_broker(_active_controller(state), b)
         if unregistered.response == NONE:
             yield from reach_state(state, ("Unregister", b), without.control)
 
 
-def _registered(state: ControlCluster, b: int, directory: int) -> Iterator[tuple[Label, ControlCluster]]:
+def _register_steps(state: ControlCluster, b: int, directory: int) -> Iterator[tuple[Label, ControlCluster]]:
     """Find Register: a process starts. It was stopped in order if every log directory names its epoch.
 
     A directory that had failed is repaired and empty; or it is no longer the broker's, and the replica is created in the
     other one; or it is failed still, so that no stop counts as orderly and no log is created.
     LogManager#readBrokerEpochFromCleanShutdownFiles, Partition#createLogInAssignedDirectoryId.
     """
-    known = state.control.brokers.get(b)
+    before = state.control.brokers.get(b)
     clean = stops_in_order(state, b, directory)
-    incarnation = 0 if known is None else known.incarnation + 1
-    asked = RegisterBrokerRecord(b, 0, incarnation, directories=directories_of(state, b, directory))
-    active, result = register_broker(_active(state), asked, known.epoch if known is not None and clean else UNDEFINED)
+    incarnation = 0 if before is None else before.incarnation + 1
+    record = RegisterBrokerRecord(b, 0, incarnation, directories=directories_of(state, b, directory))
+    active, result = register_broker(
+        _active_controller(state), record, before.epoch if before is not None and clean else UNDEFINED
+    )
     if result.response != NONE:
         return
     control = active.control
+    # The broker reports where it has created the replica; the model takes that in the same step.
     if directory == TAKEN_OUT:
-        asks = DirectoryAssignment(b, control.brokers[b].epoch, f"{b}B", state.tp)
-        control = replay_records(control, assign_replicas_to_dirs(control, asks).records)
+        assignment = DirectoryAssignment(b, control.brokers[b].epoch, f"{b}B", state.tp)
+        control = replay_records(control, assign_replicas_to_dirs(control, assignment).records)
     started = state._replace(processes=_put(state.processes, b, UP))
     yield from reach_state(started, ("Register", b, directory), control)
 
 
 def directories_of(state: ControlCluster, b: int, directory: int) -> tuple[str, ...]:
     """Return the directories that a process starts with."""
-    known = state.control.brokers.get(b)
-    if known is None or (directory_state(state, b) == FAILED and directory == MENDED):
+    registration = state.control.brokers.get(b)
+    # The controller has dropped a failed directory from the registration; a mended one is in log.dirs again.
+    if registration is None or (directory_state(state, b) == FAILED and directory == MENDED):
         return (f"{b}A", f"{b}B")[: 1 + state.bounds.disks_fail]
-    return known.directories
+    return registration.directories
 
 
 def stops_in_order(state: ControlCluster, b: int, directory: int) -> bool:
     """Return whether a registration reports, and can prove, that the process before it stopped in order."""
-    speaks = directory == TAKEN_OUT or directory_state(state, b) != FAILED
-    return state.processes[b] == STOPPED and b in state.control.brokers and speaks
+    is_proven = directory == TAKEN_OUT or directory_state(state, b) != FAILED
+    return state.processes[b] == STOPPED and b in state.control.brokers and is_proven
 
 
-def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
+def _session_steps(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
     """Find Fence, Unfence, FailDirectory: a session that ends, and heartbeats."""
-    known = state.control.brokers.get(b)
-    if known is None:
+    registration = state.control.brokers.get(b)
+    if registration is None:
         return
-    active = _active(state)
-    if not known.fenced:
-        session = (b, known.epoch)
+    active = _active_controller(state)
+    # Rule 3: any session may be over at any time.
+    if not registration.fenced:
+        session = (b, registration.epoch)
         over = active._replace(heartbeats=active.heartbeats._replace(expired=frozenset({session})))
         yield from reach_state(state, ("Fence", b), fence_stale_broker(over, session)[0].control)
     if state.processes[b] != UP:
@@ -460,13 +476,14 @@ def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlClus
     may_fail = state.bounds.disks_fail and state.partition is not None and b in state.partition.replicas
     for fails in (0, 1) if may_fail and directory_state(state, b) == ONLINE else (0,):
         # A heartbeat of an unfenced broker without a failed directory changes nothing.
-        if not known.fenced and not fails:
+        if not registration.fenced and not fails:
             continue
-        beat = _beat(state, b)._replace(offline=(f"{b}A",) if fails else ())
+        beat = _heartbeat(state, b)._replace(offline=(f"{b}A",) if fails else ())
         after, result = process_broker_heartbeat(active, beat)
         if result.response.error == NONE:
+            # What was in the failed directory is lost to the broker.
             gone = state._replace(logs=_put(state.logs, b, ())) if fails else state
-            label = ("Unfence", b, fails) if known.fenced else ("FailDirectory", b)
+            label = ("Unfence", b, fails) if registration.fenced else ("FailDirectory", b)
             yield from reach_state(gone, label, after.control)
 
 
@@ -474,18 +491,21 @@ def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlClus
 # Between the steps
 
 
-def _active(state: ControlCluster) -> QuorumController:
+def _active_controller(state: ControlCluster) -> QuorumController:
     """Return the active controller, right after a heartbeat of every broker."""
     brokers = (
-        (b, BrokerHeartbeatState(known.fenced, 0, 0 if known.in_controlled_shutdown and not known.fenced else UNDEFINED))
-        for b, known in state.control.brokers.items()
+        (
+            b,
+            BrokerHeartbeatState(broker.fenced, 0, 0 if broker.in_controlled_shutdown and not broker.fenced else UNDEFINED),
+        )
+        for b, broker in state.control.brokers.items()
     )
     return QuorumController(state.control, Heartbeats(Table(brokers)), UNDEFINED)
 
 
-def _beat(state: ControlCluster, b: int) -> BrokerHeartbeat:
-    known = state.control.brokers.get(b)
-    return BrokerHeartbeat(b, UNDEFINED, 0) if known is None else BrokerHeartbeat(b, known.epoch, known.offset)
+def _heartbeat(state: ControlCluster, b: int) -> BrokerHeartbeat:
+    broker = state.control.brokers.get(b)
+    return BrokerHeartbeat(b, UNDEFINED, 0) if broker is None else BrokerHeartbeat(b, broker.epoch, broker.offset)
 
 
 def write_records_step(
@@ -507,6 +527,7 @@ def reach_state(
     state = state._replace(control=control)
     if after is not None and after.partition_epoch > state.bounds.max_partition_epoch:
         return
+    # A process that is down deletes nothing: its log is there when it starts again.
     replicas = () if after is None else after.replicas
     keeps = tuple(log if b in replicas or state.processes[b] in {STOPPED, DEAD} else () for b, log in enumerate(state.logs))
     committed = state.committed

@@ -75,7 +75,7 @@ def initial_controlled_cluster(bounds: ControlBounds, profile: Profile = ELR, *,
     cluster = Cluster(model, brokers, nothing, image_of(control), waiting=((),) * count if clients else ())
     state = ControlledCluster(cluster, control, (UNDEFINED,) * count)
     for b in bounds.replicas:
-        state = next(after for label, after in _news(state, b))
+        state = next(after for label, after in _metadata_steps(state, b))
     return state._replace(cluster=state.cluster._replace(network=nothing))
 
 
@@ -102,11 +102,11 @@ def image_of(control: ControlCluster) -> Controller:
 def controlled_successors(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
     """Return every enabled label with the state it leads to; `take_label` also takes Reassign, SetMinIsr, SetElr, Create."""
     for transition in _data_transitions(state):
-        yield transition.label, _joined(state._replace(cluster=apply(state.cluster, transition)), state.control)
+        yield transition.label, _share_state(state._replace(cluster=apply(state.cluster, transition)), state.control)
     for b in range(state.control.bounds.brokers):
-        yield from _news(state, b)
-        yield from _proposed(state, b)
-    yield from _controlled(state)
+        yield from _metadata_steps(state, b)
+        yield from _alter_partition_steps(state, b)
+    yield from _controller_steps(state)
 
 
 def take_label(state: ControlledCluster, label: Label) -> ControlledCluster | None:
@@ -124,7 +124,7 @@ def take_label(state: ControlledCluster, label: Label) -> ControlledCluster | No
         case ("SetElr", _):
             bounds = bounds._replace(toggles=True)
         case ("Create", replicas):
-            return next((after for _, after in _created(state, label, replicas)), None)
+            return next((after for _, after in _create_steps(state, label, replicas)), None)
     widened = state._replace(control=state.control._replace(bounds=bounds))
     return next((after for enabled, after in controlled_successors(widened) if enabled == label), None)
 
@@ -148,30 +148,32 @@ def _data_transitions(state: ControlledCluster) -> Iterator[Transition]:
         yield from client_transitions(model, b, cluster.brokers[b], waiting)
 
 
-def _news(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledCluster]]:
+def _metadata_steps(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledCluster]]:
     """Find BecomeLeader, BecomeFollower, DeleteReplica, ReadConfig: what the metadata log has for a running broker."""
     cluster, image, control = state.cluster, state.cluster.controller, state.control
-    broker, known = cluster.brokers[b], cluster.brokers[b].partition
+    broker, partition = cluster.brokers[b], cluster.brokers[b].partition
     if not broker.up or directory_state(control, b) == FAILED:
         return
+    # A deposed leader answers its clients before it reads more metadata (rule 3 of the clients in impl.cluster.actions).
     if cluster.waiting and not may_read_metadata(broker, cluster.waiting[b]):
         return
+    # A topic of another id is another topic: the old replica goes before a new one comes (ReplicaManager#applyDelta).
     if state.held[b] != UNDEFINED and (state.held[b] != state.topic_id or b not in image.assignment):
-        yield ("DeleteReplica", b), _joined(_without_replica(state, b), control)
+        yield ("DeleteReplica", b), _share_state(_without_replica(state, b), control)
         return
-    has_role = known.leader_epoch != UNDEFINED
-    if b in image.assignment and (not has_role or image.partition_epoch > known.partition_epoch):
+    has_role = partition.leader_epoch != UNDEFINED
+    if b in image.assignment and (not has_role or image.partition_epoch > partition.partition_epoch):
         read = cluster
         # Configurations are applied before partitions, so with a new leader epoch the leader knows min.insync.replicas.
-        if image.leader_epoch > known.leader_epoch:
+        if image.leader_epoch > partition.leader_epoch:
             read = _with_min_isr(cluster, min_isr(control.control, NAME))
         held = (*state.held[:b], state.topic_id, *state.held[b + 1 :])
         for transition in role_change(read.model, b, broker, cluster.network[b], image):
-            yield transition.label, _joined(state._replace(cluster=apply(read, transition), held=held), control)
+            yield transition.label, _share_state(state._replace(cluster=apply(read, transition), held=held), control)
     if has_role and broker.leads and control.partition is not None:
         read = _with_min_isr(cluster, min_isr(control.control, NAME))
         if read != cluster:
-            yield ("ReadConfig", b), _joined(state._replace(cluster=read), control)
+            yield ("ReadConfig", b), _share_state(state._replace(cluster=read), control)
 
 
 def _with_min_isr(cluster: Cluster, value: int) -> Cluster:
@@ -194,7 +196,7 @@ def _without_replica(state: ControlledCluster, b: int) -> ControlledCluster:
 # The controller
 
 
-def _proposed(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledCluster]]:
+def _alter_partition_steps(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledCluster]]:
     """Find AlterPartition: a leader's proposal reaches the controller, which writes metadata or refuses."""
     cluster, control = state.cluster, state.control
     broker, sender = cluster.brokers[b], control.control.brokers.get(b)
@@ -206,29 +208,31 @@ def _proposed(state: ControlledCluster, b: int) -> Iterator[tuple[Label, Control
     result = alter_partition(control.control, AlterPartition(b, sender.epoch, (proposal,)))
     response = result.response.responses[0]
     label = ("AlterPartition", b, response.error)
+    # An accepted proposal reaches the leader as metadata; only a refusal changes it at once.
     if response.error != NONE:
         metadata = metadata_cache(cluster.model, eligible=False)
         refused = broker_.handle_alter_partition_response(cluster.model.setup, broker, response, metadata)
         cluster = cluster._replace(brokers=(*cluster.brokers[:b], refused, *cluster.brokers[b + 1 :]))
     for _, after in control_cluster.write_records_step(control, label, result.records):
         control = after
-    yield label, _joined(state._replace(cluster=cluster), control)
+    yield label, _share_state(state._replace(cluster=cluster), control)
 
 
 def _broker_epoch(control: ControlCluster, b: int, incarnation: int) -> int:
     """Return the broker epoch that is meant: the registered one, or an earlier one."""
-    known = control.control.brokers.get(b)
-    return UNDEFINED if incarnation == UNDEFINED or known is None else known.epoch - (incarnation != REGISTERED)
+    broker = control.control.brokers.get(b)
+    return UNDEFINED if incarnation == UNDEFINED or broker is None else broker.epoch - (incarnation != REGISTERED)
 
 
-def _controlled(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
+def _controller_steps(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
     """Find every step of the controller's model but those of leader and followers, with its effect on the brokers."""
     for label, after in control_cluster.control_successors(state.control):
         if label[0] not in ABSTRACT:
-            yield label, _joined(_with_processes(state, label, after), after)
+            yield label, _share_state(_with_processes(state, label, after), after)
 
 
 def _with_processes(state: ControlledCluster, label: Label, after: ControlCluster) -> ControlledCluster:
+    """Return the brokers after a step of the controller's model: it may end or start a process, or fail a directory."""
     cluster = state.cluster
     setup = cluster.model.setup
     match label:
@@ -239,6 +243,7 @@ def _with_processes(state: ControlledCluster, label: Label, after: ControlCluste
         case ("ShutDown", b) if after.processes[b] == STOPPED:
             transition = Transition(("Stop", b), b, broker_.stop(setup, cluster.brokers[b]))
         case ("FailDirectory", b) | ("Unfence", b, 1):
+            # The process goes on without the replica, so what peers have in flight with it is lost as in a crash.
             offline = Broker(Partition(b, has_log=False), incarnation=cluster.brokers[b].incarnation)
             state = state._replace(held=(*state.held[:b], UNDEFINED, *state.held[b + 1 :]))
             transition = Transition(("CrashAndLose", b), b, offline)
@@ -251,7 +256,9 @@ def _with_processes(state: ControlledCluster, label: Label, after: ControlCluste
     return state._replace(cluster=apply(cluster, transition))
 
 
-def _created(state: ControlledCluster, label: Label, replicas: tuple[int, ...]) -> Iterator[tuple[Label, ControlledCluster]]:
+def _create_steps(
+    state: ControlledCluster, label: Label, replicas: tuple[int, ...]
+) -> Iterator[tuple[Label, ControlledCluster]]:
     """Find Create: the topic again, under its name and with another topic id, after it was deleted.
 
     Only for one partition without a choice of directories: otherwise the brokers would have to report directories first.
@@ -260,20 +267,21 @@ def _created(state: ControlledCluster, label: Label, replicas: tuple[int, ...]) 
     if state.control.partition is None and not bounds.partition_zero and not bounds.disks_fail:
         records = create_topic(state.control.control, NAME, (replicas,), {}).records
         for _, after in control_cluster.write_records_step(state.control, label, records):
-            yield label, _joined(state._replace(topic_id=state.topic_id + 1), after)
+            yield label, _share_state(state._replace(topic_id=state.topic_id + 1), after)
 
 
-def _joined(state: ControlledCluster, control: ControlCluster) -> ControlledCluster:
+def _share_state(state: ControlledCluster, control: ControlCluster) -> ControlledCluster:
     """Let brokers see the controller's state, and the controller's model the brokers' logs."""
     cluster = state.cluster
     if control is not state.control:
         # Acknowledged records that an unclean election gave up are no promise any more.
-        kept = tuple(
+        acked = tuple(
             (offset, epoch) for offset, epoch in cluster.acked if control.committed[offset : offset + 1] == (epoch,)
         )
-        cluster = cluster._replace(controller=image_of(control), committed=control.committed, acked=kept)
-    known = cluster.model.setup.min_insync_replicas
+        cluster = cluster._replace(controller=image_of(control), committed=control.committed, acked=acked)
+    min_insync = cluster.model.setup.min_insync_replicas
     logs = tuple(record_epochs(broker) for broker in cluster.brokers)
+    # `take_label` widens these bounds for one step only.
     bounds = control.bounds._replace(targets=(), min_isrs=(), late_config=False, toggles=False)
-    joined = control._replace(bounds=bounds, logs=logs, committed=cluster.committed, known_min_isr=known)
+    joined = control._replace(bounds=bounds, logs=logs, committed=cluster.committed, known_min_isr=min_insync)
     return state._replace(cluster=cluster, control=joined)

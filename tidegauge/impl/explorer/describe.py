@@ -80,8 +80,8 @@ def _log_row(b: int, broker: Broker, width: int, values: Values) -> str:
     if not broker.partition.has_log:
         return f"{broker_name(b)} {role(broker):<9}no log"
     log = broker.partition.log
-    kept = ((offset, epoch) for offset, epoch in enumerate(record_epochs(broker)) if epoch != UNDEFINED)
-    records = dict.fromkeys(range(log.start), "x") | {o: f"{e}{values.get((e, o), '')}" for o, e in kept}
+    not_deleted = ((offset, epoch) for offset, epoch in enumerate(record_epochs(broker)) if epoch != UNDEFINED)
+    records = dict.fromkeys(range(log.start), "x") | {o: f"{e}{values.get((e, o), '')}" for o, e in not_deleted}
     cells = "".join(("| " if log.hw == offset else "  ") + f"{records.get(offset, ''):<2}" for offset in range(width))
     bar = "|" if log.hw >= width else " "
     return f"{broker_name(b)} {role(broker):<9}{cells}{bar}  {_facts(broker)}"
@@ -149,8 +149,8 @@ def message_text(follower: int, leader: int, message: Message, values: Values = 
     head += f" epoch={message.request_epoch}:"
     if response.error != NONE:
         offsets = message.offsets
-        known = f" leader has [{offsets.earliest}, {offsets.latest})" if offsets is not None else ""
-        return f"{head} {ERROR_NAMES.get(response.error, response.error)}{known}"
+        range_text = f" leader has [{offsets.earliest}, {offsets.latest})" if offsets is not None else ""
+        return f"{head} {ERROR_NAMES.get(response.error, response.error)}{range_text}"
     if response.is_diverging:
         return f"{head} diverging epoch={response.diverging_epoch} end={response.diverging_end}"
     records = " ".join(
@@ -282,13 +282,13 @@ def violation_text(violation: Violation) -> str:
     )
 
 
-def run_text(found: Counterexample[Cluster]) -> str:
+def run_text(counterexample: Counterexample[Cluster]) -> str:
     """Format a counterexample: the first state, every step with what it changed, the last state, the violation."""
-    lines = [grid(found.states[0]), ""]
-    for number, label in enumerate(found.labels, start=1):
+    lines = [grid(counterexample.states[0]), ""]
+    for number, label in enumerate(counterexample.labels, start=1):
         lines.append(f"{number:>2}  {label_text(label)}")
-        lines += [f"      {line}" for line in step_changes(found.states[number - 1], found.states[number])]
-    return "\n".join([*lines, "", grid(found.states[-1]), "", violation_text(found.violation)])
+        lines += [f"      {line}" for line in step_changes(counterexample.states[number - 1], counterexample.states[number])]
+    return "\n".join([*lines, "", grid(counterexample.states[-1]), "", violation_text(counterexample.violation)])
 
 
 def graph_text(graph: Graph) -> str:
@@ -302,9 +302,9 @@ def view_text(view: View) -> str:
     lines = []
     for b, (log, hw, mark, up, is_role, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
         records = " ".join("x" if epoch == UNDEFINED else str(epoch) for epoch in log) or "-"
-        what = ROLES[is_role] if up else "down"
+        role_text = ROLES[is_role] if up else "down"
         lines.append(
-            f"{broker_name(b)} {what:<9} log={records} hw={hw} mark={mark} epoch={epoch} leader={broker_name(leader)} "
+            f"{broker_name(b)} {role_text:<9} log={records} hw={hw} mark={mark} epoch={epoch} leader={broker_name(leader)} "
             f"isr={isr:b} pending={pending:b} remote={remote} in flight={slots}"
         )
     leader, epoch, isr, live, *with_elr = controller
@@ -359,8 +359,8 @@ def control_view_text(view: View) -> str:
     for b, ((process, registered, stopping, place), log) in enumerate(zip(brokers, logs, strict=True)):
         index = f" index={listed[b]}" if listed[b] else ""
         stale_index = " index names a deleted topic" if stale >> b & 1 else ""
-        what = f"{PROCESSES[process]}, {REGISTERED[registered]}{' and shuts down' if stopping else ''}{PLACES[place]}"
-        lines.append(f"{broker_name(b)} {what} log={_records(log)}{index}{stale_index}")
+        broker_text = f"{PROCESSES[process]}, {REGISTERED[registered]}{' and shuts down' if stopping else ''}{PLACES[place]}"
+        lines.append(f"{broker_name(b)} {broker_text} log={_records(log)}{index}{stale_index}")
     config = f"min_isr={min_isr}" + (f", {known_min_isr} as the leader knows" if known_min_isr != min_isr else "")
     lines.append(f"partition    {partition_text(partition)}; {config}")
     if not elr:
@@ -382,17 +382,17 @@ def partition_text(partition: View) -> str:
         f"isr={mask_names(isr)} elr={mask_names(elr)}"
     )
     changing = f" adding={mask_names(adding)} removing={mask_names(removing)}" if adding or removing else ""
-    known = f" last={broker_names(last)}" if last else ""
-    return text + changing + known + (" recovering" if recovering else "")
+    last_known = f" last={broker_names(last)}" if last else ""
+    return text + changing + last_known + (" recovering" if recovering else "")
 
 
 def control_run_text(states: Sequence[View], labels: Sequence[Label]) -> str:
     """Format a run: the first state, then each step with the lines that it changed."""
     lines = [control_view_text(states[0])]
     for number, (label, before, after) in enumerate(zip(labels, states, states[1:], strict=False), start=1):
-        known = control_view_text(before).splitlines()
+        old_lines = control_view_text(before).splitlines()
         lines.append(f"{number:>2}  {control_label_text(label)}")
-        lines += [f"      {line}" for line in control_view_text(after).splitlines() if line not in known]
+        lines += [f"      {line}" for line in control_view_text(after).splitlines() if line not in old_lines]
     return "\n".join(lines)
 
 
@@ -426,8 +426,12 @@ def _partition(isr: int, partition_epoch: int) -> str:
 
 def isr_view_text(view: View) -> str:
     """Format a view, a line for each broker, for what is in flight, and for the controller."""
-    (end, hw, known, pending, ends, epochs), logs, incarnations, exchange, controller, images, committed, _, recent = view
-    lines = [f"b1 leader    leo={end} hw={hw} {_partition(*known)} proposed={mask_names(pending)} committed={committed}"]
+    (end, hw, leader_isr, pending, ends, epochs), logs, incarnations, exchange, controller, images, committed, _, recent = (
+        view
+    )
+    lines = [
+        f"b1 leader    leo={end} hw={hw} {_partition(*leader_isr)} proposed={mask_names(pending)} committed={committed}"
+    ]
     for f, (log, incarnation, recorded, epoch) in enumerate(zip(logs, incarnations, ends, epochs, strict=True), start=1):
         late = " caught up within the lag limit" if recent >> f & 1 else ""
         lines.append(

@@ -67,8 +67,8 @@ class Memo(Caller):
         return self._remembered(function, args, self.intern)
 
     def _interned_row(self, row: NetworkRow) -> NetworkRow:
-        kept: NetworkRow = self.intern(tuple(self.intern(message) for message in row))
-        return kept
+        interned: NetworkRow = self.intern(tuple(self.intern(message) for message in row))
+        return interned
 
     def _interned(self, transitions: tuple[Transition, ...]) -> tuple[Transition, ...]:
         return tuple(

@@ -42,13 +42,13 @@ def is_prefix(prefix: tuple[int, ...], log: tuple[int, ...], deleted: int) -> bo
     """Return whether `log` begins with `prefix`: where both have the record, it is the same."""
     if prefix == log[: len(prefix)]:
         return True
-    kept = zip(prefix[deleted:], log[deleted:], strict=False)
-    return len(prefix) <= len(log) and all(a == b or UNDEFINED in (a, b) for a, b in kept)
+    pairs = zip(prefix[deleted:], log[deleted:], strict=False)
+    return len(prefix) <= len(log) and all(a == b or UNDEFINED in (a, b) for a, b in pairs)
 
 
 def _missing_committed(cluster: Cluster, b: int) -> tuple[int, ...] | None:
-    held = record_epochs(cluster.brokers[b])
-    return None if is_prefix(cluster.committed, held, cluster.deleted) else held
+    log = record_epochs(cluster.brokers[b])
+    return None if is_prefix(cluster.committed, log, cluster.deleted) else log
 
 
 def hw_within_log(cluster: Cluster) -> Violation | None:
@@ -74,9 +74,9 @@ def log_matching_below_hw(cluster: Cluster) -> Violation | None:
 def leader_completeness(cluster: Cluster) -> Violation | None:
     """Check that the leader of the current epoch holds every committed record."""
     for b in _current_leaders(cluster):
-        held = _missing_committed(cluster, b)
-        if held is not None:
-            return Violation("LeaderCompleteness", (b,), cluster.committed, held)
+        log = _missing_committed(cluster, b)
+        if log is not None:
+            return Violation("LeaderCompleteness", (b,), cluster.committed, log)
     return None
 
 
@@ -87,9 +87,9 @@ def isr_completeness(cluster: Cluster) -> Violation | None:
     if cluster.model.setup.profile.elr:
         return None
     for b in cluster.controller.isr:
-        held = _missing_committed(cluster, b)
-        if held is not None:
-            return Violation("IsrCompleteness", (b,), cluster.committed, held)
+        log = _missing_committed(cluster, b)
+        if log is not None:
+            return Violation("IsrCompleteness", (b,), cluster.committed, log)
     return None
 
 
@@ -101,9 +101,9 @@ def electable_completeness(cluster: Cluster) -> Violation | None:
     if not cluster.model.setup.profile.elr:
         return None
     for b in (*cluster.controller.isr, *cluster.controller.elr):
-        held = _missing_committed(cluster, b)
-        if held is not None and cluster.brokers[b].up:
-            return Violation("ElectableCompleteness", (b,), cluster.committed, held)
+        log = _missing_committed(cluster, b)
+        if log is not None and cluster.brokers[b].up:
+            return Violation("ElectableCompleteness", (b,), cluster.committed, log)
     return None
 
 
@@ -196,10 +196,10 @@ def acked_completeness(cluster: Cluster) -> Violation | None:
     """Check that every running candidate holds the records acknowledged with acks=all."""
     electable = (b for b in (*cluster.controller.isr, *cluster.controller.elr) if cluster.brokers[b].up)
     for b in electable if cluster.acked else ():
-        held = record_epochs(cluster.brokers[b])
+        log = record_epochs(cluster.brokers[b])
         for offset, epoch in cluster.acked:
-            if held[offset : offset + 1] not in {(epoch,), (UNDEFINED,)}:
-                return Violation("AckedCompleteness", (b,), (offset, epoch), held)
+            if log[offset : offset + 1] not in {(epoch,), (UNDEFINED,)}:
+                return Violation("AckedCompleteness", (b,), (offset, epoch), log)
     return None
 
 

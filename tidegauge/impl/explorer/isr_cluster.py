@@ -94,9 +94,9 @@ def initial_isr_cluster(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, 
     brokers = Table((b, BrokerRegistration(epoch=0)) for b in everybody)
     control = ReplicationControl(brokers, Table([(TP, PartitionRegistration(everybody, everybody, LEADER, EPOCH))]), profile)
     state = IsrCluster(bounds, setup, Partition(LEADER), (0,) * bounds.followers, control)
-    state = _read(state, state.registration)
+    state = _read_image(state, state.registration)
     for f in everybody[1:]:
-        state, _ = _served(state, f, eligible=False)
+        state, _ = _serve_fetch(state, f, eligible=False)
     return state
 
 
@@ -106,52 +106,55 @@ def initial_isr_cluster(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, 
 
 def isr_successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
     """Return every enabled label with the state it leads to."""
-    yield from _by_the_leader(state)
+    yield from _leader_steps(state)
     for f in range(1, state.bounds.followers + 1):
-        yield from _fetches(state, f)
-        yield from _comes_and_goes(state, f)
+        yield from _fetch_steps(state, f)
+        yield from _broker_steps(state, f)
     match state.exchange:
         case AlterPartitionExchange(AlterPartitionRequest() as request, proposed):
-            yield from _judged(state, request, proposed)
+            yield from _alter_partition_steps(state, request, proposed)
         case AlterPartitionExchange(AlterPartitionResponse() as response, proposed):
-            yield ("HandleAlterPartitionResponse",), _answered(state, response, proposed)
+            yield ("HandleAlterPartitionResponse",), _handle_response(state, response, proposed)
 
 
-def _by_the_leader(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
+def _leader_steps(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
     """Find LeaderAppend, ShrinkIsr, ReadMetadata."""
     setup, leader, metadata = state.setup, state.leader, _metadata(state, eligible=False)
     if leader.log.end < state.bounds.max_end:
         appended, _, _ = partition_.append_records_to_leader(setup, leader, 1, 1, metadata, NOW)
-        yield ("LeaderAppend",), _led(state, appended)
+        yield ("LeaderAppend",), _with_leader(state, appended)
+    # One proposal is in flight at a time.
     if state.exchange is None and state.may_change:
         lagging = partition_.out_of_sync_replicas(setup, leader, NOW)
         for out in (out for size in range(len(lagging)) for out in combinations(lagging, size + 1)):
-            yield ("ShrinkIsr", mask(out)), _proposing(_led(state, partition_.prepare_isr_shrink(leader, out)))
+            yield ("ShrinkIsr", mask(out)), _with_proposal(_with_leader(state, partition_.prepare_isr_shrink(leader, out)))
+    # The leader may read several records of the metadata log together: only the newest counts.
     for n, image in enumerate(state.images, start=1):
-        yield ("ReadMetadata", n), _read(state, image)._replace(images=state.images[n:])
+        yield ("ReadMetadata", n), _read_image(state, image)._replace(images=state.images[n:])
 
 
-def _fetches(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
+def _fetch_steps(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
     """Find HandleFetch: the metadata cache decides whether f may join; its response arrives, or is lost."""
     for eligible in (False, True):
-        after, end = _served(state, f, eligible=eligible)
+        after, end = _serve_fetch(state, f, eligible=eligible)
         expands = after.leader.state != state.leader.state
+        # An eligible follower whose fetch expands nothing is the same step as an ineligible one's.
         if expands and state.exchange is None and state.may_change:
-            after = _proposing(after)
+            after = _with_proposal(after)
         elif eligible:
             continue
         yield ("HandleFetch", f, int(expands), 0), after._replace(ends=_put(state.ends, f, end))
         yield ("HandleFetch", f, int(expands), 1), after
 
 
-def _judged(
+def _alter_partition_steps(
     state: IsrCluster, request: AlterPartitionRequest, proposed: PartitionState
 ) -> Iterator[tuple[Label, IsrCluster]]:
     """Find HandleAlterPartition: a request whose response is lost is sent again."""
-    asked = AlterPartition(LEADER, state.control.brokers[LEADER].epoch, (Proposal(TP, request),))
-    records, result = alter_partition(state.control, asked)
+    leader_request = AlterPartition(LEADER, state.control.brokers[LEADER].epoch, (Proposal(TP, request),))
+    records, result = alter_partition(state.control, leader_request)
     (response,) = result.responses
-    after = _registered(state, replay_records(state.control, records))
+    after = _with_registration(state, replay_records(state.control, records))
     if state.setup.rules.proposal_after(response.error) == WAITS_FOR_METADATA:
         # The leader waits for metadata after such a response, so whether it arrives makes no difference.
         lost = arrived = after._replace(exchange=None)
@@ -161,24 +164,25 @@ def _judged(
     yield ("HandleAlterPartition", 1), lost
 
 
-def _answered(state: IsrCluster, response: AlterPartitionResponse, proposed: PartitionState) -> IsrCluster:
+def _handle_response(state: IsrCluster, response: AlterPartitionResponse, proposed: PartitionState) -> IsrCluster:
     metadata = _metadata(state, eligible=False)
     leader, _ = partition_.handle_alter_partition_response(state.setup, state.leader, proposed, response, metadata, NOW)
-    return _led(state, leader)._replace(exchange=None)
+    return _with_leader(state, leader)._replace(exchange=None)
 
 
-def _comes_and_goes(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
+def _broker_steps(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
     """Find FenceBroker where that changes the ISR, and RestartEmpty."""
     control = state.control
+    # Fenced and unfenced in one step: what stays is that the follower has left the ISR.
     if state.may_change:
         away = replay_records(control, brokers_.broker_fenced(control, f))
-        fenced = _registered(state, _unfenced(away, f))
+        fenced = _with_registration(state, _unfenced(away, f))
         if fenced.images != state.images:
             yield ("FenceBroker", f), fenced
     if state.restarts < state.bounds.max_restarts:
         again = RegisterBrokerRecord(f, control.brokers[f].epoch + 1, control.brokers[f].incarnation + 1)
         registered = replay_records(control, brokers_.broker_registered(control, again))
-        after = _registered(state, _unfenced(registered, f))
+        after = _with_registration(state, _unfenced(registered, f))
         yield ("RestartEmpty", f), after._replace(ends=_put(state.ends, f, 0))
 
 
@@ -187,17 +191,17 @@ def _unfenced(control: ReplicationControl, f: int) -> ReplicationControl:
 
 
 def _metadata(state: IsrCluster, *, eligible: bool) -> Metadata:
-    return tuple(BrokerState(b, not eligible, epoch=known.epoch) for b, known in state.control.brokers.items())
+    return tuple(BrokerState(b, not eligible, epoch=registration.epoch) for b, registration in state.control.brokers.items())
 
 
-def _led(state: IsrCluster, leader: Partition) -> IsrCluster:
+def _with_leader(state: IsrCluster, leader: Partition) -> IsrCluster:
     """Store the leader after a step, without what only a clock or the disk would read: equal behaviour is equal values."""
     remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=r.broker_epoch) for r in leader.remotes)
     log = log_.flush_cache(leader.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
     return state._replace(leader=leader._replace(log=log, remotes=remotes), committed=max(state.committed, log.hw))
 
 
-def _read(state: IsrCluster, image: PartitionRegistration) -> IsrCluster:
+def _read_image(state: IsrCluster, image: PartitionRegistration) -> IsrCluster:
     leader, _ = partition_.make_leader(
         state.setup,
         state.leader,
@@ -208,23 +212,23 @@ def _read(state: IsrCluster, image: PartitionRegistration) -> IsrCluster:
         _metadata(state, eligible=False),
         NOW,
     )
-    return _led(state, leader)
+    return _with_leader(state, leader)
 
 
-def _served(state: IsrCluster, f: int, *, eligible: bool) -> tuple[IsrCluster, int]:
+def _serve_fetch(state: IsrCluster, f: int, *, eligible: bool) -> tuple[IsrCluster, int]:
     """Serve a fetch of one record; return the state and the follower's log end once it has the response."""
     end, metadata = state.ends[f - 1], _metadata(state, eligible=eligible)
     request = FetchRequest(f, EPOCH, end, EPOCH if end else UNDEFINED, replica_epoch=state.control.brokers[f].epoch)
     leader, response = partition_.fetch_records(state.setup, state.leader, request, metadata, NOW, max_records=1)
-    return _led(state, leader), response.records[-1].last + 1 if response.records else end
+    return _with_leader(state, leader), response.records[-1].last + 1 if response.records else end
 
 
-def _proposing(state: IsrCluster) -> IsrCluster:
+def _with_proposal(state: IsrCluster) -> IsrCluster:
     request = partition_.alter_partition_request(state.leader, state.control.brokers[LEADER].epoch)
     return state._replace(exchange=AlterPartitionExchange(request, state.leader.state))
 
 
-def _registered(state: IsrCluster, control: ReplicationControl) -> IsrCluster:
+def _with_registration(state: IsrCluster, control: ReplicationControl) -> IsrCluster:
     """Append a changed registration to the metadata log."""
     changed = control.partitions[TP] != state.registration
     return state._replace(control=control, images=(*state.images, control.partitions[TP]) if changed else state.images)
@@ -239,7 +243,7 @@ def _put(ends: tuple[int, ...], f: int, end: int) -> tuple[int, ...]:
 
 
 def isr_view(state: IsrCluster) -> View:
-    """(leader, log ends, broker epochs, exchange, controller, images, committed, restarts, nobody is recent)."""
+    """Return (leader, log ends, broker epochs, exchange, controller, images, committed, restarts, nobody is recent)."""
     partition = state.leader
     pending = partition.state.proposed_isr if partition.state.is_inflight else ()
     leader = (
@@ -261,7 +265,7 @@ def _registration_view(registration: PartitionRegistration) -> View:
 
 
 def _exchange_view(state: IsrCluster) -> View:
-    """() nothing, (1, ..) a request, (2, ..) a response, (3, ..) a refusal."""
+    """Return () for nothing, (1, ..) for a request, (2, ..) for a response, (3, ..) for a refusal."""
     match state.exchange:
         case AlterPartitionExchange(AlterPartitionRequest() as request, _):
             reported = dict(zip(request.isr, request.isr_epochs, strict=True))

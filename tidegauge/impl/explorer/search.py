@@ -35,7 +35,7 @@ class Counterexample(NamedTuple, Generic[StateT]):
 
 
 class Search(Generic[StateT]):
-    """One level at a time. `steps` gives each enabled label with the state it leads to."""
+    """A breadth-first search. `steps` yields each enabled label with its state; `key`: equal keys are equal states."""
 
     def __init__(
         self,

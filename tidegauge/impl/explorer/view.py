@@ -89,8 +89,8 @@ def _eligible_view(cluster: Cluster) -> View:
 
 
 def message_view(message: Message) -> View:
-    """() nothing, (1, ..) request, (2, ..) data, (3, ..) diverging, (4, ..) out of range,
-    (5, ..) the end of an epoch is asked for, (6, ..) and answered.
+    """Return () for nothing, (1, ..) for a fetch request, (2, ..) for data, (3, ..) diverging, (4, ..) out of range, (5, ..)
+    for an OffsetsForLeaderEpoch request, (6, ..) for its response.
     """
     if message is None:
         return ()
@@ -123,12 +123,15 @@ def _role(model: BoundedModel, broker: Broker) -> int:
 
 
 def _remote(broker: Broker, brokers: int) -> tuple[int, ...]:
-    known = {r.broker_id: r.log_end for r in broker.partition.remotes}
-    return tuple(known.get(b, UNDEFINED) for b in range(brokers))
+    log_ends = {r.broker_id: r.log_end for r in broker.partition.remotes}
+    return tuple(log_ends.get(b, UNDEFINED) for b in range(brokers))
 
 
 def mark_of(setup: Setup, broker: Broker) -> int:
-    """Return the epoch of a trailing cache entry without records, after comparing the whole cache with the records."""
+    """Return the epoch of a trailing cache entry without records, UNDEFINED without one: `mark` of the specification.
+
+    Raises IllegalStateError where the rest of the cache is not what the records imply, for a view leaves it out.
+    """
     log, cache = broker.partition.log, broker.partition.log.cache
     trailing = len(cache.starts) > 0 and cache.starts[-1] >= log.end
     mark = cache.epochs[-1] if trailing else UNDEFINED
@@ -151,6 +154,7 @@ def implied_cache(epochs: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
 
 
 def _assert_entry_implied(setup: Setup, broker: Broker) -> None:
+    """Check that a fetcher's entry follows from the log, for a view leaves it out."""
     entry, log = broker.entry, broker.partition.log
     if entry is None:
         return

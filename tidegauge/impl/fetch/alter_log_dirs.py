@@ -38,13 +38,15 @@ def start_future_replica(setup: Setup, current: Partition, future: Log) -> Fetch
 def maybe_truncate_future(setup: Setup, future: Fetcher, current: Partition) -> Fetcher:
     """Truncate by the current log's response where the future log has an epoch, else at the entry's offset."""
     setup = _by_offsets_for_leader_epoch(setup)
-    asked = fetcher_.epoch_to_ask(setup, future)
+    requested_epoch = fetcher_.epoch_to_ask(setup, future)
     entry = future.entry
-    if asked == UNDEFINED or entry is None:
+    if requested_epoch == UNDEFINED or entry is None:
         return fetcher_.maybe_truncate_alone(setup, future)
     epoch = entry.current_leader_epoch
-    error, found, end = partition_.last_offset_for_leader_epoch(setup, current, epoch, asked, only_leader=False)
-    return fetcher_.truncate_to_epoch_end_offset(setup, future, epoch, error, found, end)
+    error, response_epoch, end = partition_.last_offset_for_leader_epoch(
+        setup, current, epoch, requested_epoch, only_leader=False
+    )
+    return fetcher_.truncate_to_epoch_end_offset(setup, future, epoch, error, response_epoch, end)
 
 
 def fetch_future(setup: Setup, future: Fetcher, current: Partition, now: int, max_records: int) -> Fetcher:

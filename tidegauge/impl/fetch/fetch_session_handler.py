@@ -48,14 +48,16 @@ def build_session_fetch(
     if metadata.is_full:
         request = SessionFetch(metadata, wanted, uses_topic_ids=uses_topic_ids) if wanted else None
         return handler._replace(partitions=wanted), request
-    known = handler.partitions
-    kept = [(tp, wanted[tp]) for tp in known if tp in wanted]
-    added = [(tp, fetch) for tp, fetch in wanted.items() if tp not in known]
-    changed = [(tp, fetch) for tp, fetch in kept if fetch != known[tp]]
-    partitions = Table((*kept, *added))
-    forgets: list[Forgotten] = [(tp, fetch.topic_id) for tp, fetch in known.items() if tp not in wanted]
+    in_session = handler.partitions
+    still_wanted = [(tp, wanted[tp]) for tp in in_session if tp in wanted]
+    added = [(tp, fetch) for tp, fetch in wanted.items() if tp not in in_session]
+    changed = [(tp, fetch) for tp, fetch in still_wanted if fetch != in_session[tp]]
+    partitions = Table((*still_wanted, *added))
+    forgets: list[Forgotten] = [(tp, fetch.topic_id) for tp, fetch in in_session.items() if tp not in wanted]
     # A topic that was deleted and created again: its old id has to be forgotten, too.
-    forgets += [(tp, known[tp].topic_id) for tp, fetch in changed if _is_replaced(known[tp].topic_id, fetch.topic_id)]
+    forgets += [
+        (tp, in_session[tp].topic_id) for tp, fetch in changed if _is_replaced(in_session[tp].topic_id, fetch.topic_id)
+    ]
     request = SessionFetch(metadata, Table((*added, *changed)), tuple(forgets), uses_topic_ids)
     return handler._replace(partitions=partitions), request if partitions or forgets else None
 
@@ -72,11 +74,11 @@ def handle_response(handler: FetchSessionHandler, response: SessionResponse) -> 
         # A session that is gone need not be closed; any other error may leave it open at the leader.
         lost = response.error == FETCH_SESSION_ID_NOT_FOUND
         return handler._replace(next_metadata=INITIAL if lost else next_close_existing_attempt_new(metadata)), False
-    reported, known = set(response.reads), set(handler.partitions)
-    if metadata.is_full and reported != known:
+    reported, in_session = set(response.reads), set(handler.partitions)
+    if metadata.is_full and reported != in_session:
         # A response that throttles is empty (KIP-219); any other has to name what was asked
         return handler._replace(next_metadata=INITIAL), False
-    if not reported <= known:
+    if not reported <= in_session:
         return handler._replace(next_metadata=next_close_existing_attempt_new(metadata)), False
     if response.session_id == INVALID_SESSION_ID:
         return handler._replace(next_metadata=INITIAL), True

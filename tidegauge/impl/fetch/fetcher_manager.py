@@ -112,8 +112,8 @@ def resize_thread_pool(setup: Setup, manager: FetcherManager, logs: Logs, size: 
     # Fetcher ids are hashes modulo the number of threads, so every partition may belong to another thread now.
     if size != manager.num_fetchers:
         emptied, _ = remove_fetcher_for_partitions(manager, frozenset(again))
-        kept = Table((k, t) for k, t in emptied.threads.items() if k[1] < size)
-        resized = manager._replace(num_fetchers=size, threads=kept)
+        threads = Table((k, t) for k, t in emptied.threads.items() if k[1] < size)
+        resized = manager._replace(num_fetchers=size, threads=threads)
         manager, logs = add_fetcher_for_partitions(setup, resized, logs, again)
     return shutdown_idle_fetcher_threads(manager), logs
 

@@ -121,8 +121,8 @@ def add_partitions(
         after = fetcher_.add_partition(setup, before, initial.leader_epoch, initial.offset, offsets.get(tp))
         assert after.entry is not None  # it gives one or raises
         logs = logs.put(tp, after.log)
-        kept = old if old is not None and after.entry == old.state else FetcherEntry(after.entry, initial.topic_id)
-        entries = entries.put_at_end(tp, kept)
+        entry = old if old is not None and after.entry == old.state else FetcherEntry(after.entry, initial.topic_id)
+        entries = entries.put_at_end(tp, entry)
     return Pass(thread._replace(entries=entries), logs)
 
 
@@ -181,37 +181,37 @@ def build_fetch(
 
     Empty: the thread waits for at most replica.fetch.backoff.ms.
     """
-    asked: Table[TopicPartition, FetchRequest] = Table()
+    fetch: Table[TopicPartition, FetchRequest] = Table()
     for tp, entry in thread.entries.items():
         # An in-sync follower is never throttled: it would leave the ISR and block acks=all.
         if quota_exceeded and tp in throttled and not is_in_sync(entry):
             continue
         request = fetcher_.build_fetch(broker_id, Fetcher(logs[tp], entry.at(now)))
         if request is not None:
-            asked = asked.put(tp, request._replace(replica_epoch=broker_epoch))
-    return asked
+            fetch = fetch.put(tp, request._replace(replica_epoch=broker_epoch))
+    return fetch
 
 
 def process_fetch_response(
     setup: Setup,
     thread: FetcherThread,
     logs: Logs,
-    asked: Table[TopicPartition, FetchRequest],
+    fetch: Table[TopicPartition, FetchRequest],
     responses: Table[TopicPartition, PartitionResponse],
     now: int,
     backoff_ms: int,
 ) -> Pass:
     """Process a response: partitions in its order, then truncations, then delays. #processFetchRequest.
 
-    A partition that was not asked for is dropped. `asked` is the content of the fetch session.
+    A partition that was not asked for is dropped. `fetch` is the content of the fetch session.
     """
-    if asked:
+    if fetch:
         thread = thread._replace(requests=thread.requests + 1)
     done, delayed = Pass(thread, logs), []
     # Kafka collects diverging partitions and truncates them after the loop, in one call (#truncateOnFetchResponse).
     order = sorted(responses.items(), key=lambda item: item[1].response.is_diverging)
     for tp, response in order:
-        entry, request = done.thread.entries.get(tp), asked.get(tp)
+        entry, request = done.thread.entries.get(tp), fetch.get(tp)
         if entry is None or request is None:
             continue
         before = Fetcher(done.logs[tp], entry.at(now))
@@ -266,29 +266,29 @@ def resets(responses: Table[TopicPartition, PartitionResponse]) -> tuple[TopicPa
 
 def epochs_to_ask(setup: Setup, thread: FetcherThread, logs: Logs, now: int) -> Table[TopicPartition, tuple[int, int]]:
     """Return (current epoch, epoch asked about) of entries that wait for a response. #fetchTruncatingPartitions."""
-    asked: Table[TopicPartition, tuple[int, int]] = Table()
+    requests: Table[TopicPartition, tuple[int, int]] = Table()
     for tp, entry in thread.entries.items():
         epoch = fetcher_.epoch_to_ask(setup, Fetcher(logs[tp], entry.at(now)))
         if epoch != UNDEFINED:
-            asked = asked.put(tp, (entry.state.current_leader_epoch, epoch))
-    return asked
+            requests = requests.put(tp, (entry.state.current_leader_epoch, epoch))
+    return requests
 
 
 def maybe_truncate(
     setup: Setup,
     thread: FetcherThread,
     logs: Logs,
-    asked: Table[TopicPartition, tuple[int, int]],
+    requests: Table[TopicPartition, tuple[int, int]],
     responses: Table[TopicPartition, EpochEndOffset],
     now: int,
     backoff_ms: int,
 ) -> Pass:
-    """Apply the responses to `asked`, then truncate the entries that ask nobody. AbstractFetcherThread#maybeTruncate.
+    """Apply the responses to `requests`, then truncate the entries that ask nobody. AbstractFetcherThread#maybeTruncate.
 
     A response nobody asked for ends the thread: it is an IllegalStateException outside any partition.
     """
     # An IllegalStateException outside any partition: doWork does not catch it.
-    if any(tp not in asked for tp in responses):
+    if any(tp not in requests for tp in responses):
         return Pass(thread._replace(dead=True), logs)
     done, delayed = Pass(thread, logs), []
     for tp, response in responses.items():
@@ -297,7 +297,7 @@ def maybe_truncate(
             continue
         before = Fetcher(done.logs[tp], entry.at(now))
         after = fetcher_.truncate_to_epoch_end_offset(
-            setup, before, asked[tp][0], response.error, response.leader_epoch, response.end_offset
+            setup, before, requests[tp][0], response.error, response.leader_epoch, response.end_offset
         )
         if after.entry is not None and after.entry.delayed and not entry.at(now).delayed:
             delayed.append(tp)

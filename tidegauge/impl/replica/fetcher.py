@@ -239,8 +239,8 @@ def _truncate_by_response(
     log, cache = fetcher.log, fetcher.log.cache
     fallback = log.hw if setup.profile.initial_offset == "log-end" else entry.fetch_offset
     # An epoch for which our own cache has no answer is as if the cache were empty: 2.0.0 had none below the first entry.
-    known = log_.end_offset_for_epoch(setup, log, leader_epoch) != (UNDEFINED, UNDEFINED)
-    epochs, starts = (cache.epochs, cache.starts) if known else ((), ())
+    has_epoch = log_.end_offset_for_epoch(setup, log, leader_epoch) != (UNDEFINED, UNDEFINED)
+    epochs, starts = (cache.epochs, cache.starts) if has_epoch else ((), ())
     _, offset, completed = setup.rules.truncation_target(epochs, starts, log.end, fallback, leader_epoch, leader_end)
     return _truncate(setup, fetcher, entry, offset, completed)
 

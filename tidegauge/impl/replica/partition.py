@@ -190,8 +190,8 @@ def maybe_shrink_isr(setup: Setup, partition: Partition, now: int) -> Partition:
 def alter_partition_request(partition: Partition, own_epoch: int = UNDEFINED) -> AlterPartitionRequest:
     """Build the request of a pending proposal, with each member's broker epoch. Partition#submitAlterPartition."""
     proposed = partition.state.proposed_isr
-    known = {r.broker_id: r.broker_epoch for r in partition.remotes} | {partition.broker_id: own_epoch}
-    epochs = tuple(UNDEFINED if (epoch := known.get(b)) is None else epoch for b in proposed)
+    broker_epochs = {r.broker_id: r.broker_epoch for r in partition.remotes} | {partition.broker_id: own_epoch}
+    epochs = tuple(UNDEFINED if (epoch := broker_epochs.get(b)) is None else epoch for b in proposed)
     return AlterPartitionRequest(partition.broker_id, partition.leader_epoch, partition.partition_epoch, proposed, epochs)
 
 
@@ -250,8 +250,8 @@ def make_leader(
     again = was_leader and (leader_epoch, partition_epoch) == (partition.leader_epoch, partition.partition_epoch)
     if again and not setup.profile.reads_equal_partition_epoch:
         return partition, False
-    known = {r.broker_id: r for r in partition.remotes}
-    remotes = tuple(known.get(b, Replica(b)) for b in assignment if b != partition.broker_id)
+    remote_of = {r.broker_id: r for r in partition.remotes}
+    remotes = tuple(remote_of.get(b, Replica(b)) for b in assignment if b != partition.broker_id)
     # Kafka updates the assignment before it notices that the log is missing, and sets the leader after that.
     if not partition.has_log:
         return partition._replace(state=PartitionState(isr), remotes=remotes), False
@@ -433,11 +433,11 @@ def fetch_records(
     if error != NONE:
         return partition, FetchResponse(error)
     log = partition.log
-    asked = request.last_fetched_epoch if setup.profile.truncation_on_fetch else UNDEFINED
+    last_fetched_epoch = request.last_fetched_epoch if setup.profile.truncation_on_fetch else UNDEFINED
     # Before KAFKA-12996 a fetch below the log start could be answered as diverging.
     start = log.start if setup.profile.out_of_range_first else 0
     decision, epoch, end = setup.rules.fetch_decision(
-        log.cache.epochs, log.cache.starts, start, log.end, request.fetch_offset, asked
+        log.cache.epochs, log.cache.starts, start, log.end, request.fetch_offset, last_fetched_epoch
     )
     if decision == OUT_OF_RANGE:
         return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
@@ -473,12 +473,12 @@ def update_follower_fetch_state(
     The order matters: an expansion proposed by this very fetch already holds the high watermark back.
     """
     alive = next((b.epoch for b in metadata if b.broker_id == request.replica_id), None)
-    known = UNDEFINED not in {request.replica_epoch, alive}
+    both_known = UNDEFINED not in {request.replica_epoch, alive}
     # KIP-903: an older incarnation may have lost its disk since; its fetch must not move the recorded log end.
-    if setup.profile.rejects_stale_fetch and known and alive is not None and request.replica_epoch < alive:
+    if setup.profile.rejects_stale_fetch and both_known and alive is not None and request.replica_epoch < alive:
         return partition, NOT_LEADER_OR_FOLLOWER
-    found = log_.batch_base_at(partition.log, request.fetch_offset) if setup.profile.hw_rounded_to_batches else None
-    offset = request.fetch_offset if found is None else found
+    batch_base = log_.batch_base_at(partition.log, request.fetch_offset) if setup.profile.hw_rounded_to_batches else None
+    offset = request.fetch_offset if batch_base is None else batch_base
     updated = replica_.update_fetch_state(setup, entry, offset, request.log_start, now, leader_end, request.replica_epoch)
     partition = partition._replace(remotes=tuple(updated if r is entry else r for r in partition.remotes))
     partition = maybe_expand_isr(setup, partition, request.replica_id, metadata)

@@ -115,12 +115,12 @@ def _judged(manager: ReplicaManager, tp: TopicPartition, state: PartitionChange,
         return KAFKA_STORAGE_ERROR, False
     if None not in {state.topic_id, topic_id} and state.topic_id != topic_id:
         return INCONSISTENT_TOPIC_ID, False
-    known = partition.leader_epoch
-    if state.leader_epoch > known or (kraft and state.leader_epoch == known):
+    epoch = partition.leader_epoch
+    if state.leader_epoch > epoch or (kraft and state.leader_epoch == epoch):
         if manager.broker_id not in state.replicas:
             return UNKNOWN_TOPIC_OR_PARTITION, False
         return NONE, True
-    only_topic_id = state.leader_epoch == known and state.topic_id != topic_id
+    only_topic_id = state.leader_epoch == epoch and state.topic_id != topic_id
     return (NONE if only_topic_id else STALE_CONTROLLER_EPOCH), False
 
 

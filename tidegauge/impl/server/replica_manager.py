@@ -270,11 +270,11 @@ def follower_params(manager: ReplicaManager) -> FetchParams:
 
 
 def follower_fetch(
-    manager: ReplicaManager, asked: Table[TopicPartition, FetchRequest]
+    manager: ReplicaManager, requests: Table[TopicPartition, FetchRequest]
 ) -> Table[TopicPartition, PartitionFetch]:
     """Return a thread's fetch as it is sent: with topic id and fetchSize. RemoteLeaderEndPoint#buildFetch."""
     size = manager.settings.number("replica.fetch.max.bytes")
-    return Table((tp, PartitionFetch(request, size, manager.hosted[tp].topic_id)) for tp, request in asked.items())
+    return Table((tp, PartitionFetch(request, size, manager.hosted[tp].topic_id)) for tp, request in requests.items())
 
 
 def take_responses(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[ClientResponse, ...]]:

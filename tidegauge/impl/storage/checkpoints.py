@@ -52,10 +52,10 @@ def _text(lines: list[str]) -> str:
 
 def _entries(text: str, name: str, fields: tuple[str, ...]) -> list[list[str]]:
     lines = text.splitlines()
-    for number, what in ((1, "a version"), (2, "a number of entries")):
+    for number, expected in ((1, "a version"), (2, "a number of entries")):
         if len(lines) < number or not _is_number(lines[number - 1]):
             seen = repr(lines[number - 1]) if len(lines) >= number else "the end of the file"
-            raise CheckpointError(name, number, what, seen)
+            raise CheckpointError(name, number, expected, seen)
     if int(lines[0]) != VERSION:
         raise CheckpointError(name, 1, f"version {VERSION}", lines[0])
     if len(lines) - 2 != int(lines[1]):

@@ -306,8 +306,8 @@ def roll(log: Log, first: int = 0) -> Log:
 def delete_old_segments(log: Log) -> tuple[Log, int]:
     """Drop segments whose successor starts at or below the log start; also return how many. UnifiedLog#deleteOldSegments."""
     count = sum(1 for base in log.segments[1:] if base <= log.start)
-    kept = log.segments[count:]
-    return log._replace(segments=kept, batches=tuple(b for b in log.batches if b.base >= kept[0])), count
+    remaining = log.segments[count:]
+    return log._replace(segments=remaining, batches=tuple(b for b in log.batches if b.base >= remaining[0])), count
 
 
 # What a log is after a restart: LogLoader, and the part of LogManager and Partition that applies checkpoints.

@@ -132,12 +132,12 @@ def translate_offset(segment: LogSegment, offset: int) -> tuple[Batch, int, int]
 
 def truncate_segment(segment: LogSegment, offset: int) -> LogSegment:
     """Truncate at `offset`; an empty segment is as good as new. LogSegment#truncateTo."""
-    kept = tuple(b for b in segment.batches if b.batch.last < offset)
-    if len(kept) == len(segment.batches):
+    remaining = tuple(b for b in segment.batches if b.batch.last < offset)
+    if len(remaining) == len(segment.batches):
         return segment
     return segment._replace(
         offsets=offset_index.truncate_index(segment.offsets, offset),
-        batches=kept,
+        batches=remaining,
         bytes_since_last_index_entry=0,
-        first_timestamp=segment.first_timestamp if kept else UNDEFINED,
+        first_timestamp=segment.first_timestamp if remaining else UNDEFINED,
     )

@@ -142,8 +142,8 @@ def transactions(batches: tuple[Batch, ...]) -> Transactions:
 
 def first_unstable_offset(log: Log) -> int | None:
     """Return where the first open or uncommitted transaction begins. UnifiedLog#firstUnstableOffset."""
-    found = transactions(log.batches)
-    unstable = [*found.open, *(first for first, marker in found.ended if marker >= log.hw)]
+    in_log = transactions(log.batches)
+    unstable = [*in_log.open, *(first for first, marker in in_log.ended if marker >= log.hw)]
     return max(min(unstable), log.start) if unstable else None
 
 

@@ -80,8 +80,8 @@ def roll(log: SegmentedLog, now: int, first: int = 0) -> SegmentedLog:
     """
     rolled = log_.roll(log.log, first)
     fresh = log_segment.new_segment(log.config, log_.active_segment(rolled), now)
-    kept = log.segments if fresh.base > log.segments[-1].base else log.segments[:-1]
-    return log._replace(log=rolled, segments=(*kept, fresh))
+    before = log.segments if fresh.base > log.segments[-1].base else log.segments[:-1]
+    return log._replace(log=rolled, segments=(*before, fresh))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -97,9 +97,9 @@ def find_position(log: SegmentedLog, offset: int) -> tuple[int, int] | None:
         return None
     floor = max(i for i, s in enumerate(log.segments) if s.base <= offset)
     for segment in log.segments[floor:]:
-        found = log_segment.translate_offset(segment, offset)
-        if found is not None:
-            return segment.base, found[1]
+        position = log_segment.translate_offset(segment, offset)
+        if position is not None:
+            return segment.base, position[1]
     return None
 
 
@@ -117,9 +117,9 @@ def truncate_fully_and_start_at(log: SegmentedLog, offset: int, now: int, log_st
 
 def _with(log: SegmentedLog, truncated: Log, now: int) -> SegmentedLog:
     """Return the segments of a log that was truncated."""
-    known = {s.base: s for s in log.segments}
-    kept = (known.get(base) or log_segment.new_segment(log.config, base, now) for base in truncated.segments)
-    return log._replace(log=truncated, segments=tuple(log_segment.truncate_segment(s, truncated.end) for s in kept))
+    segment_at = {s.base: s for s in log.segments}
+    remaining = (segment_at.get(base) or log_segment.new_segment(log.config, base, now) for base in truncated.segments)
+    return log._replace(log=truncated, segments=tuple(log_segment.truncate_segment(s, truncated.end) for s in remaining))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -186,10 +186,12 @@ def _without_oldest(setup: Setup, log: SegmentedLog, count: int) -> SegmentedLog
         return log
     segments = log.segments[count:]
     first = segments[0].base
-    kept = log.log._replace(segments=log.log.segments[count:], batches=tuple(b for b in log.log.batches if b.base >= first))
+    remaining = log.log._replace(
+        segments=log.log.segments[count:], batches=tuple(b for b in log.log.batches if b.base >= first)
+    )
     if not log.tiered:
-        kept, _ = log_.maybe_increment_log_start(setup, kept, first)
-    return log._replace(log=kept, segments=segments)
+        remaining, _ = log_.maybe_increment_log_start(setup, remaining, first)
+    return log._replace(log=remaining, segments=segments)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -204,6 +206,6 @@ def recover(
     whole = active._replace(batches=active.batches[: max(0, len(active.batches) - torn)])
     batches = tuple(b.batch for s in (*log.segments[:-1], whole) for b in s.batches)
     loaded = log_.load(setup, log.log._replace(batches=batches), log_start=log_start, recovery_point=recovery_point)
-    known = {s.base: s for s in (*log.segments[:-1], whole)}
-    segments = (known.get(base) or log_segment.new_segment(log.config, base, now) for base in loaded.segments)
+    segment_at = {s.base: s for s in (*log.segments[:-1], whole)}
+    segments = (segment_at.get(base) or log_segment.new_segment(log.config, base, now) for base in loaded.segments)
     return log._replace(log=loaded, segments=tuple(log_segment.rebuild_index(log.config, s) for s in segments))

@@ -40,8 +40,8 @@ class ToyReplica:
             return epoch, len(self.log)
         if epoch < self.cache[0][0]:
             return epoch, self.cache[0][1]
-        found = max(e for e, _ in self.cache if e <= epoch)
-        return found, next(start for e, start in self.cache if e > epoch)
+        known_epoch = max(e for e, _ in self.cache if e <= epoch)
+        return known_epoch, next(start for e, start in self.cache if e > epoch)
 
     def begin_epoch(self, epoch: int, start: int) -> None:
         """Add an entry to the epoch cache, and drop those that contradict it. LeaderEpochFileCache#assign."""
@@ -213,10 +213,10 @@ class ToyReplica:
         """Return up to where the logs agree, by the leader's epoch end and the own cache."""
         if leader_end == UNDEFINED:
             return len(self.log)
-        found, end = self.end_of(leader_epoch)
-        if leader_epoch == UNDEFINED or found == UNDEFINED:
+        epoch, end = self.end_of(leader_epoch)
+        if leader_epoch == UNDEFINED or epoch == UNDEFINED:
             return min(leader_end, len(self.log))
-        return min(end, len(self.log)) if found != leader_epoch else min(end, leader_end, len(self.log))
+        return min(end, len(self.log)) if epoch != leader_epoch else min(end, leader_end, len(self.log))
 
     def reset(self, _leader_start: int, leader_end: int) -> None:
         """Truncate to the leader's log end after a fetch out of range. This toy does not follow a log start."""

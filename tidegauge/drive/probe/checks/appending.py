@@ -87,8 +87,8 @@ def _torn(partition: ProbePartition) -> bytes:
 
 def _large(partition: ProbePartition) -> bytes:
 
-    def filled(one: RecordBatch) -> RecordBatch:
-        return one._replace(records=(one.records[0]._replace(value=bytes(4000)),))
+    def filled(batch: RecordBatch) -> RecordBatch:
+        return batch._replace(records=(batch.records[0]._replace(value=bytes(4000)),))
 
     return next_batch(partition, change=filled)
 

@@ -47,12 +47,12 @@ def diverges(where: Where, pairs: Pairs) -> Callable[[Fixtures], Script]:
 
 def expected_fetch(partition: ProbePartition, last: int, offset: int) -> ExpectedFields:
     """Return the fields of the response that a fetch must get."""
-    what, epoch, end = fetch_decision(*partition.entries, partition.start, partition.end, offset, last)
-    if what == OUT_OF_RANGE:
+    decision, epoch, end = fetch_decision(*partition.entries, partition.start, partition.end, offset, last)
+    if decision == OUT_OF_RANGE:
         return {"errorCode": errors.OFFSET_OUT_OF_RANGE, "divergingEpoch": None, "batches": []}
-    if what == DIVERGING:
+    if decision == DIVERGING:
         return {"errorCode": errors.NONE, "divergingEpoch": (epoch, end), "batches": []}
-    records = [one for one in partition.batches if one[1] >= offset]
+    records = [batch for batch in partition.batches if batch[1] >= offset]
     return {"errorCode": errors.NONE, "divergingEpoch": None, "batches": records}
 
 

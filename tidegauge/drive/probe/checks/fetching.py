@@ -18,7 +18,7 @@ follower's."""
 
 
 def _from(partition: ProbePartition, offset: int, **more: int) -> Expectation:
-    batches = [one for one in partition.batches if one[1] >= offset]
+    batches = [batch for batch in partition.batches if batch[1] >= offset]
     seen = {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
     return Expectation(partition.connection, partition.fetch(offset, **more), {"errorCode": errors.NONE, **seen})
 
@@ -120,9 +120,9 @@ def _below_the_high_watermark(fixtures: Fixtures) -> Script:
         )
         partition.appended()
         produced, end, read = map(partition_in, NAMES, partition.connection.request_all(calls))
-        if any(one["errorCode"] != errors.NONE for one in (produced, end, read)):
+        if any(response["errorCode"] != errors.NONE for response in (produced, end, read)):
             raise UndecidedError(f"a record was not written, or its place not shown: {produced}, {end}")
-        if above := [one for one in read["batches"] if one[1] >= read["highWatermark"]]:
+        if above := [batch for batch in read["batches"] if batch[1] >= read["highWatermark"]]:
             raise FailedError(f"batches: expected none at or above the high watermark {read['highWatermark']}; seen {above}")
         if read["highWatermark"] < end["offset"]:
             return

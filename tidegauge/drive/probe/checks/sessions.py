@@ -49,7 +49,7 @@ def _full(partition: ProbePartition, call: WireRequest, *partitions: ProbePartit
 
 
 def _of(call: WireRequest, session: int, *partitions: ProbePartition) -> WireMessage:
-    reported = tuple(sorted(one.place(call.version) for one in partitions))
+    reported = tuple(sorted(partition.place(call.version) for partition in partitions))
     return {"errorCode": errors.NONE, "sessionId": session, REPORTED: reported}
 
 
@@ -59,7 +59,7 @@ def _refused(session: ProbeSession, call: WireRequest, code: int) -> Expectation
 
 def _read(partition: ProbePartition, offset: int) -> WireMessage:
     """Return the fields of a partition that is read from an offset."""
-    batches = [one for one in partition.batches if one[1] >= offset]
+    batches = [batch for batch in partition.batches if batch[1] >= offset]
     return {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
 
 
@@ -122,15 +122,15 @@ def _empty(fixtures: Fixtures) -> Script:
 
 
 def _two(fixtures: Fixtures) -> Script:
-    partition, one = _begun(fixtures)
-    other = fixtures.session(partition.connection, partition.fetch(partition.end))
-    if one.id == other.id:
-        raise FailedError(f"sessionId: expected another than {one.id}; seen {other.id}")
+    partition, session = _begun(fixtures)
+    second = fixtures.session(partition.connection, partition.fetch(partition.end))
+    if session.id == second.id:
+        raise FailedError(f"sessionId: expected another than {session.id}; seen {second.id}")
     append_batch(partition)
     record = _read(partition, partition.end - 1)
-    yield _reports(one, partition, **record)
-    one.connection.request(one.next())
-    yield _reports(other, partition, **record)
+    yield _reports(session, partition, **record)
+    session.connection.request(session.next())
+    yield _reports(second, partition, **record)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -212,38 +212,38 @@ def _log_start(fixtures: Fixtures) -> Script:
 
 
 def _others(fixtures: Fixtures) -> Script:
-    one, other = fixtures.pair()
-    for changed in (one, other):
-        session = fixtures.session(one.connection, one.fetch(one.end), other.fetch(other.end))
+    first, second = fixtures.pair()
+    for changed in (first, second):
+        session = fixtures.session(first.connection, first.fetch(first.end), second.fetch(second.end))
         append_batch(changed)
         yield _reports(session, changed, **_read(changed, changed.end - 1))
 
 
 def _added(fixtures: Fixtures) -> Script:
     # A partition that is new to the session is in the response once, although nothing about it has changed.
-    one, other = fixtures.pair()
-    session = fixtures.session(one.connection, one.fetch(0))
-    yield _reports(session, other, call=session.next(other.fetch(0)), **_read(other, 0))
+    first, second = fixtures.pair()
+    session = fixtures.session(first.connection, first.fetch(0))
+    yield _reports(session, second, call=session.next(second.fetch(0)), **_read(second, 0))
     yield _reports(session)
 
 
 def _forgotten(fixtures: Fixtures) -> Script:
-    one, other = fixtures.pair()
-    session = fixtures.session(one.connection, one.fetch(0), other.fetch(0))
-    append_batch(other)
-    yield _reports(session, call=session.next(forget=[other]))
-    append_batch(one)
-    yield _reports(session, one, **_read(one, 0))
+    first, second = fixtures.pair()
+    session = fixtures.session(first.connection, first.fetch(0), second.fetch(0))
+    append_batch(second)
+    yield _reports(session, call=session.next(forget=[second]))
+    append_batch(first)
+    yield _reports(session, first, **_read(first, 0))
 
 
 def _each_time(
-    asked: Callable[[ProbePartition], WireRequest], seen: Callable[[ProbePartition], WireMessage]
+    fetch_of: Callable[[ProbePartition], WireRequest], seen: Callable[[ProbePartition], WireMessage]
 ) -> Callable[[Fixtures], Script]:
     """Make a script in which every incremental fetch gets what the full fetch got."""
 
     def script(fixtures: Fixtures) -> Script:
         partition = fixtures.log()
-        session, wanted = fixtures.session(partition.connection, asked(partition)), seen(partition)
+        session, wanted = fixtures.session(partition.connection, fetch_of(partition)), seen(partition)
         first = session_response(session.opened)
         if any(first.get(name) != value for name, value in wanted.items()):
             raise UndecidedError(f"a full fetch is answered otherwise: {error_text(first['errorCode'])}")
@@ -266,12 +266,12 @@ def _fenced(partition: ProbePartition) -> WireMessage:
 
 def _turns(fixtures: Fixtures) -> Script:
     # There is room for one batch, and two partitions have one. Either may be first.
-    one, other = fixtures.pair()
-    for partition in (one, other):
+    first, second = fixtures.pair()
+    for partition in (first, second):
         append_batch(partition)
-    session = fixtures.session(one.connection, *(partition.fetch(0, max_bytes=1) for partition in (one, other)))
+    session = fixtures.session(first.connection, *(partition.fetch(0, max_bytes=1) for partition in (first, second)))
     call = session.next()
-    places = {(partition.place(call.version),) for partition in (one, other)}
+    places = {(partition.place(call.version),) for partition in (first, second)}
     reported: Iterable[tuple[str]] = places
     for _ in range(TURNS):
         seen = yield _reports(session, call=call, **{REPORTED: frozenset(reported)}, batches=[(0, 0)])

@@ -53,17 +53,17 @@ def _newer(fixtures: Fixtures) -> Script:
     )  # of a newer client: the header of all since version 3
     newest = WireRequest(API_VERSIONS, version, {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "0"})
     seen = yield Expectation(connection, newest, {"errorCode": errors.UNSUPPORTED_VERSION}, NOBODY_HAS)
-    listed = [one for one in seen["apiKeys"] if one["apiKey"] == API_VERSIONS_KEY]
+    listed = [api for api in seen["apiKeys"] if api["apiKey"] == API_VERSIONS_KEY]
     if not listed or listed[0]["maxVersion"] < own.stop - 1:
         raise FailedError(f"apiKeys: expected the versions of {API_VERSIONS}; seen {seen['apiKeys']}")
 
 
 def _offered(fixtures: Fixtures) -> Script:
     seen = yield Expectation(fixtures.first, WireRequest(API_VERSIONS, 0, {}), {"errorCode": errors.NONE})
-    keys = [one["apiKey"] for one in seen["apiKeys"]]
+    keys = [api["apiKey"] for api in seen["apiKeys"]]
     if len(set(keys)) != len(keys):
         raise FailedError(f"apiKeys: expected each request once; seen {sorted(keys)}")
-    wrong = [one for one in seen["apiKeys"] if not 0 <= one["minVersion"] <= one["maxVersion"]]
+    wrong = [api for api in seen["apiKeys"] if not 0 <= api["minVersion"] <= api["maxVersion"]]
     if wrong:
         raise FailedError(f"apiKeys: expected a lowest and a highest version of each; seen {wrong}")
 

@@ -35,7 +35,7 @@ Watch = Callable[[int, int, Report], bool]
 
 
 class Capabilities(NamedTuple):
-    """What a node is called, which steps and extras it can be given, and which fields it reports."""
+    """The name of a node, the steps and extras that it can be given (`can`), and the fields that it reports."""
 
     name: str
     can: frozenset[str]
@@ -46,7 +46,7 @@ CaseT_contra = TypeVar("CaseT_contra", bound=DriveCase[Any], contravariant=True)
 
 
 class Node(Protocol[CaseT_contra]):
-    """What is driven: plays cases side by side or one after the other, each on a partition or a cluster of its own."""
+    """A node to drive: it plays cases side by side or one after the other, each on a partition or a cluster of its own."""
 
     @property
     def capabilities(self) -> Capabilities:

@@ -37,7 +37,7 @@ class Transaction(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """Who wrote a batch, so that it is written once and in its order; sequence numbers are those of records."""
+    """The producer of a batch, by which it is written once and in its order; sequence numbers are those of records."""
 
     producer_id: int
     epoch: int
@@ -153,7 +153,7 @@ class AlterPartitionResponse(NamedTuple):
 
 
 class BrokerState(NamedTuple):
-    """What the metadata cache says about a broker; `epoch` None while no incarnation is alive (KRaft: also while fenced)."""
+    """A broker in the metadata cache; `epoch` None while no incarnation is alive (KRaft: also while fenced)."""
 
     broker_id: int
     fenced: bool = False
@@ -184,7 +184,7 @@ class ProducedBatch(NamedTuple):
 
 
 class PartitionAppend(NamedTuple):
-    """What a produce request is told about one partition."""
+    """The response to a produce request for one partition."""
 
     error: int = NONE
     base_offset: int = UNDEFINED
@@ -201,21 +201,21 @@ class ProduceResponse(NamedTuple):
 
 
 class PartitionDelete(NamedTuple):
-    """What a DeleteRecords request is told about one partition."""
+    """The response to a DeleteRecords request for one partition."""
 
     error: int = NONE
     low_watermark: int = UNDEFINED
 
 
 class DeleteRecordsResponse(NamedTuple):
-    """Its response."""
+    """The response to a DeleteRecords request."""
 
     request: int
     responses: Table[TopicPartition, PartitionDelete]
 
 
 class Isolation(Enum):
-    """How far a fetch reads: to the log end, the high watermark, the last stable offset."""
+    """The end of what a fetch may read: the log end, the high watermark, the last stable offset."""
 
     LOG_END = "LOG_END"
     HIGH_WATERMARK = "HIGH_WATERMARK"
@@ -250,7 +250,7 @@ FUTURE_LOCAL_REPLICA = -3
 
 
 class FetchParams(NamedTuple):
-    """What a fetch says once for all its partitions. `rack` is the client metadata of v11 and later, None without."""
+    """The fields of a fetch for all its partitions. `rack` is the client metadata of v11 and later, None without."""
 
     replica_id: int = UNDEFINED
     max_wait_ms: int = 500

@@ -269,7 +269,7 @@ class Rules(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """What a broker runs with: the rules, the generation, and the replica settings under Kafka's names."""
+    """The settings of a broker: the rules, the generation, and the replica settings under Kafka's names."""
 
     rules: Rules = Rules()
     profile: Profile = FETCH_TRUNCATION

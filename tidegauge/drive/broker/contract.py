@@ -82,7 +82,7 @@ NEEDED = frozenset({"metadata"})
 
 
 class Opening(NamedTuple):
-    """How a partition is set up: who has replicas of it besides the broker under test, and its min.insync.replicas."""
+    """The set-up of a partition: the brokers with replicas of it besides the one under test, and its min.insync.replicas."""
 
     peers: tuple[int, ...] = (2,)
     min_insync_replicas: int = 1

@@ -136,7 +136,7 @@ def _send_fetcher_request(state: ReferenceBroker) -> ReferenceBroker:
 
 @dataclass(frozen=True)
 class BrokerReference(Reference[BrokerCase, ReferenceBroker]):
-    """What a broker of a generation is expected to do; with wrong rules or a wrong step, what one with a bug does."""
+    """The expected behaviour of a broker of a generation; with wrong rules or a wrong step, that of a broker with a bug."""
 
     everything, called, unexplained = EVERYTHING, "broker", "no known bug"
     tries_pairs, plays_one_at_a_time = False, False
@@ -159,6 +159,7 @@ class BrokerReference(Reference[BrokerCase, ReferenceBroker]):
         """See Reference."""
         try:
             return take_step(state, step) if is_possible(state, step) else (state, IMPOSSIBLE)
+        # Where Kafka's code throws, the contract expects nothing.
         except TidegaugeError:
             return state, IMPOSSIBLE
 

@@ -83,7 +83,7 @@ BatchTuple = tuple[int, int, int]
 
 
 class LogBounds(NamedTuple):
-    """What of the broker decides whether a step needs an extra: where its log ends and starts, who of its ISR is behind."""
+    """The bounds of the broker's log, and who of its ISR is behind: they decide whether a step needs an extra."""
 
     end: int
     start: int = 0

@@ -46,7 +46,7 @@ class BugRow:
 
 @dataclass(frozen=True)
 class Matrix:
-    """All rows, and what they went through: rules of the judge, rules of impl.rules, rows of their tables."""
+    """All rows, and what was exercised for them: rules of the judge, rules of impl.rules, rows of their tables."""
 
     seed: int
     rows: tuple[BugRow, ...]

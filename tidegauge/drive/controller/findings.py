@@ -1,4 +1,4 @@
-"""Which switches of a profile a controller reads, and what each of them is called."""
+"""The findings about controllers: the switches of a profile that a controller reads, and the finding behind each."""
 
 from collections.abc import Mapping
 

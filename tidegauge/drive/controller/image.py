@@ -97,7 +97,7 @@ class Names:
         return UUID(int=DIRECTORIES_FROM + self.id_of(int(name[:-1])) << 64 | ord(name[-1]))
 
     def directory(self, directory_id: UUID) -> str:
-        """Return which directory has an id."""
+        """Return the name of the directory with an id: the inverse of `directory_id`."""
         if directory_id.int in RESERVED:
             return RESERVED[directory_id.int]
         return f"{(directory_id.int >> 64) - DIRECTORIES_FROM - self.base}{chr(directory_id.int & 0x7F)}"

@@ -25,7 +25,7 @@ OVER = 1.01
 
 
 class LeftSessions:
-    """How many sessions of a process nobody keeps alive any more and the controller may not have found over yet.
+    """The sessions of a process that nobody keeps alive any more and the controller may not have found over yet: a count.
 
     It finds one at each of its checks (lane.py). Time is that of the process's clock.
     """

@@ -267,7 +267,7 @@ ControllerState = tuple[ReferenceController, Incarnations]
 
 @dataclass(frozen=True)
 class ControllerReference(Reference[ControllerCase, ControllerState]):
-    """What a controller of a generation is expected to do."""
+    """The expected behaviour of a controller of a generation."""
 
     everything, called, unexplained = controller_capabilities("reference"), "controller", "no known switch"
     tries_pairs, plays_one_at_a_time = True, True

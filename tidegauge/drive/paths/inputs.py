@@ -1,4 +1,4 @@
-"""What a model's graph gives one broker: for each value the broker can have, the steps that can reach it there.
+"""The inputs that a model's graph gives one broker: for each value the broker can have, the steps that can reach it there.
 
 Rules of this file
 
@@ -48,7 +48,7 @@ class Input(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What a graph gives one broker: `given` has, for each value of the broker, the inputs that may reach it there.
+    """The inputs that a graph gives one broker: `given` has, for each value of the broker, those that may reach it there.
 
     `counts`: whether partition epochs are numbers there, not NEXT; `waits`: whether each fetch may also be one that waits;
     `sessions`: whether it may be one in a session. `states`, `transitions`: how large the graph is.

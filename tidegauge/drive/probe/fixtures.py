@@ -139,6 +139,7 @@ class Fixtures:
         return response["producerId"], response["producerEpoch"]
 
     def _two(self) -> list[int]:
+        """Return the ids of two brokers. Raises UndecidedError where there is one."""
         nodes = self._topics.brokers()
         if len(nodes) < 2:
             raise UndecidedError("it takes two brokers, and there is one")
@@ -160,6 +161,7 @@ class Fixtures:
         return partition
 
     def _elect(self, name: str, replicas: list[int]) -> None:
+        """Have the first of `replicas` elected: the reassignment changes only their order, and with it who is preferred."""
         partitions = [{"partitionIndex": 0, "replicas": replicas}]
         self._topics.administer("AlterPartitionReassignments", {"topics": [{"name": name, "partitions": partitions}]})
         wanted = {"topic": name, "partitions": [0]}

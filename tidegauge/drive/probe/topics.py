@@ -126,7 +126,7 @@ class Cleanup:
 
 
 class Topics:
-    """What the probe creates at a broker. `dial` opens connections, `keep` gets every exchange."""
+    """The topics that the probe creates at a broker. `dial` opens connections, `keep` gets every exchange."""
 
     def __init__(
         self,

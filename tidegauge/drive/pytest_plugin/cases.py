@@ -120,7 +120,7 @@ class Suite:
 
     @cached_property
     def _by_rule(self) -> Mapping[str, Difference[BrokerCase]]:
-        """The shortest difference by each rule that decides its step."""
+        """Return the shortest difference by each rule that decides its step."""
         differences = [difference for case in self.paths for difference in self._differences(case)]
         # Differences of one kind are alike: a few of the shortest say which rules decide there.
         samples = [

@@ -29,7 +29,7 @@ class Difference(NamedTuple, Generic[CaseT]):
 
 
 class PlayResult(NamedTuple, Generic[CaseT]):
-    """What playing cases has shown. `fields` is how many values were compared."""
+    """The result of playing cases. `fields`: how many values were compared."""
 
     cases: int
     steps: int

@@ -79,7 +79,7 @@ class _Expected(NamedTuple, Generic[StateT]):
 
 
 class _Expectations(Generic[CaseT, StateT]):
-    """What is expected on the paths of a play."""
+    """The expected states and reports on the paths of a play."""
 
     def __init__(self, reference: Reference[CaseT, StateT]) -> None:
         self._reference, self._size = reference, 0

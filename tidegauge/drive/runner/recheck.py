@@ -16,7 +16,7 @@ MOST_EXPLAINED = 60
 
 
 class Recheck(NamedTuple, Generic[CaseT]):
-    """How a transcript compares. `causes`: paths by what explains them; `first`: the shortest difference as text."""
+    """A transcript against a generation. `causes`: paths by what explains them; `first`: the shortest difference as text."""
 
     name: str
     against: str

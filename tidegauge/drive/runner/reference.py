@@ -39,12 +39,12 @@ class Finding(NamedTuple):
     right: Mapping[str, Any]
 
     def is_in(self, profile: Profile) -> bool:
-        """Whether a release does it."""
+        """Return whether a release does it."""
         return all(getattr(profile, name) == value for name, value in self.has.items())
 
 
 class Reference(ABC, Generic[CaseT, StateT]):
-    """What a node of one generation is expected to do; with bugs, what one that has them does."""
+    """The expected behaviour of a node of one generation; with bugs, that of a node that has them."""
 
     everything: ClassVar[Capabilities]
     called: ClassVar[str]

@@ -35,7 +35,7 @@ def explain_most(
     reference: Reference[CaseT, Any],
     reported: frozenset[str],
 ) -> list[Explanation]:
-    """Of the explanations of one difference return those that explain most of its kind."""
+    """Return those explanations of one difference that explain most of its kind."""
     if len(explained) < 2:
         return [*explained]
     counts = [sum(does_the_same(difference, reference, bugs, reported) for difference in alike) for bugs in explained]

@@ -90,7 +90,7 @@ class TranscriptNode(Generic[CaseT]):
 
 
 class TranscriptFormat(ABC, Generic[CaseT]):
-    """How a contract writes its transcripts. `called` and `command` are for messages: what a file is, what writes one."""
+    """The format of a contract's transcripts. `called` and `command` are for messages: what a file is, what writes one."""
 
     name: ClassVar[str]
     called: ClassVar[str]

@@ -94,13 +94,14 @@ def parse_handshake(line: bytes, where: str) -> Capabilities:
     return Capabilities(handshake["name"], can, reports)
 
 
-def _words(handshake: Mapping[str, Any], field: str, known: set[str], line: bytes, where: str) -> frozenset[str]:
+def _words(handshake: Mapping[str, Any], field: str, allowed: set[str], line: bytes, where: str) -> frozenset[str]:
+    """Return the words in a field of the handshake. Raises DrivenProgramError for one that is not `allowed`."""
     words = handshake.get(field)
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise blame(f'a handshake with "{field}", a list of words', line, where)
-    unknown = sorted(set(words) - known)
+    unknown = sorted(set(words) - allowed)
     if unknown:
-        raise blame(f'in "{field}" some of {", ".join(sorted(known))}, not {unknown[0][:SHOWN]!r}', line, where)
+        raise blame(f'in "{field}" some of {", ".join(sorted(allowed))}, not {unknown[0][:SHOWN]!r}', line, where)
     return frozenset(words)
 
 

@@ -43,7 +43,7 @@ class Cursor:
 
 
 class Codec(NamedTuple):
-    """How a value is written and read. `form`: its format character in Python's struct if its size is fixed, else ""."""
+    """Functions that write and read a value. `form`: its format character in Python's struct; "" if its size varies."""
 
     write: Callable[[bytearray, Any], None]
     read: Callable[[Cursor], Any]

@@ -39,7 +39,7 @@ LAST_KNOWN, ANYBODY = "last-known", "anybody"
 
 
 class Bounds(NamedTuple):
-    """How far a model goes: offsets below `max_log`, leader epochs up to `max_epoch`, log starts up to `max_start`.
+    """The limits of a model: offsets below `max_log`, leader epochs up to `max_epoch`, log starts up to `max_start`.
 
     Log starts move in spec/LogStartMovement.tla, clients are in spec/Acks.tla. Requests that arrive twice and lost disks are
     no part of the specification. Without a bound there are none. At most `max_waiting` produces wait for a response at one
@@ -68,7 +68,7 @@ class Bounds(NamedTuple):
 
 
 class BoundedModel(NamedTuple):
-    """What stays the same in every state."""
+    """The constants of a model: the same in every state."""
 
     bounds: Bounds
     setup: Setup

@@ -51,7 +51,7 @@ class BrokerControlState(Enum):
 
 
 class BrokerHeartbeatState(NamedTuple):
-    """What a broker reported last; the offset at which its controlled shutdown ends, if it is in one."""
+    """The last report of a broker; the offset at which its controlled shutdown ends, if it is in one."""
 
     fenced: bool
     metadata_offset: int = UNDEFINED

@@ -40,7 +40,7 @@ def complete_reassignment(profile: Profile, target: PartitionRegistration) -> Pa
 
 
 class Revert(NamedTuple):
-    """What a cancelled reassignment goes back to. `unclean`: nobody in sync is among the original replicas."""
+    """The assignment that a cancelled reassignment goes back to. `unclean`: no original replica is in sync."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -92,7 +92,7 @@ class Election(Enum):
 
 
 class ChangeRequest(NamedTuple):
-    """What is asked of a partition; None leaves it as it is. `unclean_shutdown`: brokers that lost what was not flushed."""
+    """A requested change of a partition; None changes nothing. `unclean_shutdown`: brokers that lost the unflushed tail."""
 
     isr: tuple[int, ...] | None = None
     election: Election = Election.ONLINE
@@ -106,7 +106,7 @@ class ChangeRequest(NamedTuple):
 
 
 class Elected(NamedTuple):
-    """Who is elected, and whether data may be lost."""
+    """The elected leader, and whether data may be lost."""
 
     leader: int
     unclean: bool = False

@@ -1,4 +1,4 @@
-"""What the controller has of one partition, and a record that changes some of it.
+"""The registration of one partition at the controller, and the record that changes some of its fields.
 
 Rules of this file
 
@@ -28,7 +28,7 @@ class RecoveryState(Enum):
 
 
 class PartitionRegistration(NamedTuple):
-    """What the controller has of one partition. `replicas` in order of preference."""
+    """The registration of one partition at the controller. `replicas` in order of preference."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]

@@ -19,14 +19,14 @@ BROKER = "BROKER"
 
 
 class ConfigResource(NamedTuple):
-    """What a configuration is of; the name "" of a broker is the default of the cluster."""
+    """The topic or broker that a configuration belongs to; the name "" of a broker is the default of the cluster."""
 
     type: str
     name: str
 
 
 class PartitionChangeRecord(NamedTuple):
-    """What changes of one partition."""
+    """The changed fields of one partition's registration."""
 
     tp: TopicPartition
     fields: ChangedFields
@@ -44,7 +44,7 @@ class RegisterBrokerRecord(NamedTuple):
 
 
 class BrokerRegistrationChangeRecord(NamedTuple):
-    """What changes of it. An empty list of directories is none: the last failure is never written."""
+    """The changed fields of a broker's registration. No directories: no change, so the last failure is never written."""
 
     broker_id: int
     epoch: int
@@ -115,7 +115,7 @@ ControllerRecord = (
 
 
 class ControllerResult(NamedTuple, Generic[R]):
-    """What a request writes, and its response."""
+    """The records that a request writes, and its response."""
 
     records: tuple[ControllerRecord, ...]
     response: R

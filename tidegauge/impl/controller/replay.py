@@ -1,4 +1,4 @@
-"""What a record of the metadata log makes of the controller's state, indexes included.
+"""Replay records of the metadata log on the controller's state, indexes included.
 
 Source: the `replay` methods of org.apache.kafka.controller.ReplicationControlManager, ClusterControlManager,
 ConfigurationControlManager, FeatureControlManager.

@@ -107,7 +107,7 @@ def validate_proposal(
 
 
 class Proposal(NamedTuple):
-    """What a leader proposes for one partition."""
+    """A leader's proposal for one partition."""
 
     tp: TopicPartition
     isr: AlterPartitionRequest

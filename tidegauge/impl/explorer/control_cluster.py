@@ -75,7 +75,7 @@ MENDED, TAKEN_OUT, FAILED_STILL = range(3)
 
 
 class ControlBounds(NamedTuple):
-    """How far a model goes. `partition_zero` is the number of replicas of partition 0, 0 where this is that partition.
+    """The limits of a model. `partition_zero` is the number of replicas of partition 0, 0 where this is that partition.
 
     `stays_failed`: a broker may start while a directory of its is failed; not in spec/Controller.tla.
     """

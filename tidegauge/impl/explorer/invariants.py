@@ -1,4 +1,4 @@
-"""What must hold in every state.
+"""The invariants: what must hold in every state.
 
 Rules of this file
 
@@ -22,7 +22,7 @@ from tidegauge.impl.rules import UNDEFINED
 
 
 class Violation(NamedTuple):
-    """Which invariant, at which brokers, what had to hold and what does."""
+    """A broken invariant: its name, the brokers concerned, the values expected and those seen."""
 
     invariant: str
     brokers: tuple[int, ...]

@@ -41,7 +41,7 @@ NOW = 0
 
 
 class IsrBounds(NamedTuple):
-    """How far a model goes: log ends up to `max_end`, changes up to a partition epoch, brokers that come back empty."""
+    """The limits of a model: log ends up to `max_end`, changes up to a partition epoch, brokers that come back empty."""
 
     followers: int
     max_end: int
@@ -50,7 +50,7 @@ class IsrBounds(NamedTuple):
 
 
 class AlterPartitionExchange(NamedTuple):
-    """What is under way between leader and controller, and the proposal it is about."""
+    """The message between leader and controller, and the proposal it is about."""
 
     message: AlterPartitionRequest | AlterPartitionResponse
     proposed: PartitionState

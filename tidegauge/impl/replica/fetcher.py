@@ -274,7 +274,7 @@ def accepts(setup: Setup, entry: PartitionFetchState | None, in_flight: FetchRes
 def process_fetch_response(
     setup: Setup, fetcher: Fetcher, in_flight: FetchResponseInFlight, corrupt: bool = False
 ) -> Fetcher:
-    """One partition of a fetch response. AbstractFetcherThread#processFetchRequest, #truncateOnFetchResponse.
+    """Process one partition of a fetch response. AbstractFetcherThread#processFetchRequest, #truncateOnFetchResponse.
 
     A diverging response only truncates: its records, high watermark and log start are ignored (KAFKA-14704). `corrupt`: the
     checksum of the last batch does not match.

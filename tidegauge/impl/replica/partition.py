@@ -89,7 +89,7 @@ def is_under_min_isr(setup: Setup, partition: Partition) -> bool:
 
 
 def is_at_min_isr(setup: Setup, partition: Partition) -> bool:
-    """Whether one member less would be too few. Partition#isAtMinIsr."""
+    """Return whether one member less would be too few. Partition#isAtMinIsr."""
     effective = min(setup.min_insync_replicas, _cap(setup, partition))
     return partition.is_leader and len(partition.state.isr) == effective
 

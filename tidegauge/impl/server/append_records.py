@@ -66,7 +66,7 @@ def append_records(
         refused = Table((tp, PartitionAppend(INVALID_REQUIRED_ACKS)) for tp in produced)
         return purgatory.send_response(manager, ProduceResponse(request, refused))
     manager, appended, moved = append_to_local_log(setup, manager, acks, produced, now, internal_topics_allowed)
-    manager = _answered_or_waiting(setup, manager, request, acks, now + timeout_ms, appended, now)
+    manager = _respond_or_wait(setup, manager, request, acks, now + timeout_ms, appended, now)
     for tp, (response, _) in appended.items():
         if response.error == NONE:
             # After the response is sent or delayed, so that a request can be completed by its own append.
@@ -74,14 +74,16 @@ def append_records(
     return manager
 
 
-def _answered_or_waiting(
+def _respond_or_wait(
     setup: Setup, manager: ReplicaManager, request: int, acks: int, deadline: int, appended: AppendResults, now: int
 ) -> ReplicaManager:
+    """Send the response, or let the request wait in the purgatory until `deadline`."""
     failed = [response.error != NONE for response, _ in appended.values()]
     # One appended partition is enough to wait (ReplicaManager#delayedProduceRequestRequired).
     if acks == -1 and not all(failed):
         return purgatory.watch_produce(setup, manager, delayed_produce(request, deadline, appended), now)
     responses = Table((tp, response) for tp, (response, _) in appended.items())
+    # With acks=0 there is no response; the connection of a failed request is closed instead (KafkaApis#handleProduceRequest).
     return purgatory.send_response(manager, ProduceResponse(request, responses, acks != 0, acks == 0 and any(failed)))
 
 

@@ -113,6 +113,7 @@ def _judged(manager: ReplicaManager, tp: TopicPartition, state: PartitionChange,
     partition, topic_id, offline, _ = manager.hosted[tp]
     if offline:
         return KAFKA_STORAGE_ERROR, False
+    # A topic that was created again under the same name: its epochs cannot be compared with the old one's (KIP-516).
     if None not in {state.topic_id, topic_id} and state.topic_id != topic_id:
         return INCONSISTENT_TOPIC_ID, False
     epoch = partition.leader_epoch
@@ -120,6 +121,7 @@ def _judged(manager: ReplicaManager, tp: TopicPartition, state: PartitionChange,
         if manager.broker_id not in state.replicas:
             return UNKNOWN_TOPIC_OR_PARTITION, False
         return NONE, True
+    # An equal epoch is stale, unless the request is there to give an older log its topic id.
     only_topic_id = state.leader_epoch == epoch and state.topic_id != topic_id
     return (NONE if only_topic_id else STALE_CONTROLLER_EPOCH), False
 

@@ -1,9 +1,9 @@
-"""Requests that wait: when they are looked at again, and how they end.
+"""Requests that wait: when they are checked again, and how they end.
 
 Rules of this file
 
-1. A partition is watched by key. A high watermark or a low watermark that moved looks at everything, an append at its
-   fetches, the end of a leadership at its produces and fetches.
+1. Requests wait under the key of each partition. A higher high watermark or low watermark has all of a partition's checked,
+   an append its fetches, the end of a leadership its produces and fetches.
 2. A request ends once: when it is complete, or at its deadline.
 3. Source: org.apache.kafka.server.purgatory.DelayedOperationPurgatory, kafka.cluster.DelayedOperations.
 """

@@ -106,12 +106,14 @@ def _fitting(
     size = 0
     for count, batch in enumerate(batches):
         size += size_in_bytes(manager, (batch,))
+        # Rule 1: the slice of the file ends inside this batch, and all its bytes count.
         if size > limit:
             return batches[:count], limit if count else 0
     return batches, size
 
 
 def _status(manager: ReplicaManager, tp: TopicPartition, fetch: PartitionFetch) -> FetchStatus:
+    """Return where the log stands for a fetch that may have to wait: what comes later is compared with it."""
     hosted = manager.hosted.get(tp)
     offset = fetch.request.fetch_offset
     if hosted is None:
@@ -132,6 +134,7 @@ def _read(
     *,
     update: bool,
 ) -> tuple[ReplicaManager, PartitionRead]:
+    """Read one partition without regard to sizes; `update`: record what the fetch says about the follower."""
     error = partition_error(manager, tp)
     if error != NONE:
         return manager, PartitionRead(FetchResponse(error))
@@ -140,6 +143,7 @@ def _read(
         return manager, PartitionRead(FetchResponse(INCONSISTENT_TOPIC_ID))
     before = hosted.partition
     preferred = find_preferred_read_replica(manager, before, params, fetch.request.fetch_offset, now)
+    # The consumer is sent to another replica, and gets no records here (KIP-392).
     if preferred is not None:
         return manager, PartitionRead(FetchResponse(NONE, before.log.hw, before.log.start), preferred)
     after, response = partition_.fetch_records(
@@ -154,6 +158,7 @@ def _read(
         only_leader=params.only_leader,
     )
     manager = with_partition(manager, tp, after)
+    # Only a follower is told to build its state from remote storage (KIP-405); a consumer's fetch reads from there.
     if response.error == OFFSET_OUT_OF_RANGE and params.isolation is Isolation.LOG_END:
         log = after.log
         if tp in manager.tiered and is_in_remote_storage(log, fetch.request.fetch_offset):
@@ -171,6 +176,7 @@ def find_preferred_read_replica(
     """
     if params.rack is None or not partition.is_leader or manager.settings["replica.selector.class"] != RACK_AWARE:
         return None
+    # The leader itself is in that rack.
     if manager.racks.get(manager.broker_id) == params.rack:
         return None
     candidates = [

@@ -115,7 +115,7 @@ class TopicStats(NamedTuple):
 
 
 class BrokerTopicStats(NamedTuple):
-    """All topics together, and each."""
+    """The counts of all topics together, and of each."""
 
     all_topics: TopicStats = TopicStats()
     topics: Table[str, TopicStats] = Table()

@@ -61,7 +61,7 @@ def creation_error(manager: ReplicaManager, partition: Partition, directory: str
 
 
 class PartitionChange(NamedTuple):
-    """What metadata says about one partition: LeaderAndIsrPartitionState, PartitionRegistration.
+    """The metadata of one partition: LeaderAndIsrPartitionState, PartitionRegistration.
 
     `directory` is what it assigns to this broker's replica where it tells of it: with the first registration, and with those
     that assign another one (LocalReplicaChanges#directoryIds). `is_new`: nobody had this partition object before; where

@@ -146,7 +146,7 @@ def delete_old_segments(setup: Setup, log: SegmentedLog, now: int) -> tuple[Segm
 
 
 def _deletable(log: SegmentedLog, condition: Callable[[LogSegment, int], bool]) -> int:
-    """How many of the oldest segments may go: below the high watermark, and not an empty last one. #deletableSegments."""
+    """Return how many of the oldest segments may go: below the high watermark, no empty last one. #deletableSegments."""
     count = 0
     for segment, following in zip(log.segments, (*log.segments[1:], None), strict=True):
         end = log.log.end if following is None else following.base

@@ -83,7 +83,7 @@ def _respond_or_wait(
     if acks == -1 and not all(failed):
         return purgatory.watch_produce(setup, manager, delayed_produce(request, deadline, appended), now)
     responses = Table((tp, response) for tp, (response, _) in appended.items())
-    # With acks=0 there is no response; the connection of a failed request is closed instead (KafkaApis#handleProduceRequest).
+    # With acks=0 there is no response, but the connection of a failed request is closed (KafkaApis#handleProduceRequest).
     return purgatory.send_response(manager, ProduceResponse(request, responses, acks != 0, acks == 0 and any(failed)))
 
 

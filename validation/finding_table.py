@@ -34,7 +34,7 @@ class Row(NamedTuple):
     broken_repaired: tuple[str, ...]
 
     def __str__(self) -> str:
-        """The row of the page."""
+        """Return the row of the page."""
         stem = file_stem(self.fails)
         verdict = ", ".join(self.broken) or f"no rule: {UNSEEN[self.fails.name]}"
         cells = (
@@ -77,6 +77,7 @@ def table() -> str:
 
 def broken_by(directory: Path, stem: str) -> tuple[str, ...]:
     """Return the rules that the golden trace of this scenario breaks; its name is fails-STEM where there are any."""
+    # The name of a golden trace says whether a rule fails; exactly one of the two must exist.
     paths = [path for name in (f"fails-{stem}", stem) if (path := directory / f"{name}.ndjson").exists()]
     if len(paths) != 1:
         raise LookupError(f"{directory}: expected {stem}.ndjson or fails-{stem}.ndjson, saw {len(paths)} of them")

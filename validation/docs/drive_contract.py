@@ -44,7 +44,7 @@ def _kind(name: str) -> dict[str, Any]:
 
 
 def json_schema() -> dict[str, Any]:
-    """A JSON Schema: what a driven program reads ($defs/given) and what it writes ($defs/handshake, $defs/report)."""
+    """Return the schema of what a driven program reads ($defs/given) and what it writes ($defs/handshake, $defs/report)."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Tidegauge drive contract v{VERSION}: one line of NDJSON",
@@ -91,18 +91,18 @@ def _report() -> dict[str, Any]:
 
 
 def step_table() -> str:
-    """The steps, as a Markdown table."""
+    """Return the steps as a Markdown table."""
     rows = ((f"`{name}`", code(one.takes), code(one.result), one.says) for name, one in STEPS.items())
     return table(("step", "takes", "`result`", "says"), rows)
 
 
 def report_table() -> str:
-    """The fields of a report, as a Markdown table."""
+    """Return the fields of a report as a Markdown table."""
     return table(("field", "says"), ((f"`{name}`", says) for name, says in REPORTED.items()))
 
 
 def extra_table() -> str:
-    """What more a broker may be able to do, as a Markdown table."""
+    """Return the optional abilities of a broker as a Markdown table."""
     return table(("word", "what it promises"), ((f"`{name}`", says) for name, says in EXTRAS.items()))
 
 

@@ -1,4 +1,4 @@
-"""What is made of a schema for others to read: its JSON Schema as a file, tables between two marks of a page."""
+"""Writes a schema for others to read: as a JSON Schema file, and as tables between two marks of a page."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,18 +7,18 @@ from typing import Any
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [f"| {' | '.join(row)} |" for row in (head, *rows)]
     return "\n".join((lines[0], "|---" * len(head) + "|", *lines[1:]))
 
 
 def code(names: Iterable[str]) -> str:
-    """Names as code, in one cell."""
+    """Format names as code, in one cell."""
     return " ".join(f"`{name}`" for name in names)
 
 
 def page_with(tables: Mapping[str, str], maker: str, page: str) -> str:
-    """The page with what stands between the marks of each table made anew; `maker` is the module that makes them."""
+    """Return the page with each table between its marks replaced; `maker` is the module that the marks name."""
     for name, made in tables.items():
         begin, end = f"<!-- {name}: made by {maker} -->", f"<!-- end of {name} -->"
         before, _, rest = page.partition(begin)
@@ -28,7 +28,7 @@ def page_with(tables: Mapping[str, str], maker: str, page: str) -> str:
 
 
 def schema_text(schema: Mapping[str, Any]) -> str:
-    """A JSON Schema as its file holds it."""
+    """Return a JSON Schema as the text of its file."""
     return json.dumps(schema, indent=1) + "\n"
 
 

@@ -42,7 +42,7 @@ _TYPES: Mapping[FieldKind, dict[str, Any]] = {
 
 
 def json_schema() -> dict[str, Any]:
-    """A JSON Schema of one line."""
+    """Return the JSON Schema of one line."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Tidegauge trace schema v{VERSION}: one line of NDJSON",
@@ -102,7 +102,7 @@ def _says(event: EventType, name: str) -> str:
 
 
 def event_table() -> str:
-    """The events, as a Markdown table."""
+    """Return the events as a Markdown table."""
     rows = (
         (f"`{name}`", str(e.code), e.who, e.says, code(one for one in e.fields if one not in e.carried), code(e.carried))
         for name, e in EVENTS.items()
@@ -111,12 +111,12 @@ def event_table() -> str:
 
 
 def field_table() -> str:
-    """The fields, as a Markdown table."""
+    """Return the fields as a Markdown table."""
     return table(("field", "value", "says"), ((f"`{name}`", one.kind.value, one.says) for name, one in FIELDS.items()))
 
 
 def tables() -> dict[str, str]:
-    """The tables of the page by name."""
+    """Return the tables of the page by name."""
     return {"events": event_table(), "fields": field_table()}
 
 

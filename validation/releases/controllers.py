@@ -1,11 +1,11 @@
-"""Which release's controller shows which finding: the second table of docs/kafka-releases.md, and what it is made of.
+"""Records controllers of releases, and counts the paths on which each shows a finding (docs/kafka-releases.md).
 
 Rules of this file
 
-1. A release shows a finding on a path where the reference without that finding does something else than the controller did;
-   without it a controller is as in elr-repaired, in that finding's switches alone.
-2. A finding with a scenario is shown if one of its scenarios shows it: before 4.3 the lists of F7 are written as
-   they are since, and nothing comes of it.
+1. A release shows a finding on a path where the reference without that finding does something else than the controller did.
+   That reference has the finding's switches as in elr-repaired, and all others as in the release.
+2. A finding with a scenario is shown if one of its scenarios shows it: before 4.3 the lists of F7 are written
+   as in later releases, and do no harm.
 """
 
 import time
@@ -44,7 +44,7 @@ Read = Mapping[ControllerCase, frozenset[str]]
 
 
 def played_and_read(node: TranscriptNode[ControllerCase]) -> tuple[PlayResult[ControllerCase], Read]:
-    """The paths played on the release's own profile, and which of its switches were read on each."""
+    """Play the paths on the release's own profile; return the result, and which of its switches were read on each."""
     profile, names = recording_reads(profile_of(node))
     reads: defaultdict[ControllerCase, frozenset[str]] = defaultdict(frozenset)
 
@@ -57,20 +57,22 @@ def played_and_read(node: TranscriptNode[ControllerCase]) -> tuple[PlayResult[Co
 
 
 def paths_that_show(finding: str, node: TranscriptNode[ControllerCase], reads: Read) -> int:
-    """On how many paths a controller did what the reference without a finding does not; 0 where no scenario shows it."""
+    """Return on how many paths a controller differs from the reference without a finding; 0 if no scenario shows it."""
     profile, right = profile_of(node), controller_findings()[finding].right
     without = profile.switched(right)
+    # The release does not have the finding.
     if without == profile:
         return 0
     own = [case for case in node.cases if case.name in SHOWN_BY and FINDINGS[SHOWN_BY[case.name]] == finding]
     if own and not play(node, own, reference(without)).differences:
         return 0
+    # Where the reference reads none of the switches it does the same without the finding: no need to play.
     cases = [case for case in node.cases if reads[case] & right.keys()]
     return len(play(node, cases, reference(without)).differences)
 
 
 def column(place: Path) -> Column:
-    """What stands in a controller's column; nothing for a finding that no path shows."""
+    """Return a controller's column; a finding that no path shows has an empty cell."""
     node = read(place, CONTROLLER_FORMAT)
     played, reads = played_and_read(node)
     return {
@@ -82,12 +84,12 @@ def column(place: Path) -> Column:
 
 
 def sentences(table: Sequence[Sequence[str]]) -> list[str]:
-    """What the rows are that docs/findings.md does not tell."""
+    """Return a sentence for each row that docs/findings.md does not explain."""
     return [f"* **{row[0]}** {SAYS[row[0]]}" for row in table if row[0] in SAYS]
 
 
 def record(release: str, jars: Path | None, folder: Path) -> tuple[bool, str]:
-    """Play a release on an unmodified controller and record it; whether it does what its profile says, and a text."""
+    """Play a release on an unmodified controller and record it; return whether it follows its profile, and a text."""
     profile = profile_named(f"{RELEASE}{release}")
     began = time.monotonic()
     with ControllerNode(release, jars_of(release, jars)) as node:

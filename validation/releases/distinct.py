@@ -1,9 +1,9 @@
-"""What is found out about each of the transcripts that are shipped, side by side.
+"""Evaluates shipped transcripts in parallel, equal ones once.
 
 Rules of this file
 
-1. Releases that did the same on the same paths, by the same switches, are looked at once, whatever they are called.
-2. What only a controller reads (FINDINGS) makes no two brokers different.
+1. Releases that did the same on the same paths, by the same switches, are evaluated once, whatever they are called.
+2. Switches that only a controller reads (FINDINGS) make no two brokers different.
 """
 
 import hashlib
@@ -22,23 +22,24 @@ from tidegauge.util.workers import workers
 T = TypeVar("T")
 
 
-def of_each_distinct(made: Callable[[Path], T], places: Sequence[Path]) -> list[tuple[str, T]]:
-    """Whose each file is, and what is made of it, in their order; `made` goes to another process. Raises TranscriptError."""
-    found = [parts(place) for place in places]
-    contents = [content_of(one) for one in found]
+def of_each_distinct(evaluate: Callable[[Path], T], places: Sequence[Path]) -> list[tuple[str, T]]:
+    """Return for each file its name and the result of `evaluate`, which runs in another process. Raises TranscriptError."""
+    transcripts = [parts(place) for place in places]
+    contents = [content_of(transcript) for transcript in transcripts]
+    # Reversed, so that of equal transcripts the first one is evaluated.
     first = dict(zip(reversed(contents), reversed(places), strict=True))
     with workers(os.cpu_count() or 1) as side_by_side:
-        of = dict(zip(first, side_by_side(made, first.values()), strict=True))
-    return [(one.name, of[content]) for one, content in zip(found, contents, strict=True)]
+        results = dict(zip(first, side_by_side(evaluate, first.values()), strict=True))
+    return [(transcript.name, results[content]) for transcript, content in zip(transcripts, contents, strict=True)]
 
 
-def content_of(found: TranscriptParts) -> tuple[str, str, Profile]:
-    """Of what kind a transcript is, what it holds but for whose it is, as a hash, and the switches whose paths it has."""
-    said = hashlib.sha256(f"{found.head}\n{found.recorded}".encode()).hexdigest()
-    profile = profile_named(found.profile)._replace(name="")
-    return found.format, said, of_a_broker(profile) if found.format == BROKER_FORMAT.name else profile
+def content_of(transcript: TranscriptParts) -> tuple[str, str, Profile]:
+    """Return what makes a transcript distinct: its kind, a hash of its content without its name, and its switches."""
+    content = hashlib.sha256(f"{transcript.head}\n{transcript.recorded}".encode()).hexdigest()
+    profile = profile_named(transcript.profile)._replace(name="")
+    return transcript.format, content, of_a_broker(profile) if transcript.format == BROKER_FORMAT.name else profile
 
 
 def of_a_broker(profile: Profile) -> Profile:
-    """The same for a broker, whatever its controller does: rule 2 of this file."""
+    """Return the profile with the switches of controllers reset, since no broker reads them (rule 2)."""
     return profile.switched({name: getattr(FETCH_TRUNCATION, name) for name in FINDINGS})

@@ -1,5 +1,4 @@
-"""The steps of the main job that hold what unmodified brokers and controllers did on Kafka's wire against the reference,
-without them."""
+"""The steps of the main job that compare recordings of unmodified brokers and controllers with the reference."""
 
 from pathlib import Path
 from typing import Any

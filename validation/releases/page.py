@@ -1,14 +1,13 @@
-"""Which release of Kafka shows what: `python -m validation.releases.page` makes docs/kafka-releases.md from the
-transcripts that are shipped; with releases named it plays those first, on unmodified brokers and controllers, and records
-them anew.
+"""`python -m validation.releases.page` makes docs/kafka-releases.md, which release shows which bug, from the shipped
+transcripts; with releases named it first plays those, on unmodified brokers and controllers, and records them anew.
 
 Rules of this file
 
 1. A release shows a bug on a path where the reference without that bug does something else than the broker did.
 2. Where the reference reads none of a bug's switches, it does the same without it: such a path is not played.
-3. What a release does is what its profile says: on none of its paths the broker differs from that. Else the command fails.
-4. Where releases are named, the columns of transcripts that come out as they were stand as they are. Without a name every
-   column is made anew, as it has to be when the reference has changed.
+3. A release must do what its profile says, on all of its paths. Otherwise the command fails.
+4. Where releases are named, the columns of transcripts that come out unchanged are kept. Without a name every column is
+   made anew, as it has to be when the reference has changed.
 """
 
 import argparse
@@ -57,7 +56,7 @@ GRAPHS = ("two", "crash", "starts", "acks", "waits", "both", "sessions", "sessio
 SCENARIOS = ("F1", "F2", "F3", ROUNDED)
 WALKS, SEED = 200, 1
 PARTS = (*GRAPHS, "walks", "scenarios")
-"""What a release is taken through, all of it unless some are named."""
+"""The parts that a release is taken through: all, unless some are named."""
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "kafka-releases.md"
 HEAD = """# Releases of Kafka on their own wire
@@ -86,14 +85,15 @@ counted if its scenario shows it: before 4.3 a reversed reassignment (F7) leaves
 
 
 def paths_that_show(finding: Finding, node: TranscriptNode[BrokerCase], reads: Mapping[BrokerCase, frozenset[str]]) -> int:
-    """On how many paths a broker did what the reference without a bug does not. `reads`: the switches read on each path."""
+    """Return on how many paths a broker differs from the reference without a bug. `reads`: the switches read on each."""
     without = profile_of(node).switched(finding.right)
+    # On all other paths the reference does the same with and without the bug (rule 2).
     cases = [case for case in node.cases if reads[case] & finding.right.keys()]
     return len(play(node, cases, reference(without)).differences)
 
 
 def column(place: Path) -> Column:
-    """What stands in a broker's column."""
+    """Return a broker's column."""
     node = read(place, BROKER_FORMAT)
     profile, played = profile_of(node), play(node, node.cases, reference(profile_of(node)))
     reads = dict(zip(node.cases, switches_read(node.cases, profile), strict=True))
@@ -106,35 +106,36 @@ def column(place: Path) -> Column:
 
 
 def page(folder: Path, same: Collection[Path] = ()) -> str:
-    """The whole page, of what brokers did and what controllers did. `same`: transcripts whose columns stand in the page."""
-    standing = tables(PAGE.read_text(encoding="utf-8")) if same else [{}, {}]
+    """Return the whole page, brokers and controllers. The columns of the transcripts in `same` are kept from the page."""
+    old_columns = tables(PAGE.read_text(encoding="utf-8")) if same else [{}, {}]
 
     def made(kind: str, of: Callable[[Path], Column], known: Columns) -> list[list[str]]:
         found = dict(zip(releases(folder, kind), places(folder, kind), strict=True))
         return rows(of, found, {release: known[release] for release in known if found.get(release) in same})
 
     head = HEAD.format(graphs=", ".join(GRAPHS), walks=WALKS, seed=SEED, scenarios=", ".join(SCENARIOS))
-    ours = made(BROKER, column, standing[0])
+    ours = made(BROKER, column, old_columns[0])
     says = {finding.name: finding.says for finding in broker_findings()}
     sentences = [f"* **{row[0]}** {says[row[0]]}" for row in ours if says.get(row[0])]
     graphs = ", ".join(controllers.GRAPHS)
     second = CONTROLLERS.format(graphs=graphs, walks=controllers.WALKS, seed=controllers.SEED)
-    theirs = made(CONTROLLER, controllers.column, standing[1])
+    theirs = made(CONTROLLER, controllers.column, old_columns[1])
     notes = controllers.sentences(theirs)
     return "\n".join((head, table(ours), "", *sentences, "", second, table(theirs), "", *notes, ""))
 
 
 def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) -> tuple[bool, str]:
-    """Play a release on an unmodified broker and record it; whether it does what its profile says, and a text.
+    """Play a release on an unmodified broker and record it; return whether it follows its profile, and a text.
 
-    Where not all parts are played, what was recorded of the others stays, but for paths on which it differed, and the file
-    is as if all had been played.
+    If only some parts are played, the recordings of the others are kept, except paths on which the broker differed, so
+    that the file is as if all had been played.
     """
     profile, place = profile_named(f"{RELEASE}{release}"), place_of(release, folder)
     began = time.monotonic()
     with KafkaNode(release, jars_of(release, jars)) as node:
         cases, coverage = _cases_of(parts, node.capabilities, profile)
         all_of_them = set(parts) == set(PARTS)
+        # In the order of a full recording, so that the file does not depend on which parts were played when.
         whole = cases if all_of_them else _cases_of(PARTS, node.capabilities, profile)[0]
         recorder = Recorder(cases)
         shown = run(node, cases, reference(profile), coverage, recorder, log_lines=node.log_lines)
@@ -145,7 +146,7 @@ def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) 
 
 
 def _cases_of(parts: Sequence[str], capabilities: Capabilities, profile: Profile) -> tuple[list[BrokerCase], list[str]]:
-    """The paths of some parts, and their coverage."""
+    """Return the paths of some parts, and their coverage."""
     scenarios = SCENARIOS if "scenarios" in parts else ()
     found = [one for name in scenarios for one in named_scenarios(name, profile, capabilities)]
     return cases_for(
@@ -171,9 +172,11 @@ def main() -> int:
         "--jars", type=Path, help="a folder with a folder of jars per release; by default Maven fetches them"
     )
     parser.add_argument(
-        "--only", action="append", choices=PARTS, help="play this alone, on brokers, and keep what else was recorded"
+        "--only", action="append", choices=PARTS, help="play only this part, on brokers, and keep the other recordings"
     )
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the transcripts are (default those shipped)")
+    parser.add_argument(
+        "--folder", type=Path, default=FOLDER, help="where the transcripts are (default: those that are shipped)"
+    )
     args = parser.parse_args()
     jars = {release: args.jars and args.jars / release for release in args.release}
     asked: list[Callable[[], tuple[bool, str]]] = [
@@ -194,14 +197,12 @@ def main() -> int:
         return 2
     same = [place for place, recorded in _recorded(args.folder).items() if before.get(place) == recorded]
     PAGE.write_text(page(args.folder, same), encoding="utf-8")
-    _say(
-        f"{PAGE} is made anew" + (f", but for {len(same)} columns: their transcripts came out as they were" if same else "")
-    )
+    _say(f"{PAGE}: written" + (f"; {len(same)} columns are kept, since their transcripts are unchanged" if same else ""))
     return 0 if all(does_as_it_should) else 1
 
 
 def _recorded(folder: Path) -> dict[Path, bytes]:
-    """Every transcript, whose bytes depend on nothing but what was done."""
+    """Read every transcript; its bytes depend only on what was done."""
     return {place: place.read_bytes() for kind in (BROKER, CONTROLLER) for place in places(folder, kind)}
 
 

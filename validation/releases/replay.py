@@ -1,9 +1,9 @@
-"""What was recorded of unmodified brokers and controllers, played again: is it the same each time?
+"""Plays the recordings of unmodified brokers and controllers again: does the same come out each time?
 
     python -m validation.releases.replay 4.3.1 --times 3
 
-A broker that is driven is the same each time: recorded again, its reports are those of the transcript to the last value.
-What it did otherwise is told as between two releases.
+A driven broker must do the same each time: its reports are those of the transcript to the last value. A difference is
+reported as one between two releases.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from tidegauge.util.errors import TidegaugeError, UsageError
 
 
 class Replay(NamedTuple):
-    """One time: how many paths were played, and what was otherwise, as text; empty where nothing was."""
+    """One replay: the number of paths, and the differences as text, empty if there are none."""
 
     paths: int
     otherwise: str
@@ -43,17 +43,17 @@ FORMATS = {BROKER: BROKER_FORMAT, CONTROLLER: CONTROLLER_FORMAT}
 def replay(release: str, kind: str, jars: Path | None, folder: Path) -> Replay:
     """Play what is recorded of a broker or a controller on a new process of its release.
 
-    Each time is a process of its own: what one leaves behind cannot make the next one alike.
+    Each replay is a process of its own: what one leaves behind cannot make the next one the same.
     """
     form: Any = FORMATS[kind]
     recorded = read(place_of(release, folder, kind), form)
     found = jars_of(release, jars)
-    # Every step of every path is looked at, also one that another path begins with: that it is the same is what is asked.
+    # `always_read`: also the steps that paths have in common are compared on each path; whether they repeat is the question.
     started: Any = KafkaNode(release, found, always_read=True) if kind == BROKER else ControllerNode(release, found)
     with started as node:
         recorder = Recorder(recorded.cases)
         node.play(recorded.cases, to_the_end(recorded.cases, recorder))
-        # As it reads from a file: a transcript holds less than what was seen.
+        # Through a file, as the recording was: a transcript holds less than the reports that were seen.
         with TemporaryDirectory() as scratch:
             place = Path(scratch) / "again.gz"
             write(place, form, node.capabilities, recorded.profile, recorder.recorded())
@@ -63,16 +63,16 @@ def replay(release: str, kind: str, jars: Path | None, folder: Path) -> Replay:
 
 
 def replays(release: str, jars: Path | None, folder: Path) -> Iterator[tuple[str, Replay]]:
-    """Play whatever is recorded of a release, its broker first. Raises UsageError where nothing is."""
+    """Play whatever is recorded of a release, its broker first. Raises UsageError if nothing is."""
     kinds = [kind for kind in FORMATS if place_of(release, folder, kind).is_file()]
     if not kinds:
-        raise UsageError(f"again: expected a release that is recorded in {folder}; seen {release!r}; record it first")
+        raise UsageError(f"replay: expected a release that is recorded in {folder}; seen {release!r}; record it first")
     for kind in kinds:
         yield kind, replay(release, kind, jars, folder)
 
 
 def main() -> int:
-    """0: the same every time; 1: not; 2: it could not be played."""
+    """Replay the releases that are named; return 0 if all was the same every time, 1 if not, 2 if it could not be played."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("release", nargs="+", help="releases whose transcripts are played again")
     parser.add_argument("--times", type=int, default=1, help="how many times (default 1)")

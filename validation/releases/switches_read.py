@@ -1,4 +1,4 @@
-"""Which switches of its profile the reference reads on a path: on every other path it does the same without a switch."""
+"""Finds the switches of its profile that the reference reads on a path: other switches change nothing there."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -12,18 +12,19 @@ from tidegauge.impl.profiles import Profile, recording_reads
 
 
 class Reached(NamedTuple):
-    """The reference's broker after some steps, and what was read by then."""
+    """The reference's broker after some steps, and the switches that were read by then."""
 
     state: ReferenceBroker
     read: frozenset[str]
 
 
 def switches_read(cases: Sequence[BrokerCase], profile: Profile) -> Iterator[frozenset[str]]:
-    """The switches that the reference reads on each of the paths."""
+    """Yield the switches that the reference reads on each of the paths."""
     generation, names = recording_reads(profile)
     generation_reference = reference(generation)
     trees: dict[Opening, PrefixTree[Reached]] = {}
 
+    # Paths begin with the same steps: a tree takes each of them once.
     def extend(before: Reached, step: Step) -> Reached:
         names.clear()
         state, _ = generation_reference.take(before.state, step)

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_results((result for _, result in results), RESULTS_FILE)
     PAGE.write_text(third_parties_page(results), encoding="utf-8")
     found = [line for party, result in results for line in complaints(party, result)]
-    _print("\n".join((*found, f"{PAGE} is made anew")))
+    _print("\n".join((*found, f"{PAGE}: written")))
     return FAILS if found else CONFORMS
 
 

@@ -146,6 +146,7 @@ def _build(eager: bool, rewriting: Rewriting | None, cached: bool) -> Callable[.
             twin = with_globals(rewriting.rewritten(function) if rewriting else function, twins)
             if key == TOP:
                 twins[key] = njit(signature(function), cache=cached)(twin)
+            # Only TOP is kept on disk, with all that it calls: the callees of a cached kernel are never compiled.
             elif eager:
                 jit = njit(signature(function), no_cfunc_wrapper=True, no_cpython_wrapper=True, forceinline=key not in RARE)
                 twins[key] = jit(twin)

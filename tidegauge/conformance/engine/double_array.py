@@ -115,9 +115,9 @@ def walk_on(
         base, place = cell >> BASE_AT, place + 1
 
 
-# The transitions of an automaton that are known so far, as a double array (conformance.engine.double_array).
+# The transitions of an automaton that are known so far, put into a double array.
 #
-# Rule of this file: a state that finds no base, and an effect whose number does not fit into a cell, are left out: such a
+# A state that finds no base, and an effect whose number does not fit into a cell, are left out: such a
 # transition is looked up in the hash table. Where symbols do not fit into cells the array is empty: the last one would look
 # like a free cell.
 

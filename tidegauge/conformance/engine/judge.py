@@ -78,9 +78,11 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     options[s.DUPLICATES] = config.extra.get(REPEATS) is True
     options[s.ELECTIONS_CLEAN] = config.extra.get(UNCLEAN_ELECTIONS) is False
     reports = config.extra.get(REPORTS)
+    # Without a list everything is reported; then what is absent did not happen.
     for option, events in CAPABILITIES:
         options[option] = reports is None or any(event in reports for event in events)
     for bit, kinds in UNSEEN_KINDS:
+        # A profile without epoch rounds has none to leave out: their absence from the list makes nothing unobserved.
         happening = set(kinds) - set(EPOCH_ROUNDS if profile.truncation_on_fetch else ())
         options[s.UNOBSERVED] |= bit if reports is not None and not happening <= set(reports) else 0
     options[s.REPORTS_FENCING] = reports is None or {"FenceBroker", "UnfenceBroker"} <= set(reports)
@@ -95,9 +97,7 @@ def _reassigned(columns: Columns, brokers: int) -> bool:
     return replicas is not None and bool(((replicas != UNKNOWN) & (replicas != (1 << brokers) - 1)).any())
 
 
-# Judge the traces in columns: judge(columns, config) returns the tally of every rule, and the first failures.
-#
-# Rules of this file
+# Judging columns: judge(columns, config) returns the tally of every rule, and the first failures.
 #
 # 1. Columns go to the kernel as they are; all fields that the file does not have share one column of UNKNOWN.
 # 2. Small inputs are judged by the interpreted kernel, large ones by the compiled one: same text, same result.
@@ -173,12 +173,13 @@ class TooLargeError(ValueError):
 
 
 def judge(columns: Columns | Distinct, config: Config, final: int = 0, compile_from: int = COMPILE_FROM) -> Judgement:
-    """Judge all traces; `final`: of how many of them the last state is wanted."""
+    """Judge all traces; also keep the last states of the first `final` of them."""
     return judge_with(execution(len(columns), compile_from), columns, config, final)
 
 
 def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., None]:
     """Return the kernel, interpreted or compiled, that is faster for so many events."""
+    # Two thresholds: machine code that is on disk pays much earlier than code that would have to be compiled.
     if events >= min(compile_from, LOAD_FROM):
         from tidegauge.conformance.engine.compiled import compiled, is_ready  # noqa: PLC0415  (imports the compiler)
 
@@ -188,7 +189,7 @@ def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., No
 
 
 def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Config, final: int = 0) -> Judgement:
-    """Judge with the kernel `run`, interpreted or compiled."""
+    """Judge with the kernel `run`, interpreted or compiled; the table grows until every trace fits."""
     columns, rows = table_of(given)
     options = options_of(columns, config)
     traces = len(columns.trace_starts) - 1
@@ -202,6 +203,7 @@ def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Conf
         run(st, *inputs, last, caches)
         if st[s.PARTITION, s.OVERFLOW] == 0:
             break
+        # A full table has dropped something, so the tallies of this run are wrong from there on: judge all again.
         room, past = more_room(st)
         if room > MOST_ROOM:
             raise TooLargeError(f"expected at most {MOST_ROOM} leader epochs in one epoch cache, saw more; split the trace")
@@ -225,11 +227,13 @@ def grown(st: s.State, room: int, past: int) -> s.State:
     )
     larger[: s.SIZED, :width] = st[: s.SIZED]
     larger[s.PARTITION, s.CACHE_ROOM : s.AT_FAILURES + 1] = places
+    # The parts of a table follow each other; each part is copied to where it begins in the larger one.
     ends = [*st[s.PARTITION, s.AT_LOGS : s.AT_FAILURES + 1].tolist(), len(st)]
     for at, end in zip(range(s.AT_PAIRS, s.AT_FAILURES + 1), ends, strict=True):
         begin, to = st[s.PARTITION, at], larger[s.PARTITION, at]
         larger[to : to + end - begin, :width] = st[begin:end]
-        if at == s.AT_LOGS and room != had:  # the cells of a fork are after the room for entries
+        # In a row of a log the cells of a fork are after the room for entries, which has grown.
+        if at == s.AT_LOGS and room != had:
             larger[to : to + end - begin, room] = st[begin:end, had]
             larger[to : to + end - begin, had] = 0
     return larger
@@ -237,6 +241,7 @@ def grown(st: s.State, room: int, past: int) -> s.State:
 
 def frozen_inputs(columns: Columns, rows: s.Ints | None, missing: s.Ints) -> tuple[Any, ...]:
     """Return the columns as the kernel takes them: read-only, all absent ones the same array of UNKNOWN."""
+    # One shared array: a source has a few of the fields, and a column of UNKNOWN for each other one would be mostly memory.
     absent = np.full(len(columns), UNKNOWN, np.int64)
     return (
         tuple(frozen(columns.ints.get(name, absent)) for name in INT_FIELDS),

@@ -106,6 +106,7 @@ class LazyAutomaton:
         options = options_of(table, config)
         # Where kinds of events are not reported, the end of a trace makes more unknown (kernel.unseen): no symbol for that.
         self.applies = options[s.UNOBSERVED] == 0
+        # An event at a time: the end of a piece is not the end of the trace.
         options[s.PIECEWISE] = 1
         st = s.allocate(options, ROOM, 1, KEPT_PAST)
         s.forget(st, 0)
@@ -119,6 +120,7 @@ class LazyAutomaton:
             _pool(max(FIRST_WORDS, int(self._at[LARGEST_MEMORY])), FIRST_MEMORIES),
             _pool(FIRST_EFFECTS * SAYS * len(RULE_IDS), FIRST_EFFECTS),
         )
+        # State 0 is the memory of a judge that has read nothing; every trace begins there.
         memories = self._automaton.memories
         memories.starts[1] = pack(st, self._automaton.memory, 0) // WORD
         intern_row(memories, 0)
@@ -130,17 +132,17 @@ class LazyAutomaton:
 
     @property
     def transitions(self) -> int:
-        """How many transitions were learnt."""
+        """The number of transitions that were learnt."""
         return int(self._at[TRANSITIONS])
 
     @property
     def memories(self) -> int:
-        """The states so far."""
+        """The number of states so far."""
         return int(self._at[MEMORIES])
 
     @property
     def bytes(self) -> int:
-        """How many bytes the states and transitions take up."""
+        """The bytes that states and transitions take up."""
         return _bytes(self._automaton, self._known)
 
     @property
@@ -150,16 +152,17 @@ class LazyAutomaton:
 
     @property
     def left(self) -> int:
-        """How many events of the last `judge` were left to the kernel."""
+        """The number of events that the last `judge` left to the kernel."""
         return self._left
 
     def judge(self, given: Distinct, allowed: int = ALL) -> Judgement:
-        """Judge all traces, as the kernel would. `allowed`: how many transitions there may be then."""
+        """Judge all traces, as the kernel would, and learn up to `allowed` transitions in all."""
         at, starts = self._at, given.table.trace_starts
         at[ALLOWED], at[NEXT] = 0 if self._is_closed else allowed, 0
         left, times = np.zeros(len(starts) - 1, np.int64), np.zeros(self._most_effects, np.int64)
         places, states = starts[:-1].copy(), np.zeros(len(starts) - 1, np.int64)
         rows, fixed = frozen(np.ascontiguousarray(given.rows)), frozen(starts)
+        # First the double array, which is three times as fast, then the hash table for what it lacks.
         if len(self._known.cells):
             places[:] = double_array.KNOWN
             self._execution.walk(*self._known, len(given.table), rows, fixed, times, places, states)
@@ -175,6 +178,7 @@ class LazyAutomaton:
         ):
             self._grow()
             times = np.concatenate((times, np.zeros(self._most_effects - len(times), np.int64)))
+        # Looking up has cost as much by now as a new double array would (rule 4).
         if self.transitions > self._known_of and self._not_known > WORTH * self.transitions:
             self._not_known, self._known_of = 0, self.transitions
             room = self._most - _bytes(self._automaton)
@@ -184,6 +188,7 @@ class LazyAutomaton:
         tallies = self._counted(times)
         failures: tuple[Failure, ...] = ()
         left_out = self._left = 0
+        # Traces in which a rule fails, or whose memory is too large: the kernel judges them from their beginning.
         if left.any():
             rest, others = _only(given, np.flatnonzero(left))
             self._left = len(rest)
@@ -292,6 +297,7 @@ def is_loaded() -> bool:
 
 def prepare() -> None:
     """Load the machine code, or compile it."""
+    # Machine code is made for types, which are the same for all automata: one without events is enough.
     config = config_for(2)
     LazyAutomaton(to_columns([], config), config)
 

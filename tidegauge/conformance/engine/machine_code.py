@@ -29,10 +29,12 @@ def directory(name: str) -> Path | None:
         Path(tempfile.gettempdir(), f"cache-{_user()}"),
     )
     for place in places:
+        # A variable that is not set, or empty, names no place.
         if place:
             found = Path(place) / "tidegauge" / name
             with suppress(OSError):
                 found.mkdir(mode=0o700, parents=True, exist_ok=True)
+                # Machine code is loaded by pickle: a directory of another user could hold anything.
                 if found.stat().st_uid == _user() and os.access(found, os.W_OK):
                     return found
     return None
@@ -47,6 +49,7 @@ def files_of(name: str) -> dict[str, bytes]:
 def keep(name: str, files: Mapping[str, bytes]) -> None:
     """Keep files that another machine made under that name, unless there are some. Like Numba, the index before the code."""
     kept = directory(name)
+    # Code that is there was compiled here, for this processor.
     if kept is None or any(kept.glob("*.nbc")):
         return
     with suppress(OSError):

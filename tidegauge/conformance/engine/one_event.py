@@ -19,9 +19,7 @@ from tidegauge.traces.columns import UNKNOWN
 #    vector instructions.
 
 
-# The judge applied to one event at a time, with its memory saved as bytes in between.
-#
-# Rules of this file
+# The judge is applied to one event at a time; in between its memory is saved as bytes.
 #
 # 1. A table is made canonical before it is saved (conformance.judge.compaction), so the same knowledge is the same bytes.
 # The tallies are not part of it.
@@ -102,7 +100,7 @@ def empty_memories(spans: Table, count: int) -> Bytes:
 
 
 def restore(st: s.State, spans: Table, memory: Bytes) -> None:
-    """Read what the judge knew; nothing has failed."""
+    """Copy a memory back into the table, in which nothing has failed then."""
     at = 0
     for i in range(len(spans)):
         row = spans[i, 0]
@@ -116,7 +114,7 @@ def restore(st: s.State, spans: Table, memory: Bytes) -> None:
 
 
 def save(st: s.State, spans: Table, memory: Bytes) -> bool:
-    """Write what the judge knows; False where a value is too large for a byte."""
+    """Copy the judge's memory out of the table; return False if a value is too large for a byte."""
     at = 0
     for i in range(len(spans)):
         row = spans[i, 0]
@@ -134,6 +132,7 @@ def save(st: s.State, spans: Table, memory: Bytes) -> bool:
 
 def mix(h: int, value: int) -> int:
     """Mix a value into a hash of 63 bits, so that compiled and interpreted numbers agree."""
+    # Python's numbers do not overflow, machine numbers do: the mask makes both give the same bits.
     h = (h ^ value) * 0x1E3779B97F4A7C15 & 0x7FFFFFFFFFFFFFFF
     return h ^ h >> 32
 
@@ -159,7 +158,7 @@ def intern_memory(rows: Table, at: s.Ints, count: int) -> int:
 
 
 def transfer_row(st: s.State, row: int, first: int, width: int, memory: Bytes, at: int, write: bool) -> int:
-    """Copy cells of a row to the memory or back. Return the largest absolute value among them."""
+    """Copy cells of a row to the memory (`write`) or back. Return the largest absolute value that was written."""
     cells, written = st[row, first : first + width], memory[at : at + width]
     largest = 0
     if write:
@@ -174,9 +173,10 @@ def transfer_row(st: s.State, row: int, first: int, width: int, memory: Bytes, a
 
 
 def transfer_table(st: s.State, memory: Bytes, begin: int, write: bool) -> int:
-    """Copy all that the judge knows. Return where it ends in the memory, or -1 where a value is too large."""
+    """Copy the judge's memory, to bytes (`write`) or back. Return where it ends, or -1 where a value is too large."""
     n, room = st[s.OPTION, s.BROKERS], st[s.PARTITION, s.CACHE_ROOM]
     largest = transfer_row(st, s.PARTITION, 0, s.NOW, memory, begin, write)
+    # The counts of registrations and terms are in this first row: when reading, they are known from here on.
     at = begin + s.NOW
     for first, rows, width in (
         (s.REPLICAS, n, s.REPLICA),
@@ -188,6 +188,7 @@ def transfer_table(st: s.State, memory: Bytes, begin: int, write: bool) -> int:
             largest = max(largest, transfer_row(st, row, 0, width, memory, at, write))
             at += width
     for log in range(n + st[s.PARTITION, s.TERMS]):
+        # Logs of replicas come first, then those of terms. An unknown cache has no entries to copy.
         cached = max(st[s.REPLICAS + log, s.CACHED] if log < n else st[st[s.PARTITION, s.AT_TERMS] + log - n, s.T_CACHED], 0)
         for row in range(st[s.PARTITION, s.AT_LOGS] + 2 * log, st[s.PARTITION, s.AT_LOGS] + 2 * log + 2):
             largest = max(largest, transfer_row(st, row, 0, cached, memory, at, write))
@@ -197,10 +198,11 @@ def transfer_table(st: s.State, memory: Bytes, begin: int, write: bool) -> int:
 
 
 def pack(st: s.State, memory: Bytes, begin: int) -> int:
-    """Write what the judge knows. Return where the next word begins, or -1 where a value is too large for a byte."""
+    """Copy the table to a memory. Return where the next word begins, or -1 where a value is too large for a byte."""
     at = transfer_table(st, memory, begin, True)
     if at < 0:
         return -1
+    # Memories are compared word by word, so the rest of the last word must not differ.
     while at % WORD != 0:
         memory[at] = 0
         at += 1
@@ -208,7 +210,7 @@ def pack(st: s.State, memory: Bytes, begin: int) -> int:
 
 
 def unpack(st: s.State, memory: Bytes, begin: int) -> None:
-    """Read what the judge knew; nothing has failed."""
+    """Copy a memory back to the table, in which nothing has failed then."""
     transfer_table(st, memory, begin, False)
     st[s.PARTITION, s.FAILED] = 0
     st[s.PARTITION, s.FAILURES] = 0

@@ -60,8 +60,6 @@ def has_room(pool: Pool, rows: int, most: int) -> bool:
 
 # The judge as an automaton that is built as far as traces lead through it, as RE2 builds its DFA.
 #
-# Rules of this file
-#
 # 1. A state is a memory of the judge (conformance.engine.one_event); in state 0 nothing is known. A symbol is an event of
 # the table, or the end of a trace, which leads back to state 0. The judge is applied once for each state and symbol; what it
 # adds to the tallies, the effect, is stored with the transition.
@@ -118,6 +116,7 @@ def slot_of(transition: Table, key: int) -> int:
 def rehash_transitions(before: Table, automaton: Automaton, at: s.Ints) -> None:
     """Fill new hash tables; `before`: the transitions so far."""
     for i in range(len(before)):
+        # A slot depends on the size of the table: each transition gets a new one.
         if before[i, KEY] != FREE:
             slot = slot_of(automaton.transition, before[i, KEY])
             automaton.transition[slot, KEY] = before[i, KEY]
@@ -147,6 +146,7 @@ def may_keep(st: s.State) -> bool:
     """Return whether nothing failed, and nothing was or will at the next event be removed for want of room."""
     if st[s.PARTITION, s.FAILED] != 0 or st[s.PARTITION, s.OVERFLOW] != 0:
         return False
+    # Nearly full is too full: the kernel, which has more room, would compact later than the automaton (rule 3).
     return bool(st[s.PARTITION, s.REGISTRATIONS] <= MOST_PAST_KEPT and st[s.PARTITION, s.TERMS] <= MOST_PAST_KEPT)
 
 
@@ -165,12 +165,14 @@ def learn_transition(
     effects.starts[row + 1] = take_effect(st, effects, row)
     if not may_keep(st):
         return LEFT
+    # After the end of a trace the next one begins with no knowledge: state 0.
     after = 0
     if symbol != len(judge.event):
         end = pack(st, automaton.memory, memories.starts[at[MEMORIES]] * WORD)
         if end < 0:
             return LEFT
         memories.starts[at[MEMORIES] + 1] = end // WORD
+        # The row was written after the last one; it counts only if no memory is equal to it.
         after = intern_row(memories, at[MEMORIES])
         if after == at[MEMORIES]:
             at[MEMORIES] += 1
@@ -226,6 +228,7 @@ def follow(
             key = state * (end + 1) + symbol
             slot = slot_of(transition, key)
             if transition[slot, KEY] == FREE and at[TRANSITIONS] < at[ALLOWED]:
+                # Before the transition is begun, so that it is never left half done.
                 if is_full(automaton, at):
                     places[t], states[t] = i, state
                     return FULL

@@ -62,7 +62,7 @@ class BrokerLogs(Source):
         self._reported: dict[FailureKey, None] = {}
         self._missed: set[FailureKey] = set()
         self._reported_before: dict[FailureKey, None] = {}
-        """Failures that were reported in the window before: they stand, and are not news again."""
+        """Failures that were reported in the last window: they stand, and are not news again."""
         self._explained: dict[FailureKey, Explanation] = {}
         self._begin = time.perf_counter()
 
@@ -79,10 +79,12 @@ class BrokerLogs(Source):
 
     def poll(self) -> bool:
         """Read a piece or, when all logs were read to their ends, judge the window if it is time."""
+        # Reading has precedence, so that the window is current; but brokers that never pause must not put off judging.
         if self._small_pieces < ENOUGH and self.read_piece():
             return True
         self._small_pieces, self._unread = 0, []
         begin = time.monotonic()
+        # A window is judged from nothing each time, so never more often than half of the time.
         if not self._unjudged or begin - self._judged_at < max(JUDGE_EVERY, self._judging_took):
             return False
         self.judge()
@@ -122,6 +124,7 @@ class BrokerLogs(Source):
         captures = self._growth.whole()
         window = self._judged(captures)
         logs = self.past.input(captures, window, self._growth.judged_until, self._growth.lines)
+        # The end of the logs is judged as it is: a failure near it may be undecided now (rule 3).
         standing = {(key.rule, key.trace) for key, _, _ in failures_of(window)} | {*self.past.standing}
         undecided = [
             f"{key.rule} at {key.at} of {key.trace} was reported, and is undecided in the report: the logs end while "
@@ -182,6 +185,7 @@ class BrokerLogs(Source):
             self._reported[key] = None
 
     def _alarm(self, key: FailureKey, result: JudgedBatch, failure: Failure) -> Alarm:
+        # As many explanations as a report has, and in any case the first of each rule.
         if len(self._explained) < self.how.explained or all(key.rule != rule for rule, *_ in self._explained):
             alone = replace(result, judgement=replace(result.judgement, failures=(failure,)))
             self._explained.update((key, explanation) for explanation in explain_failures([alone], 1))
@@ -190,7 +194,7 @@ class BrokerLogs(Source):
         return Alarm(key.trace, key.rule, key.at, failure.compared, expected, actual, self._explained.get(key))
 
     def _explanations(self, window: Sequence[JudgedBatch]) -> Iterator[Explanation]:
-        """Yield those of `check` or, after the first window, those that were printed: their lines are gone."""
+        """Yield the explanations of `check` or, after the first window, the printed ones: the lines are gone."""
         if not self.past.count:
             yield from explain_failures(window, self.how.explained)
             return

@@ -246,6 +246,7 @@ class Window:
                 2 * self._choose_again_at,
             )
         columns, trace = self._columns(events)
+        # Otherwise the window has to be judged again, since its events were judged by other options, or as if complete.
         if not self._new_options(columns) and not again:
             findings = self._judge_into(self.now, events, row, columns, trace)
             if self.now[PARTITION, OVERFLOW] == 0:

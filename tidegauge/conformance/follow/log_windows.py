@@ -80,6 +80,7 @@ class PastWindows:
         """Make the input of a report in which `window` is the last one. Without windows before it, it is that of `check`."""
         found = InputFindings(list(self._problems | _problems(captures)))
         if not self.count:
+            # One window is the whole of the logs: the report can say what `check` says.
             found.covered = [str(life) for capture in captures for life in capture.coverage]
             doubts = (doubt.missing for result in window for doubt in result.batch.doubts)
             found.missing = [*dict.fromkeys([*(gap for capture in captures for gap in capture.missing), *doubts])]
@@ -115,6 +116,7 @@ class PastWindows:
         """Add the tallies of a window, without those of the events that were counted before."""
         counted_again = total_tallies(result.judgement for result in self._counted_part(window, counted))
         of_window = total_tallies(result.judgement for result in window)
+        # A tally has no events in it: what was counted before can only be subtracted.
         new = {rule: _difference(tally, counted_again[rule]) for rule, tally in of_window.items()}
         return {rule: add_tallies(self._tallies.get(rule, RuleTally()), tally) for rule, tally in new.items()}
 
@@ -171,6 +173,7 @@ def _new_events(window: Iterable[JudgedBatch], counted: Mapping[int, str]) -> di
 
 def _counted_events(trace: Trace, counted: Mapping[int, str]) -> int:
     """Count the events of a trace that were counted in windows before."""
+    # By time and node, since windows share no row numbers; the log lines of one node are in the order of their times.
     return sum(1 for event in trace.events if event.time is not None and event.time <= counted.get(event.node, ""))
 
 

@@ -121,11 +121,13 @@ def follow(source: Source, idle: float | None) -> Report:
     with noted_interrupts() as signals:
         with source.reading():
             while not signals and not source.ended:
+                # As long as there is more, neither idle time nor waiting: a source that lags must catch up.
                 if source.poll():
                     continue
                 if idle is not None and time.monotonic() - source.last_arrival >= idle:
                     break
                 source.wait(POLL if idle is None else min(POLL, idle))
+            # Still inside `reading`: the rest is read from the open files.
             source.end()
         source.interrupted = bool(signals)
         return source.report()

@@ -58,11 +58,13 @@ class NdjsonSource(Source):
         self.notes: list[str] = []
         self._reader = LineReader(name)
         self._set_aside: dict[str, Problem] = {}
+        """Traces that cannot be judged, each with the reason; its lost events are counted there."""
         self._problems: list[Problem] = []
         self._more_problems = self._more_lost = 0
         self._missing: list[str] = []
         self._lost_disks: list[LostDisk] = []
         self._explained: dict[tuple[str, str, int], Explanation] = {}
+        """By trace, rule and row: an explanation is made when its failure is news, while the events are there."""
         self._begin = time.perf_counter()
 
     def feed(self, data: bytes) -> None:
@@ -109,6 +111,7 @@ class NdjsonSource(Source):
     def _judge_new_events(self) -> None:
         for problem in self._reader.problems:
             self.publish(problem)
+            # Memory does not grow with bad input (rule 2): each problem is printed, the first ones are kept.
             if len(self._problems) < PROBLEMS:
                 self._problems.append(problem)
             else:
@@ -138,6 +141,7 @@ class NdjsonSource(Source):
         growing.damaged = self._reader.damaged.get(name)
         try:
             failures, withdrawn = growing.take(trace.events)
+        # One such trace stops no other (rule 3); the others keep their tables.
         except TooLargeError as error:
             expected, seen = "a trace that can be judged", f"{name}: {error}"
             problem = Problem(self.name, None, expected, seen, "split it", growing.event_count)
@@ -201,13 +205,14 @@ class NdjsonFile(NdjsonSource):
             return True
         replacement = self._replacement()
         if replacement is not None:
-            # Its writer may have gone on after the read above and before the rename.
+            # Its writer may have written more between the read above and the rename.
             while self._read_piece():
                 pass
             self._file.close()
             self._file = replacement
             self.next_file(f"{self.name}: another file is in its place; it is read from its beginning")
             return True
+        # Shorter than what was read: copytruncate of logrotate, or a writer that began again.
         if os.fstat(self._file.fileno()).st_size < self._file.tell():
             self._file.seek(0)
             self.next_file(f"{self.name}: the file was truncated; it is read from its beginning, lines may be lost")

@@ -1,9 +1,9 @@
-"""The words of a command: brokers, numbers and name=value options; and the labels of actions spelled as commands.
+"""Parses the words of a command: brokers, numbers and name=value options; spells the labels of actions as commands.
 
 Rules of this file
 
 1. A word is removed when it is read. A word that is left is a mistake: a misspelled option must not be ignored.
-2. An action's arguments stand in the order of its label: `handle-fetch b1 b2 0` is ("HandleFetch", 0, 1, 0).
+2. An action's arguments are in the order of its label: `handle-fetch b1 b2 0` is ("HandleFetch", 0, 1, 0).
 """
 
 import re
@@ -62,7 +62,7 @@ MIN_ISR, ELR_FEATURE = "min_isr", "elr"
 """What `set` sets."""
 
 DIRECTORIES = ("first", "another", "failed")
-"""Of a broker that starts: impl.explorer.control_cluster has MENDED, TAKEN_OUT, FAILED_STILL."""
+"""The directory of a broker that starts, in the order MENDED, TAKEN_OUT, FAILED_STILL of impl.explorer.control_cluster."""
 
 
 class Words:
@@ -172,6 +172,7 @@ def _argument(session: "Session", kind: str, words: Words) -> int:
         case "BROKERS":
             return sum(1 << b for b in set(words.brokers(session)))
         case "EPOCH" | "OFFSET":
+            # -1 cannot be typed as a number: an epoch or offset that is undefined is spelled `none`.
             if words.positional[:1] == [NONE]:
                 words.positional.pop(0)
                 return UNDEFINED
@@ -217,8 +218,10 @@ def controller_action_text(label: Label) -> str:
             return f"unfence {broker_name(b)}{' directory=failed' if fails else ''}"
         case ("Register", b, directory):
             return f"register {broker_name(b)}{f' directory={DIRECTORIES[directory]}' if directory else ''}"
+        # The error follows from the state: only the leader is typed.
         case ("AlterPartition", b, _):
             return f"alter {broker_name(b)}"
+        # A broker deletes a replica when it reads in the metadata that it has none any more.
         case ("DeleteReplica", b):
             return f"deliver {broker_name(b)} from=controller"
         case ("Fence" | "FailDirectory" | "ShutDown" | "Unregister" | "ReadConfig", b):

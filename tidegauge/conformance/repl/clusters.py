@@ -166,7 +166,7 @@ CONTROLLER_INVARIANTS = {
     "CompletesInSync": "all who are wanted are in sync, and the reassignment is under way",
     "BrokersMayRegister": "the controller fails when it registers",
 }
-"""What a violation means, in the order of impl.explorer.control_cluster."""
+"""What a violation of each invariant means, in the order of impl.explorer.control_cluster."""
 
 NEWS = ("BecomeLeader", "BecomeFollower", "DeleteReplica", "ReadConfig")
 """What a broker reads, in the order of the metadata log."""

@@ -155,6 +155,7 @@ def _controller_cluster(words: Words, profile: Profile, brokers: int, min_isr: i
         unclean=words.choice("unclean", "off", ("on", "off")) == "on",
         disks_fail=words.choice("directories", "1", ("1", "2")) == "2",
     )
+    # The models of failing disks have all brokers as replicas, and no other partition.
     if bounds.disks_fail and (bounds.partition_zero or len(replicas) != brokers):
         raise UsageError("cluster: expected all brokers as replicas where they have two directories, saw other options")
     return controller_play(bounds, profile, clients=clients)
@@ -544,6 +545,7 @@ class Player:
             raise UsageError(f"expected one of {', '.join(DIRECTIVES)}; saw {words.name!r}")
         if words.name == "cluster":
             session = new_session(words)
+            # Before the session is replaced: a mistake changes nothing.
             words.nothing_left()
             self.session = session
             return ["ok"]

@@ -29,13 +29,11 @@ from tidegauge.conformance.repl.session import Session
 from tidegauge.traces.schema import Trace
 from tidegauge.util.errors import TidegaugeError
 
-# Transcripts: a command, ----, its output, an empty line; comments and empty lines stay where they are.
+# A transcript is a command, ----, its output, an empty line; comments and empty lines stay where they are.
 #
 #     write b1
 #     ----
 #     b1     append 0a@0, leo 0->1
-#
-# Rules of this file
 #
 # 1. Parsing and rendering are inverse to each other, so a rewritten file differs in outputs only.
 # 2. A mismatch is a unified diff headed by file:line of the first block that differs.
@@ -78,6 +76,7 @@ def parse(text: str, name: str = "transcript") -> Transcript:
             before.append(line)
             at += 1
             continue
+        # A command without a separator would take the next command for its output.
         if at + 1 == len(lines) or lines[at + 1] != SEPARATOR:
             seen = repr(lines[at + 1]) if at + 1 < len(lines) else "the end"
             raise TranscriptError(
@@ -106,6 +105,7 @@ def _lines(transcript: Transcript) -> Iterator[str]:
 
 def difference(expected: Transcript, seen: Transcript, name: str) -> str:
     """Return a diff of two transcripts of the same commands; empty if they are the same."""
+    # The commands are the same, so blocks correspond one to one, and the first that differs names the line.
     pairs = zip(expected.blocks, seen.blocks, strict=True)
     first = next((block for block, seen_block in pairs if block.output != seen_block.output), None)
     if first is None:
@@ -192,6 +192,7 @@ def play_scenario(scenario: Scenario) -> Played:
     player = Player()
     blocks = tuple(replace(block, output=tuple(player.run(block.command))) for block in scenario.transcript.blocks)
     seen = Transcript(blocks, scenario.transcript.after)
+    # A scenario whose `cluster` command is wrong has played nothing; its trace is then that of an idle broker.
     session = player.session if player.session is not None else Session(broker_play(bounds_for(1)))
     return Played(
         scenario, seen, difference(scenario.transcript, seen, str(scenario.path)), session.trace(scenario.path.stem)
@@ -225,6 +226,7 @@ def play(lines: Iterable[str], echo: Callable[[str], None], prompt: Callable[[],
     prompt()
     for line in lines:
         command = line.strip()
+        # An empty line ends the session, as it ends the output in a transcript.
         if command in {"", "exit", "quit"}:
             break
         if not command.startswith("#"):
@@ -237,6 +239,6 @@ def play(lines: Iterable[str], echo: Callable[[str], None], prompt: Callable[[],
 
 
 def summary(played: Sequence[Played]) -> str:
-    """Count the scenarios that went as their files say."""
+    """Return how many scenarios went as their files expect."""
     passed = sum(scenario.passed for scenario in played)
-    return f"{passed} of {len(played)} scenarios go as their files say"
+    return f"{passed} of {len(played)} scenarios go as their files expect"

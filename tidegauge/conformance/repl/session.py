@@ -1,4 +1,4 @@
-"""A cluster under a person's hand: steps by label, described in lines, kept as a path that can be judged.
+"""A session of play: takes steps by label, describes them in lines, and keeps the path, which can be judged.
 
 Rules of this file
 
@@ -76,6 +76,7 @@ class Session:
             raise UsageError(f"expected an action that can happen now, saw {seen}; `actions` lists them")
         self.labels.append(label)
         self.path.append(after)
+        # A letter belongs to (epoch, offset): a record that another one replaces later keeps its own.
         if label[0] == "LeaderAppend":
             epochs = record_epochs(after.cluster.brokers[label[1]])
             self.values[epochs[-1], len(epochs) - 1] = LETTERS[len(self.values) % len(LETTERS)]
@@ -99,6 +100,6 @@ class Session:
         return self.traces(name)[-1]
 
     def judged(self) -> Judgement:
-        """Judge the traces by the unchanged profile."""
+        """Judge the traces by the unchanged profile: a switch that was turned off must not excuse what it breaks."""
         traces = self.traces()
         return judge(to_columns(traces, traces[0].config), traces[0].config)

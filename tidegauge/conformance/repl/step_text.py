@@ -1,4 +1,4 @@
-"""One step in words: the message that was consumed, then what changed, a line per broker.
+"""Describes one step: the message that was consumed, then what changed, a line per broker.
 
     b2->b1 Fetch offset=1 epoch=0 last_fetched_epoch=0
     b1     hw 0->1, knows b2@1
@@ -136,6 +136,7 @@ def change_text(broker: int, before: Cluster, after: Cluster) -> str:
 def _changes(broker: int, before: Cluster, after: Cluster) -> list[str]:
     old, new = before.brokers[broker].partition, after.brokers[broker].partition
     parts = []
+    # A shorter log was truncated; `leo 5->3` alone would not say so.
     if new.log.end < old.log.end:
         parts.append(f"truncate to {new.log.end}")
     pairs = (
@@ -149,6 +150,7 @@ def _changes(broker: int, before: Cluster, after: Cluster) -> list[str]:
         parts.append(f"isr {broker_names(new.state.isr)}")
     if new.state.is_inflight and new.state != old.state:
         parts.append(f"proposes isr {broker_names(new.state.proposed_isr)}")
+    # A leader that is deposed drops its proposal too: that goes without saying.
     elif old.state.is_inflight and not new.state.is_inflight and new.is_leader:
         parts.append("nothing proposed any more")
     old_log_ends = {replica.broker_id: replica.log_end for replica in old.remotes}

@@ -13,7 +13,7 @@ VERSION = 1
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """Return the report as plain data, by schema.json beside this file. `version` changes when a key changes its meaning."""
+    """Return the report as plain data, by schema.json in this folder. `version` changes when a key changes its meaning."""
     return {
         "version": VERSION,
         "tool": {"name": "tidegauge", "version": __version__},

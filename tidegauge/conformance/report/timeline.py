@@ -1,4 +1,4 @@
-"""A stretch of a trace as data for the page: its events, and what the judge knew after each.
+"""Turns a stretch of a trace into data for the page: its events, and what the judge knew after each.
 
 Rules of this file
 
@@ -20,9 +20,7 @@ from tidegauge.conformance.explain.replay import ReplayedReplica, Snapshot
 from tidegauge.conformance.judge.rulebook import releases_of
 from tidegauge.traces.schema import Config, Event
 
-# Which event caused which: the arrows of the page.
-#
-# Rules of this file
+# The arrows of the page: which event caused which.
 #
 # 1. The cause of an event is the last one before it, at the other node, of a kind that can cause it and with the same values
 # in the fields that both have: of a handled fetch the sent one, of a response the handled one, of a role the registration.
@@ -75,8 +73,10 @@ def _caused(cause: Event, event: Event) -> bool:
     kinds, fields, paired = CAUSES[event.event]
     if cause.event not in kinds or not all(_alike(cause, event, field) for field in fields):
         return False
+    # A request or response names the other node as its peer, on both sides.
     if paired:
         return cause.node == event.fields.get("peer") and cause.fields.get("peer") == event.node
+    # A fetch that waited is answered by the node that handled it, perhaps after other fetches of the same peer.
     if event.event == "AnswerFetch":
         same = cause.node == event.node and cause.fields.get("peer") == event.fields.get("peer")
         return same and all(_alike(cause, event, field) for field in _FETCH)
@@ -158,6 +158,7 @@ class Timelines:
 
     def _link_name(self, place: TraceRow) -> str:
         """Return what links call a trace: a second trace of the same name gets a number."""
+        # Inputs that were checked together may use one name for different traces; a link must name one of them.
         namesakes: list[TraceRow] = []
         for (other, _), timeline in zip(self._stretches, self.data, strict=True):
             if _in_same_trace(other, place):

@@ -68,8 +68,8 @@ and clients ([how](drive.md#an-unmodified-kafka-broker)). The recordings are in
 release has the graphs of its own profile, so the numbers of paths differ. `python -m validation.releases.page` makes this
 page from the recordings; `./run kafka` records them anew.
 
-A number counts the paths on which a release shows a bug: the reference without the bug reports something else there. An empty
-field means that the release does not have the bug, by its profile and on all paths.
+A number counts the paths on which a release shows a bug: the reference without the bug reports something else there. An
+empty field means that the release does not have the bug, by its profile and on all paths.
 """
 CONTROLLERS = """## Their controllers
 

@@ -102,11 +102,12 @@ def read_all(directory: str | Path, layout: str | None = None, selection: Select
     """
     folder = Path(directory)
     clusters = find_clusters(folder, layout, selection)
-    if not any(found.nodes for found in clusters):
+    if not any(cluster.nodes for cluster in clusters):
+        # Log directories without text logs are a capture, too.
         replicas, of_disks = read_disks(folder)
         if replicas:
             return [Capture(replicas, of_disks, _of_disks(replicas))]
-    return [capture_of("/".join((folder.name, found.name)).rstrip("/"), found) for found in clusters]
+    return [capture_of("/".join((folder.name, cluster.name)).rstrip("/"), cluster) for cluster in clusters]
 
 
 def read(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> Capture:
@@ -114,10 +115,10 @@ def read(directory: str | Path, layout: str | None = None, selection: Selection 
     return read_all(directory, layout, selection)[0]
 
 
-def capture_of(name: str, found: FoundLogs, before: CarryOver = NO_CARRY_OVER) -> Capture:
+def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) -> Capture:
     """Make the capture of one cluster; `before` is what was known before these lines."""
-    selection = found.selection
-    reading = Reading([node_of(files) for files in found.nodes], found.problems, selection=selection, before=before)
+    selection = logs.selection
+    reading = Reading([node_of(files) for files in logs.nodes], logs.problems, selection=selection, before=before)
     for one_pass in PASSES:
         one_pass(reading)
     nodes, controller = reading.nodes, reading.controller
@@ -135,6 +136,7 @@ def capture_of(name: str, found: FoundLogs, before: CarryOver = NO_CARRY_OVER) -
         trace.name: uncertain_intervals(reading.gaps, one.steps, clocks, before.seen_until)
         for trace, one in zip(traces, merged.values(), strict=True)
     }
+    # Consumers fetch as replica -1; no line of a broker sends their requests.
     followers = sum(1 for of_leader in reading.fetches.values() for fetch in of_leader if fetch.replica >= 0)
     return Capture(
         traces,
@@ -154,14 +156,14 @@ def capture_of(name: str, found: FoundLogs, before: CarryOver = NO_CARRY_OVER) -
             concurrent=sum(one.concurrent for one in merged.values()),
             moved=reading.moved,
             unexplained=reading.unexplained,
-            layouts=found.layouts,
-            passed_over=tuple(found.passed_over),
+            layouts=logs.layouts,
+            passed_over=tuple(logs.passed_over),
         ),
         tuple(reading.gaps),
         node_coverage(nodes, reading.gaps),
-        (*missing(nodes, controller, reading.gaps, brokers), *found.not_judged),
+        (*missing(nodes, controller, reading.gaps, brokers), *logs.not_judged),
         uncertain,
-        found.name,
+        logs.name,
         before.and_(nodes, reading.names),
     )
 
@@ -191,7 +193,7 @@ def _profile(nodes: Sequence[Node]) -> str:
 
 def _trace(
     name: str,
-    of: Generation,
+    generation: Generation,
     merged: Merged,
     *,
     nodes: Sequence[Node],
@@ -199,7 +201,7 @@ def _trace(
     replicas: Sequence[int],
     names: Mapping[str, str],
 ) -> Trace:
-    tp = of.tp
+    tp = generation.tp
     brokers = {step.node for step in merged.steps} | set(replicas)
     for step in merged.steps:
         for field_name, value in step.fields.items():
@@ -208,13 +210,15 @@ def _trace(
                 brokers.add(value)
             elif kind is FieldKind.NODES and isinstance(value, tuple):
                 brokers |= set(value)
+    # In a combined process the controller has replicas of its own: it stays among the brokers.
     both_roles = controller is not None and any(node.id == controller.id and node.broker.replicas for node in nodes)
     if controller is not None and not both_roles:
         brokers.discard(controller.id)
     min_isr = next((node.broker.min_isr[tp] for node in nodes if tp in node.broker.min_isr), 1)
     assigned = [step.fields.get("replicas") for step in merged.steps if step.name == "ChangePartition"]
+    # Only a trace in which every change names all brokers as replicas was surely not reassigned.
     stays = assigned and all(isinstance(one, tuple) and set(one) == brokers for one in assigned)
-    topic_id = of.topic_id or next((one for one, topic in names.items() if topic == topic_of(tp)), None)
+    topic_id = generation.topic_id or next((one for one, topic in names.items() if topic == topic_of(tp)), None)
     config = Config(
         nodes=tuple(sorted(brokers)),
         profile=_profile(nodes),
@@ -234,7 +238,7 @@ def _trace(
     for step in merged.steps:
         events.append(Event(step.node, step.name, step.fields, counts[step.node], clock(step.time), None, step.at))
         counts[step.node] += 1
-    return Trace(f"{name}/{of}", tp, config, tuple(events))
+    return Trace(f"{name}/{generation}", tp, config, tuple(events))
 
 
 # The captures that come with the project.

@@ -6,7 +6,7 @@ Rules of this file
    times as many and a piece. It is a capture that begins late; of forgotten lines CarryOver is kept.
 2. A window is a stretch of reading, not of time: no clock decides what belongs to it.
 3. A log lacks nothing before its last line. If a node has logged something, at a later time on its own clock, since the
-   window was read last, its log does not end before what other nodes had logged by then (between/doubts.py).
+   window was read last, its log does not end before what other nodes had logged by then (correlation/coverage.py).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -93,16 +93,17 @@ class GrowingCapture:
 
     def look(self) -> list[Capture]:
         """Read the window as a capture for each cluster."""
-        found = self._found()
-        latest = {node.id: max(stream[-1].time for stream in node.streams) for node in found.nodes if node.streams}
-        for one, time in latest.items():
-            if time > self._latest.get(one, time):
+        logs = self._found()
+        latest = {node.id: max(stream[-1].time for stream in node.streams) for node in logs.nodes if node.streams}
+        for node_id, time in latest.items():
+            # Rule 3: it has gone on logging, so what others had logged at the last look lies before its end.
+            if time > self._latest.get(node_id, time):
                 for other, logged in self._latest.items():
-                    self._seen_until[other, one] = max(min(logged, time), self._seen_until.get((other, one), 0))
+                    self._seen_until[other, node_id] = max(min(logged, time), self._seen_until.get((other, node_id), 0))
         self._latest |= latest
-        for node in found.nodes:
+        for node in logs.nodes:
             node.folder = self.root / "logs"  # disks are not observed: they change while they are read
-        return self._read(found, self._seen_until)
+        return self._read(logs, self._seen_until)
 
     def whole(self) -> list[Capture]:
         """Read the window, and the disks, as complete logs, as `check` does."""
@@ -110,10 +111,11 @@ class GrowingCapture:
 
     def forget(self, captures: list[Capture]) -> None:
         """Begin the next window after these captures; the lines of this one stay for one more window."""
-        self.before = {one.cluster: one.known for one in captures}
+        self.before = {capture.cluster: capture.known for capture in captures}
         self.judged_until = {node: clock(time) for node, time in self._latest.items()}
         self._fresh = self._target = 0
         for held in self._logs.values():
+            # Two windows overlap by all lines of the older one: what an event depends on may lie before the new window.
             del held.lines[: held.old], held.problems[: held.old_problems]
             held.old, held.old_problems = len(held.lines), len(held.problems)
 
@@ -128,23 +130,23 @@ class GrowingCapture:
             held.says = logged_node_id(lines)
 
     def _found(self) -> FoundLogs:
-        found = FoundLogs()
+        all_logs = FoundLogs()
         for number, (group, logs) in enumerate(self._groups()):
             parts = [(held.path, list(held.lines), held.says) for held in logs]
             label = "" if group == self.root or self.root.is_file() else f"{group.name}/"
-            assign_to_nodes(group, label, parts, [problem for held in logs for problem in held.problems], -number, found)
+            assign_to_nodes(group, label, parts, [problem for held in logs for problem in held.problems], -number, all_logs)
             for held in logs:
                 if held.lines and held.growing.layout is not None:
                     name = held.growing.layout.name
-                    found.layouts[name] = found.layouts.get(name, 0) + 1
+                    all_logs.layouts[name] = all_logs.layouts.get(name, 0) + 1
         if not self._logs:
             do = "name the directory that the brokers write their logs to, with one folder n<id>/ per broker; see docs/kafka-logs.md"
-            found.problems.append(Problem(str(self.root), None, "logs (*.log) with at least one complete line", "none", do))
-        for folder in found.nested:
+            all_logs.problems.append(Problem(str(self.root), None, "logs (*.log) with at least one complete line", "none", do))
+        for folder in all_logs.nested:
             seen, do = "a folder with the folders of several nodes", "follow it by itself"
-            found.problems.append(Problem(str(folder), None, "a folder per node", seen, do, lost=1))
-        found.nodes.sort(key=lambda node: node.id)
-        return found
+            all_logs.problems.append(Problem(str(folder), None, "a folder per node", seen, do, lost=1))
+        all_logs.nodes.sort(key=lambda node: node.id)
+        return all_logs
 
     def _groups(self) -> Iterator[tuple[Path, list[_Held]]]:
         groups: dict[Path, list[_Held]] = {}
@@ -152,12 +154,12 @@ class GrowingCapture:
             groups.setdefault(held.group, []).append(held)
         yield from sorted(groups.items())
 
-    def _read(self, found: FoundLogs, seen_until: Mapping[tuple[int, int], int]) -> list[Capture]:
+    def _read(self, logs: FoundLogs, seen_until: Mapping[tuple[int, int], int]) -> list[Capture]:
         return [
             capture_of(
-                "/".join((self.root.name, one.name)).rstrip("/"),
-                one,
-                replace(self.before.get(one.name, NO_CARRY_OVER), seen_until=seen_until),
+                "/".join((self.root.name, cluster.name)).rstrip("/"),
+                cluster,
+                replace(self.before.get(cluster.name, NO_CARRY_OVER), seen_until=seen_until),
             )
-            for one in separate(found)
+            for cluster in separate(logs)
         ]

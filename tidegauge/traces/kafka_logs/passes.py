@@ -30,7 +30,7 @@ from tidegauge.traces.problems import Problem
 
 @dataclass(frozen=True)
 class CarryOver:
-    """What lines that are no longer in memory showed, if growing logs are read in windows (growth.py).
+    """What lines that are no longer in memory showed, if growing logs are read in windows (growing_capture.py).
 
     It is what a reader may know without the lines: topics by id (`names`), the kinds of lines that a node logged, its
     release. What they showed of replicas is not kept: a window begins as a log does whose beginning is lost. It grows with
@@ -60,7 +60,7 @@ NO_CARRY_OVER = CarryOver()
 
 @dataclass
 class Reading:
-    """What is known so far: `fetches` by leader, `sends` of followers, and which of them were `matched`, by id of the fetch.
+    """A capture while it is read: `fetches` by leader, `sends` of followers, and the send of each fetch that was `matched`.
 
     `gaps` are where lines are missing. `summaries` are fetches, by leader, that only count for their session
     (Line.summarizes).
@@ -96,12 +96,14 @@ def learn_from_skipped_lines(reading: Reading) -> None:
     for node in reading.nodes:
         node.broker.topic_ids.update(reading.selection.names)
         for file in reading.selection.kinds:
+            # Kinds are noted by file, and a file in a folder of its own has the label of its node.
             if file.startswith(node.label) if node.label else len(reading.nodes) == 1:
                 node.kinds.update(reading.selection.kinds_left_out(file))
 
 
 def choose_controller(reading: Reading) -> None:
     """Choose the controller: the node whose lines have most partition changes. Each node of a quorum prints them all."""
+    # All controllers of a quorum replay the same records: one of them is enough, and two would report every change twice.
     best = max(reading.nodes, key=lambda node: (changes_reported(node), -node.id), default=None)
     reading.controller = best if best is not None and changes_reported(best) else None
 
@@ -276,8 +278,8 @@ def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[Non
 def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched: Mapping[int, Send]) -> tuple[int, int]:
     """Turn requests into steps; return how many places were moved, and how many responses stay unexplained."""
     moved = unexplained = 0
-    asked: dict[tuple[int, int, str], list[tuple[int, int]]] = defaultdict(list)
-    taken = {
+    offsets: dict[tuple[int, int, str], list[tuple[int, int]]] = defaultdict(list)
+    handled = {
         (key, step.tp): step
         for node in nodes
         for step in node.broker.steps
@@ -285,9 +287,10 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched
         for key in step.depends_on
     }
     for node in nodes:
+        # A request log alone has no lines to put its requests beside.
         if not node.runs:
             continue
-        exchanges = Exchanges(node.broker, node.runs, matched, taken, fetches[node.id])
+        exchanges = Exchanges(node.broker, node.runs, matched, handled, fetches[node.id])
         for fetch in fetches[node.id]:
             exchanges.fetch(fetch)
         handlers = {
@@ -301,18 +304,20 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched
                     handlers[request.name](request)
                 elif request.name == "LIST_OFFSETS":
                     for replica, tp, which, offset in exchanges.list_offsets(request):
-                        asked[replica, node.id, tp].append((which, offset))
+                        offsets[replica, node.id, tp].append((which, offset))
         moved, unexplained = moved + exchanges.moved, unexplained + exchanges.unexplained
     for node in nodes:
         for step in node.broker.steps:
+            # A fetcher out of range asks its leader by ListOffsets: LATEST, and EARLIEST unless its own log ends beyond that
+            # (AbstractFetcherThread#fetchOffsetAndTruncate).
             if step.name == "HandleOutOfRange":
-                _leader_range(step, asked[node.id, int(str(step.fields["peer"])), step.tp])
+                _leader_range(step, offsets[node.id, int(str(step.fields["peer"])), step.tp])
     return moved, unexplained
 
 
-def _leader_range(step: LoggedStep, asked: list[tuple[int, int]]) -> None:
+def _leader_range(step: LoggedStep, offsets: list[tuple[int, int]]) -> None:
     """Add the leader's end, and its start if the fetcher asked for that, too, to the step of a fetcher out of range."""
-    if asked and asked[0][0] == LATEST:
-        step.fields.setdefault("leader_end", asked.pop(0)[1])
-        if asked and asked[0][0] == EARLIEST:
-            step.fields.setdefault("leader_start", asked.pop(0)[1])
+    if offsets and offsets[0][0] == LATEST:
+        step.fields.setdefault("leader_end", offsets.pop(0)[1])
+        if offsets and offsets[0][0] == EARLIEST:
+            step.fields.setdefault("leader_start", offsets.pop(0)[1])

@@ -32,37 +32,40 @@ class NodeCoverage:
 
 def node_coverage(nodes: Sequence[Node], gaps: Sequence[Gap]) -> tuple[NodeCoverage, ...]:
     """Return the coverage of each node that has lines."""
-    found = []
+    coverage = []
     for node in nodes:
         if node.lines:
             first, last = min(line.time for line in node.lines), max(line.time for line in node.lines)
             inside = [_clipped(gap, first, last) for gap in gaps if gap.node == node.id]
             share = 0.0 if node.silenced else 1 - _union(inside) / max(1, last - first)
-            found.append(NodeCoverage(node.id, clock(first), clock(last), share))
-    return tuple(found)
+            coverage.append(NodeCoverage(node.id, clock(first), clock(last), share))
+    return tuple(coverage)
 
 
 def missing(nodes: Sequence[Node], controller: Node | None, gaps: Sequence[Gap], brokers: Iterable[int]) -> tuple[str, ...]:
     """List what would have to be added for a verdict on everything that happened; empty if the logs are complete."""
-    said: list[str] = []
+    wanted: list[str] = []
     logged = {node.id for node in nodes if node.broker.replicas and not node.silenced}
     silenced = {node.id for node in nodes if node.silenced}
     if controller is None:
-        said.append("the log of the controller (org.apache.kafka.controller at DEBUG): who was elected, and from which ISR")
+        wanted.append(
+            "the log of the controller (org.apache.kafka.controller at DEBUG): who was elected, and from which ISR"
+        )
     elif controller.silenced_controller:
-        said.append(f"changes of partitions in the log of the controller, node {controller.id}")
+        wanted.append(f"changes of partitions in the log of the controller, node {controller.id}")
     absent = sorted(set(brokers) - logged - silenced)
-    said += [f"the logs of node {node}: nothing it did is known" for node in absent]
-    said += [f"loggers of node {node} were off (see the problems): it is not judged" for node in sorted(silenced)]
-    by: dict[tuple[int, str], list[Gap]] = {}
+    wanted += [f"the logs of node {node}: nothing it did is known" for node in absent]
+    wanted += [f"loggers of node {node} were off (see the problems): it is not judged" for node in sorted(silenced)]
+    by_logger: dict[tuple[int, str], list[Gap]] = {}
+    # One break may show at several partitions of a node: it is listed once.
     for gap in dict.fromkeys(gaps):
-        by.setdefault((gap.node, gap.logger), []).append(gap)
-    for of_logger in by.values():
-        said += [str(gap) for gap in of_logger[:GAPS_SHOWN]]
+        by_logger.setdefault((gap.node, gap.logger), []).append(gap)
+    for of_logger in by_logger.values():
+        wanted += [str(gap) for gap in of_logger[:GAPS_SHOWN]]
         if len(of_logger) > GAPS_SHOWN:
             gap = of_logger[0]
-            said.append(f"{gap.logger} of node {gap.node}: {len(of_logger) - GAPS_SHOWN:,} more gaps")
-    return tuple(said)
+            wanted.append(f"{gap.logger} of node {gap.node}: {len(of_logger) - GAPS_SHOWN:,} more gaps")
+    return tuple(wanted)
 
 
 def _clipped(gap: Gap, first: int, last: int) -> tuple[int, int]:
@@ -78,7 +81,7 @@ def _union(spans: Iterable[tuple[int, int]]) -> int:
     return total
 
 
-# Which loggers were off.
+# Loggers that were off.
 #
 # A log without the lines of a logger looks like a broker that never does what those lines report: it would be judged as
 # broken. So a node whose log shows that a logger was off is not judged, and one Problem says what to switch on. Missing
@@ -95,10 +98,12 @@ def silent_loggers(node: Node, fetched: bool, responded: bool) -> Iterator[Probl
     leader for a moment may have sent one, and only its request log has the details.
     """
     kinds = node.kinds
+    # Nothing shows that this node had replicas: it may be a controller only.
     if not kinds["log-loaded"] and not fetched and not responded:
         return
     if kinds["log-loaded"] and not kinds["high-watermark"]:
         yield _off(node, "UnifiedLog at TRACE", "logs that are loaded, and no `Setting high watermark`")
+    # A fetcher that is added sends its first fetch at once.
     if kinds["fetcher-added"] and not kinds["sending"]:
         yield _off(node, "ReplicaFetcherThread at TRACE", "`Added fetcher`, and no `Sending fetch request`")
     if kinds["log-created"] and kinds["appended"] and not kinds["epoch-entry"]:
@@ -149,11 +154,10 @@ def _off(node: Node, logger: str, seen: str) -> Problem:
     return Problem(f"{node.label or '.'}", None, f"lines of {logger}", seen, _SEE)
 
 
-# Uncertain intervals: which steps of a partition lie in a gap. What is judged there is undecided (judging/partial.py).
+# Uncertain intervals: which steps of a partition lie in a gap. What is judged there is undecided
+# (conformance/checking/uncertain_failures.py).
 #
-# Rules of this file
-#
-# 1. A gap lies between two steps of its own node. For a log that ends while its process runs that is too wide: a node logs
+# A gap lies between two steps of its own node. For a log that ends while its process runs that is too wide: a node logs
 # nothing for days about a partition to which nothing happens, as a controller does while a leader stays. There the steps of
 # other nodes that came before its last line, as far as that is known, do not lie in the gap either.
 
@@ -170,16 +174,16 @@ def uncertain_intervals(
 ) -> list[tuple[tuple[int, int], Gap]]:
     """Return each gap with the first and the last of `steps` between which it lies; nodes without steps have none.
 
-    `ahead` bounds the difference of clocks (clocks.py); `seen_until` is until when a log was seen to go on (CarryOver).
+    `ahead` bounds the difference of clocks (merge.py); `seen_until` is until when a log was seen to go on (CarryOver).
     """
     rows: dict[int, list[tuple[int, Spot]]] = {}
-    given = {key for step in steps for key in step.provides}
+    provided = {key for step in steps for key in step.provides}
     unanswered: dict[object, list[int]] = {}
     for row, step in enumerate(steps):
         rows.setdefault(step.node, []).append((row, step.place[:2]))
-        if step.name in TAKES_RESPONSES and not any(key in given for key in step.depends_on if _is_response(key)):
+        if step.name in TAKES_RESPONSES and not any(key in provided for key in step.depends_on if _is_response(key)):
             unanswered.setdefault(step.fields.get("peer"), []).append(row)
-    found = []
+    intervals = []
     for gap in gaps:
         own = rows.get(gap.node)
         if own:
@@ -188,11 +192,11 @@ def uncertain_intervals(
             if gap.end == AFTER_ALL_LINES:
                 first = max(first, _steps_before_gap(gap, steps, ahead, seen_until) - 1)
             last = min((row for row, place in own if place >= gap.end), default=len(steps) - 1)
-            found.append(((min(first, last), max(first, last)), gap))
+            intervals.append(((min(first, last), max(first, last)), gap))
         # A response that no step gives lies in the gap of its leader: only clocks order it against the leader's steps.
         if gap.logger in (REQUESTS, EVERYTHING):
-            found += [((row, row), gap) for row in unanswered.pop(gap.node, ())]
-    return found
+            intervals += [((row, row), gap) for row in unanswered.pop(gap.node, ())]
+    return intervals
 
 
 def _is_response(key: object) -> bool:

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. A fetch that the leader counted has a `Recorded replica` line already; the request adds what it asked for and, if the
-   response was sent at once, the response. recorded.py finds the line.
+   response was sent at once, the response. match.py finds the line.
 2. A response that was sent later is a step of its own, AnswerFetch, at the time when it was completed. So is one that was
    sent by the handler thread but read after the fetch was counted: it has another high watermark, or later records.
 3. A fetch that was refused or that diverges is not recorded: the request is the only source.
@@ -76,6 +76,7 @@ class Exchanges:
                 self._handle(fetch, tp, asked, response)
 
     def _read(self, fetch: Fetch, tp: str, asked: PartitionRequest, response: LoggedResponse) -> None:
+        # read_committed ends at the last stable offset, read_uncommitted at the high watermark.
         committed = fetch.request.body.get("isolationLevel", 0) == 1
         bound = response.stable if committed else response.hw
         if response.error == 0 and bound is not None:
@@ -193,6 +194,7 @@ class Exchanges:
                 fields: Fields = {"acks": acks, "error": error}
                 if error == 0 and base >= 0:
                     appends = [step for step in self._appends[tp, base] if step.time <= request.line.time]
+                    # The response has only the base offset: the append at that offset has the end.
                     fields |= reported(rec_base=base, rec_end=appends[-1].fields["rec_end"] if appends else None)
                 self.add(request.line.time, "ProduceAck", tp, fields, request)
 
@@ -205,6 +207,7 @@ class Exchanges:
         for topic in request.response["topics"]:
             for part in topic["partitions"]:
                 tp = f"{topic['topic']}-{part['partition']}"
+                # Consumers validate their positions with it (KIP-320): no replica truncates.
                 if peer < 0 or tp not in asked:
                     continue
                 fields: Fields = {

@@ -34,19 +34,22 @@ def match(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> dict[int
             full[send.node, send.leader, send.session].append(send)
     matched: dict[int, Send] = {}
     for leader, of_leader in fetches.items():
-        taken: dict[tuple[int, int, int], int] = defaultdict(int)
+        next_send: dict[tuple[int, int, int], int] = defaultdict(int)
         for fetch in of_leader:
             if fetch.session_epoch > 0:
-                found = named.pop((fetch.replica, leader, fetch.session, fetch.session_epoch), None)
+                send_of_fetch = named.pop((fetch.replica, leader, fetch.session, fetch.session_epoch), None)
             else:
                 key = (fetch.replica, leader, fetch.session)
-                position = _next(full[key], taken[key], fetch)
-                found = None if position is None else full[key][position]
-                taken[key] = taken[key] if position is None else position + 1
-            if found is not None:
-                matched[id(fetch)] = found
-                for tp in found.asked.keys() - fetch.asked.keys() if fetch.responses or fetch.unasked else ():
-                    fetch.asked[tp] = found.asked[tp]
+                # Full fetches have no number: requests and sends are both in order, so the search goes on after the last
+                # match.
+                position = _next(full[key], next_send[key], fetch)
+                send_of_fetch = None if position is None else full[key][position]
+                next_send[key] = next_send[key] if position is None else position + 1
+            if send_of_fetch is not None:
+                matched[id(fetch)] = send_of_fetch
+                # Rule 4: after a request that the leader did not log, only the sender's lines know the whole session.
+                for tp in send_of_fetch.asked.keys() - fetch.asked.keys() if fetch.responses or fetch.unasked else ():
+                    fetch.asked[tp] = send_of_fetch.asked[tp]
                     fetch.responses[tp] = fetch.unasked.get(tp, LoggedResponse(0, None, None))
     return matched
 
@@ -66,19 +69,20 @@ def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -
     for send in sends:
         if send.session_epoch > 0:
             of_session[send.node, send.leader, send.session].append(send)
-    found = SummaryMatches({}, set())
+    matches = SummaryMatches({}, set())
     for leader, of_leader in fetches.items():
         for fetch in of_leader:
             first, last = fetch.session_epoch - fetch.request.line.requests + 1, fetch.session_epoch
             missing = first
             for send in sorted(of_session[fetch.replica, leader, fetch.session], key=lambda one: one.session_epoch):
                 if send.session_epoch >= missing and send.session_epoch - send.requests < last:
+                    # This send and those it stands for begin after the next request that is missing: no send has that one.
                     if send.session_epoch - send.requests >= missing:
-                        found.broken.add(id(fetch))
+                        matches.broken.add(id(fetch))
                     missing = send.session_epoch + 1
                     if missing > last:
-                        found.sent[id(fetch)] = send
-    return found
+                        matches.sent[id(fetch)] = send
+    return matches
 
 
 def _next(sends: list[Send], begin: int, fetch: Fetch) -> int | None:
@@ -86,15 +90,13 @@ def _next(sends: list[Send], begin: int, fetch: Fetch) -> int | None:
     return next((i for i in alike if not sends[i].lost), alike[0] if alike else None)
 
 
-# Find the line that records a fetch: `Recorded replica` names the replica and its log end, not the request.
-#
-# Rules of this file
+# The line that records a fetch: `Recorded replica` names the replica and its log end, not the request.
 #
 # 1. The n-th request of a replica at an offset belongs to the n-th line that records it, near the request's own times if
-# there is one. If the request before it is missing, its line is still waiting, perhaps at the same offset: then the closest
-# line.
+#    there is one. If the request before it is missing, its line is still waiting, perhaps at the same offset: then the
+#    closest line.
 # 2. A line that is not near is used only if no other request at that offset is nearer to it. Otherwise a request whose line
-# is lost would get the line of the next request, and so on to the end of the log.
+#    is lost would get the line of the next request, and so on to the end of the log.
 
 
 SECOND = 1_000_000
@@ -130,6 +132,7 @@ class RecordedLines:
         }
         if not away:
             return None
+        # A fetch of an idle follower is at the same offset every half second: the nearest window decides.
         near = [position for position in away if away[position] <= NEAR]
         position = (near or list(away))[0] if fetch.whole else min(away, key=lambda one: away[one])
         step = waiting[position]

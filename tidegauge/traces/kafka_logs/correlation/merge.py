@@ -57,6 +57,7 @@ def merge(steps: Sequence[LoggedStep]) -> Merged:
         for position, step in enumerate(chain):
             causes = [cause for key in step.depends_on for cause in provides[key] if cause is not step]
             ties += len(causes)
+            # The order of one node is known: each step comes after the one before it in its logs.
             if position:
                 causes.append(chain[position - 1])
             before[id(step)] = causes
@@ -118,6 +119,7 @@ def _concurrent(order: Sequence[LoggedStep], before: dict[int, list[LoggedStep]]
         seen[id(step)] = clock
     commits: dict[int, list[list[int]]] = defaultdict(list)
     for step in order:
+        # A client has seen the record: it is committed for good, whether or not the step raised a high watermark.
         reported = step.name in ("ProduceAck", "Read")
         if reported or (step.name in COMMITS and step.fields.get("hw") != step.fields.get("hw_before")):
             commits[step.node].append(seen[id(step)])
@@ -135,14 +137,12 @@ def _concurrent(order: Sequence[LoggedStep], before: dict[int, list[LoggedStep]]
     return concurrent
 
 
-# Bound how far the clock of one node may be ahead of another's, by their own lines.
-#
-# Rules of this file
+# How far the clock of one node may be ahead of another's, bounded by their own lines.
 #
 # 1. No clock is trusted. A step of one node that is known to come before one of another (a fetch is sent before it is
-# handled) bounds how far the second clock may be ahead of the first: by the difference of their times.
+#    handled) bounds how far the second clock may be ahead of the first: by the difference of their times.
 # 2. Clocks drift: by 500 ppm while one is being adjusted (adjtime). So only the last WINDOW of each log is used, and SLACK
-# is larger than the drift in that time. A clock that is set by a jump in that time is not noticed.
+#    is larger than the drift in that time. A clock that is set by a jump in that time is not noticed.
 # 3. Of two bounds that contradict each other (a request matched with the wrong line) the weaker one counts.
 
 

@@ -60,6 +60,7 @@ def _between(node: Node, epochs: Sequence[int], known: Sequence[_Known]) -> Iter
         first = -1 if before is None else before.run
         last = len(node.runs) if after is None else after.run
         unknown = [epoch for epoch in epochs if (not before or epoch > before.epoch) and (not after or epoch < after.epoch)]
+        # Two broker epochs in the lines of one process: the line that begins the second one is missing.
         restarted = before is not None and after is not None and before.epoch != after.epoch and first == last
         if not restarted and len(unknown) <= max(0, last - first - 1):
             continue
@@ -73,8 +74,6 @@ def _between(node: Node, epochs: Sequence[int], known: Sequence[_Known]) -> Iter
 
 # Requests that only one side logged.
 #
-# Rules of this file
-#
 # 1. A leader that died logged no request for its last fetches, only that it recorded them: they are tied to sends in order.
 # 2. A fetch without a `Recorded` line is that of the only replica with a send left over, if there is just one.
 # 3. A broker that was told to stop stops logging before it stops fetching (4.x):
@@ -82,10 +81,10 @@ def _between(node: Node, epochs: Sequence[int], known: Sequence[_Known]) -> Iter
 #        follower   send 1 -> response 1 -> last line ...... send 2 (no line) ......
 #        leader          handles 1                                handles 2
 #
-# What was received was sent, so send 2 is added after the last line of its sender and after response 1; it names the
-# leader's line. It is not added where a line of the sender must be missing instead (the branches say when).
+#    What was received was sent, so send 2 is added after the last line of its sender and after response 1; it names the
+#    leader's line. It is not added where a line of the sender must be missing instead (the branches say when).
 # 4. A process ends after its requests were handled and answered (`process.py`), except for a response that was sent after
-# the leader had handled a request of the next process.
+#    the leader had handled a request of the next process.
 
 
 def tie_unlogged(

@@ -42,18 +42,19 @@ def unmatched(
 
     `fetches` include summaries (Line.summarizes); `broken` are the ids of those that stand for a request without a send.
     """
-    found: list[Gap] = []
+    gaps: list[Gap] = []
     reported = [node for node in nodes if node.runs and not node.silenced]
     sends = {(node.id, leader): of for node in reported for leader, of in _by_leader(node.broker.sends).items()}
     taken = {id(send) for send in matched.values()}
     for node in reported:
         if node.requests:
-            found += _sessions(node, fetches[node.id])
-            found += _recorded(node)
-            found += _before_the_first_line(node)
-            found += _log_starts(node)
+            gaps += _sessions(node, fetches[node.id])
+            gaps += _recorded(node)
+            gaps += _before_the_first_line(node)
+            gaps += _log_starts(node)
+        # Without any request in its log the logger was off, or the file was not copied.
         elif any(leader == node.id for _, leader in sends):
-            found.append(
+            gaps.append(
                 Gap(
                     node.id,
                     REQUESTS,
@@ -63,12 +64,12 @@ def unmatched(
                     "fetches were sent to it, and it logged no request",
                 )
             )
-        found += _requests_without_line(node)
+        gaps += _requests_without_line(node)
         for follower in reported:
             asked = sends.get((follower.id, node.id), ())
-            found += _full_fetches(node, follower, fetches[node.id], matched, asked, taken, broken)
-            found += _last_requests(node, follower, fetches[node.id], matched, asked)
-    return found + list(_keys(reported))
+            gaps += _full_fetches(node, follower, fetches[node.id], matched, asked, taken, broken)
+            gaps += _last_requests(node, follower, fetches[node.id], matched, asked)
+    return gaps + list(_keys(reported))
 
 
 def spot(node: Node, time: int) -> Spot:
@@ -91,10 +92,10 @@ def _after(node: Node, time: int) -> Spot:
 
 
 def _by_leader(sends: Sequence[Send]) -> dict[int, list[Send]]:
-    by: dict[int, list[Send]] = {}
+    by_leader: dict[int, list[Send]] = {}
     for send in sends:
-        by.setdefault(send.leader, []).append(send)
-    return by
+        by_leader.setdefault(send.leader, []).append(send)
+    return by_leader
 
 
 def _sessions(node: Node, fetches: Sequence[Fetch]) -> Iterator[Gap]:
@@ -115,13 +116,13 @@ def _recorded(node: Node) -> Iterator[Gap]:
     """Yield a gap for each fetch that the leader recorded without a request."""
     stopped = {step.place[0] for step in node.broker.steps if step.name == "Stop"}
     times = [request.line.time for request in node.requests]
-    by: dict[tuple[int, str, int], list[LoggedStep]] = {}
+    by_replica: dict[tuple[int, str, int], list[LoggedStep]] = {}
     for step in sorted(node.broker.steps, key=lambda one: one.place):
         peer = step.fields.get("peer")
         if step.name == "HandleFetch" and isinstance(peer, int):
-            by.setdefault((step.place[0], step.tp, peer), []).append(step)
+            by_replica.setdefault((step.place[0], step.tp, peer), []).append(step)
     # [:-1]: the last fetch of a replica may have lost its connection, or its leader was killed before it could respond.
-    for step in (step for of in by.values() for step in of[:-1] if "req_epoch" not in step.fields):
+    for step in (step for of in by_replica.values() for step in of[:-1] if "req_epoch" not in step.fields):
         run = node.runs[step.place[0]]
         # A process that was told to stop may have closed its log before the requests of its last seconds were logged.
         if run.closed or run.number not in stopped or run.last - step.time > UNLOGGED_AT_END:
@@ -142,21 +143,21 @@ def _before_the_first_line(node: Node) -> Iterator[Gap]:
 
 def _log_starts(node: Node) -> Iterator[Gap]:
     """Yield a gap where a response has a log start above that of the leader's own lines."""
-    said: dict[str, list[tuple[int, int]]] = {}
+    log_starts: dict[str, list[tuple[int, int]]] = {}
     for step in sorted(node.broker.steps, key=lambda one: one.time):
         start = step.fields.get("log_start")
         if isinstance(start, int):
-            said.setdefault(step.tp, []).append((step.time, start))
+            log_starts.setdefault(step.tp, []).append((step.time, start))
     for step in sorted(node.broker.steps, key=lambda one: one.time):
         start = step.fields.get("res_log_start")
         # Another thread may write the line of the log start a little later than the response that has it.
-        known = [one for one in said.get(step.tp, ()) if one[0] <= step.time + UNLOGGED_AT_END]
+        known = [one for one in log_starts.get(step.tp, ()) if one[0] <= step.time + UNLOGGED_AT_END]
         if isinstance(start, int) and known and start > max(one for _, one in known):
             before = max(time for time, _ in known)
             begin, end = min(spot(node, before), spot(node, step.time)), _after(node, step.time)
             why = f"a response names log start {start} ({step.at}), and no line moves it there"
             yield Gap(node.id, LOG, begin, end, (before, step.time), why)
-            said[step.tp].append((step.time, start))
+            log_starts[step.tp].append((step.time, start))
 
 
 def _requests_without_line(node: Node) -> Iterator[Gap]:
@@ -207,6 +208,7 @@ def _full_fetches(
             yield Gap(follower.id, FETCHER, spot(follower, last), AFTER_ALL_LINES, (last, None), why)
     handled = [at for at, send in enumerate(sends) if id(send) in taken]
     for at, send in enumerate(sends):
+        # Before a send that the leader has: what the leader handled last may be logged nowhere (rule 2).
         same_process = handled and at < handled[-1] and send.session_epoch <= 0
         if same_process and id(send) not in taken and not send.lost and leader.requests:
             yield Gap(
@@ -237,8 +239,8 @@ def _last_requests(
             of_run = _run_of(leader, fetch.request.handled).number
             of_runs.setdefault(of_run, []).append((places[id(matched[id(fetch)])], fetch))
     stopped = {step.place[0] for step in leader.broker.steps if step.name == "Stop"}
-    asked = [(run, its[-1][0], its[-1][1].request.handled) for run, its in of_runs.items()]
-    ends = [*(its[0][0] for its in of_runs.values()), len(sends)]
+    asked = [(run, fetches_of_run[-1][0], fetches_of_run[-1][1].request.handled) for run, fetches_of_run in of_runs.items()]
+    ends = [*(fetches_of_run[0][0] for fetches_of_run in of_runs.values()), len(sends)]
     bounds: list[tuple[int | None, int, int | None]] = [(None, -1, None), *asked]
     for (run, at, time), end in zip(bounds, ends, strict=True):
         # Rule 2: a leader that was told to stop may have served its last requests without logging them.
@@ -250,6 +252,7 @@ def _last_requests(
         unrecorded = [step for step in steps if step.name != _RECORDED or not _records(leader, run, step)]
         # One response alone, to a fetch that a line records, proves nothing: the leader was killed before it logged it.
         if len(behind) > 1 or unrecorded:
+            # Records were received: then lines of Partition are missing, too, not only those of the request log.
             every = any(step.name == _RECORDED for step in unrecorded)
             why = f"node {follower.id} took {len(behind)} responses to requests that are not there"
             begin = BEFORE_ALL_LINES if time is None else spot(leader, time)

@@ -77,25 +77,29 @@ class LoggedController:
     def changed(self, parsed: ParsedLine) -> None:
         """Change the registration of a partition."""
         self.broker.learn_topic(parsed)
-        found = changes(parsed.text("changes"))
+        changed = changes(parsed.text("changes"))
         before = self.registrations.get(parsed.tp, Registration())
-        isr = ids(found["isr"][0][1:-1]) if "isr" in found else before.isr
-        elr = ids(found["elr"][0][1:-1]) if "elr" in found else before.elr or ()
-        lists: dict[str, Any] = {name: ids(found[key][1][1:-1]) for key, name in _LISTS.items() if key in found}
+        # Of the values before the change the line names only those that changed: the others come from the registration.
+        isr = ids(changed["isr"][0][1:-1]) if "isr" in changed else before.isr
+        elr = ids(changed["elr"][0][1:-1]) if "elr" in changed else before.elr or ()
+        lists: dict[str, Any] = {name: ids(changed[key][1][1:-1]) for key, name in _LISTS.items() if key in changed}
         after = replace(before, **lists)
-        self.keeps_elr |= "elr" in found
-        if "leader" in found:
-            after = replace(after, leader=int(found["leader"][1]))
-        if "leaderEpoch" in found:
-            after = replace(after, leader_epoch=int(found["leaderEpoch"][1]))
+        self.keeps_elr |= "elr" in changed
+        if "leader" in changed:
+            after = replace(after, leader=int(changed["leader"][1]))
+        if "leaderEpoch" in changed:
+            after = replace(after, leader_epoch=int(changed["leaderEpoch"][1]))
         self.registrations[parsed.tp] = after
-        elected = "leader" in found and after.leader is not None and after.leader >= 0
+        # A leader of -1 is the end of a leadership, not an election.
+        elected = "leader" in changed and after.leader is not None and after.leader >= 0
         clean = None if elected and isr is None else not elected or after.leader in (*(isr or ()), *elr)
-        epoch = int(found["partitionEpoch"][1]) if "partitionEpoch" in found else None
+        epoch = int(changed["partitionEpoch"][1]) if "partitionEpoch" in changed else None
+        # Rule 3: every change raises the partition epoch by one.
         if epoch is not None and self.epochs.get(parsed.tp, epoch - 1) != epoch - 1:
             self.gaps += 1
         step = self._change(parsed, epoch, clean)
         altered = self.altered.pop(parsed.tp, None)
+        # Only an accepted proposal has the line `altered ISR`: the change after it with this ISR is its result.
         if altered is not None and frozenset(after.isr or ()) == frozenset(_ids(altered)):
             step.fields["peer"] = altered.fields["peer"]
 
@@ -112,6 +116,7 @@ class LoggedController:
 
     def broker_changed(self, parsed: ParsedLine) -> None:
         """Fence a broker (1), or unfence it (-1). A controlled shutdown is neither."""
+        # BrokerRegistrationFencingChange: 1 fences, -1 unfences, 0 leaves it; a controlled shutdown has a field of its own.
         if parsed.number("fenced"):
             name = "FenceBroker" if parsed.number("fenced") > 0 else "UnfenceBroker"
             self._concerns(parsed, name, {"peer": parsed.number("peer")})
@@ -119,6 +124,7 @@ class LoggedController:
     def min_isr_written(self, parsed: ParsedLine) -> None:
         """Set min.insync.replicas of an existing topic; if it was removed, the value is unknown."""
         for tp in self.registrations:
+            # A configuration is of a topic, a trace of one of its partitions.
             if tp.rpartition("-")[0] == parsed.text("topic"):
                 fields: Fields = {"min_isr": parsed.number("min_isr")} if "min_isr" in parsed.values else {}
                 self.broker.step(parsed, "SetMinIsr", fields, tp)

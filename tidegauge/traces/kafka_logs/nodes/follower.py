@@ -39,6 +39,7 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
     # After a request without a line it is unknown what the session asks for.
     requests = parsed.line.requests
     goes_on = fetcher.send is not None and request.session_epoch == fetcher.send.session_epoch + requests > 0
+    # A session sends only what changed (KIP-227): what it asked for before still counts, as long as no request is missing.
     asked = fetcher.asked if goes_on and request.session_epoch > 0 else {}
     fetcher.asked = {tp: one for tp, one in asked.items() if tp not in request.removed} | dict(request.asked)
     fetcher.send = Send(
@@ -53,10 +54,12 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
     )
     broker.sends.append(fetcher.send)
     for tp in fetcher.asked:
+        # The thread sends its next fetch after it has handled the response to the last one.
         broker.open.pop((parsed.line.thread, tp), None)
         step = broker.step(parsed, "SendFetch", {"peer": parsed.number("peer"), **_request(fetcher.send, tp)}, tp)
         step.provides.append(("sent", id(fetcher.send)))
         before = fetcher.last.get(tp)
+        # A fetcher waits for each response; only after a lost one does it send again without.
         if before is not None and not before.lost:
             step.depends_on.append(("answered", id(before)))
         fetcher.last[tp] = fetcher.send
@@ -99,6 +102,7 @@ def _received(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     replica.leo = parsed.number("leo_before")
     fields = reported(error=0, res_hw=parsed.number("res_hw"), leo_before=replica.leo, hw_before=replica.hw)
+    # An empty response prints no line of the log: its records are known to be none.
     if parsed.number("size") == 0:
         fields |= {"rec_base": replica.leo, "rec_end": replica.leo, "leo": replica.leo, "epochs": []}
     _response(broker, parsed, "HandleFetchResponse", fields)
@@ -106,12 +110,14 @@ def _received(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 def _appended(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = broker.opened(parsed, "HandleFetchResponse")
+    # The same line is printed for a producer's append at a leader.
     if step is None and not parsed.line.thread.startswith(FETCHER_THREAD):
         leader.append(broker, parsed)
         return
     replica = broker.replica(parsed.tp)
     base, end = parsed.number("rec_base"), parsed.number("rec_end")
     if step is None:
+        # The line `Follower has replica log end offset` is missing; the thread is called ReplicaFetcherThread-<id>-<leader>.
         peer = int(parsed.line.thread.rpartition("-")[2])
         step = broker.begin(
             parsed, "HandleFetchResponse", reported(peer=peer, error=0, leo_before=base, hw_before=replica.hw)
@@ -147,6 +153,7 @@ def _follower_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = broker.opened(parsed, "HandleFetchResponse")
     if step is None:
         return
+    # "did not update replica high watermark": it stays as it was.
     if "hw" in parsed.values:
         replica.hw = parsed.number("hw")
     broker.add(step, hw=replica.hw)
@@ -202,6 +209,7 @@ def _reset_done(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def _truncate(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     replica.leo = parsed.number("leo")
+    # UnifiedLog#truncateTo truncates the epoch cache, too; a cache from which nothing is removed prints no line.
     replica.truncate_epochs_at_end(replica.leo)
     step = broker.opened(parsed, *TRUNCATES)
     if step is not None:
@@ -210,6 +218,7 @@ def _truncate(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 def _truncate_nothing(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
+    # The line names the last offset, not the end.
     replica.leo = parsed.number("last") + 1
     step = broker.opened(parsed, *TRUNCATES)
     if step is not None:
@@ -232,6 +241,7 @@ def _log_start(broker: LoggedBroker, parsed: ParsedLine) -> None:
     if step is not None:
         broker.add(step, log_start=replica.log_start)
         return
+    # UnifiedLog#updateLogStartOffset raises a high watermark below the new log start.
     if replica.hw is not None:
         replica.hw = high_watermark_after_log_start(replica.hw, replica.log_start)
     broker.step(parsed, "LogStartMoved", reported(log_start=replica.log_start, hw=replica.hw))
@@ -241,6 +251,8 @@ def _epoch_entry(broker: LoggedBroker, parsed: ParsedLine) -> None:
     epoch, start = parsed.number("epoch"), parsed.number("start")
     broker.replica(parsed.tp).add_epoch(epoch, start)
     step = broker.opened(parsed, "BecomeLeader", "HandleFetchResponse")
+    # The records of a response have the epochs of the entries that were added before, so these need no event of their own,
+    # unless the cache is unknown.
     if step is None or (step.name == "HandleFetchResponse" and broker.replica(parsed.tp).epochs is None):
         broker.step(parsed, "EpochCacheEntry", {"leader_epoch": epoch, "epoch_start": start})
     elif step.name == "BecomeLeader":

@@ -214,6 +214,7 @@ class GapDetector:
         if not parsed.tp:
             return
         replica = broker.replicas.get(parsed.tp) or LoggedReplica()
+        # Before a replica does anything, Partition#createLog has printed that line: without it earlier lines are missing.
         if parsed.kind in _OF_A_REPLICA and not replica.loaded and parsed.tp not in self._unloaded:
             self._unloaded.add(parsed.tp)
             yield EVERYTHING, ("load", parsed.tp), "no line says that the replica was loaded"
@@ -325,6 +326,7 @@ class GapDetector:
         if request.session_epoch > 0:
             last = None if before is None else before.session_epoch
             known = before is not None and (before.session == request.session or before.session_epoch <= 0)
+            # A summary stands for several requests in a row.
             if not known or last != request.session_epoch - parsed.line.requests:
                 yield (
                     FETCHER,

@@ -109,6 +109,7 @@ def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     base, end = parsed.number("rec_base"), parsed.number("rec_end")
     fields = record_fields(replica, base, end)
+    # All records of a producer are of the leader's epoch (UnifiedLog#appendAsLeader).
     fields.pop("epochs", None)
     if replica.leader_epoch is not None:
         fields |= {"leader_epoch": replica.leader_epoch, "rec_epoch": replica.leader_epoch}
@@ -120,10 +121,12 @@ def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
     before, after = parsed.number("hw_before"), parsed.number("hw")
     broker.replica(parsed.tp).hw = after
     step = broker.opened(parsed, "BecomeLeader", "HandleAlterPartitionResponse")
+    # A change of role or of the ISR raises it in the same thread: the line belongs to that step.
     if step is not None:
         broker.add(step, hw_before=before, hw=after)
         broker.close(parsed)
         return
+    # The thread prints a new raise, so the one that waits had no `Recorded` line.
     settle(broker, parsed)
     append_step = broker.opened(parsed, "LeaderAppend")
     was = dict(append_step.fields) if append_step is not None else {}
@@ -133,7 +136,7 @@ def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
             # Alone in the ISR the append raised it. The ISR is asked now: it may be larger at the thread's next fetch.
             return
     elif not may_fetch(parsed):
-        return  # the line of its cause is missing (watch.py)
+        return  # the line of its cause is missing (gap_detection.py)
     broker.raised[parsed.line.thread, parsed.tp] = RaisedHighWatermark(
         parsed, (broker.run, broker.index, 0, 0), append_step, was
     )
@@ -199,6 +202,7 @@ def settle_all(broker: LoggedBroker) -> None:
 
 def _settle_kept(broker: LoggedBroker, kept: KeptHighWatermark) -> None:
     """Add a HandleFetch for a `Skipping update` line that no `Recorded` line explains; its LEOs show of which replica."""
+    # `Not increasing HWM` names no log ends.
     if "leos" not in kept.parsed.values:
         return
     new = {
@@ -217,6 +221,7 @@ def _settle_kept(broker: LoggedBroker, kept: KeptHighWatermark) -> None:
 def _expand_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
     members, leader_epoch, partition_epoch = proposal(parsed.text("sent"))
     fields: Fields = {"peer": parsed.number("peer"), "isr": members, "partition_epoch": partition_epoch}
+    # Since 3.5 the proposal names the broker epoch that the leader knows of each member (KIP-903).
     known = broker_epochs(parsed.text("sent")).get(parsed.number("peer"))
     step = broker.step(parsed, "ExpandIsr", fields | reported(broker_epoch=known))
     step.provides.append(("proposal", parsed.tp, leader_epoch, partition_epoch, frozenset(members)))
@@ -237,6 +242,7 @@ def _shrink_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _isr_response(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    # 4.2 names the partition by topic id (`<id>:0`), earlier releases by name (`beta-0`).
     topic, _, partition = parsed.text("partition").rpartition(":")
     tp = f"{broker.topic_ids.get(topic, topic)}-{partition}" if topic else parsed.text("partition")
     error, epoch = parsed.number("error"), parsed.number("partition_epoch")
@@ -250,6 +256,7 @@ def _isr_response(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 def _isr_updated(broker: LoggedBroker, parsed: ParsedLine) -> None:
     broker.replica(parsed.tp).isr = frozenset(parsed.ids())
+    # DefaultAlterPartitionManager was silent (its logger is at DEBUG): this line alone shows the response.
     if broker.opened(parsed, "HandleAlterPartitionResponse") is None:
         epoch = parsed.number("partition_epoch")
         hw = broker.replica(parsed.tp).hw

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. Kafka's default configuration writes the lines of one process to several files (server.log, state-change.log,
-   controller.log). They are merged by that node's clock, each file in its own order (`weave.py`).
+   controller.log). They are merged by that node's clock, each file in its own order (`merge_streams.py`).
 2. Requests are found by their lines, not by the name of their file: a console has them among the others.
 """
 
@@ -147,6 +147,7 @@ def node_of(files: NodeFiles) -> Node:
     for stream in streams:
         requests = [line for line in stream if is_request(line)]
         asked.append(requests)
+        # A request log of its own has no other lines.
         if len(requests) < len(stream):
             lines.append([line for line in stream if not is_request(line)] if requests else stream)
     problems = [*files.problems, *copies]
@@ -157,6 +158,7 @@ def node_of(files: NodeFiles) -> Node:
             problems.append(request)
         elif request is not None:
             read.append(request)
+    # Lines are written when responses have left, in another order than the requests were handled.
     read.sort(key=lambda request: request.handled)
     return Node(files.id, files.folder, files.label, merge_streams([stream for stream in lines if stream]), read, problems)
 

@@ -43,9 +43,11 @@ def _partition_created(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def _log_created(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Add LoseDisk for a log that existed when the process before ended and that no line deleted."""
     before = broker.replicas.get(parsed.tp)
+    # The process before had records there; a log is created only where no directory has one.
     if before is not None and not before.loaded and before.leo:
         broker.step(parsed, "LoseDisk", {})
     broker.replicas[parsed.tp] = LoggedReplica(leo=0, log_start=0, epochs=[], created=True)
+    # The line has the configuration of the topic at that time: it is what the broker has read so far.
     if "min_isr" in parsed.values:
         broker.min_isr[parsed.tp] = parsed.number("min_isr")
 
@@ -54,6 +56,7 @@ def _config_read(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Add ReadConfig. The line has the whole configuration: a min.insync.replicas that is not in it is unknown."""
     topic = parsed.text("topic")
     now = parsed.number("min_isr") if "min_isr" in parsed.values else None
+    # A line that changes nothing is printed for other settings of the topic.
     for tp in broker.replicas:
         if tp.rpartition("-")[0] == topic and broker.min_isr_read.get(topic, broker.min_isr.get(tp)) != now:
             broker.step(parsed, "ReadConfig", reported(min_isr=now), tp)
@@ -70,6 +73,7 @@ def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
     known = replica.leader is not None  # after a gap the leader is unknown
     if broker.silent_since is not None and known and replica.leo is not None and replica.leo < parsed.number("leo"):
         _served_on(broker, parsed, replica, (replica.leo, parsed.number("leo")), broker.silent_since)
+        # What it became while the process served without lines is unknown.
         replica.last_hw = None
     replica.leo, replica.log_start = parsed.number("leo"), parsed.number("log_start")
     replica.created = False
@@ -99,6 +103,7 @@ def _served_on(
 
 def _log_loaded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
+    # The checkpoint is written last, so a higher one than the last line shows that the process served on.
     known, last = replica.leader is not None, replica.last_hw
     if (
         broker.silent_since is not None
@@ -113,6 +118,7 @@ def _log_loaded(broker: LoggedBroker, parsed: ParsedLine) -> None:
         parsed,
         "Start",
         reported(
+            # A log that was just created has nothing to recover, whatever the process before did.
             clean=True if replica.created else broker.clean_start,
             leo=replica.leo,
             hw=replica.hw,
@@ -150,6 +156,7 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
                 step.place = (broker.run, END, 0, 0)
                 step.depends_on.append(("handled", broker.node, broker.run))
     for replica in broker.replicas.values():
+        # A process that starts has no role and no leader epoch; log and epoch cache are on its disk.
         replica.loaded, replica.leader_epoch, replica.hw, replica.last_hw = False, None, None, replica.hw
     broker.silent_since = last.line.time if last is not None and broker.stopping and not broker.logs_closed else None
     broker.open.clear()

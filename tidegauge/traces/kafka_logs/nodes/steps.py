@@ -70,6 +70,7 @@ class LoggedReplica:
 
     def add_epoch(self, epoch: int, start: int) -> None:
         """Add an epoch to the cache (LeaderEpochFileCache#assign)."""
+        # After a gap the cache is unknown: an entry says nothing about those before it.
         if self.epochs is None:
             return
         epochs, starts = [known for known, _ in self.epochs], [known for _, known in self.epochs]
@@ -104,6 +105,7 @@ class LoggedReplica:
             return []
         starts = [start for _, start in self.epochs]
         known, inside = rules.count_at_most(starts, base), rules.count_below(starts, end)
+        # The records lie below the first entry: the cache does not say their epoch.
         if known == 0:
             return None
         return [[self.epochs[known - 1][0], base], *(list(entry) for entry in self.epochs[known:inside])]
@@ -228,6 +230,7 @@ class LoggedBroker:
             topic_id, topic = parsed.text("topic_id"), parsed.tp.rpartition("-")[0]
             self.topic_ids[topic_id] = topic
             named = self.named.setdefault(topic, [])
+            # Deleted and created again, a topic has another id (KIP-516).
             if not named or named[-1][1] != topic_id:
                 named.append(((self.run, self.index), topic_id))
 

@@ -47,6 +47,7 @@ class ProcessRun:
         self.number = number
         self.closed = closed
         self.first = lines[0].time
+        # Log4j of 3.x prints milliseconds, the request log fractions of them: a time may lie within a tick of the other.
         self.slack = MILLISECOND if all(line.time % MILLISECOND == 0 for line in lines) else 0
         self._times: list[int] = []
         latest = self.first
@@ -132,6 +133,7 @@ def fetches_before_what_they_raised(steps: Sequence[LoggedStep]) -> int:
             before, after = raising.fields.get("hw_before"), raising.fields.get("hw")
             if isinstance(after, int) and before != after:
                 for step in _next_of_others(fetches, position):
+                    # A replica that was counted beyond the new high watermark before did not hold it back.
                     if counted.get(step.fields.get("peer"), -1) < after and _used_by(step, raising, before, after):
                         step.place = (raising.place[0], raising.place[1], -1, raising.place[3])
                         step.fields.update(hw_before=before, hw=before)

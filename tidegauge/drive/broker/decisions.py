@@ -12,7 +12,7 @@ from tidegauge.drive.runner.report import value_text
 from tidegauge.impl import rules as rules_
 from tidegauge.impl.profiles import Rules
 
-# Which rules the reference applied at a step, and with what outcome: each rule is wrapped, and is not changed.
+# The decisions of a step: each rule with its arguments and its result.
 
 
 class Decision(NamedTuple):

@@ -17,7 +17,7 @@ from tidegauge.impl.releases import parse_release
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import cache
 
-# Runs a tool of this machine that takes its time: Maven fetches, Go builds.
+# Run a tool of this machine that may take minutes: Maven fetches, Go builds.
 
 
 TOOL_MINUTES = 10

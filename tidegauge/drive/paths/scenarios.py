@@ -30,7 +30,7 @@ from tidegauge.util.errors import UsageError
 
 # The scenarios of conformance/scenarios as one of their brokers sees them: paths like any other.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A scenario is a cluster's; what its broker is given becomes steps, what it does by itself is expected of it.
 # 2. The contract sends a request as soon as there is something to ask, a scenario when it says so: where the two differ the
@@ -52,7 +52,7 @@ def cases_of(place: File, profile: Profile) -> list[ScenarioCase]:
     """Return a case for each broker that a scenario is about; none if it is of another generation."""
     scenario = read(place)
     session = played(place)
-    # Rule 4 of this file.
+    # Rule 4 above.
     if session.has_whole_controller or not _same_generation(session.profile, profile):
         return []
     cases = []
@@ -154,7 +154,7 @@ def _inputs_to(before: Cluster, label: Label, after: Cluster, me: int, rename: R
 
 def _steps(state: ReferenceBroker, graph_input: Input) -> Iterator[Step]:
     """Yield the steps of the contract by which the broker gets an input, if it is possible now."""
-    # Rule 3 of this file: without metadata the contract has no such partition.
+    # Rule 3 above: without metadata the contract has no such partition.
     unread = state.partition_epoch == UNDEFINED or state.broker.partition.leader_epoch == UNDEFINED
     name = graph_input.step[0]
     if unread and name not in {"metadata", *ENDS}:
@@ -162,7 +162,7 @@ def _steps(state: ReferenceBroker, graph_input: Input) -> Iterator[Step]:
     if graph_input.requested:
         peer: int = graph_input.step[1]
         in_flight: Any = state.request(peer)
-        # Rule 2 of this file: the contract's broker has sent an earlier request than the scenario's.
+        # Rule 2 above: the contract's broker has sent an earlier request than the scenario's.
         if in_flight is not None and requested_by(in_flight) != graph_input.requested:
             yield "lose_response", peer
     elif name == "lose_response" and state.request(graph_input.step[1]) is None:
@@ -184,13 +184,13 @@ def is_a_path(case: BrokerCase, profile: Profile) -> bool:
     return True
 
 
-# F3 of docs/findings.md as a path, and as the trace of its cluster: metadata that a leader has read already erases the
-# ISR it has proposed since.
+# F3 of docs/findings.md as a path, and as the trace of its cluster: metadata that a leader has read already erases the ISR
+# it has proposed since.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. The run is the shortest that the model of ISR changes (impl.explorer.isr_cluster) has without a lag time that runs out:
-# members leave because they are fenced, so no broker's clock is needed.
+#    members leave because they are fenced, so no broker's clock is needed.
 # 2. A proposal that metadata has overtaken is responded to before anything else: rule 5 of the contract.
 # 3. The controller is the suite's: it does not raise the leader epoch for a member that leaves, as Kafka's has not since
 #    3.6.
@@ -247,16 +247,16 @@ def _election(last: IsrCluster, elected: int) -> Iterator[Step]:
     yield "fetch_response", rename(elected), NONE, 0, 0, (), (isr_cluster.EPOCH, 0), None
 
 
-# A high watermark inside a batch, as a path: since 4.0 whoever reads finds its position, and that is the batch's base.
+# A high watermark inside a batch, as a path: since 4.0 a read looks its position up, which is the batch's base.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. The peer does what a right one may. It leads, has committed a batch of five records, and a client has deleted the first
-# three; it came back from a crash with an older checkpoint, so its high watermark is its log start
-# (UnifiedLog#updateHighWatermark). That is what its fetch response says.
+#    three; it came back from a crash with an older checkpoint, so its high watermark is its log start
+#    (UnifiedLog#updateHighWatermark). That is what its fetch response says.
 # 2. Between the third step and the fourth nothing happens but a read: `read_by_consumer` of drive/broker/reference.py.
 # 3. Then the broker leads. A client cannot delete what it could before, and a follower whose disk was lost begins at the log
-# start: what is recorded of it is the batch's base, too. Its next fetch mends it all.
+#    start: what is recorded of it is the batch's base, too. Its next fetch mends it all.
 
 
 ROUNDED_CLAIM = (
@@ -283,15 +283,15 @@ def case() -> BrokerCase:
     )
 
 
-# A scenario that is named, by its file or by its finding, as the broker under test is taken through it.
+# A scenario by its name, its file or its finding, as a path of the broker under test.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. The commands are the scenario's, the generation is the one that is expected of the broker: so a release that has the fix
-# shows that, too. What the first command turns on or off is left out, and a response of a broker that does not give it.
+#    shows that, too. What the first command turns on or off is left out, and a response of a broker that does not give it.
 # 2. The trace is that of the whole cluster, one broker of which is the driven one. It is what happened as long as no step of
-# that broker differs, and it is judged by what is right, not by what the release did. There is none where the path ends
-# with another value than the broker of the cluster has, or where no model has the run.
+#    that broker differs, and it is judged by what is right, not by what the release did. There is none where the path ends
+#    with another value than the broker of the cluster has, or where no model has the run.
 
 
 class Named(NamedTuple):

@@ -211,13 +211,12 @@ def _values(first: int, records: int) -> Iterable[bytes]:
     return (b"%d" % (first + n) for n in range(records))
 
 
-# A fetch session (KIP-227): the broker remembers a client's fetch, so that the next request names only what has
-# changed.
+# A fetch session (KIP-227): the broker remembers a client's fetch, so that the next request names only what has changed.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A full fetch names every partition. Its session epoch is 0 to ask for a session, -1 to ask for none; either closes the
-# session that it names. An incremental fetch has the next session epoch.
+#    session that it names. An incremental fetch has the next session epoch.
 # 2. Offsets, limits and leader epochs of a partition stay as they were last named.
 
 

@@ -132,11 +132,11 @@ def _serve_fetch(
 
 # What the controller does by itself: sessions that end or begin, registrations, and elections.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Among several who may be elected the choice is free: each is tried as the one the controller prefers.
 # 2. With ELR the actions are those of spec/ELR.tla. A last resort (`Bounds.last_resort`) is an action of its own there; in
-# Kafka it is part of whatever change leaves nobody else.
+#    Kafka it is part of whatever change leaves nobody else.
 
 
 ControllerChanges = Iterator[tuple[Label, Controller]]
@@ -314,16 +314,16 @@ def sent_epochs(broker: Broker, request: AlterPartitionRequest) -> tuple[int, ..
 
 # Clients of the played cluster: produces with acks=all that wait for the in-sync replicas, and consumers that read.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Nothing here is enabled without a bound for it (`Bounds.max_waiting`): spec/Replication.tla has no clients, only what a
-# high watermark exposes. spec/Acks.tla has them.
+#    high watermark exposes. spec/Acks.tla has them.
 # 2. With clients every record a leader appends is a produce with acks=all, and is refused where that is. It is answered as a
-# DelayedProduce is: when the high watermark has passed it, or with an error once the broker does not lead. A broker that
-# dies answers nobody.
+#    DelayedProduce is: when the high watermark has passed it, or with an error once the broker does not lead. A broker that
+#    dies answers nobody.
 # 3. A broker that leads no more reads no metadata before it has answered whoever waits at it: both happen under
-# ReplicaManager's replicaStateChangeLock (#completeDelayedOperationsWhenNotPartitionLeader). It has to: a DelayedProduce
-# knows where its record ended, not which it was, and after another term its log may have another one there.
+#    ReplicaManager's replicaStateChangeLock (#completeDelayedOperationsWhenNotPartitionLeader). It has to: a DelayedProduce
+#    knows where its record ended, not which it was, and after another term its log may have another one there.
 # 4. A consumer is shown what Partition#fetchRecords reads for it, from the log start to the high watermark.
 
 
@@ -354,18 +354,19 @@ def may_read_metadata(broker: Broker, waiting: AwaitedRecords) -> bool:
     return broker.leads or not waiting
 
 
-# What can happen to the played cluster besides what spec/Replication.tla has: requests that arrive twice, lost disks.
+# Network and disk faults of the played cluster, which spec/Replication.tla does not have: requests that arrive twice, lost
+# disks.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Nothing here is enabled without a bound for it (`Bounds.max_duplicates`, `max_lost_disks`): the graph that must equal
-# the specification's has none of it.
-# 2. A request is handled twice when the follower gave its connection up and the leader still read what was on it. The
-# second response goes to that connection: nobody gets it. Answers are not taken twice: the thread waits for one response,
-# by correlation id (NetworkClient).
+#    the specification's has none of it.
+# 2. A request is handled twice when the follower gave its connection up and the leader still read what was on it. The second
+#    response goes to that connection: nobody gets it. Answers are not taken twice: the thread waits for one response, by
+#    correlation id (NetworkClient).
 # 3. A copy dies with either end, as requests in flight do.
 # 4. A lost disk is found empty at the next start. What the broker said it held before must count no longer: that is what
-# broker epochs are for (KIP-903).
+#    broker epochs are for (KIP-903).
 
 
 def duplicate_transitions(f: int, row: NetworkRow, copies: NetworkRow) -> tuple[Transition, ...]:

@@ -25,7 +25,7 @@ from tidegauge.impl.rules import UNDEFINED
 
 # BrokerHeartbeatManager: what only the active controller knows of brokers, and what a heartbeat makes of one.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. No clock: which sessions are over is handed in. A session belongs to an incarnation: broker and broker epoch.
 # 2. A registration that is replayed forgets what the broker last reported.
@@ -161,12 +161,12 @@ def next_state(heartbeats: Heartbeats, request: BrokerHeartbeat, registered_at: 
 
 # Brokers that register, are fenced and unfenced, shut down, lose a directory, or are gone: the records of each.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A broker that is fenced leaves the ISRs before that is written; one that is unfenced may be elected after it is.
 # 2. Since 4.0 another incarnation leaves every ISR before its registration is written, so an old proposal can not bring it
-# back (KAFKA-18106). With ELR on, one that did not stop cleanly leaves the ELRs as well: clean if and only if it names
-# the epoch it was stopped in.
+#    back (KAFKA-18106). With ELR on, one that did not stop cleanly leaves the ELRs as well: clean if and only if it names
+#    the epoch it was stopped in.
 # 3. Source: ReplicationControlManager#handleBrokerFenced and its neighbours, ClusterControlManager#registerBroker.
 
 

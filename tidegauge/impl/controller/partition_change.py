@@ -62,15 +62,15 @@ def _without(brokers: tuple[int, ...], gone: tuple[int, ...]) -> tuple[int, ...]
 
 # PartitionChangeBuilder: what is asked of a partition, as the record that changes its registration, elections included.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. An election goes through its candidates in order: the leader of now, the ISR, the ELR, the last known leader, anybody.
-# Only the last two lose data: they empty the ELR and mark the partition RECOVERING.
+#    Only the last two lose data: they empty the ELR and mark the partition RECOVERING.
 # 2. Without ELR the ISR never becomes empty, and nobody stays eligible (F13: nor where somebody is waited for). With it,
-# members that leave while the ISR is below min.insync.replicas become eligible leaders: they hold everything committed
-# (KIP-966).
+#    members that leave while the ISR is below min.insync.replicas become eligible leaders: they hold everything committed
+#    (KIP-966).
 # 3. A record has what changes and nothing else; it is made from the registration of now, whatever stands before it in the
-# same batch.
+#    same batch.
 # 4. Source: org.apache.kafka.controller.PartitionChangeBuilder.
 
 

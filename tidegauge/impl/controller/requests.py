@@ -68,7 +68,7 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 # AlterPartition: the checks of a proposed ISR in Kafka's order, the first thing wrong decides, and what a good one makes.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. The sender's broker epoch stands for the whole request, everything else for one partition.
 # 2. Source: org.apache.kafka.controller.ReplicationControlManager#alterPartition, #validateAlterPartitionData.

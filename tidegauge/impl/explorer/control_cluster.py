@@ -300,12 +300,12 @@ def control_violation(state: ControlCluster, names: tuple[str, ...] = tuple(CONT
 
 # What happens to a controller, one partition and its brokers: the Next relation of spec/Controller.tla.
 #
-# Rules of this file
+# Rules of this part
 #
-# 1. What the controller decides, and what it writes, is decided by impl.controller, request by request. Here stands who may
-# ask for what, and what becomes of logs and processes.
-# 2. A request that Kafka answers with an error, or throws at, is no step.
-# 3. What only a clock knows is not here: any session may be over, everybody has been heard lately.
+# 1. impl.controller decides what the controller does and writes, request by request. This part decides who may send which
+#    request, and what becomes of logs and processes.
+# 2. A request that Kafka answers with an error, or at which it throws, is no step.
+# 3. There is no clock: any session may be over, and every broker has sent a heartbeat lately.
 
 
 T = TypeVar("T")

@@ -320,7 +320,7 @@ def view_text(view: View) -> str:
     return "\n".join(lines)
 
 
-# Labels and states of the controller's model as text; brokers are b1, b2, .. as in impl.explorer.describe.
+# Labels and states of the controller's model as text.
 
 
 PROCESSES = ("runs", "is stopping", "stopped in order", "died")
@@ -396,7 +396,7 @@ def control_run_text(states: Sequence[View], labels: Sequence[Label]) -> str:
     return "\n".join(lines)
 
 
-# Labels and states of ISR changes as text; brokers are b1, b2, .. as in impl.explorer.describe.
+# Labels and states of ISR changes as text.
 
 
 def isr_label_text(label: Label) -> str:

@@ -14,9 +14,9 @@ from tidegauge.impl.profiles import Rules
 from tidegauge.impl.rules import Ints
 from tidegauge.util.errors import UsageError
 
-# What a fault is: one decision of impl.rules replaced by a wrong one.
+# A fault: one decision of impl.rules replaced by a wrong one.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A fault is data: `Setup(rules=fault.rules)`, or `explore(bounds, profile, fault.rules)`. Nothing is patched.
 # 2. Each resembles a bug that was shipped, or a slip one makes when writing the rule; `resembles` names it.
@@ -355,7 +355,7 @@ def _hw_outside_the_log_is_undefined(leader_hw: int, log_start: int, log_end: in
 HIGH_WATERMARK_FAULTS = tuple(_HW_FAULTS)
 
 
-# Implementations that are wrong on purpose, by name: what a fault is stands in fault.py.
+# All faults by name.
 
 
 FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in (*FETCH_FAULTS, *HIGH_WATERMARK_FAULTS)})

@@ -11,11 +11,11 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 # Fetch sessions on the wire (KIP-227): what a request and its response say about the session they belong to.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A full request has session epoch 0, or -1 when no session is wanted; every other epoch is an incremental request, which
 #    names only what changed.
-# 2. Values only. The leader's end: impl.fetch.fetch_session. The follower's: impl.fetch.fetch_session_handler.
+# 2. Values only. The leader's end is below, the follower's in impl.fetch.fetch_session_handler.
 # 3. Source: org.apache.kafka.common.requests.FetchMetadata, FetchRequest, FetchResponse.
 
 
@@ -89,12 +89,12 @@ class SessionResponse(NamedTuple):
 
 # Which fetch sessions a broker keeps.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. There are max.incremental.fetch.session.cache.slots slots. When they are taken, a new session drives out one that was
-# not used for two minutes; else the least of those it may drive out, if that is no better than itself.
+#    not used for two minutes; else the least of those it may drive out, if that is no better than itself.
 # 2. A follower's session is better than a consumer's, then more partitions are better than fewer. A session is safe from its
-# equals until it is used more than two minutes after it was made; a consumer's is never safe from a follower's.
+#    equals until it is used more than two minutes after it was made; a consumer's is never safe from a follower's.
 # 3. Kafka draws session ids at random; here they rise, so that none comes back.
 # 4. Source: org.apache.kafka.server.FetchSession.FetchSessionCacheShard (one shard), kafka.server.FetchSessionCache.
 
@@ -211,14 +211,14 @@ def num_incremental_fetch_partitions_cached(cache: FetchSessionCache) -> int:
 
 # The leader's end of a fetch session: what a request means, and what its response leaves out.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. First the request is understood (`new_context`), then its partitions are read, then the response is made
-# (`update_and_generate_response`). Another request of the session may come in between: the session epoch shows it. The
-# context of a delayed request is refreshed as the session goes on (`refresh_context`).
+#    (`update_and_generate_response`). Another request of the session may come in between: the session epoch shows it. The
+#    context of a delayed request is refreshed as the session goes on (`refresh_context`).
 # 2. A partition is left out of an incremental response when it has no records, no error, no divergence, no preferred
-# replica, and the high watermark and log start that were told last. So a follower that ignores the high watermark of a
-# diverging response is not told it again until it changes.
+#    replica, and the high watermark and log start that were told last. So a follower that ignores the high watermark of a
+#    diverging response is not told it again until it changes.
 # 3. Source: org.apache.kafka.server.FetchManager, FetchContext, FetchSession; kafka.server.FetchSession before 4.2.
 
 

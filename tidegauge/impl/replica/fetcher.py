@@ -19,7 +19,7 @@ from tidegauge.impl.storage.log import AppendInfo, Log
 
 # PartitionFetchState: one partition in one fetcher thread, and what makes it wait, fail or leave.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. An entry is Truncating or Fetching, and delayed or not. A failed partition has none: only new metadata adds it again.
 # 2. A delay has no length here: the caller decides when back-off is over (`expire_delay`, impl.fetch.fetcher_thread).
@@ -108,10 +108,10 @@ def on_partition_fenced(setup: Setup, fetcher: Fetcher, request_epoch: int) -> t
 
 # The follower's side of a fetch: AbstractFetcherThread and ReplicaFetcherThread, for one partition.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A fetcher value is the log, the thread's entry for it (None: not in this thread) and whether it is marked failed.
-# Functions take one and return the changed one; `calls` lists what the thread asked of the log, in order.
+#    Functions take one and return the changed one; `calls` lists what the thread asked of the log, in order.
 # 2. The leader's responses are arguments: fetched records, ListOffsets results, error codes.
 # 3. Source: kafka.server.AbstractFetcherThread, ReplicaFetcherThread.
 

@@ -48,10 +48,10 @@ from tidegauge.impl.storage.producer_state import read_bound
 
 # The high watermark and the in-sync replicas at a leader.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. The high watermark moves when the log grew, when a follower's recorded end changed, when the ISR was committed, and on
-# becoming leader: never by time alone. Callers of `maybe_increment_leader_hw` are those places.
+#    becoming leader: never by time alone. Callers of `maybe_increment_leader_hw` are those places.
 # 2. One proposal is pending at a time; only the controller's response or new metadata ends it.
 # 3. `now` is the leader's clock in ms, `metadata` its metadata cache: both are handed in.
 # 4. Source: kafka.cluster.Partition.

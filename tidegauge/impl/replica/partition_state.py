@@ -8,7 +8,7 @@ from tidegauge.impl.storage.log import Log
 
 # Replica: what a leader remembers of one other replica.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. `log_end` is the fetch offset of the replica's last accepted fetch: it may fall, nothing keeps it monotonic.
 # 2. Times are ms on the leader's clock, handed in by the caller.
@@ -67,12 +67,12 @@ def is_caught_up(setup: Setup, replica: Replica, leader_end: int, now: int) -> b
     )
 
 
-# What a broker knows of one partition: its log, its role, the ISR, the other replicas.
+# Partition: the state of one partition at a broker, that is its log, its role, the ISR, the other replicas.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. The committed ISR is what the controller committed last. A proposal makes the state pending; while it is pending the
-# maximal ISR decides: an expansion counts at once, a shrink counts late.
+#    maximal ISR decides: an expansion counts at once, a shrink counts late.
 # 2. Source: kafka.cluster.Partition, org.apache.kafka.server.partition.PartitionState.
 
 

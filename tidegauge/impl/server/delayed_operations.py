@@ -35,7 +35,7 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 # A fetch that waits for data.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Any one partition completes the whole fetch: not readable any more, its offset above the bound or on an older segment,
 #    diverging. Otherwise the bytes of all partitions together have to reach minBytes.
@@ -113,11 +113,11 @@ def _has_diverged(setup: Setup, partition: Partition, status: FetchStatus) -> bo
 
 # A produce that waits for the in-sync replicas.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A partition stops waiting when it is answered: gone, not led here any more, or its high watermark has reached the
-# required offset. The request is answered when no partition waits, or at its deadline.
-# 2. Nobody's log end is looked at: the high watermark alone decides (an article compares it with the log end).
+#    required offset. The request is answered when no partition waits, or at its deadline.
+# 2. The high watermark alone decides, not the log end of any replica (as an article has it).
 # 3. Source: kafka.server.DelayedProduce (org.apache.kafka.server.purgatory since 4.3).
 
 
@@ -168,10 +168,10 @@ def produce_response(delayed: DelayedProduce) -> ProduceResponse:
 
 # A DeleteRecords that waits until no living replica has what is deleted.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A partition stops waiting when its low watermark, the least log start of the leader and the living replicas, has reached
-# the offset asked for, or when it cannot be asked any more. Followers raise their log start with the leader's answers.
+#    the offset asked for, or when it cannot be asked any more. Followers raise their log start with the leader's answers.
 # 2. One that is not hosted any more is unknown, whatever the metadata cache says of it: unlike in the request itself.
 # 3. A change of role does not end the wait: the deadline does, or a look for another reason.
 # 4. Source: kafka.server.DelayedDeleteRecords.

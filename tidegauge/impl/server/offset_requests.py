@@ -80,7 +80,7 @@ def _end_of_epoch(
 
 # DeleteRecords requests: raise the log start at the leader, and wait for the followers.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Partitions are independent: one may fail while others are truncated. An offset of -1 stands for the high watermark.
 # 2. The response waits if the low watermark of any partition that was truncated is below what was asked for.

@@ -92,12 +92,12 @@ class DelayedFetch(NamedTuple):
 
 # BrokerTopicStats: what clients and followers ask of a broker, per topic and in all, as counts.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Kafka keeps each as a meter with rates of one, five and fifteen minutes. Nothing in the protocol asks for a rate, and a
-# count and a clock give any: what is kept is Meter#count.
+#    count and a clock give any: what is kept is Meter#count.
 # 2. What a follower appends counts in none of them. A fetch counts once for each of its partitions each time it is read,
-# whoever asks.
+#    whoever asks.
 # 3. Source: org.apache.kafka.storage.log.metrics.BrokerTopicStats, BrokerTopicMetrics.
 
 

@@ -26,9 +26,9 @@ from tidegauge.impl.server.replica_manager import (
 )
 from tidegauge.impl.topic_partition import TopicPartition
 
-# Whether a partition gets a log with its role: the log directories of its broker decide (KIP-858).
+# The log of a partition with a new role: whether it gets one depends on the broker's log directories (KIP-858).
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Only a partition that has no log asks. While every directory is online it gets one.
 # 2. While one is offline, the log may lie there. Where metadata assigns a directory that is not online, none is made, and
@@ -49,13 +49,13 @@ def creation_error(manager: ReplicaManager, partition: Partition, directory: str
     return NONE if is_new else KAFKA_STORAGE_ERROR
 
 
-# What metadata makes of a broker's partitions: leaders, followers, nothing any more.
+# Role changes: metadata makes a broker's partition a leader or a follower, or takes it away.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Fetchers of a partition stop before its role changes, and start after it: nothing is appended in between.
 # 2. ZooKeeper: a follower whose leader is not alive changes nothing but gets a log (KAFKA-1647). KRaft: it becomes follower
-# all the same, so a leader that was deposed steps down, and fetches when the leader is known.
+#    all the same, so a leader that was deposed steps down, and fetches when the leader is known.
 # 3. Nothing is truncated here since 0.11; the fetcher does it (an article copies the older comment).
 # 4. Source: kafka.server.ReplicaManager#makeLeaders, #makeFollowers, #stopPartitions, #applyDelta.
 

@@ -16,7 +16,7 @@ from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import epoch_cache
 from tidegauge.impl.storage.epoch_cache import EpochCache
 
-# What batches take on disk and on the wire, all records alike: sizes decide what fits, contents decide nothing here.
+# The sizes of batches on disk and on the wire, all records alike: sizes decide what fits, contents decide nothing here.
 
 
 BATCH_OVERHEAD = 61
@@ -33,13 +33,13 @@ def bytes_of(batches: tuple[Batch, ...], record_bytes: int) -> int:
 
 # UnifiedLog as a value: batches, log start, high watermark, epoch cache.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A batch is (base, last, epoch), both offsets inclusive, and the transaction it belongs to, which only readers of
-# committed transactions look at; record contents do not matter to the protocol. Batches are the unit of appends, reads
-# and truncates.
+#    committed transactions look at; record contents do not matter to the protocol. Batches are the unit of appends, reads
+#    and truncates.
 # 2. `end` (LEO) is kept, not derived: a truncation inside a batch drops the whole batch and still leaves the log end at the
-# truncation.
+#    truncation.
 # 3. Every decision comes from `setup.rules`. Functions return the new log, and a result where Kafka's method has one.
 # 4. Source: org.apache.kafka.storage.internals.log.UnifiedLog, LocalLog, LogLoader.
 
@@ -310,9 +310,9 @@ def delete_old_segments(log: Log) -> tuple[Log, int]:
     return log._replace(segments=remaining, batches=tuple(b for b in log.batches if b.base >= remaining[0])), count
 
 
-# What a log is after a restart: LogLoader, and the part of LogManager and Partition that applies checkpoints.
+# A log after a restart: LogLoader, and the part of LogManager and Partition that applies checkpoints.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A crash loses the unflushed tail and every queued write; the batches that stay are handed in with the log.
 # 2. Checkpoints may be older than the log. They are never trusted above what the log holds.

@@ -15,7 +15,7 @@ from tidegauge.impl.storage.log import Log
 
 # Whether a leader takes an idempotent producer's batch: its epoch and its sequence numbers.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A producer's state is its latest epoch and its last five batches in that epoch. It follows from the log's batches, so a
 #    follower that becomes leader knows it. What went with deleted segments is forgotten here; Kafka keeps it in a snapshot.
@@ -93,13 +93,13 @@ def _check_unknown(setup: Setup, producer: Producer) -> int:
 
 # How far a reader of committed transactions may read.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A transaction begins with a producer's first batch and ends with a marker, which is a record, too. Until the marker is
-# below the high watermark, nobody who reads committed passes the transaction's first offset: that is the last stable one.
+#    below the high watermark, nobody who reads committed passes the transaction's first offset: that is the last stable one.
 # 2. Everything follows from the batches, as when the producer state is built from the log. So a truncation takes a marker
-# back, and a follower knows what its records say. What went with deleted segments is forgotten here; Kafka keeps it in a
-# snapshot.
+#    back, and a follower knows what its records say. What went with deleted segments is forgotten here; Kafka keeps it in a
+#    snapshot.
 # 3. An aborted transaction's records are read all the same: the response lists it, and the consumer leaves them out.
 # 4. Source: org.apache.kafka.storage.internals.log.ProducerStateManager, TransactionIndex; UnifiedLog#lastStableOffset.
 

@@ -63,7 +63,7 @@ def test_the_same_paths_come_again() -> None:
 def test_a_controller_with_a_finding_is_told_from_one_without(switch: str, name: str) -> None:
     """Nobody named its run: the graph has it."""
     assert switch in FINDINGS
-    assert play(ReferenceNode(KAFKA.switched({switch: False})), COVERS[name].cases, reference(KAFKA)).differences
+    assert play(ReferenceNode(reference(KAFKA.switched({switch: False}))), COVERS[name].cases, reference(KAFKA)).differences
 
 
 def test_a_graph_of_a_broker_is_refused_before_anything_is_started(capsys: pytest.CaptureFixture[str]) -> None:

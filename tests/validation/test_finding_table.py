@@ -59,7 +59,7 @@ def test_the_switches_of_all_findings_are_those_that_the_repaired_profile_turns_
 @pytest.mark.parametrize("finding", FINDINGS)
 def test_the_reference_replays_each_finding_with_its_switch_on_and_off(finding: str) -> None:
     """In tests/impl/controller, by the test's name."""
-    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "impl" / "control").glob("test_*.py"))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "impl" / "controller").glob("test_*.py"))
     assert f"def test_{finding.lower()}_" in text
 
 

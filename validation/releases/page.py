@@ -64,9 +64,9 @@ HEAD = """# Releases of Kafka on their own wire
 An unmodified broker of each release was taken through the local steps of the graphs {graphs}, through {walks} walks
 (seed {seed}), and through the scenarios {scenarios} ([findings](findings.md)). The suite played its controller, peers
 and clients ([how](drive.md#an-unmodified-kafka-broker)). The recordings are in
-[`tidegauge/drive/transcripts`](../tidegauge/drive/transcripts); `./run conformance` compares them with the reference. Each
-release has the graphs of its own profile, so the numbers of paths differ. `python -m validation.releases.page` makes this
-page from the recordings; `./run kafka` records them anew.
+[`tidegauge/drive/transcripts`](../tidegauge/drive/transcripts); `./run conformance` compares them with the
+reference. Each release has the graphs of its own profile, so the numbers of paths differ.
+`python -m validation.releases.page` makes this page from the recordings; `./run kafka` records them anew.
 
 A number counts the paths on which a release shows a bug: the reference without the bug reports something else there. An
 empty field means that the release does not have the bug, by its profile and on all paths.

@@ -45,6 +45,8 @@ FETCHES = frozenset({"fetch", "fetch_in_session"}) | MAY_WAIT
 
 
 def _as_in(issue: str) -> Callable[[WrongStep], WrongStep]:
+    """Register a wrong step under its issue."""
+
     def register(wrong: WrongStep) -> WrongStep:
         _ALL[issue] = wrong
         return wrong
@@ -224,6 +226,7 @@ class DrivenBug(NamedTuple):
 
 
 def _known() -> Mapping[str, DrivenBug]:
+    """Collect all bugs by name: faults, then the catalog's switches and wrong steps."""
     bugs = [DrivenBug(fault.name, f"{fault.says} ({fault.resembles})", rules=fault.rules) for fault in FAULTS.values()]
     for bug in known_bugs().values():
         if bug.beyond:

@@ -427,7 +427,8 @@ class FetchResponseStep(StepKind):
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw the response to any request in flight; of a right peer or not: any epoch, offset and high watermark."""
         if not state.requests:
-            return STEPS_BY_CLASS[Metadata].draw(rng, state)
+            step: Step = STEPS_BY_CLASS[Metadata].draw(rng, state)
+            return step
         peer, request = rng.choice(state.requests)
         kind = rng.random()
         error = rng.choice((NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)) if kind < 0.08 else NONE
@@ -550,7 +551,8 @@ class AlterPartitionResponseStep(StepKind):
         """Draw mostly what was proposed."""
         proposal = state.proposal
         if proposal is None:
-            return STEPS_BY_CLASS[Lag].draw(rng, state)
+            step: Step = STEPS_BY_CLASS[Lag].draw(rng, state)
+            return step
         if rng.random() < 0.6:
             return self.name, NONE, state.partition_epoch + rng.randint(0, 1), proposal.isr
         error = rng.choice((INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH))

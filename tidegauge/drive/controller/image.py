@@ -173,6 +173,7 @@ class Image:
         return PartitionRecord(self._tp(body), registration)
 
     def _partition_change(self, body: WireMessage) -> ControllerRecord:
+        """Return the changed fields: one that the record leaves out, or has at its "no change" value, is None."""
         leader, recovery = body.get("leader", NO_LEADER_CHANGE), body.get("leaderRecoveryState", NO_CHANGE)
         directories = body.get("directories")
         fields = ChangedFields(

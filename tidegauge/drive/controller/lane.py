@@ -236,6 +236,7 @@ class Lane:
             await self._let_sessions_end(self._holder)
 
     async def _let_sessions_end(self, holder: "Lane") -> None:
+        """Let time pass until all left sessions are over, while the holder's goes on."""
         for _ in range(2):
             await holder.heartbeat(HOLDER)
             self.process.clock.advance(self.process.clock.session * HALF)

@@ -128,6 +128,8 @@ class ControllerProcess:
         return WireRequest(name, newest if version is None else min(version, newest), body)
 
     async def _called(self, calls: Sequence[WireRequest]) -> list[WireMessage]:
+        """Send requests together, again while the controller does not lead; on a new connection where the last one broke."""
+
         async def asked() -> list[WireMessage] | None:
             self.is_read = False
             try:
@@ -204,6 +206,7 @@ class ControllerProcess:
         return METADATA_VERSION in self.levels or None
 
     async def _until(self, met: Callable[[], Awaitable[T | None]], expected: str) -> T:
+        """Call `met` until it returns something. Raises WireError, which names what was `expected`, after PATIENCE."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while (result := await met()) is None:

@@ -97,6 +97,7 @@ def _level(node: TranscriptNode[ControllerCase]) -> int | None:
 
 
 def _moved(node: TranscriptNode[ControllerCase], own: int, level: int) -> TranscriptNode[ControllerCase]:
+    """Return the transcript with `level` in place of the node's own metadata.version."""
     moved = TranscriptNode(node.format, node.capabilities, node.profile, node.fields)
     for case, reports in node.recorded():
         opening = case.opening._replace(metadata_version=level)

@@ -151,6 +151,7 @@ class KafkaNode:
             future.cancel()  # Ctrl-C interrupts this thread, not the loop's
 
     async def _start(self) -> KafkaBroker:
+        """Start the process and the slots, unless they run."""
         if self._broker is None:
             self._broker = KafkaBroker(self._jars, self._clock)
             await self._broker.start()

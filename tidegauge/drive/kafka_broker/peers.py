@@ -195,6 +195,7 @@ class Peer:
         await self._send(self._session.lost())
 
     async def _send(self, body: WireMessage) -> None:
+        """Respond to the fetch in flight, and wait for the next one."""
         pending, self._pending_response = self._pending_response, None
         if pending is None:
             raise WireError(f"broker {self.node}: expected a fetch in flight to it; seen none")

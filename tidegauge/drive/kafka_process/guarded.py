@@ -67,6 +67,7 @@ class Guarded:
             self._guard.stdout.close()
 
     def _command(self, **line: Any) -> None:
+        """Send the guard a command, and wait until it is done."""
         if self._guard.stdin is None or self._guard.poll() is not None:
             raise WireError("a process: expected its guard to live; seen that it has ended")
         self._guard.stdin.write(json.dumps(line).encode() + b"\n")

@@ -43,6 +43,7 @@ def steps_text(case: BrokerCase, reports: Sequence[Report]) -> list[str]:
 
 
 def _changes(before: Report, after: Report) -> Iterator[str]:
+    """Yield what a step changed, a text per field; of the fields about one step, what they have."""
     for field in REPORTED:
         if field not in after:
             continue

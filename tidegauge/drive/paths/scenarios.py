@@ -346,6 +346,7 @@ def _without_file(name: str, profile: Profile) -> tuple[Named, ...]:
 
 
 def _of_files(name: str, profile: Profile) -> Iterator[Named]:
+    """Yield the scenario in each file of that name, once per broker under test."""
     for place in _places(name):
         scenario = read(place)
         session = _played(scenario, profile)
@@ -356,6 +357,7 @@ def _of_files(name: str, profile: Profile) -> Iterator[Named]:
 
 
 def _places(name: str) -> list[File]:
+    """Return the file `name`, or the shipped ones that are called so or show the finding. Raises UsageError."""
     if File(name).is_file():
         return [File(name)]
     places = [place for place in shipped() if place.stem == name or name in read(place).shows]

@@ -158,6 +158,7 @@ def _single_partition(name: str, response: WireMessage) -> WireMessage:
 
 
 def _fetched(response: WireMessage) -> WireMessage:
+    """Return the partition of a fetch response, its batches and epochs as lists. Raises FailedError for corrupt records."""
     if response.get("errorCode"):
         return {"errorCode": response["errorCode"]}
     partition = dict(single_entry(response, "responses", "partitions"))

@@ -299,6 +299,7 @@ def _name(definition: Any) -> str:
 
 
 def _bare(value: Any) -> Any:
+    """Return a definition without its comments."""
     match value:
         case dict():
             return {key: _bare(inner) for key, inner in value.items() if key not in EXPLANATIONS}

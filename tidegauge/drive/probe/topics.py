@@ -285,6 +285,7 @@ class Topics:
         return self._connections[node]
 
     def _deleted(self, name: str) -> int:
+        """Delete a topic; return the error."""
         offered = self.first.versions.get("DeleteTopics")
         if not offered:
             raise NotOfferedError("ApiVersions does not offer DeleteTopics")

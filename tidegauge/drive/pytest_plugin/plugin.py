@@ -76,6 +76,7 @@ def _number(config: pytest.Config, name: str) -> int:
 
 
 def _node(config: pytest.Config) -> "StdioNode | None":
+    """Return the driven program, started once per session; None without a command."""
     from tidegauge.drive.transports.stdio import StdioNode
 
     command = shlex.split(_setting(config, "command"))
@@ -85,6 +86,7 @@ def _node(config: pytest.Config) -> "StdioNode | None":
 
 
 def _suite(config: pytest.Config) -> "Suite | None":
+    """Return the suite of the session, built once; None without a command."""
     from tidegauge.drive.paths.graphs import USUAL
     from tidegauge.drive.pytest_plugin.cases import Suite, path_cases
     from tidegauge.impl.releases import profile_named

@@ -103,6 +103,7 @@ def story(
 
 
 def _same_as(same: Sequence[Explanation], reference: Reference[Any, Any]) -> Iterator[str]:
+    """Yield a line for each of the first few explanations."""
     if not same:
         yield f"{reference.unexplained}, alone or with another"
     for bugs in same[:FEW]:

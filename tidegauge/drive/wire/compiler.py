@@ -71,6 +71,7 @@ def read_uvarint(cursor: Cursor) -> int:
 
 
 def _fixed(form: str) -> Codec:
+    """Return the codec of a number of fixed size, by its format in Python's struct."""
     packed = struct.Struct(form)
 
     def write(out: bytearray, value: Any) -> None:
@@ -307,6 +308,7 @@ def _parts(fields: Sequence[_Field]) -> list[_Part]:
 
 
 def _single(field: _Field) -> _Part:
+    """Return the codec of one field that is not packed with others."""
     name, codec, default, _ = field
 
     def write(out: bytearray, value: WireMessage) -> None:

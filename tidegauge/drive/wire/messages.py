@@ -99,6 +99,7 @@ class Messages:
         return self._definitions[name]
 
     def _codec(self, name: str, version: int) -> Codec:
+        """Return the codec of a message in a version, compiled once. Raises WireError for an unknown version."""
         if (name, version) not in self._compiled:
             definition = self._definition(name)
             if version not in versions_of(definition["validVersions"]):

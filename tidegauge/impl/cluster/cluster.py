@@ -142,6 +142,7 @@ def transitions_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Tr
 
 
 def _network_faults(cluster: Cluster, call: Caller) -> Iterable[tuple[Transition, ...]]:
+    """Find duplicated requests and lost disks, as far as the bounds allow them."""
     bounds, incarnations = cluster.model.bounds, cluster.controller.incarnations
     for f, copies in enumerate(cluster.copies):
         if cluster.duplicates < bounds.max_duplicates:

@@ -226,6 +226,7 @@ def _without_ghosts(profile: Profile, before: PartitionRegistration, target: Par
 def _recovery_written(
     partition: PartitionRegistration, target: PartitionRegistration, *, unclean: bool
 ) -> RecoveryState | None:
+    """Return the recovery state of the record, None where it does not change: an unclean election begins a recovery."""
     if target.recovery is partition.recovery and unclean and partition.recovery is RecoveryState.RECOVERED:
         return RecoveryState.RECOVERING
     return _written(partition.recovery, target.recovery)

@@ -161,6 +161,7 @@ def process_broker_heartbeat(
 
 
 def _moved(control: ReplicationControl, broker: int, after: BrokerControlState) -> tuple[ControllerRecord, ...]:
+    """Return the records by which a broker goes into a state."""
     match after:
         case BrokerControlState.UNFENCED:
             return brokers.broker_unfenced(control, broker)

@@ -204,6 +204,7 @@ def alter_partition_reassignments(
 def _reassignments_alter_one(
     control: ReplicationControl, target: Reassignment, *, allow_rf_change: bool
 ) -> ControllerResult[int]:
+    """Begin, change or cancel the reassignment of one partition."""
     if target.tp not in control.partitions:
         return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
     if target.replicas is None:

@@ -88,6 +88,7 @@ def _log_row(b: int, broker: Broker, width: int, values: Values) -> str:
 
 
 def _facts(broker: Broker) -> str:
+    """Format what a broker knows besides its records."""
     partition = broker.partition
     facts = [f"hw={partition.log.hw}", f"leo={partition.log.end}", f"epoch={partition.leader_epoch}"]
     if partition.is_leader:
@@ -215,6 +216,7 @@ def step_changes(before: Cluster, after: Cluster) -> list[str]:
 
 
 def _differences(old: Broker, new: Broker) -> Iterator[str]:
+    """Yield the fields in which a broker differs, in two lines at most."""
     before, after = old.partition, new.partition
     pairs = (
         ("start", before.log.start, after.log.start),

@@ -135,6 +135,7 @@ def as_profile(profile: Profile | str) -> Profile:
 
 
 def _key(cluster: Cluster) -> tuple[Hashable, ...]:
+    """Identify a state of interned parts: identity is equality, and faster."""
     return (
         *map(id, cluster.brokers),
         *map(id, cluster.network),

@@ -202,6 +202,7 @@ def _with_leader(state: IsrCluster, leader: Partition) -> IsrCluster:
 
 
 def _read_image(state: IsrCluster, image: PartitionRegistration) -> IsrCluster:
+    """Return the state after the leader has read a registration."""
     leader, _ = partition_.make_leader(
         state.setup,
         state.leader,

@@ -97,6 +97,7 @@ class Search(Generic[StateT]):
         return None
 
     def _run_to(self, violation: Violation, target: int) -> Counterexample[StateT]:
+        """Walk back from a state to the start."""
         labels: list[Label] = []
         numbers = [target]
         step = self._came_from[target]

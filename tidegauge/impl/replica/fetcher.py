@@ -340,6 +340,7 @@ def _process_data(
 def _append(
     setup: Setup, log: Log, entry: PartitionFetchState, response: FetchResponse, corrupt: bool
 ) -> tuple[Log, AppendInfo]:
+    """Append fetched records, which have to begin at the log end. ReplicaFetcherThread#processPartitionData."""
     if entry.fetch_offset != log.end:
         raise IllegalStateError(f"fetch offset: expected the log end {log.end}; seen {entry.fetch_offset}")
     return append_records_to_follower(setup, log, response.records, entry.current_leader_epoch, last_is_corrupt=corrupt)

@@ -150,6 +150,7 @@ def check_produce(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce
 
 
 def _reached(setup: Setup, manager: ReplicaManager, tp: TopicPartition, required: int) -> tuple[bool, int]:
+    """Return whether the high watermark has reached the required offset, and the error that ends the wait."""
     partition = online_partition(manager, tp)
     if partition is None:
         return False, partition_error(manager, tp)

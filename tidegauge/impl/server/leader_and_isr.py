@@ -156,6 +156,7 @@ def stop_replicas(
 
 
 def _stop_error(manager: ReplicaManager, tp: TopicPartition, state: StopReplicaState) -> int:
+    """Return the error of a StopReplica request for one partition: a storage error, then a stale leader epoch."""
     hosted = manager.hosted.get(tp)
     if hosted is None:
         return NONE

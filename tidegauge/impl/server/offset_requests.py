@@ -54,6 +54,7 @@ def _listed(
     isolation: Isolation,
     only_leader: bool,
 ) -> ListedOffset:
+    """Look the requested offset of one partition up."""
     partition = online_partition(manager, tp)
     if partition is None:
         return ListedOffset(partition_error(manager, tp))
@@ -72,6 +73,7 @@ def last_offset_for_leader_epoch(
 def _end_of_epoch(
     setup: Setup, manager: ReplicaManager, tp: TopicPartition, requested: OffsetsForLeaderEpochRequest
 ) -> tuple[int, int, int]:
+    """Return (error, epoch, end offset) of one partition."""
     partition = online_partition(manager, tp)
     if partition is None:
         return partition_error(manager, tp), UNDEFINED, UNDEFINED
@@ -111,6 +113,7 @@ def delete_records(
 def _delete(
     setup: Setup, manager: ReplicaManager, tp: TopicPartition, offset: int, internal_topics_allowed: bool
 ) -> tuple[ReplicaManager, PartitionDelete, int]:
+    """Delete in one partition; return its response, and the offset that the low watermark has to reach."""
     if tp.topic in INTERNAL_TOPICS and not internal_topics_allowed:
         return manager, PartitionDelete(INVALID_TOPIC_EXCEPTION), UNDEFINED
     partition = online_partition(manager, tp)

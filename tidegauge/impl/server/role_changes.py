@@ -110,6 +110,7 @@ def make_leaders(setup: Setup, manager: ReplicaManager, changes: PartitionChange
 def _make_leader(
     setup: Setup, done: RoleChangeResult, tp: TopicPartition, change: PartitionChange, now: int
 ) -> RoleChangeResult:
+    """Make one partition leader; add it to the outcome of the batch."""
     manager, changed, errors, _ = done
     before, error = _with_log(setup, manager, tp, change)
     if error == KAFKA_STORAGE_ERROR:
@@ -195,6 +196,7 @@ def _make_follower(
 
 
 def _start_fetchers(setup: Setup, manager: ReplicaManager, tps: tuple[TopicPartition, ...]) -> ReplicaManager:
+    """Add partitions to the fetchers of their leaders, as far as these are alive."""
     added: dict[TopicPartition, InitialFetchState] = {}
     for tp in tps:
         hosted = manager.hosted[tp]
@@ -264,6 +266,7 @@ def _is_new(manager: ReplicaManager, tp: TopicPartition) -> bool:
 
 
 def _registered(manager: ReplicaManager, mine: list[tuple[TopicPartition, PartitionChange]]) -> ReplicaManager:
+    """Note the registrations, and host the partitions that are new."""
     for tp, change in mine:
         hosted = Hosted(without_log(manager)) if change.is_new else manager.hosted[tp]
         hosted = hosted._replace(topic_id=change.topic_id, registered=change.partition_epoch)

@@ -51,6 +51,7 @@ def _text(lines: list[str]) -> str:
 
 
 def _entries(text: str, name: str, fields: tuple[str, ...]) -> list[list[str]]:
+    """Parse the entries of a checkpoint file, each with these fields. Raises CheckpointError with the line that is wrong."""
     lines = text.splitlines()
     for number, expected in ((1, "a version"), (2, "a number of entries")):
         if len(lines) < number or not _is_number(lines[number - 1]):

@@ -182,6 +182,7 @@ def _breaching_age(log: SegmentedLog, now: int) -> int:
 
 
 def _without_oldest(setup: Setup, log: SegmentedLog, count: int) -> SegmentedLog:
+    """Delete the oldest segments; the log start follows, unless their records are in remote storage as well."""
     if count == 0:
         return log
     segments = log.segments[count:]

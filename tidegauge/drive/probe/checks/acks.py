@@ -27,6 +27,8 @@ def expect_log(partition: ProbePartition) -> Expectation:
 
 
 def _acknowledged(acks: int) -> Callable[[Fixtures], Script]:
+    """Make the check that appends with these acks are acknowledged, and are in the log then."""
+
     def script(fixtures: Fixtures) -> Script:
         partition = fixtures.fresh()
         for records in (1, 3, 1):

@@ -55,6 +55,8 @@ def _refused(spoiled: Spoiled, *codes: int, **config: str) -> Callable[[Fixtures
 
 
 def _flipped(at: int) -> Spoiled:
+    """Spoil a batch: flip a bit of the byte at `at`."""
+
     def spoiled(partition: ProbePartition) -> bytes:
         records = bytearray(next_batch(partition))
         records[at] ^= 0x01
@@ -86,6 +88,7 @@ def _torn(partition: ProbePartition) -> bytes:
 
 
 def _large(partition: ProbePartition) -> bytes:
+    """Make a batch with a record of 4,000 bytes."""
 
     def filled(batch: RecordBatch) -> RecordBatch:
         return batch._replace(records=(batch.records[0]._replace(value=bytes(4000)),))

@@ -46,6 +46,8 @@ def _started_at(*steps: tuple[int, int]) -> Callable[[Fixtures], Script]:
 
 
 def _refused(*offsets: int) -> Callable[[Fixtures], Script]:
+    """Make the check that deletions at these offsets are out of range and change nothing."""
+
     def script(fixtures: Fixtures) -> Script:
         partition = _written(fixtures)
         for offset in offsets:

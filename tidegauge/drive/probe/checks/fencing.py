@@ -53,6 +53,8 @@ def _expect_error(partition: ProbePartition, make_request: RequestMaker, current
 
 
 def _of(make_request: RequestMaker, more: int) -> Callable[[Fixtures], Expectation]:
+    """Make the check of a request whose leader epoch is `more` above the leader's."""
+
     def expectation(fixtures: Fixtures) -> Expectation:
         partition = fixtures.log()
         return _expect_error(partition, make_request, partition.epoch + more)
@@ -61,6 +63,8 @@ def _of(make_request: RequestMaker, more: int) -> Callable[[Fixtures], Expectati
 
 
 def _older(make_request: RequestMaker) -> Callable[[Fixtures], Script]:
+    """Make the check of a request with each older leader epoch."""
+
     def script(fixtures: Fixtures) -> Script:
         partition = fixtures.log() if fixtures.log().epoch > 0 else fixtures.epochs()
         if partition.epoch == 0:

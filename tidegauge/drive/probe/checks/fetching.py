@@ -35,6 +35,7 @@ def _empty(fixtures: Fixtures) -> Script:
 
 
 def _inside(fixtures: Fixtures) -> Script:
+    """Fetch from inside batches: a response begins with the batch that has the offset."""
     partition = fixtures.fresh()
     append_batch(partition, 3)
     append_batch(partition, 2)
@@ -55,6 +56,7 @@ def _at_once(fixtures: Fixtures) -> Script:
 
 
 def _out(fixtures: Fixtures, *offsets: int) -> Script:
+    """Expect that fetches at these offsets are out of range."""
     partition = fixtures.log()
     for offset in offsets:
         yield Expectation(partition.connection, partition.fetch(offset), OUT)

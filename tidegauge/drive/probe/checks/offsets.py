@@ -28,6 +28,8 @@ def _listed(partition: ProbePartition, timestamp: int, offset: int, epoch: int, 
 
 
 def _latest(where: Callable[[Fixtures], ProbePartition], **more: int) -> Callable[[Fixtures], Script]:
+    """Make the check of the latest offset."""
+
     def expectation(fixtures: Fixtures) -> Expectation:
         partition = where(fixtures)
         return _listed(partition, LATEST, partition.end, partition.epoch, **more)
@@ -36,6 +38,8 @@ def _latest(where: Callable[[Fixtures], ProbePartition], **more: int) -> Callabl
 
 
 def _earliest(where: Callable[[Fixtures], ProbePartition], timestamp: int = EARLIEST) -> Callable[[Fixtures], Script]:
+    """Make the check of the earliest offset."""
+
     def expectation(fixtures: Fixtures) -> Expectation:
         partition = where(fixtures)
         return _listed(partition, timestamp, partition.start, epoch_for_offset(*partition.entries, partition.start))

@@ -16,6 +16,8 @@ VersionedRequest = Callable[[ProbePartition, int], tuple[WireRequest, ExpectedFi
 
 
 def _every_version(name: str, make_request: VersionedRequest) -> Callable[[Fixtures], Script]:
+    """Make the check of a request in each version that the broker offers."""
+
     def script(fixtures: Fixtures) -> Script:
         partition = fixtures.fresh() if name == "Produce" else fixtures.log()
         partition.version(name)

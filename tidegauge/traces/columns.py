@@ -95,11 +95,13 @@ class Gaps:
         """Return whether lines of its node are missing before an event, and the row of that node's event before it."""
         before = self._last.get(event.node)
         self._last[event.node] = row, event.seq
+        # A process that starts counts anew, from 0 or from 1.
         anew = event.event == "Start" and event.seq in (0, 1)
         if before is None:
             return not self.whole or (event.seq or 0) > 1, None
         if event.seq is None or before[1] is None:
             return not self.whole, before[0]
+        # If the trace need not be whole, lines of the process before may be missing although the count begins anew.
         return event.seq != before[1] + 1 and not (anew and self.whole), before[0]
 
     def ends(self) -> list[int]:

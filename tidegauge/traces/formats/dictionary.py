@@ -34,6 +34,7 @@ class Distinct:
         """Return columns with one row per event."""
         table, rows = self.table, self.rows
         counts = np.diff(table.epochs_at)
+        # Most events have no epoch cache: pairs are gathered for those that have one.
         longer = rows[counts[rows] > 0]
         at = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum(counts[rows], out=at[1:])

@@ -81,7 +81,7 @@ def _json(value: Mapping[str, Any]) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# NdjsonReading
+# Reading
 
 
 def read(path: str | Path, name: str | None = None) -> NdjsonReading:
@@ -138,11 +138,13 @@ class LineReader:
 
     def feed(self, data: bytes) -> None:
         """Read more bytes. The beginning of a line waits for the rest of it."""
+        # JSON text has no NUL byte: it escapes control characters.
         if b"\0" in data[: max(SNIFFED - self.bytes, 0)]:
             do = "give NDJSON (.ndjson), or Parquet with the suffix .parquet"
             self.problem(None, "lines of JSON", "a binary file", do)
             self.stopped, self.blank = True, False
         self.bytes += len(data)
+        # A line may end in the next piece, in the middle of a character.
         *complete, self.torn = (self.torn + data).split(b"\n")
         for line in complete:
             self.line(line, last=False)
@@ -185,6 +187,7 @@ class LineReader:
         if not isinstance(line, dict):
             self.problem(number, "one JSON object", shown(line), "write one object per line; the line is left out", lost=1)
             return True
+        # Writers may leave the version out.
         version = line.get("v", VERSION)
         if not is_int(version) or version < 1:
             self.problem(number, f'"v": {VERSION}', f'"v": {shown(version)}', "the line is left out", lost=1)
@@ -204,6 +207,7 @@ class LineReader:
         name = line.get("trace", "")
         name = name if isinstance(name, str) and name else f"trace-{len(self.open) + 1}"
         fault = schema.fault(line)
+        # Event lines refer to traces by name.
         if name in self.open:
             fault = ("a trace name used once", f"{shown(name)} again")
         if fault is not None:
@@ -264,6 +268,7 @@ class LineReader:
             return None
         before = self.last_seq.get((trace, node))
         self.last_seq[trace, node] = seq
+        # A process that starts counts from 0 again.
         if before is not None and seq != before + 1 and kind != "Start":
             do = "events of this node are missing or out of order: the judge starts this node anew here"
             self.problem(number, f'"seq": {before + 1} at node {node}', f'"seq": {seq}', do)
@@ -275,6 +280,7 @@ def _field_fault(key: str, value: Any, config: Config) -> str | None:
     if value is None:
         return None
     kind = FIELDS[key].kind
+    # True is an int in Python: without this branch it would pass as an offset of 1.
     if kind is FieldKind.BOOL:
         return None if isinstance(value, bool) else "true, false or null"
     if kind is FieldKind.INT:

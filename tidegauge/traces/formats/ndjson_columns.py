@@ -79,6 +79,7 @@ def spans(path: Path, least: int) -> list[Span]:
         except UnexpectedLineError:
             return []
         for number, trace in enumerate(traces, 1):
+            # Its name is its place in the file, and a span does not know its own place.
             if trace.name == f"trace-{number}":
                 return []
             if trace.last - ends[-1] >= least or trace.last == len(data):
@@ -119,6 +120,7 @@ def _traces(data: "bytes | mmap.mmap") -> list[_Trace]:
     found: list[_Trace] = []
     known: dict[tuple[bytes, bytes], tuple[Config, str]] = {}
     names: set[str] = set()
+    # A search for the word is far cheaper than parsing every line: Config lines are few.
     at = data.find(b'"Config"')
     while at >= 0:
         first, last = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
@@ -141,6 +143,7 @@ def _traces(data: "bytes | mmap.mmap") -> list[_Trace]:
             # A second "trace", or an escape, would be the name of every other line with the same text around the first.
             if not _NAMED_AGAIN.search(after):
                 known[before, after] = config
+        # The line reader reports it as a problem, with its line.
         if name in names:
             raise UnexpectedLineError("two traces have one name")
         names.add(name)
@@ -243,6 +246,7 @@ def _check_sequence(event: Ints, node: Ints, seq: Ints, trace: Ints) -> None:
     """Check that `seq` begins with 0 or 1 and counts on at each node of each trace; at a Start it may begin anew."""
     rows = np.flatnonzero(seq >= 0)
     rows = rows[np.lexsort((rows, node[rows], trace[rows]))]
+    # Sorted by trace and node, in the order of the file: neighbours are consecutive events of one node.
     seq = seq[rows]
     follows = (np.diff(trace[rows]) == 0) & (np.diff(node[rows]) == 0)
     begins = np.isin(seq, (0, 1))

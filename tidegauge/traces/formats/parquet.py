@@ -17,12 +17,10 @@ from tidegauge.traces.formats.dictionary import Distinct, ranges, table_as_json,
 from tidegauge.traces.problems import Problem, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind
 
-# The layout of a Parquet file of traces.
-#
-# Rules of this file
+# The layout of a file.
 #
 # 1. A file has one Config, in its metadata. Rows are events; a row group holds whole traces, so it can be judged alone. The
-# column `trace` numbers the traces of a file from 0.
+#    column `trace` numbers the traces of a file from 0.
 # 2. There are two layouts. Wide: one column for each field that an event of the file has. Distinct: the metadata lists the
 # distinct events (traces.formats.dictionary), and the one column `row` has the row of each event in that list.
 # 3. No column is nullable. UNKNOWN (-2**62) stands for an absent field: decoding nulls costs nine times as much as decoding
@@ -136,6 +134,7 @@ def _groups(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
     first, traces = 0, len(starts) - 1
     while first < traces:
         last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
+        # A trace is never split: a row group must be judged alone.
         last = min(max(last, first + 1), traces)
         yield first, last
         first = last
@@ -144,6 +143,7 @@ def _groups(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
 def _epochs_as_text(columns: Columns, begin: int, end: int) -> pa.DictionaryArray:
     reported = columns.epochs_reported[begin:end]
     which = np.where(reported, np.int32(1), np.int32(0))
+    # A file has few distinct caches: each is written as text once.
     codes = {b"": 1}
     texts = ["", "[]"]
     at = 2 * columns.epochs_at[begin : end + 1]
@@ -306,6 +306,7 @@ class Reader:
         group = self._group(index)
         position = self._schema.names.index(TRACE)
         statistics = group.column(position).statistics
+        # A file from elsewhere may have none: then the column itself is read.
         if statistics is None or not statistics.has_min_max:
             number = _number(self._read(index, [TRACE]).column(TRACE))
             first, last = (int(number[0]), int(number[-1])) if len(number) else (0, -1)
@@ -336,6 +337,7 @@ class Reader:
         if len(number) == 0:
             return np.zeros(1, dtype=np.int64)
         changes = np.flatnonzero(number[1:] != number[:-1])
+        # A trace in two pieces would be judged as two traces.
         if (number[changes + 1] - number[changes] != 1).any():
             raise self._bad_group(index, "traces numbered one after the other", "a gap or a step back")
         return np.concatenate(([0], changes + 1, [len(number)]))
@@ -401,6 +403,7 @@ def read_row_group(path: str | Path, index: int) -> tuple[Columns, Config]:
 
 def _int64(column: pa.ChunkedArray) -> Ints:
     """Return a column as the judge reads it: the decoded page itself if that is int64 without nulls."""
+    # A file of another writer may have null where ours has UNKNOWN.
     if column.null_count:
         column = column.cast(pa.int64()).fill_null(UNKNOWN)
     array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

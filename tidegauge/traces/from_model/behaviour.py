@@ -5,8 +5,7 @@ Rules of this file
 1. Only views are read, so behaviours of TLC, of the explorer and of a faulty variant go through the same code.
 2. An event has the values that the views show. A value that no view shows (whether a truncation is completed, the error of a
    refusal) comes from `impl.rules`, which also made the views.
-3. This file has roles, processes and the controller; traces.from_model.broker_events and traces.from_model.broker_events
-   have the rest.
+3. Roles, processes and the controller are here, requests and responses in traces.from_model.broker_events.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -109,6 +108,7 @@ def _initial(view: View) -> Iterator[Event]:
     for index, b in enumerate(brokers(view)):
         yield report(index, "Start", clean=True, leo=b.leo, hw=b.hw, log_start=b.start, epochs=epoch_cache(b.log, -1))
     yield _change_partition(view)
+    # The leader first: a follower names it.
     order = sorted(enumerate(brokers(view)), key=lambda pair: pair[1].role != LEADER)
     for index, b in order:
         if b.role == LEADER:
@@ -135,6 +135,7 @@ def _silent(_src: View, _label: Label, _dst: View, _profile: str) -> Iterator[Ev
 def _become_leader(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     index = label[1]
     before, after = broker(src, index), broker(dst, index)
+    # Within an epoch the leader only reads a new ISR: it adds no entry to its epoch cache.
     start = {"epoch_start": after.leo} if after.epoch != before.epoch else {}
     yield report(
         index,
@@ -172,6 +173,7 @@ def _lose_disk(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[
 def _register(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """Yield the start of the broker, the change that its registration causes, if any, and the registration."""
     yield from _restart(src, label, dst, profile)
+    # A registration may end a leadership; in a trace its changes come before it.
     if controller(src).registration != controller(dst).registration:
         yield _change_partition(dst)
     clean = bool(controller(src).clean >> label[1] & 1)
@@ -205,6 +207,7 @@ def _alter_partition(src: View, label: Label, dst: View, _profile: str) -> Itera
     if controller(src).registration != controller(dst).registration:
         yield _change_partition(dst)
     else:
+        # The model has no refusal as a step: a proposal after which nothing changed was refused.
         proposal = members(broker(src, label[1]).pending)
         yield report(label[1], "HandleAlterPartitionResponse", isr=proposal, error=INELIGIBLE_REPLICA)
 

@@ -116,6 +116,7 @@ def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[E
     response = broker(dst, follower).slots[leader]
     kind = slot_kind(response)
     if kind == DATA:
+        # The response has the high watermark from before the fetch counted (Partition#fetchRecords reads first).
         hw_before, records = response[3], response[4]
         yield report(
             leader,
@@ -182,6 +183,7 @@ def _offsets_for_leader_epoch_request_again(src: View, label: Label, _dst: View,
     if error == rules.NONE:
         last, end = rules.end_offset_for(*_cache(before), before.leo, asked)
         response = {
+            # Before KIP-279 a response had the end offset only.
             "div_epoch": or_none(last) if profile_named(profile).epoch_in_response else None,
             "div_end": or_none(end),
         }
@@ -197,6 +199,7 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
         yield report(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
     response = {"error": error}
     if error == rules.NONE:
+        # Before KIP-595 a fetch names no epoch, so the leader cannot find it diverging.
         asked = last_epoch if profile_named(profile).truncation_on_fetch else rules.UNDEFINED
         decision, div_epoch, div_end = rules.fetch_decision(*_cache(before), before.start, before.leo, offset, asked)
         if decision == rules.OUT_OF_RANGE:
@@ -238,8 +241,8 @@ def handle_fetch_response(src: View, label: Label, dst: View, profile: str) -> I
     _, follower, leader = label
     response = broker(src, follower).slots[leader]
     _, _, offset, hw, records, *_ = response
-    taken = {"error": rules.NONE, "res_hw": hw, **answered_start(response), **record_fields(offset, records)}
-    yield from _handled(src, label, dst, profile, taken)
+    handled = {"error": rules.NONE, "res_hw": hw, **answered_start(response), **record_fields(offset, records)}
+    yield from _handled(src, label, dst, profile, handled)
 
 
 def handle_diverging_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
@@ -249,6 +252,7 @@ def handle_diverging_response(src: View, label: Label, dst: View, profile: str) 
     _, _, offset, div_epoch, div_end = before.slots[leader]
     cache = epoch_cache(before.log, before.mark)
     epochs, starts = [entry[0] for entry in cache], [entry[1] for entry in cache]
+    # No view shows it: after either outcome the follower fetches again.
     completed = rules.truncation_target(epochs, starts, before.leo, offset, div_epoch, div_end)[2]
     target = broker(dst, follower).leo
     truncated = {"div_epoch": div_epoch, "div_end": div_end, "target": target, "completed": completed}
@@ -333,6 +337,7 @@ def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
     before, after = broker(src, follower), broker(dst, follower)
     for leader, (old, new) in enumerate(zip(before.slots, after.slots, strict=True)):
         kind = slot_kind(new)
+        # A request that was there before this step was sent by an earlier one.
         if kind not in {REQUEST, EPOCH_REQUEST} or slot_kind(old) in {REQUEST, EPOCH_REQUEST}:
             continue
         peer = node_id(leader)

@@ -28,24 +28,30 @@ def traces_of_controlled(
     states: Sequence[ControlledCluster], labels: Sequence[Label], name: str, source: str
 ) -> list[Trace]:
     """Return the traces of a path, one for each topic id; `labels[i]` leads from `states[i]` to `states[i + 1]`."""
-    lives: list[list[Event]] = [[]]
-    reports = _Reports(lives[0])
+    events_by_topic: list[list[Event]] = [[]]
+    reports = _Reports(events_by_topic[0])
     reports.begins(states[0])
     for label, (before, after) in zip(labels, pairwise(states), strict=True):
+        # The topic was deleted and created again: a new topic id, and a trace of its own.
         if after.topic_id > before.topic_id:
-            lives.append([])
-            reports.events = lives[-1]
+            events_by_topic.append([])
+            reports.events = events_by_topic[-1]
             reports.registered(after)
         # A replica of an earlier topic id is deleted late: the event belongs to that topic's trace.
         elif label[0] == "DeleteReplica" and before.held[label[1]] != before.topic_id:
-            lives[before.held[label[1]]].append(report(label[1], "DeleteReplica"))
+            events_by_topic[before.held[label[1]]].append(report(label[1], "DeleteReplica"))
             reports.loaded.discard(label[1])
         else:
             reports.step(before, label, after)
     config = _config_of(states[0], source)
     return [
-        Trace(name if not life else f"{name}-{life}", f"model-0.{life}" if life else "model-0", config, numbered(events))
-        for life, events in enumerate(lives)
+        Trace(
+            name if not topic_id else f"{name}-{topic_id}",
+            f"model-0.{topic_id}" if topic_id else "model-0",
+            config,
+            numbered(events),
+        )
+        for topic_id, events in enumerate(events_by_topic)
     ]
 
 
@@ -85,6 +91,7 @@ class _Reports:
         """Add the events of one step; a controller reports nothing about a deleted topic."""
         begin = len(self.events)
         self._step(before, label, after)
+        # The brokers still learn of the deletion; the controller has no partition any more.
         if before.control.partition is None:
             self.events[begin:] = [event for event in self.events[begin:] if event.node != CONTROLLER]
 
@@ -93,9 +100,11 @@ class _Reports:
         b = rest[0] if rest and isinstance(rest[0], int) else UNDEFINED
         match name:
             case "BecomeLeader" | "BecomeFollower":
+                # Partition#makeLeader and #makeFollower create the log of a replica that the broker does not have.
                 if b not in self.loaded:
                     self._start(before, b, clean=True)
                 known = before.cluster.brokers[b].partition.leader_epoch
+                # A new role brings the configuration that the broker has read by then.
                 if self.changed and after.cluster.brokers[b].partition.leader_epoch > known:
                     self.events.append(_read_config(b, after))
                 self._moved(before, label, after)
@@ -113,6 +122,7 @@ class _Reports:
                 self._lost(b, "Crash", loses_disk=not label[2])
             case "ShutDown":
                 self.events += _changes(before, after)
+                # A controlled shutdown may take several steps: the leader moves first, the process ends when it may.
                 if after.control.processes[b] == STOPPED:
                     self.events.append(_concerns(b, "FenceBroker"))
                     self._lost(b, "Stop", loses_disk=False)
@@ -137,6 +147,7 @@ class _Reports:
             fields = dict(event.fields)
             if event.event in {"BecomeLeader", "BecomeFollower"}:
                 fields["partition_epoch"] = after.cluster.brokers[label[1]].partition.partition_epoch
+            # A broker without a replica of the topic has nothing to report.
             if event.node - 1 in self.loaded:
                 self.events.append(Event(event.node, event.event, fields))
 
@@ -189,8 +200,8 @@ def _altered(before: ControlledCluster, b: int, error: int, after: ControlledClu
     known = before.cluster.brokers[b].partition
     proposed = tuple(m + 1 for m in known.state.proposed_isr)
     epochs = {"leader_epoch": known.leader_epoch, "partition_epoch": known.partition_epoch}
-    asked = {"peer": node_id(b), **epochs, "isr": proposed, "error": error}
-    yield Event(node=CONTROLLER, event="AlterPartition", fields=asked)
+    proposal = {"peer": node_id(b), **epochs, "isr": proposed, "error": error}
+    yield Event(node=CONTROLLER, event="AlterPartition", fields=proposal)
     yield from _changes(before, after)
     if error != NONE:
         yield report(b, "HandleAlterPartitionResponse", isr=None, partition_epoch=None, error=error)

@@ -65,6 +65,7 @@ def edge_table(
 
     `edges` are (source, index of the label, target); states[0] is initial. TLC's graph and the explorer's both fit.
     """
+    # By label, not by its number: numbers depend on the order in which the graph was found (rule 1).
     rank = {label: place for place, label in enumerate(sorted(range(len(labels)), key=labels.__getitem__))}
     ordered = np.array(sorted(edges, key=lambda edge: (edge[0], rank[edge[1]], edge[2])), dtype=np.int64).reshape(-1, 3)
     rows: dict[Hashable, int] = {}
@@ -73,6 +74,7 @@ def edge_table(
 
     def add(reported: Iterable[Event]) -> None:
         for event in reported:
+            # The same event is a step of thousands of edges, and one row of the table.
             key = (event.node, event.event, tuple(event.fields.items()))
             row = rows.setdefault(key, len(events))
             if row == len(events):

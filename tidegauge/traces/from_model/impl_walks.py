@@ -35,6 +35,7 @@ def bounds_of(model: Model, **constants: int) -> Bounds:
         max_start=cfg.number("MaxStart", default=0),
         thread_truncates=cfg.substitutions.get("StartsTruncating") in THREAD_TRUNCATES,
     )
+    # Only models of MCELR lose tails in a crash and elect a last resort.
     if model.module == "MCELR":
         return bounds._replace(
             min_insync_replicas=cfg.number("MinIsr"),
@@ -109,14 +110,12 @@ def switch_name(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-# Traces of the implementation itself, run beyond what can be explored: more brokers, longer logs, more epochs.
-#
-# Rules of this file
+# Random walks of the reference, beyond what can be explored: more brokers, longer logs, more epochs.
 #
 # 1. A walk takes steps of impl.cluster.cluster one at a time; nothing is precomputed and no graph bounds it.
 # 2. An action is drawn first, then one of its instances, so an action with many variants (a crash for each checkpointed high
-# watermark) is not more likely. Controller, crash and loss are rarer than data, as in practice; otherwise hardly a record
-# would be committed between two elections.
+#    watermark) is not more likely. Controller, crash and loss are rarer than data, as in practice; otherwise hardly a record
+#    would be committed between two elections.
 # 3. Walk n of seed s depends on (s, n) alone.
 
 
@@ -159,6 +158,7 @@ def impl_walks(
     for number in range(count):
         if number % FORGET == 0:
             walker = Walker(bounds, profile, rules)
+        # A generator per walk: one walk can be made again without those before it.
         rng = random.Random(f"{seed}/{number}")
         yield one_walk(walker, rng, steps, f"walk-{seed}-{number}", profile)
 

@@ -193,6 +193,7 @@ def _refused(response: Mapping[str, Any]) -> dict[str, Any]:
 
 def _metadata(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     image = src["images"][len(src["images"]) - len(dst["images"]) - 1]
+    # A leader that has this partition epoch already skips the image, and logs nothing.
     if (src["view"], src["pending"], src["hw"]) != (dst["view"], dst["pending"], dst["hw"]):
         yield Event(
             leader, "BecomeLeader", {"leader_epoch": EPOCH, **_isr(image), "leo": src["end"][leader], **_hw(src, dst)}
@@ -206,6 +207,7 @@ def _fence(_src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 def _restart(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     f = next(f for f in src["incarnation"] if src["incarnation"][f] != dst["incarnation"][f])
     yield Event(f, "Crash", {})
+    # Its registration takes it out of the ISR.
     if src["controller"] != dst["controller"]:
         yield _registered(dst, leader, EPOCH)
     yield Event(f, "Start", {"clean": False, "leo": 0, "hw": 0, "log_start": 0, "epochs": ()})
@@ -218,6 +220,7 @@ def _silent(_src: TlcState, _dst: TlcState, _leader: int) -> Iterator[Event]:
 
 def _election(last: TlcState) -> Iterator[Event]:
     controller = last["controller"]
+    # Only an election shows the loss: the judge compares the new leader's log with what was committed.
     lacking = next((b for b in sorted(controller["isr"]) if last["end"][b] < last["committed"]), None)
     if lacking is not None:
         end = last["end"][lacking]

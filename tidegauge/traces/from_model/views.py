@@ -113,6 +113,7 @@ def members(mask: int) -> tuple[int, ...]:
 
 def epoch_cache(log: Sequence[int], mark: int) -> tuple[tuple[int, int], ...]:
     """Return the epoch cache as (epoch, start offset) pairs: where the epochs of the records change, then the mark."""
+    # A cache has an entry where the epoch changes; the last one may have no record yet: the mark of a new leader.
     changes = ((epoch, offset) for offset, epoch in enumerate(log) if offset == 0 or log[offset - 1] != epoch)
     starts = [(epoch, offset) for epoch, offset in changes if epoch >= 0]
     return (*starts, (mark, len(log))) if mark >= 0 else tuple(starts)

@@ -85,25 +85,26 @@ def generate(
     """Write `walks` distinct interleavings to `path`, or as many as can be found. `parts` is a power of two."""
     spellable(parts)
     seen = SeenHashes()
-    taken = np.zeros(len(table.target) + 1, dtype=np.bool_)
+    edges_taken = np.zeros(len(table.target) + 1, dtype=np.bool_)
     duplicates, drawn, new = 0, 0, 1
     waiting: list[Walks] = []
-    found = 0
+    written = 0
     with DistinctWriter(path, table.config, table.rows) as out:
         for own in _chunks(table, steps, seed, part, parts):
-            if found >= walks or new * EXHAUSTED < max(drawn, 1):
+            # Few new walks in the last chunk: the graph is nearly used up at this length.
+            if written >= walks or new * EXHAUSTED < max(drawn, 1):
                 break
             fresh = seen.add(own.hashes)
             drawn, new = len(fresh), int(np.count_nonzero(fresh))
             duplicates += drawn - new
-            waiting.append(own.only(fresh & (np.cumsum(fresh) <= walks - found)))
-            found += len(waiting[-1].lengths)
-            taken[waiting[-1].edges] = True
-            if sum(len(own.lengths) for own in waiting) >= WRITTEN or found >= walks:
+            waiting.append(own.only(fresh & (np.cumsum(fresh) <= walks - written)))
+            written += len(waiting[-1].lengths)
+            edges_taken[waiting[-1].edges] = True
+            if sum(len(own.lengths) for own in waiting) >= WRITTEN or written >= walks:
                 _write(table, waiting, out)
         _write(table, waiting, out)
         traces, events = out.traces, out.rows
-    return Generated(str(path), traces, events, duplicates, int(taken[:-1].sum()), len(table.target))
+    return Generated(str(path), traces, events, duplicates, int(edges_taken[:-1].sum()), len(table.target))
 
 
 def spellable(parts: int) -> None:
@@ -116,8 +117,8 @@ def _write(table: EdgeTable, waiting: list[Walks], out: DistinctWriter) -> None:
     """Write the collected walks: row groups are full even if a chunk has few walks of this part."""
     if waiting:
         edges = np.concatenate([walks.edges for walks in waiting])
-        found = table.distinct(edges, np.concatenate([walks.lengths for walks in waiting]))
-        out.write(found.rows, found.table.trace_starts)
+        distinct = table.distinct(edges, np.concatenate([walks.lengths for walks in waiting]))
+        out.write(distinct.rows, distinct.table.trace_starts)
         waiting.clear()
 
 
@@ -127,8 +128,8 @@ def draw(
     """Draw up to `count` random walks of a part, each with the initial pseudo edge first; aims begin at edge `first_aim`."""
     forced, lengths = _aims(table, count, steps, first_aim)
     width = forced.shape[1]
-    taken = np.full((count, width + 1), -1, dtype=np.int64)
-    taken[:, 0] = table.initial
+    edges = np.full((count, width + 1), -1, dtype=np.int64)
+    edges[:, 0] = table.initial
     state = np.zeros(count, dtype=np.int64)
     going = np.ones(count, dtype=np.bool_)
     mine = np.ones(count, dtype=np.bool_)
@@ -137,6 +138,7 @@ def draw(
     for step in range(width):
         degree = table.first_edge[state + 1] - table.first_edge[state]
         going &= (degree > 0) & (step < lengths)
+        # An aimed walk takes the edges of its path first; where the path is over, its steps are free.
         edge = np.where(going, np.where(forced[:, step] >= 0, forced[:, step], _free(table, state, rng)), -1)
         # A state with one edge leaves no choice, so its step must not spell: else whole parts would be empty.
         spells = going & (degree > 1) & (spelt < bits)
@@ -147,12 +149,12 @@ def draw(
                 edge[again] = _free(table, state[again], rng)
             mine &= ~spells | (_spelling(_mixed(hashes, edge)) & 1 == bit)
             spelt += spells
-        taken[:, step + 1] = edge
+        edges[:, step + 1] = edge
         state = np.where(going, table.target[edge], state)
         hashes = _mixed(hashes, edge)
     # Bits that a short walk could not spell are those of its last hash.
     mine &= (_spelling(hashes) ^ (part >> spelt)) & ((1 << (bits - spelt)) - 1) == 0
-    return Walks(taken[taken >= 0], np.count_nonzero(taken >= 0, axis=1).astype(np.int64), hashes).only(mine)
+    return Walks(edges[edges >= 0], np.count_nonzero(edges >= 0, axis=1).astype(np.int64), hashes).only(mine)
 
 
 def _free(table: EdgeTable, state: Ints, rng: np.random.Generator) -> Ints:
@@ -184,6 +186,7 @@ class SeenHashes:
             known = run[np.minimum(place, len(run) - 1)] == values
             new[first[known]] = False
         added = np.sort(hashes[new])
+        # Merged like a binary counter: each hash is sorted again a logarithmic number of times.
         while len(added) and self._runs and len(self._runs[-1]) <= 2 * len(added):
             added = np.sort(np.concatenate((self._runs.pop(), added)))
         if len(added):

@@ -140,10 +140,9 @@ class GrowingCapture:
                     name = held.growing.layout.name
                     all_logs.layouts[name] = all_logs.layouts.get(name, 0) + 1
         if not self._logs:
-            do = "name the directory that the brokers write their logs to, with one folder n<id>/ per broker; see docs/kafka-logs.md"
-            all_logs.problems.append(
-                Problem(str(self.root), None, "logs (*.log) with at least one complete line", "none", do)
-            )
+            folders = "name the directory that the brokers write their logs to, with one folder n<id>/ per broker"
+            expected, do = "logs (*.log) with at least one complete line", f"{folders}; see docs/kafka-logs.md"
+            all_logs.problems.append(Problem(str(self.root), None, expected, "none", do))
         for folder in all_logs.nested:
             seen, do = "a folder with the folders of several nodes", "follow it by itself"
             all_logs.problems.append(Problem(str(folder), None, "a folder per node", seen, do, lost=1))

@@ -270,6 +270,7 @@ class _Records:
         offset = batch.base + self._varint()
         key, value = self._sized(), self._sized()
         headers = tuple(self._header() for _ in range(self._count()))
+        # DefaultRecord#readFrom refuses a record whose parts do not fill its length, too.
         if self.at - begin != length:
             raise self._corrupt(f"a record of {length} bytes", f"{self.at - begin} bytes")
         if not batch.base <= offset <= batch.last:
@@ -309,6 +310,7 @@ class _Records:
             if byte < 0x80:
                 return raw >> 1 ^ -(raw & 1)
             shift += 7
+            # ByteUtils#readVarlong refuses more than ten bytes.
             if shift > 63:
                 raise self._corrupt("a number of at most ten bytes", "more")
 

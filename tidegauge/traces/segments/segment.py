@@ -92,6 +92,7 @@ def parse(data: Bytes, records: bool = True, after: int | None = None) -> Segmen
         if after is not None and batch.base <= after:
             fault = SegmentProblem(at, f"a base offset above {after}", str(batch.base))
             break
+        # The checksum does not cover the base offset: a damaged one would pass.
         if not 0 <= batch.base <= batch.last < LARGEST:
             fault = SegmentProblem(at, "offsets from 0 to 2^62", f"{batch.base} to {batch.last}")
             break

@@ -1,4 +1,4 @@
-"""Is a trace a behaviour of a graph: the events of one of its paths, whose steps without events are silent?
+"""Decides whether a trace is a behaviour of a graph: the events of one of its paths, whose steps without events are silent.
 
 Rules of this file
 

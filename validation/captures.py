@@ -1,12 +1,12 @@
-"""`python -m validation.captures [DIRECTORY...]`: captures of real brokers against what they must show.
+"""`python -m validation.captures [DIRECTORY...]`: judges captures of real brokers, by default the shipped ones.
 
-That is which rules fail, and what the disks held in the end. Without a directory those that come with the project are taken.
+Each must fail exactly the rules that are expected, and the rebuilt replicas must be those on the disks at the end.
 
 Rules of this file
 
 1. expected.toml beside the captures, or that of the shipped ones, says which rules fail. A capture that fails another rule,
    or not that one, is a difference: a false alarm and a missed bug are the same mistake.
-2. What the judge rebuilt from the logs (LEO, high watermark, log start, epoch cache of every replica) is held against
+2. What the judge rebuilt from the logs (LEO, high watermark, log start, epoch cache of every replica) is compared with
    final_log.json, which another parser read from the segment files after a clean shutdown.
 """
 

@@ -7,8 +7,8 @@ Rules of this file
    has: a scenario that is written is also a path on which the two agree.
 2. Only the switches of the model's finding are on. The twin of a scenario is the same commands with all of them off, but for
    producers that are not answered any more.
-3. A run that the judge accepts although an invariant fails is UNSEEN: no event of schema v1 tells what is wrong. Why stands
-   in its opening.
+3. A run that the judge accepts although an invariant fails is UNSEEN: no event of schema v1 shows what is wrong. Its opening
+   gives the reason.
 """
 
 import sys
@@ -40,7 +40,7 @@ from tidegauge.traces.schema import Trace
 from tidegauge.util.errors import TidegaugeError
 
 MOST_FETCHES = 4
-"""A follower that has not caught up by then never will."""
+"""Fetches after which a follower that has not caught up never will."""
 
 UNSEEN: Mapping[str, str] = MappingProxyType(
     {
@@ -94,6 +94,7 @@ def trace_of(model: Model, *, repaired: bool = False) -> Trace:
 def played(model: Model, *, repaired: bool = False) -> tuple[Player, list[Block]]:
     """Play the run of a model, message by message; return the player at its end, and the transcript."""
     player = Player()
+    # With a switch off the model takes another way: the twin gets the same commands, not the same states.
     if repaired:
         _, as_it_is = played(model)
         blocks = [_said(player, _cluster(model, repaired=True))]
@@ -169,7 +170,7 @@ def _commands(player: Player, label: Label, state: ControlCluster) -> Iterator[s
         case ("CatchUp", f):
             yield from _fetches(f, lambda: cluster_of(player).controlled.control.logs[f] == state.logs[f])
         case ("Acknowledge",):
-            # a fetch that counts moves the high watermark, nothing else does
+            # Only a fetch that counts moves the high watermark.
             for f in cluster_of(player).cluster.controller.assignment:
                 if f != leader:
                     how = "" if f in cluster_of(player).cluster.controller.isr else " lost=response join=no"

@@ -65,6 +65,7 @@ def _same(found: Equality) -> str:
 
 def _difference(found: Equality) -> str:
     pinned = find_model(found.model).distinct
+    # Equal graphs of another size: the bounds, or the model, are not those that models.toml was pinned with.
     if found.divergence is None and found.states != pinned:
         return f"expected {pinned:,} states, as models.toml has it; seen {found.states:,}"
     return found.divergence or ""

@@ -1,4 +1,4 @@
-"""Measure the shape of the package: its size, its imports, its names, its comments, and the files that one check enters.
+"""Measures the shape of the package: its size, its imports, its names, its comments, and the files that one check enters.
 
 `python -m validation.shape [PACKAGE_FOLDER] [--capture DIR]` prints a line per figure, as docs/figures.md has them. Text is
 measured with `ast`; only the last figure runs the package.
@@ -69,6 +69,7 @@ class Module:
                 found |= {f"{node.module}.{alias.name}" for alias in node.names} & known.keys() or {
                     node.module
                 } & known.keys()
+        # A package whose __init__ imports from itself is no step of a chain.
         return found - {self.name}
 
 
@@ -111,6 +112,7 @@ def entered(package: Path, capture: Path) -> set[str]:
         if event == "call" and frame.f_code.co_filename.startswith(str(package)) and frame.f_code.co_name != "<module>":
             files.add(frame.f_code.co_filename)
 
+    # A profile hook sees every call; it must go even if the check raises.
     sys.setprofile(watch)
     try:
         check.check([capture])
@@ -136,6 +138,7 @@ def figures(package: Path) -> Iterator[tuple[str, object]]:
     several = sorted(name for name, where in homes.items() if len(where) > 1)
     yield "classes and types defined in several files", f"{len(several)} of {len(homes)}: {', '.join(several)}"
     functions = [node for module in each for node in module.functions()]
+    # Bodies include docstrings: the share is of all lines that a reader of the functions meets.
     bodies = sum((node.end_lineno or 0) - node.body[0].lineno + 1 for node in functions)
     comments = sum(
         len(

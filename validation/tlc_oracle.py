@@ -1,4 +1,4 @@
-"""`python -m validation.tlc_oracle [--traces N]`: the judge and the spec, by TLC, decide about the same traces.
+"""`python -m validation.tlc_oracle [--traces N]`: the judge, and TLC for the spec, decide about the same traces.
 
 Half of the traces are right ones, half mutants. Exit code 1 if a difference has no known reason.
 
@@ -46,12 +46,12 @@ ASKS_MORE: Mapping[tuple[str, int], frozenset[str]] = {
 }
 """Rules that a profile breaks by itself: a trace that breaks no other is one of the profile's spec."""
 
-OPEN = "an absent line is an observation that was not made: what it would have told is free"
-EITHER_ORDER = "which of two nodes did its part first is free where nothing both of them told decides it"
+OPEN = "an absent line is an observation that was not made: what it would have reported is free"
+EITHER_ORDER = "which of two nodes acted first is free where nothing that both reported decides it"
 ONE_STEP = "which of two lines of one step comes first is the source's choice"
-REGISTERS = "a restarted broker may register, and read metadata, before its fencing and unfencing are told; the spec waits"
+REGISTERS = "a restarted broker may register and read metadata before its fencing and unfencing are reported; the spec waits"
 TOGETHER = "one registration may hold an election and another change of the ISR; the spec makes one at a time"
-UNHEARD = "whether an ISR may grow is undecided where nobody was heard to propose it"
+UNHEARD = "whether an ISR may grow is undecided where no proposal of it was reported"
 FORKED = "what recovery makes of the epoch cache of a forked log is open; the spec's cache is what the records imply"
 
 FREE: Mapping[tuple[str, str, str], str] = {
@@ -77,12 +77,12 @@ class OracleCase:
 
     @property
     def name(self) -> str:
-        """For the table."""
+        """The name of the case in the table."""
         return f"{self.profile}, {self.brokers} brokers"
 
     @property
     def bounds(self) -> Bounds:
-        """Beyond what is explored."""
+        """Bounds beyond those of the explored graphs."""
         thread = bounds_of(find_model(self.model)).thread_truncates
         return Bounds(self.brokers, max_log=6, max_epoch=5, max_crashes=2, max_fetch=MAX_FETCH, thread_truncates=thread)
 
@@ -114,12 +114,14 @@ class Ruling:
 
     @property
     def agree(self) -> bool:
-        """Both accept, or both reject a mutant: the implementation produced the right traces, so nothing may reject them."""
+        """Whether both accept, or both reject a mutant."""
+        # The implementation produced the right traces, so nothing may reject them.
         return self.accepted if not self.rules else not self.accepted and self.mutant is not None
 
     @property
     def why(self) -> str | None:
-        """Why they may differ, or both reject a right trace; None without a known reason."""
+        """The known reason why they may differ, or both reject a right trace; None without one."""
+        # Both reject: of a mutant that agrees, of a right trace no reason excuses it.
         if self.rules and not self.accepted:
             return None
         # Only before KIP-320 logs fork: an unclean restart then leaves the epoch cache open, but the spec computes it.
@@ -133,6 +135,7 @@ class Ruling:
         kind = self.mutant.kind
         number, event, *more = self.mutant.says.split()  # "7 SendFetch req_offset 3 to 4", "7 SendFetch with Crash"
         at = int(number) - 1
+        # The reasons go from the general to the particular: a dropped line needs no look at its event.
         if kind == DROPPED:
             return OPEN
         if kind == SWAPPED:
@@ -144,7 +147,7 @@ class Ruling:
 
     @property
     def says(self) -> str:
-        """One line: the trace, the change, both decisions."""
+        """The trace, the change and both decisions in one line."""
         changed = f", {self.mutant.kind}: {self.mutant.says}" if self.mutant else ""
         judged = f"rejects ({', '.join(self.rules)})" if self.rules else "accepts"
         reported = "accepts" if self.accepted else f"rejects event {self.matched + 1}, {self._refused}"
@@ -206,6 +209,7 @@ def right_traces(case: OracleCase, count: int, seed: int) -> list[Trace]:
 def drawn_mutants(traces: Sequence[Trace], count: int, seed: int) -> list[TraceMutant]:
     """Return `count` mutants of traces spread over the given ones; none of event numbers, which TLC does not read."""
     chance = random.Random(f"{seed}/mutants")
+    # Few mutants of many traces show more than all mutants of a few.
     sources = traces[:: max(1, len(traces) * FROM_EACH // max(count, 1))]
     made = (mutant for trace in sources for mutant in _some(trace, chance))
     return list(islice(made, count))
@@ -217,7 +221,7 @@ def _some(trace: Trace, chance: random.Random) -> list[TraceMutant]:
 
 
 def rulings(case: OracleCase, subjects: Sequence[Trace | TraceMutant]) -> list[Ruling]:
-    """Ask both about traces of one case, in one run of TLC."""
+    """Let the judge and TLC decide about traces of one case, in one run of TLC."""
     traces = [one.trace if isinstance(one, TraceMutant) else one for one in subjects]
     config = traces[0].config
     judgement = judge(to_columns(traces, config), config)

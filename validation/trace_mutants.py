@@ -1,4 +1,4 @@
-"""Mutants of correct traces: one thing is changed, and the judge must reject it, or it is correct itself.
+"""Mutants of correct traces: one thing is changed, and the judge must reject the trace, unless it is still correct.
 
 Rules of this file
 
@@ -37,7 +37,7 @@ CLAIMS = ("clean",)
 """Fields that claim something instead of observing it: that nothing was lost, that an election was clean."""
 RESPONSES = ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange")
 CAUSES = {("SendFetch", "HandleFetch"), ("SendFetch", "ExpandIsr"), *(("HandleFetch", response) for response in RESPONSES)}
-"""Which event at one broker is told of which at another."""
+"""Pairs of events at two brokers of which the first causes the second."""
 OWN = ("LeaderAppend", "SendFetch", "HandleFetch", "Crash", "Start", *RESPONSES)
 """Events of brokers that no registration waits for, as far as a source can tell, and that wait for none."""
 
@@ -76,12 +76,12 @@ class MutantOutcome:
 
     @property
     def survived(self) -> bool:
-        """It passed like the trace it was made from, and is no behaviour of the graph."""
+        """Whether it passed like the trace it was made from, and is no behaviour of the graph."""
         return not self.rules and not self.legal and not self.open
 
     @property
     def reason(self) -> str | None:
-        """Why it may pass all the same; None without a known reason."""
+        """The known reason why it may pass all the same; None without one."""
         return BY_DESIGN.get((self.mutant.says.split()[1], self.mutant.kind))
 
 
@@ -166,6 +166,7 @@ def run(traces: Iterable[Trace], language: Language) -> list[MutantOutcome]:
             rules = tuple(sorted(broken.get(number, ())))
             legal = not rules and (_unconnected(mutant, trace) or language.holds(mutant.trace.events))
             less: tuple[str, ...] = ()
+            # In a real log its number would be missing, and SEQ-01 not decided; mutants are renumbered (rules 2 and 4).
             if mutant.kind == DROPPED and not rules and not legal:
                 less = ("SEQ-01",)
             elif not rules and not legal:
@@ -188,6 +189,7 @@ def _unconnected(mutant: TraceMutant, trace: Trace) -> bool:
     one, two = trace.events[at], trace.events[at + 1]
     if one.node == two.node:
         return False
+    # The controller acts on its own: only what a registration leads to must come after it.
     if trace.config.controller in (one.node, two.node):
         broker = two if one.node == trace.config.controller else one
         return broker.event in OWN
@@ -199,7 +201,7 @@ def _differ(one: Event, two: Event) -> bool:
 
 
 def figures(outcomes: Iterable[MutantOutcome]) -> list[Figures]:
-    """Return the numbers for the report, one line per kind."""
+    """Count the outcomes of each kind of mutant."""
     by_kind: dict[str, list[MutantOutcome]] = {kind: [] for kind in KINDS}
     for outcome in outcomes:
         by_kind[outcome.mutant.kind].append(outcome)

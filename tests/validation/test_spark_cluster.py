@@ -54,7 +54,7 @@ def test_results_that_stand_there_twice_are_noticed(tmp_path: Path) -> None:
     list(run_task(task, str(results)))
     assert outcome(RIGHT, results) == ""
     shutil.copy(results / task.name, results / "again.parquet")
-    assert "1 row groups stand in the results twice" in outcome(RIGHT, results)
+    assert "1 row groups are in the results twice" in outcome(RIGHT, results)
 
 
 @pytest.mark.spark

@@ -111,6 +111,7 @@ def judged_within(
 
 
 def _judged(place: RevealingModel, graph: Graph, seed: int) -> Judged:
+    """Judge walks over every edge of a faulty graph; a failure that the right implementation has too is no kill."""
     table = edge_table(graph.states, graph.labels, graph.edges, place.profile)
     walks = draw(table, 2 * len(graph.edges), STEPS, np.random.default_rng(seed))
     config = replace(table.config, min_isr=place.bounds.min_insync_replicas)

@@ -20,7 +20,7 @@ from tidegauge.util.workers import Echo
 
 @dataclass(frozen=True)
 class JobCase:
-    """One thing a step checked: a model, a proof group, a capture, a fault."""
+    """One thing that a step checked: a model, a proof group, a capture, a fault."""
 
     name: str
     passed: bool
@@ -39,13 +39,13 @@ class StepResult:
 
     @property
     def passed(self) -> bool:
-        """A step that checked nothing has not passed."""
+        """Whether all cases passed; a step that checked nothing has not."""
         return bool(self.cases) and all(case.passed for case in self.cases)
 
 
 @dataclass(frozen=True)
 class JobStep:
-    """A step by name; `run` may tell of its progress through the echo it is given."""
+    """A step by name; `run` may report its progress through the echo that it is given."""
 
     name: str
     run: Callable[[Echo], StepResult]
@@ -82,6 +82,7 @@ def _run(step: JobStep, echo: Echo) -> StepOutcome:
     try:
         result = step.run(echo)
         verdict = Verdict.PASS if result.passed else Verdict.FAIL
+    # Whatever it is: the other steps still have something to show.
     except Exception as error:
         cause = "".join(traceback.format_exception(error))
         result = StepResult(f"{type(error).__name__}: {error}", (JobCase(step.name, False, cause),))

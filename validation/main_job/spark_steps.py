@@ -43,6 +43,7 @@ def interleavings_judged(directory: Path, walks: int, seed: int, echo: Echo) -> 
         )
         right = _judged(spark, [part.path for part in parts])
         echo(f"      judged {right.events_judged:,} events in {right.seconds:.1f} s on Spark")
+        # Small has two brokers and every interleaving; these have three, and steps far beyond its bounds.
         beyond = _beyond(spark, directory, seed)
         repaired = _judged(spark, beyond["repaired"])
         as_it_is = _judged(spark, beyond["fetch-truncation"])
@@ -100,6 +101,7 @@ def _judged(spark: "SparkSession", paths: Sequence[str | Path]) -> Totals:
 
 
 def _faulty_walks(path: Path, order: Order, seed: int) -> None:
+    # Tight bounds: the fault shows there, and its graph is explored in a moment.
     order = replace(order, bounds=Bounds(2, 1, 1, 0))
     graph = explore(order.bounds, order.profile, FAULTS[SEEDED_FAULT].rules)
     table = edge_table(graph.states, graph.labels, graph.edges, order.profile, source=f"fault {SEEDED_FAULT}")

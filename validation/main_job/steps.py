@@ -1,4 +1,4 @@
-"""The steps of the main job that need no Spark: each calls a room and turns what it returns into cases."""
+"""The steps of the main job that need no Spark: each runs one comparison and turns its results into cases."""
 
 import os
 from dataclasses import asdict
@@ -28,6 +28,7 @@ def models_as_pinned(echo: Echo) -> StepResult:
     done = models.run_tier("small", on_done=lambda comparison: echo(f"      {comparison}"))
     cases = tuple(JobCase(c.model.name, c.ok, str(c), c.result.seconds) for c in done)
     states = sum(max(c.result.distinct, 0) for c in done)
+    # A model without a guard must fail: that its invariant holds would mean that the guard is not needed, or not tested.
     failing = sum(c.model.expect != "success" for c in done)
     return StepResult(
         f"{len(done)} models, {states:,} distinct states; {failing} of them must fail and fail as they must",
@@ -71,7 +72,7 @@ def judge_equals_spec(echo: Echo) -> StepResult:
     """Judge every behaviour of two small models, and every wrong next event: no alarm, no unexplained acceptance."""
     cases = []
     pairs = offered = passing = 0
-    compiled()  # before there are several processes
+    compiled()  # once, before several processes would each do it
     with workers(min(len(SMALLEST), os.cpu_count() or 1)) as side_by_side:
         for of_model in side_by_side(_product, SMALLEST):
             for case in of_model.cases:
@@ -97,6 +98,7 @@ class _Product(NamedTuple):
 def _product(model: Model) -> _Product:
     walked = walk(model.automaton(), model.config, model.room)
     kinds = false_accepts(walked)
+    # Pinned counts: a judge that lets more pass, for whatever reason, must be noticed.
     wrong = differences(kinds, pinned().get(model.name, {}))
     sound = JobCase(
         f"{model.name}: no right behaviour breaks a rule", not walked.rules, f"{model.name}: {soundness(walked)}"
@@ -121,6 +123,7 @@ def seeded_faults(echo: Echo) -> StepResult:
     cases = tuple(
         JobCase(
             k.fault.name,
+            # A fault that shows nothing within the bounds has not been caught either.
             k.judged.fate in {Fate.CAUGHT, Fate.REFUSED},
             f"{k.fault.says} ({k.fault.resembles}): {k.judged.fate.value} {dict(k.judged.by_rule)}",
         )
@@ -170,6 +173,7 @@ def mutants_rejected(echo: Echo) -> StepResult:
     stories = [story for story in STORIES if story.bounds == SMALL and story.profile == FETCH_TRUNCATION.name]
     traces = [trace for story in stories for trace in ndjson.read(DIRECTORY / f"{story.name}.ndjson").traces]
     outcomes = run_mutants(traces, language)
+    # Only stories of the one graph: whether a mutant is legal is decided by its language.
     unexplained = [one for one in outcomes if one.survived and one.reason is None]
     cases = [
         JobCase("nothing passes without a reason", not unexplained, "\n".join(o.mutant.says for o in unexplained) or "none")
@@ -180,6 +184,7 @@ def mutants_rejected(echo: Echo) -> StepResult:
             f"{found.undecided} left undecided, {found.survived} let pass by design"
         )
         echo(f"      {found.kind}: {says}")
+        # A kind of which none is rejected would show that its mutants change nothing that is judged.
         cases.append(JobCase(found.kind, found.rejected > 0, says))
     rejected = sum(bool(one.rules) for one in outcomes)
     return StepResult(

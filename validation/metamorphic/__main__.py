@@ -57,14 +57,14 @@ HEAD = f"{'':<42} |{'healthy: PASS':>13} {'INC.':>5} {'FAIL':>5} |{'broken: PASS
 
 def main(arguments: Sequence[str]) -> int:
     """Judge every case and print the table; 1 when an outcome is wrong."""
-    parser = argparse.ArgumentParser(description="captures through what real life does to logs")
+    parser = argparse.ArgumentParser(description="judge captures after losses, repetitions and other layouts of their logs")
     parser.add_argument("directories", nargs="*", type=Path, default=[FOLDER])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", type=int, default=CASES)
-    parser.add_argument("--kinds", action="store_true", help="lose lines of one kind, every kind of every capture in turn")
+    parser.add_argument("--kinds", action="store_true", help="lose lines of one kind; each kind of each capture in turn")
     parser.add_argument("--processes", type=int, default=PROCESSES)
-    parser.add_argument("--only", type=int, help="the number of one case")
-    parser.add_argument("--keep", type=Path, help="with --only: write its logs here")
+    parser.add_argument("--only", type=int, help="run only the case of this number")
+    parser.add_argument("--keep", type=Path, help="with --only: write its logs to this folder")
     chosen = parser.parse_args(arguments)
     fails_by_capture = captures(chosen.directories)
     numbered = list((cases_of_kinds if chosen.kinds else cases)(fails_by_capture, chosen.cases, chosen.seed))

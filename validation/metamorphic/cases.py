@@ -1,4 +1,4 @@
-"""Captures as operators have them: each through a transformation, and the judge's verdict.
+"""Puts captures through what happens to logs in practice, and judges the result.
 
 Rules of this file
 
@@ -42,10 +42,10 @@ class Case:
     capture: Path
     steps: tuple[str, ...]
     fails: tuple[str, ...]
-    """The rules the whole capture breaks; none when it is healthy."""
+    """The rules that the whole capture breaks; none if it is healthy."""
     other: Path
     other_fails: tuple[str, ...]
-    """The same of the cluster beside it, if there is one."""
+    """The same of the second cluster, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,10 @@ class Outcome:
 
     @property
     def wrong(self) -> bool:
-        """A healthy capture fails, a broken one passes, or the judge raised an exception."""
+        """Whether a healthy capture fails, a broken one passes, or the judge raised an exception."""
         if self.error:
             return True
+        # Inconclusive is right for both: lost lines may hide a failure, and may hide that there is none.
         return self.verdict is (Verdict.PASS if self.fails else Verdict.FAIL)
 
     @property

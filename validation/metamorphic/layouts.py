@@ -1,8 +1,8 @@
-"""Lines written otherwise: other patterns, JSON layouts, and what containers, journals and terminals put around them.
+"""Writes log lines in other patterns and JSON layouts, and as containers, journals and terminals wrap them.
 
 Rules of this file
 
-1. A layout here reports as much as the documented one: time to the microsecond, level, thread, logger, message.
+1. Each layout here has as much content as the documented one: time to the microsecond, level, thread, logger, message.
 """
 
 import json

@@ -2,9 +2,9 @@
 
 Rules of this file
 
-1. A kind is rare or frequent, and what is drawn among all lines is nearly always a frequent one: a truncation stands on one
+1. A kind is rare or frequent, and what is drawn among all lines is nearly always a frequent one: a truncation is on one
    line of ten thousand. Here each kind of a capture has the same share.
-2. Of a kind one line is lost, a few in a row, those of a while in one file, all of one file, or all.
+2. Of a kind, one line is lost, a few in a row, those of a while in one file, all of one file, or all.
 """
 
 import re
@@ -30,6 +30,7 @@ def kind(text: str) -> str | None:
     line = parts(text)
     if line is None:
         return None
+    # A request log has one kind of line for all APIs, of which the reader uses some.
     api = _API.search(line.message)
     if api is not None:
         return f"request {api[1]}"

@@ -1,4 +1,4 @@
-"""What real life takes from broker logs, or gives twice: each a transformation of the files of a capture.
+"""Loses or repeats lines of broker logs, as happens in practice: each loss is a transformation of a capture's files.
 
 Rules of this file
 

@@ -1,7 +1,7 @@
-"""The same logs, laid out otherwise: rotated, split, prefixed, in another pattern, as JSON lines, zipped, elsewhere.
+"""Lays out the same logs in other ways: rotated, split, prefixed, in another pattern, as JSON lines, zipped, moved.
 
-A capture must get the same verdict for every rule however its logs are written: nothing is missing from them. Captures of
-which something *is* missing are another matter (`losses.py`).
+A capture must get the same verdict for every rule however its logs are written: nothing is missing from them. `losses.py`
+is for captures of which something is missing.
 
 Rules of this file
 
@@ -56,6 +56,7 @@ def with_others(tree: Tree) -> Tree:
             folder = name.rpartition("/")[0]
             done[f"{folder}/kafkaServer-gc.log"] = b"[0.005s][info][gc] Using G1\n"
             done[f"{folder}/kafkaServer-gc.log.0.current"] = b"[0.005s][info][gc] Using G1\n"
+            # Empty files, output of the JVM and copies are in every real folder; none may count as a node's log.
             done[f"{folder}/log-cleaner.log"] = b""
             done[f"{folder}/kafkaServer.out"] = content
             done[f"{name.removesuffix('.log')} (copy).log"] = content

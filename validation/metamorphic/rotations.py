@@ -1,4 +1,4 @@
-"""Logs in other files: rotated as log4j, log4j2 and logrotate do it, split as in the stock config, or all in one.
+"""Puts logs into other files: rotated as log4j, log4j2 and logrotate do it, split as in the stock config, or merged.
 
 Rules of this file
 
@@ -82,6 +82,7 @@ def split_as_stock(tree: Tree) -> Tree:
         file = "server.log"
         for text in lines(content):
             found = parts(text)
+            # The rest of a message goes to the file of its first line.
             if found is not None:
                 file = next((file for logger, file in _STOCK if logger.fullmatch(found.logger)), "server.log")
             done.setdefault(f"{folder}/{file}" if folder else file, []).append(text)
@@ -99,6 +100,7 @@ def one_console(tree: Tree) -> Tree:
         console = done.setdefault(f"{name.rpartition('/')[0] or '.'}/console.log", [])
         latest = datetime(1970, 1, 1, tzinfo=UTC)
         for text in lines(content):
+            # The rest of a message has no time of its own: it stays below its first line.
             latest = max(latest, time_of(text))
             console.append((latest, len(console), text))
     return others | {name: joined(text for _, _, text in sorted(texts)) for name, texts in done.items()}

@@ -1,4 +1,4 @@
-"""A folder of logs as a value: what is in it, line by line.
+"""A folder of logs as a value, and changes of its lines, names and bytes.
 
 Rules of this file
 
@@ -25,7 +25,7 @@ _LINE = re.compile(
 
 
 class Parts(NamedTuple):
-    """One line taken apart."""
+    """The parts of a log line."""
 
     time: datetime
     level: str

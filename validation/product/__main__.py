@@ -1,10 +1,10 @@
 """`python -m validation.product [MODEL ...]`: judge = spec.
 
-Soundness for each model: the product with the judge, and the rules that a right behaviour breaks. Completeness: which
-wrong next events the judge accepts, after every memory; each kind has a reason, its count is pinned. --memories asks about
-so many, drawn with the seed, and compares no counts. --less is soundness alone, without each field, kind of event and node
-in turn. Exit code 1: a right behaviour breaks a rule that its profile keeps, something passes without a reason, or a count
-differs.
+Soundness: the product of each model with the judge, and the rules that a right behaviour breaks. Completeness: which wrong
+next events the judge accepts, after every memory; each kind has a reason, its count is pinned. --memories asks about so
+many memories, drawn with the seed, and compares no counts. --less checks soundness alone, leaving out each field, kind of
+event and node in turn. Exit code 1: a right behaviour breaks a rule that its profile keeps, something passes without a
+reason, or a count differs.
 """
 
 import argparse
@@ -46,19 +46,25 @@ def main(argv: Sequence[str]) -> int:
     """Print a line for each model, then the kinds that pass."""
     parser = argparse.ArgumentParser(prog="python -m validation.product", description=__doc__)
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"some of: {'; '.join(model.name for model in MODELS)}")
-    parser.add_argument("--memories", type=int, default=0, help="ask about so many memories of each judge; 0: about all")
+    parser.add_argument(
+        "--memories", type=int, default=0, help="ask about so many memories of each model; 0: about all (default)"
+    )
     parser.add_argument("--seed", type=int, default=2026)
-    parser.add_argument("--jobs", type=int, default=2, help="models at a time")
-    parser.add_argument("--less", action="store_true", help="leave out one thing after the other")
+    parser.add_argument("--jobs", type=int, default=2, help="models that are walked at a time (default 2)")
+    parser.add_argument(
+        "--less",
+        action="store_true",
+        help="check soundness alone, leaving out one field, kind of event or node after the other",
+    )
     parser.add_argument("--pin", action="store_true", help="write false_accepts.toml anew for these models")
     args = parser.parse_args(argv)
     unknown = sorted(set(args.models) - {model.name for model in MODELS})
     if unknown or args.memories < 0 or args.jobs < 1 or args.pin + args.less + bool(args.memories) > 1:
-        parser.error(f"expected names of models and counts, and --pin, --less or --memories; seen {' '.join(argv)}")
-    kernel_with(notes=not args.less)  # before there are several processes
+        parser.error(f"expected names of models, and at most one of --pin, --less and --memories N; seen {' '.join(argv)}")
+    kernel_with(notes=not args.less)  # compiled once, before several processes would each do it
     wanted = [model for model in MODELS if not args.models or model.name in args.models]
     counts, ok = pinned(), True
-    # the largest come last in the list, and take longest
+    # The largest come last in the list and take longest, so they begin first.
     with ProcessPoolExecutor(args.jobs, multiprocessing.get_context("fork")) as pool:
         whole = partial(_outcome, memories=args.memories, seed=args.seed)
         for outcome in pool.map(_outcome_with_less if args.less else whole, wanted[::-1]):

@@ -1,4 +1,4 @@
-"""The kernel in another text that notes which cells of its table it reads: memories that agree in them are judged equally.
+"""Rewrites the kernel so that it notes which cells of its table it reads: memories that agree in these are judged alike.
 
 Rules of this file
 
@@ -18,6 +18,7 @@ from tidegauge.conformance.judge.state import FAILED, PARTITION, Ints, State
 
 def cell_read(st: State, row: int, column: int) -> int:
     """Note and return the value of a cell."""
+    # Once a rule has failed the event is rejected: what is read after that decides nothing.
     if st[PARTITION, FAILED] == 0:
         st[st.shape[0] // 2 + row, column] = 1
     return st[row, column]  # type: ignore[no-any-return]
@@ -32,7 +33,7 @@ def cells_read(st: State, row: int, count: int) -> Ints:
 
 
 class _Noted(ast.NodeTransformer):
-    """`st[row, column]` and `st[row, :count]` become calls where they are read."""
+    """Replaces reads of `st[row, column]` and `st[row, :count]` by calls that note them."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)

@@ -1,4 +1,4 @@
-"""Every behaviour of a bounded model, judged.
+"""Judges every behaviour of a bounded model.
 
 Rules of this file
 

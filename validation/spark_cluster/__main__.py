@@ -1,4 +1,4 @@
-"""./run cluster: interleavings generated and judged on a master and two workers, measured and disturbed."""
+"""./run cluster: generates and judges interleavings on a Spark master and two workers, with and without faults."""
 
 import argparse
 import math
@@ -33,12 +33,20 @@ def main(argv: list[str]) -> int:
     """Print what was measured and the outcome of each fault; return 1 if something is wrong."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
-        "--events", type=float, default=3e7, help="about how many; 1e9 takes a quarter of an hour (default 3e7)"
+        "--events", type=float, default=3e7, help="number of events, roughly; 1e9 takes a quarter of an hour (default 3e7)"
     )
     options.add_argument("--seed", type=int, default=DEFAULT_SEED)
-    options.add_argument("--faults", nargs="*", choices=FAULTS, default=list(FAULTS), help="which; none without a name")
-    options.add_argument("--directory", type=Path, help="keep everything there; what it holds is not made again")
-    options.add_argument("--strict", action="store_true", help="exit with 1 too when the cluster takes longer than it may")
+    options.add_argument(
+        "--faults",
+        nargs="*",
+        choices=FAULTS,
+        default=list(FAULTS),
+        help="faults to run (default all; none if no name follows)",
+    )
+    options.add_argument(
+        "--directory", type=Path, help="keep all files in this directory; those that are there are not made again"
+    )
+    options.add_argument("--strict", action="store_true", help="also exit with 1 if the cluster takes longer than it may")
     arguments = options.parse_args(argv)
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # so that no worker is left behind
     with tempfile.TemporaryDirectory(prefix="tidegauge-cluster-") as scratch:
@@ -68,6 +76,7 @@ def measure(arguments: argparse.Namespace, kept: Path, scratch: Path) -> int:
             say(f"WRONG: {here} ended with {local.code}, the cluster with {whole.code}, over a part with {part.code}")
             say("\n".join(found.said for found in (local, whole, part)))
             return 1
+        # The cluster has as many cores as local[2] has threads: the ratio is the cost of being distributed.
         ratio = whole.seconds / local.seconds
         say(f"judged      {whole.events:,} events, nothing lost, the same tallies as on {here}")
         say(f"{here}    {local.seconds:.1f} s, {whole.events / local.seconds / 1e6:.1f} million events/s")

@@ -1,9 +1,9 @@
-"""The commands of a user as processes of their own, and what they say: what a cluster is measured by.
+"""Runs commands as a user does, in processes of their own, and reads their reports.
 
 Rules of this file
 
 1. A command is started as a user would start it; a fault may end it at any time.
-2. Two runs say the same when they count the same: traces, events, what was lost, and every rule's tallies.
+2. Two runs agree when they count the same: traces, events, what was lost, and every rule's tallies.
 """
 
 import json
@@ -31,7 +31,7 @@ TALLIES = ("rule", "verdict", "held", "failed", "undecided", "missing", "failed_
 
 @dataclass(frozen=True)
 class Checked:
-    """How `tidegauge check --spark` ended: its exit code, what it said on stderr, its report if it wrote one."""
+    """How `tidegauge check --spark` ended: its exit code, its standard error, and its report if it wrote one."""
 
     code: int
     said: str
@@ -39,7 +39,7 @@ class Checked:
 
     @property
     def totals(self) -> Any:
-        """What must be the same whatever befalls a run."""
+        """The counts that must be the same whatever happens to a run."""
         if self.report is None:
             return None
         rules = [tuple(str(rule[name]) for name in TALLIES) for rule in self.report["rules"]]
@@ -47,17 +47,17 @@ class Checked:
 
     @property
     def events(self) -> int:
-        """How many were judged."""
+        """The number of events judged."""
         return int(self.report["events"]) if self.report else 0
 
     @property
     def seconds(self) -> float:
-        """How long the judging took, in a session that had just begun."""
+        """The seconds that judging took, in a session that had just begun."""
         return float(self.report["seconds"]) if self.report else float("nan")
 
     @property
     def resumed(self) -> int:
-        """How many row groups had been judged before."""
+        """The number of row groups that had been judged before."""
         notes = self.report["notes"] if self.report else []
         return next((int(note.split()[0].replace(",", "")) for note in notes if "had been judged before" in note), 0)
 

@@ -1,8 +1,8 @@
-"""What befalls a cluster while it works, and what must come of it: the same totals, nothing twice, nothing lost.
+"""Faults of a cluster while it works, after each of which the totals must be the same: nothing twice, nothing lost.
 
 Rules of this file
 
-1. A fault strikes when some of the work is done and some is not, else it shows nothing: then it counts as failed.
+1. A fault strikes when some of the work is done and some is not. One that strikes too late shows nothing, and has failed.
 2. What was done before a run was interrupted is not done again: its files stay as they were.
 """
 
@@ -42,7 +42,7 @@ AWAKE = 60
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a fault: `wrong` is empty where all is as it must be. `skipped`: it cannot be made here."""
+    """The outcome of a fault: `wrong` lists what is not as it must be. `skipped`: the fault cannot be made here."""
 
     says: str
     wrong: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Scene:
-    """A cluster, Parquet files that take it some time, and what is said of them when nothing happens."""
+    """A cluster, Parquet files that take it some time, and their report without a fault."""
 
     cluster: Cluster
     walks: Path
@@ -92,7 +92,7 @@ def straggler(scene: Scene) -> Outcome:
         outcome = _struck(scene, "straggler", strike, over=lambda: _wake(stopped))
     finally:
         signalled(stopped, signal.SIGCONT)
-    return outcome if stopped else replace(outcome, wrong=(*outcome.wrong, "no task ran where it could stand still"))
+    return outcome if stopped else replace(outcome, wrong=(*outcome.wrong, "no task ran on the executor that was stopped"))
 
 
 def _stopped_in_the_midst(scene: Scene) -> list[int]:
@@ -253,7 +253,9 @@ def generation_killed(scene: Scene) -> Outcome:
     # The same inode and time: a part that was made again would have others, though the same bytes.
     if not before.items() <= _stamps(folder / "killed").items():
         wrong.append("parts that were done were made again")
-    return Outcome(f"{len(before)} of {len(_stamps(folder / 'whole'))} parts stood already, the same bytes", tuple(wrong))
+    return Outcome(
+        f"{len(before)} of {len(_stamps(folder / 'whole'))} parts were there already, the same bytes", tuple(wrong)
+    )
 
 
 FAULTS: dict[str, Callable[[Scene], Outcome]] = {
@@ -292,7 +294,7 @@ def _outcome(scene: Scene, found: Checked, results: Path, says: str, in_time: bo
         wrong.append("other totals")
     # Spark may run a task twice (speculation, lost workers); only one of its results may count.
     if len(groups) != len(set(groups)):
-        wrong.append(f"{len(groups) - len(set(groups))} row groups stand in the results twice")
+        wrong.append(f"{len(groups) - len(set(groups))} row groups are in the results twice")
     # A killed task leaves its unfinished file. That is untidy, not wrong: no reader takes a hidden file.
     left = [path.name for path in results.iterdir() if path.name.startswith(".")]
     return Outcome(says + (f"; {len(left)} files of killed tasks are left" if left else ""), tuple(wrong))

@@ -47,8 +47,8 @@ class Cluster:
     cores: int = 1
     memory: str = "1g"
     running: dict[int, Process] = field(default_factory=dict)
-    port: int = field(default_factory=lambda: free_port())  # noqa: PLW0108  it stands below
-    page: int = field(default_factory=lambda: free_port())  # noqa: PLW0108  it stands below
+    port: int = field(default_factory=lambda: free_port())  # noqa: PLW0108  defined below
+    page: int = field(default_factory=lambda: free_port())  # noqa: PLW0108  defined below
 
     @property
     def master(self) -> str:
@@ -57,7 +57,7 @@ class Cluster:
 
     @property
     def alive(self) -> int:
-        """How many workers the master knows to be alive."""
+        """The number of workers that the master knows to be alive."""
         with urllib.request.urlopen(f"http://{HOST}:{self.page}/json/", timeout=10) as page:
             return int(json.load(page)["aliveworkers"])
 
@@ -69,6 +69,7 @@ class Cluster:
         try:
             for number in range(1, self.workers + 1):
                 self.start(number)
+        # Also for Ctrl-C: __exit__ is not called for a context that was never entered.
         except BaseException:
             self._end()
             raise
@@ -145,7 +146,7 @@ class Cluster:
         until = time.monotonic() + PATIENCE
         while not ready():
             if process.poll() is not None or time.monotonic() > until:
-                raise TidegaugeError(f"cluster: expected {name} to come up, seen none; {self.folder / name}.log says why")
+                raise TidegaugeError(f"cluster: expected {name} to come up, seen none; see {self.folder / name}.log")
             time.sleep(0.2)
 
     def _end(self) -> None:

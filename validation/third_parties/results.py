@@ -1,4 +1,4 @@
-"""The results of the probe at each third party, kept in results.json: a verdict per check, with what was expected and seen.
+"""Keeps the results of the probe at each third party in results.json: a verdict per check, with the values compared.
 
 What differs from run to run without meaning anything is left out: addresses, numbers of requests, the time of day.
 """
@@ -48,6 +48,7 @@ def result_of(party: str, version: str, when: datetime, run: ProbeRun) -> ThirdP
 def plain(says: str, when: datetime) -> str:
     """Return a text without what differs from run to run."""
     says = SEEN.sub("one request; seen one to another", PLACE.sub("", says))
+    # Topic ids are random; letters in the order of their appearance keep different ones apart.
     letters = dict(zip(dict.fromkeys(TOPIC_ID.findall(says)), ascii_uppercase, strict=False))
     says = TOPIC_ID.sub(lambda one: f"topic {letters[one[0]]}", says)
     return TIME.sub(lambda one: NOW if abs(int(one[0]) - when.timestamp() * 1000) < AN_HOUR else one[0], says)

@@ -45,18 +45,18 @@ def probe_party(party: ThirdParty, folder: Path | None = None) -> ThirdPartyResu
 def complaints(party: ThirdParty, result: ThirdPartyResult) -> Iterator[str]:
     """Return what has to be looked into before the page is published."""
     for check in failures(party, result).get(None, []):
-        yield f"{party.name}: {check.id}: {check.says}: look it up, and write its reason"
+        yield f"{party.name}: {check.id}: {check.says}: find the reason in the sources, and write it down"
     for reason in stale(party, result):
-        yield f"{party.name}: {' '.join(reason.checks)}: no check fails that this is the reason of; take it away"
+        yield f"{party.name}: {' '.join(reason.checks)}: no failing check needs this reason any more; delete it"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Probe the third parties, keep the results, and make the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     names = [party.name for party in PARTIES]
-    parser.add_argument("party", nargs="*", help=f"of {', '.join(names)} (default all)")
+    parser.add_argument("party", nargs="*", help=f"some of {', '.join(names)} (default all)")
     parser.add_argument(
-        "--exchanges", type=Path, metavar="FOLDER", help="write what was sent and received, in words and hex"
+        "--exchanges", type=Path, metavar="FOLDER", help="write all requests and responses to FOLDER, in words and hex"
     )
     args = parser.parse_args(arguments)
     if unknown := set(args.party) - set(names):
@@ -73,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD
     except KeyboardInterrupt:
         return 130
+    # Parties that were not probed now keep their earlier results, with the day of those.
     results = [(party, kept[party.name]) for party in PARTIES if party.name in kept]
     write_results((result for _, result in results), RESULTS_FILE)
     PAGE.write_text(third_parties_page(results), encoding="utf-8")

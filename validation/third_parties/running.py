@@ -17,7 +17,7 @@ ANNOUNCEMENT = re.compile(r"^listens on (?P<host>[^:\s]+):(?P<port>\d+): (?P<ver
 
 
 class RunningParty(NamedTuple):
-    """Where a third party listens, and which version it says it is."""
+    """The address where a third party listens, and the version that it reports."""
 
     host: str
     port: int
@@ -32,7 +32,7 @@ def running(party: ThirdParty, seconds: float = START_SECONDS) -> Iterator[Runni
         found = _wait_until_up(guarded, seconds)
         if found is None:
             output = "\n".join(_output(guarded).splitlines()[-SHOWN_LINES:])
-            raise UsageError(f"{party.name}: expected that it says where it listens within {seconds:g} s; seen\n{output}")
+            raise UsageError(f"{party.name}: expected a line with its address within {seconds:g} s; seen\n{output}")
         yield found
 
 
@@ -41,6 +41,7 @@ def _wait_until_up(guarded: Guarded, seconds: float) -> RunningParty | None:
     while time.monotonic() < ends:
         if match := ANNOUNCEMENT.search(_output(guarded)):
             found = RunningParty(match["host"], int(match["port"]), match["version"])
+            # A program may announce its address before it listens there.
             with suppress(OSError), socket.create_connection((found.host, found.port), 1):
                 return found
         time.sleep(POLL_SECONDS)

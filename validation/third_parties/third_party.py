@@ -1,4 +1,4 @@
-"""A third-party broker: what it is, how it is started, and why it does not do what Kafka does.
+"""A third-party broker: what it is, how it is started, and the reasons why it differs from Kafka.
 
 Rules of this file
 
@@ -25,7 +25,7 @@ STARTERS = Path(__file__).with_name("starters")
 
 
 class Reason(NamedTuple):
-    """Why some checks fail, by patterns of their ids; `source` is Markdown."""
+    """The reason why some checks fail, by patterns of their ids; `source` is Markdown."""
 
     checks: tuple[str, ...]
     text: str
@@ -48,6 +48,7 @@ class ThirdParty(NamedTuple):
 
     def reason(self, check: str) -> Reason | None:
         """Return why a check fails, None if that was not looked up yet."""
+        # The first that fits: a reason for one check comes before one for its whole group.
         return next((reason for reason in self.reasons if reason.fits(check)), None)
 
 
@@ -57,7 +58,7 @@ def go_starter(name: str) -> Callable[[Path], list[str]]:
     def command(folder: Path) -> list[str]:
         tool = shutil.which("go")
         if tool is None:
-            raise UsageError(f"{name}: expected go on the PATH, to build it; seen none; install Go")
+            raise UsageError(f"{name}: expected the command go on the PATH, to build the starter; seen none; install Go")
         program = folder / name
         env = {**os.environ, "GOTOOLCHAIN": "local"}  # another compiler is not downloaded
         run_tool(name, [tool, "build", "-o", str(program), "."], cwd=STARTERS / name, env=env)

@@ -97,7 +97,7 @@ def _lacking(config: Config, missing: Sequence[str]) -> Config:
 
 
 def _gaps(batch: InputBatch) -> Sequence[LogGap]:
-    """Return the gaps in the one trace. After a line that could not be read nothing is certain."""
+    """Return the gaps in the one trace of a batch; after a line that could not be read, the rest of it is one gap."""
     if batch.damaged is None:
         return batch.doubts
     return (*batch.doubts, LogGap(batch.damaged - 1, len(batch.columns), "a line that could not be read"))

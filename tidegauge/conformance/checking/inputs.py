@@ -162,6 +162,7 @@ def _lacking(batches: Iterator[InputBatch], findings: InputFindings) -> Iterator
 
 
 def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> Iterator[InputBatch]:
+    """Yield the batches of an NDJSON file: as columns if it is large and each line is as expected, else line by line."""
     path, name = source
     large = span is not None or (path.is_file() and path.stat().st_size >= AT_ONCE_FROM)
     columns_batches = read_at_once(read_span(path, span)) if large else None
@@ -226,6 +227,7 @@ def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Ite
 
 
 def _parquet(source: InputSource, problems: list[Problem]) -> Iterator[InputBatch]:
+    """Yield a batch for each row group that can be read."""
     path, name = source
     try:
         with Reader(path) as reader:

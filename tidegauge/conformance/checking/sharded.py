@@ -73,6 +73,7 @@ def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
 
 
 def _rules(parts: Sequence[Sequence[RuleVerdict]]) -> tuple[RuleVerdict, ...]:
+    """Add up the tallies of several reports, rule by rule, and return the verdicts on the sums."""
     tallies = {verdict.rule.id: verdict.tally for verdict in parts[0]}
     for part in parts[1:]:
         tallies = {verdict.rule.id: add_tallies(tallies[verdict.rule.id], verdict.tally) for verdict in part}

@@ -202,6 +202,7 @@ class LazyAutomaton:
         return len(self._automaton.effects.starts)
 
     def _counted(self, times: s.Ints) -> dict[str, RuleTally]:
+        """Return the tallies of effects that occurred so many times; an effect never has a failure."""
         held, undecided, missing = ([0] * len(RULE_IDS) for _ in COUNTED)
         effects = self._automaton.effects
         for effect in np.flatnonzero(times).tolist():
@@ -304,6 +305,7 @@ def prepare() -> None:
 
 @cache
 def _compiled(judge: Any, automaton: Any) -> Execution:
+    """Compile the functions of an Execution for these types of judge and automaton."""
     twins, ints, table = twins_of(AUTOMATON, **UNCOUNTED), types.int64[::1], types.int64[:, ::1]
     follow: Any = (*by_address(), judge, automaton, ints, COLUMN, COLUMN, *(ints,) * 5)
     made = [

@@ -14,15 +14,16 @@ from contextlib import contextmanager
 from tidegauge.conformance.engine.compiled import cache_directory, compiled, is_ready
 
 NICENESS = 10
-"""It takes the processor time that others leave."""
+"""The niceness of the compiling process: it takes only the processor time that others leave."""
 
 
 @contextmanager
 def compiled_ahead() -> Iterator[None]:
-    """Begin to compile, unless that is done; give up at the end what is not ready."""
+    """Compile in another process while the body runs, unless that is done already; end the process with the body."""
     if is_ready() or cache_directory() is None:
         yield
         return
+    # Its output, and its fault if it has one, are nobody's business: code that is missing is compiled where it is needed.
     quiet = subprocess.DEVNULL
     with subprocess.Popen([sys.executable, "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet) as process:
         try:

@@ -44,6 +44,7 @@ def event_at(columns: Columns, row: int, config: Config, at: str = "") -> Event:
 
 
 def _node(position: int, config: Config) -> int | None:
+    """Return the node id at a position: a broker, the controller after the last broker, or None below 0."""
     # The position after the last broker is the controller's (traces.columns.positions).
     if position < 0:
         return None
@@ -51,6 +52,7 @@ def _node(position: int, config: Config) -> int | None:
 
 
 def _decoded(name: str, value: int, config: Config) -> Any:
+    """Return the value of a field as an event has it: node ids instead of positions and masks."""
     kind = FIELDS[name].kind
     if kind is FieldKind.NODE:
         return _node(value, config)
@@ -97,6 +99,7 @@ def event_text(event: Event) -> str:
 
 
 def _plain(value: Any) -> str:
+    """Format a value of an event in one word."""
     if value is None:
         return "none"
     if isinstance(value, bool):

@@ -206,6 +206,7 @@ def what_failed(e: Explanation) -> Iterator[str]:
 
 
 def _lines(e: Explanation) -> Iterator[str]:
+    """Yield the lines of an explanation: meaning, causes, rule, values, similar bugs, the state before, the events."""
     yield e.means
     if e.because:
         yield "  because"

@@ -130,6 +130,7 @@ def replay(
 
 
 def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: int, st: State) -> list[Snapshot]:
+    """Run the kernel over a trace in table `st`, row by row from where snapshots are kept; return these."""
     first = int(columns.trace_starts[trace])
     inputs = frozen_inputs(columns, None, columns.missing)[:-1]
     nothing = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
@@ -156,6 +157,7 @@ def _snapshot(st: State, row: int, brokers: int) -> Snapshot:
 
 
 def _flying(st: State, brokers: int) -> Iterator[tuple[int, int, int]]:
+    """Yield (follower, leader, kind) for each pair of brokers with a message in flight."""
     for follower in range(brokers):
         for leader in range(brokers):
             kind = int(st[pair(st, follower, leader), KIND])
@@ -219,6 +221,7 @@ def _role(replica: ReplayedReplica) -> str:
 
 
 def _cells(replica: ReplayedReplica, longest: int) -> str:
+    """Draw a log to scale, a cell per offset."""
     cells = []
     for offset in range(longest + 1):
         bar = "|" if replica.hw == offset else " "
@@ -234,6 +237,7 @@ def _cells(replica: ReplayedReplica, longest: int) -> str:
 
 
 def _runs(replica: ReplayedReplica) -> str:
+    """Write a log as runs of records of one epoch."""
     if replica.epochs is None or replica.leo is None:
         return "[?]"
     if not replica.epochs:
@@ -247,6 +251,7 @@ def _set(mask: int, config: Config) -> str:
 
 
 def _facts(replica: ReplayedReplica, config: Config) -> str:
+    """List what is known of a replica besides its records."""
     facts = [("leo", replica.leo), ("hw", replica.hw), ("log start", replica.log_start or None), ("epoch", replica.epoch)]
     out = [f"{name} {value}" for name, value in facts if value is not None and (name != "epoch" or value >= 0)]
     if replica.role == 1 and replica.isr is not None:

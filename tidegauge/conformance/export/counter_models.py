@@ -78,6 +78,7 @@ def counter_model_trace(removal: str, mode: str) -> CounterModelTrace:
 
 
 def _as_log(replica: ReplicaState) -> LogValue | None:
+    """Return what the judge knows of a replica as a log of the proofs; None if anything of it is unknown."""
     if replica.epochs is None or replica.leo is None or replica.log_start is None:
         return None
     epochs, starts = tuple(e for e, _ in replica.epochs), tuple(s for _, s in replica.epochs)
@@ -95,6 +96,7 @@ class _Reported:
     recorded: int = -1
 
     def __post_init__(self) -> None:
+        # Nothing is committed yet: both high watermarks are at the log starts, as after a load without a checkpoint.
         self.log = self.run.follower
         self.leader_hw = self.run.leader.log_start
         self.follower_hw = self.run.follower.log_start

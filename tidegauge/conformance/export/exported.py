@@ -231,6 +231,7 @@ def scenario_of(run: Behaviour, model: Model) -> str:
 
 
 def _options(model: Model) -> list[str]:
+    """Return the options of `cluster` that the model's bounds ask for."""
     bounds = bounds_of(model)
     clients = ["clients=on"] if bounds.max_waiting else []
     min_isr = [f"min_isr={bounds.min_insync_replicas}"] if bounds.min_insync_replicas != 1 else []
@@ -249,6 +250,7 @@ def _session(player: Player) -> Session:
 
 
 def _hold(model: Model, when: str, state: View, session: Session) -> None:
+    """Raise ExportError unless the session is in TLC's state."""
     seen = view(session.cluster)
     if seen != state:
         raise ExportError(
@@ -273,6 +275,7 @@ def _shown(model: Model, run: Behaviour) -> str:
 
 
 def _header(model: Model, run: Behaviour, broken: bool) -> Sequence[str]:
+    """Return the header of a scenario: the claim of the model, the rule, the source."""
     outcome = "BROKEN" if broken else "HOLDS"
     return [
         *(f"# {line}" for line in _wrapped(model.config().claim)),
@@ -313,6 +316,7 @@ def failing_run(comparison: Comparison) -> Iterator[str]:
 
 
 def _steps(states: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
+    """Yield the first state, then each label with the lines of the state that it changed."""
     yield from (f"      {line}" for line in states[0].splitlines())
     for number, (label, (before, after)) in enumerate(zip(labels, pairwise(states), strict=True), 1):
         yield f"{number:>4}  {label}"

@@ -156,6 +156,7 @@ class BrokerLogs(Source):
         self._growth.forget(captures)
 
     def _judged(self, captures: Sequence[Capture]) -> list[JudgedBatch]:
+        """Judge the traces of captures."""
         problems: list[Problem] = []
         path = str(self.path)
         batches = (batch for capture in captures for batch in capture_batches(capture, path))
@@ -185,6 +186,7 @@ class BrokerLogs(Source):
             self._reported[key] = None
 
     def _alarm(self, key: FailureKey, result: JudgedBatch, failure: Failure) -> Alarm:
+        """Return the news of a failure, with an explanation if the report has room for one or its rule has none yet."""
         # As many explanations as a report has, and in any case the first of each rule.
         if len(self._explained) < self.how.explained or all(key.rule != rule for rule, *_ in self._explained):
             alone = replace(result, judgement=replace(result.judgement, failures=(failure,)))

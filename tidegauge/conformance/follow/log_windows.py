@@ -192,6 +192,7 @@ def _capped(entries: Mapping[Any, None]) -> dict[Any, None]:
 
 
 def _difference(tally: RuleTally, counted: RuleTally) -> RuleTally:
+    """Subtract the tally of events that were counted before."""
     # Not below 0: judged alone, events may pass that are undecided in the window, where later lines count too.
     return replace(
         tally,

@@ -109,6 +109,7 @@ class NdjsonSource(Source):
         )
 
     def _judge_new_events(self) -> None:
+        """Publish new problems, and judge the events that the reader has completed."""
         for problem in self._reader.problems:
             self.publish(problem)
             # Memory does not grow with bad input (rule 2): each problem is printed, the first ones are kept.
@@ -166,6 +167,7 @@ class NdjsonSource(Source):
         return unknown_profile_problem(self.name, config, 0)
 
     def _alarm(self, trace: GrowingTrace, failure: Failure) -> Alarm:
+        """Return the news of a failure, with an explanation if the report has room for one or its rule has none yet."""
         config = trace.window.trace.config
         expected, actual = (value_text(failure.compared, value, config) for value in (failure.expected, failure.actual))
         key = trace.name, failure.rule, failure.row

@@ -251,6 +251,7 @@ def remove_term(st: s.State, t: int) -> None:
         for k in range(max(st[s.term(st, i), s.T_CACHED], 0)):
             st[s.epochs_row(st, n + i), k] = st[s.epochs_row(st, n + i + 1), k]
             st[s.starts_row(st, n + i), k] = st[s.starts_row(st, n + i + 1), k]
+        # After the room for entries come the offsets of a fork.
         st[s.epochs_row(st, n + i), room] = st[s.epochs_row(st, n + i + 1), room]
         st[s.starts_row(st, n + i), room] = st[s.starts_row(st, n + i + 1), room]
     st[s.PARTITION, s.TERMS] = last

@@ -166,6 +166,7 @@ def label_of(session: "Session", action: str, words: Words) -> Label:
 
 
 def _argument(session: "Session", kind: str, words: Words) -> int:
+    """Read the next argument of an action, of a kind that ACTIONS names."""
     match kind:
         case "BROKER":
             return words.broker(session)
@@ -196,6 +197,7 @@ def action_text(label: Label) -> str:
 
 
 def _word(kind: str, number: int) -> str:
+    """Spell an argument of an action."""
     if kind == "BROKERS":
         return broker_names(tuple(b for b in range(number.bit_length()) if number >> b & 1))
     if kind in {"EPOCH", "OFFSET"} and number == UNDEFINED:

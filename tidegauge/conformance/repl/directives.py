@@ -88,6 +88,8 @@ def directive(usage: str, example: str, *, controlled: bool = False) -> Callable
 
 
 def _guarded(handler: Handler) -> Handler:
+    """Make a handler refuse a cluster without the whole controller."""
+
     def run(session: Session, words: Words) -> list[str]:
         if not session.has_whole_controller:
             raise UsageError(
@@ -503,6 +505,8 @@ CONTROLLED_ACTIONS = {"Register": _register, "ElectPreferred": _elect_preferred}
 
 
 def _action_directive(name: str) -> Directive:
+    """Make the directive that takes a single action of the specification."""
+
     def run(session: Session, words: Words) -> list[str]:
         if session.has_whole_controller and name in CONTROLLED_ACTIONS:
             return CONTROLLED_ACTIONS[name](session, words)

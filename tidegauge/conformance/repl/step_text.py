@@ -27,6 +27,7 @@ def step_lines(before: Cluster, label: Label, after: Cluster, values: Values) ->
 
 
 def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Iterator[str]:
+    """Yield the lines of a step: its message or cause first, then what changed."""
     name, *numbers = label
     broker = numbers[0]
     match name:
@@ -85,6 +86,7 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
 
 
 def _served(before: Cluster, label: Label, after: Cluster, values: Values) -> Iterator[str]:
+    """Describe how a leader handles a request: it may be down, refuse, or answer."""
     name, leader, follower = label[:3]
     yield message_text(follower, leader, before.network[follower][leader], values)
     profile = before.model.setup.profile.name
@@ -134,6 +136,7 @@ def change_text(broker: int, before: Cluster, after: Cluster) -> str:
 
 
 def _changes(broker: int, before: Cluster, after: Cluster) -> list[str]:
+    """List what changed at a broker, in the order of rule 2."""
     old, new = before.brokers[broker].partition, after.brokers[broker].partition
     parts = []
     # A shorter log was truncated; `leo 5->3` alone would not say so.

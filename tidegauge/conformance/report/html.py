@@ -120,6 +120,7 @@ def failure_cards(explanations: Iterable[Explanation], timelines: Timelines) -> 
 
 
 def _failure_card(failure: Explanation, timelines: Timelines) -> FailureCard:
+    """Return the card of a failure, with links to its events as far as they are on the page."""
     timeline = timelines.add_failure(failure)
     name, on_page = timelines.data[timeline]["trace"], timelines.event_numbers(timeline)
 

@@ -24,6 +24,7 @@ def write_junit(report: Report, path: str | Path) -> None:
 
 
 def _suite(checked: CheckedInput, explanations: Iterable[Explanation]) -> JUnitSuite:
+    """Return the suite of an input: a case per rule, and the case `whole`."""
     # A rule may be explained more than once; reversed, the first explanation wins, which is the worst failure.
     explained = {explanation.rule.id: explanation for explanation in reversed(list(explanations))}
     cases = [_rule_case(rule, explained.get(rule.rule.id)) for rule in checked.rules]
@@ -39,6 +40,7 @@ def _suite(checked: CheckedInput, explanations: Iterable[Explanation]) -> JUnitS
 
 
 def _rule_case(rule: RuleVerdict, explanation: Explanation | None) -> JUnitCase:
+    """Return the case of a rule."""
     classname = f"tidegauge.{rule.rule.level}"
     if rule.verdict is Verdict.FAIL:
         message = f"{rule.rule.sentence} {rule.says}"

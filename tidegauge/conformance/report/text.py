@@ -44,6 +44,7 @@ def _broken(report: Report, colour: bool) -> Iterator[str]:
 
 
 def _rules(report: Report, colour: bool, everything: bool) -> Iterator[str]:
+    """Yield a line per rule, the worst verdict first; verdicts that are folded are only counted."""
     folded = {} if everything else {Verdict.PASS: "hold", Verdict.NOT_EXERCISED: "were not called for by any event"}
     for verdict in _ORDER:
         rules = [rule for rule in report.rules if rule.verdict is verdict]

@@ -70,6 +70,7 @@ def causes(events: Sequence[Event]) -> list[int | None]:
 
 
 def _caused(cause: Event, event: Event) -> bool:
+    """Return whether `cause` can have caused `event`, by kind, fields and nodes."""
     kinds, fields, paired = CAUSES[event.event]
     if cause.event not in kinds or not all(_alike(cause, event, field) for field in fields):
         return False
@@ -88,6 +89,7 @@ def _caused(cause: Event, event: Event) -> bool:
 
 
 def _alike(cause: Event, event: Event, field: str) -> bool:
+    """Return whether two events do not differ in a field."""
     # A source that leaves a field out contradicts nothing.
     if field not in cause.fields or field not in event.fields:
         return True
@@ -182,6 +184,7 @@ def places(judged_batches: Sequence[JudgedBatch]) -> Iterator[TraceRow]:
 
 
 def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
+    """Return some rows of a trace as data: its nodes, the first state, and each event with what it changed."""
     history = history_of_rows(place.columns, place.config, place.trace, rows.start, rows.stop, place.event)
     config = place.config
     states = [_state(snapshot, config) for snapshot in history.snapshots]
@@ -234,6 +237,7 @@ def _state(snapshot: Snapshot, config: Config) -> dict[str, Any]:
 
 
 def _replica(replica: ReplayedReplica, config: Config) -> dict[str, Any]:
+    """Return a replica as data; the ISR and the proposal only where it leads."""
     leads = replica.role == 1
     return {
         "up": replica.up,

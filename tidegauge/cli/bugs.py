@@ -33,18 +33,20 @@ def run(args: argparse.Namespace) -> int:
 
     names, progress = [bug_named(name).name for name in args.name], silent if args.quiet else aside
 
-    def said(one: Killed) -> None:
-        echo(text_of(one.row, BUGS[one.row.name].says))
-        progress(f"{one.row.name}: cover {one.seconds[0]:.1f} s, walks {one.seconds[1]:.1f} s")
+    def report(killed: Killed) -> None:
+        echo(text_of(killed.row, BUGS[killed.row.name].says))
+        progress(f"{killed.row.name}: cover {killed.seconds[0]:.1f} s, walks {killed.seconds[1]:.1f} s")
 
-    found = kill_all(args.seed, names, said)
-    survive = sum(row.survives for row in found.rows)
-    lines = [f"{row.name} survives" for row in found.rows if row.survives] if names else wrong(found, TO_EXERCISE, ELSEWHERE)
+    matrix = kill_all(args.seed, names, report)
+    survive = sum(row.survives for row in matrix.rows)
+    lines = (
+        [f"{row.name} survives" for row in matrix.rows if row.survives] if names else wrong(matrix, TO_EXERCISE, ELSEWHERE)
+    )
     if args.rewrite and not names:
-        MATRIX_FILE.write_text(to_json(found), encoding="utf-8")
+        MATRIX_FILE.write_text(to_json(matrix), encoding="utf-8")
     elif not names and args.seed == SEED:
-        lines += differences(expected(), found)
+        lines += differences(expected(), matrix)
     for line in lines:
         echo(line)
-    echo(f"seed {args.seed}; {len(found.rows)} bugs, {survive} survive")
+    echo(f"seed {args.seed}; {len(matrix.rows)} bugs, {survive} survive")
     return FAILS if lines else CONFORMS

@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("check: expected --spark with --results, seen --results alone; add --spark or leave --results out")
     if args.until_idle and not args.follow:
         raise UsageError("check: expected --until-idle with --follow, seen it alone; add --follow or leave --until-idle out")
+    # Failures are printed as they come; with --json the output is the report alone, so they go to standard error.
     if args.follow:
         report = follow.followed(args, how, aside if args.json else echo, silent if args.quiet else aside)
     elif args.spark:

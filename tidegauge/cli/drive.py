@@ -110,9 +110,11 @@ def run(args: argparse.Namespace) -> int:
         progress(f"{node.capabilities.name} speaks the contract")
         usual = ON_THE_WIRE if args.kafka else USUAL
         others = args.smoke or args.walks is not None or args.scenarios or args.scenario
-        found = scenario_cases(profile, node.capabilities) if args.scenarios else ()
-        named_ones = [one for name in args.scenario or () for one in named_scenarios(name, profile, node.capabilities)]
-        scenarios = {one.name: one.case for one in (*found, *named_ones)}
+        shipped = scenario_cases(profile, node.capabilities) if args.scenarios else ()
+        named_ones = [
+            scenario for name in args.scenario or () for scenario in named_scenarios(name, profile, node.capabilities)
+        ]
+        scenarios = {scenario.name: scenario.case for scenario in (*shipped, *named_ones)}
         cases, coverage = cases_for(
             node.capabilities,
             profile,
@@ -123,6 +125,7 @@ def run(args: argparse.Namespace) -> int:
             scenarios=scenarios,
             echo=progress,
         )
+        # A scenario is shown with its reports, which only a recorder keeps.
         recorder = Recorder(cases) if args.record or named_ones else None
         lines = getattr(node, "log_lines", lambda _: ())
         shown = drive(node, cases, reference(profile), coverage, recorder, progress, lines)
@@ -130,8 +133,8 @@ def run(args: argparse.Namespace) -> int:
         if args.record:
             write(Path(args.record), BROKER_FORMAT, node.capabilities, profile.name, recorded)
     reports = dict(recorded)
-    for one in named_ones:
-        echo(shown_text(one, reports[one.case], node.capabilities.name))
+    for scenario in named_ones:
+        echo(shown_text(scenario, reports[scenario.case], node.capabilities.name))
     at = {difference.case: difference.at for difference in shown.played.differences}
     for name, case in scenarios.items():
         if case in at:
@@ -160,9 +163,9 @@ def _compare(args: argparse.Namespace) -> int:
             f"drive: expected --compare alone, or with --controller; seen {', '.join(seen)} besides; leave these out"
         )
     kind, form = (CONTROLLER, CONTROLLER_FORMAT) if args.controller else (BROKER, BROKER_FORMAT)
-    found: Comparison[Any] = compare(*(read(place_named(name, kind), form) for name in args.compare))
-    echo(text_of(found))
-    return found.exit_code
+    comparison: Comparison[Any] = compare(*(read(place_named(name, kind), form) for name in args.compare))
+    echo(text_of(comparison))
+    return comparison.exit_code
 
 
 def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable[[str], None]) -> int:
@@ -192,7 +195,7 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
         covers = {name: cover_of(name, profile, opening) for name in graphs}
         drawn = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
         shown_too = () if graphs and not args.scenarios else finding_cases(opening)
-        covered = (case for found in covers.values() for case in found.cases)
+        covered = (case for cover in covers.values() for case in cover.cases)
         made = (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
         cases = node.possible(made)
         progress(f"{drawn} walks of seed {args.seed}")
@@ -202,8 +205,8 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
         write(Path(args.record), CONTROLLER_FORMAT, node.capabilities, profile.name, recorder.recorded())
     if len(cases) < len(made):
         echo(f"{len(made) - len(cases):,} paths are left out: they need a clock that can be set (see `tidegauge doctor`)")
-    for name, found in covers.items():
-        echo(f"graph {name}: {found.taken:,} of {found.steps:,} steps are taken, by {len(found.cases):,} paths")
+    for name, cover in covers.items():
+        echo(f"graph {name}: {cover.taken:,} of {cover.steps:,} steps are taken, by {len(cover.cases):,} paths")
     echo(text_of(shown))
     if args.badge:
         Path(args.badge).write_text(badge(shown.exit_code, shown.profile, shown.played.steps), encoding="utf-8")

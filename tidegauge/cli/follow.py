@@ -77,6 +77,7 @@ def _source(args: argparse.Namespace, how: "CheckOptions", publish: "Publish") -
             f"check --follow: {uri}: expected a path of this machine, seen a URI; "
             "add --spark to follow Parquet where it lies"
         )
+    # A file of Parquet magic is no log, whatever its name.
     broker_logs = path != STDIN and (Path(path).is_dir() or (not is_parquet(Path(path)) and is_log(Path(path))))
     for name, option in COMPLETE_INPUT_OPTIONS.items():
         if getattr(args, name) and not (broker_logs and name == "layout"):

@@ -86,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
         echo(f"exploring {args.model}, {bounds.brokers} brokers ...")
     try:
         graph = explore(bounds, profile, rules)
+    # A wrong name keeps its own message; other errors of the explorer come from rules that leave the model.
     except UsageError:
         raise
     except TidegaugeError as error:

@@ -94,6 +94,7 @@ def guarded(command: Callable[[], int]) -> int:
     except BrokenPipeError:
         return nobody_reads()
     except Exception as raised:  # a user gets a sentence, not a traceback
+        # For whoever debugs Tidegauge itself.
         if TRACEBACK in os.environ:
             raise
         aside(f"tidegauge: {sentence(raised)}")
@@ -110,6 +111,7 @@ def sentence(raised: Exception) -> str:
         where = " ".join(map(str, filter(None, (raised.filename, raised.filename2)))) or "a file"
         seen = raised.strerror or raised
         return f"expected to read or write {where}, seen {seen}; check the path, its permissions and the free space"
+    # Nothing a user can mend: name the place, so that the fault can be reported.
     last = traceback.extract_tb(raised.__traceback__)[-1]
     where = f"{type(raised).__name__} at {Path(last.filename).name}:{last.lineno}"
     message = str(raised).splitlines() or ["no message"]

@@ -77,6 +77,7 @@ def chosen_profile(args: argparse.Namespace) -> str | None:
         return None if args.profile is None else str(args.profile)
     lines = [line for of_major in RELEASE_LINES for line in of_major]
     for line in lines:
+        # 3.4 and 3.4.1, but not 3.40: that would be another release line.
         patch = args.release.removeprefix(line)
         numbered = patch[:1] == "." and patch[1:].isdecimal() and patch.isascii()
         if args.release.startswith(line) and (not patch or numbered):

@@ -54,16 +54,16 @@ def run(args: argparse.Namespace) -> int:
         writable(file)
     seed = secrets.randbits(32) if args.seed is None else args.seed
     with interruptible() as heed:
-        found = probe(tcp(args.timeout), place, seed, checks, silent if args.quiet else aside, aside, heed)
+        results = probe(tcp(args.timeout), place, seed, checks, silent if args.quiet else aside, aside, heed)
     tool = f"tidegauge {__version__}"
-    echo(probe_text(found))
+    echo(probe_text(results))
     if args.json:
         with replacing(args.json) as file:
-            Path(file).write_text(probe_json(found, tool), encoding="utf-8")
+            Path(file).write_text(probe_json(results, tool), encoding="utf-8")
     if args.junit:
         with replacing(args.junit) as file:
-            write_probe_junit(found, Path(file), tool)
-    return found.exit_code
+            write_probe_junit(results, Path(file), tool)
+    return results.exit_code
 
 
 def _place(text: str | None) -> tuple[str, int]:

@@ -102,22 +102,22 @@ def _two_logs(args: argparse.Namespace) -> int:
 
     echo(f"Suppose: {removal_named(args.scenario).name}")
     for mode in modes_of(args.scenario):
-        found = counter_model_trace(args.scenario, mode)
+        shown = counter_model_trace(args.scenario, mode)
         echo(f"\n{mode} mode")
-        for line in (*found.run.lines(), found.line()):
+        for line in (*shown.run.lines(), shown.line()):
             echo(f"  {line}")
-        _write(args, found.trace)
+        _write(args, shown.trace)
     return CONFORMS
 
 
 def _committed_run(args: argparse.Namespace) -> int:
     from tidegauge.conformance.export.committed import committed_run
 
-    found = committed_run(args.scenario)
-    echo(f"Suppose this does not hold: {found.loss.premise}")
-    for line in found.lines():
+    committed = committed_run(args.scenario)
+    echo(f"Suppose this does not hold: {committed.loss.premise}")
+    for line in committed.lines():
         echo(f"  {line}")
-    _write(args, found.trace)
+    _write(args, committed.trace)
     return CONFORMS
 
 

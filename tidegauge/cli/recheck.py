@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     code, progress = 0, silent if args.quiet else aside
     for name in args.file:
         progress(name)
-        found = recheck(read(Path(name), BROKER_FORMAT, CONTROLLER_FORMAT), chosen_profile(args), args.fault)
-        echo(text_of(found))
-        code = max(code, found.exit_code)
+        rechecked = recheck(read(Path(name), BROKER_FORMAT, CONTROLLER_FORMAT), chosen_profile(args), args.fault)
+        echo(text_of(rechecked))
+        code = max(code, rechecked.exit_code)
     return code

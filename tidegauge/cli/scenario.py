@@ -24,15 +24,15 @@ def run(args: argparse.Namespace) -> int:
     folder = directory(args.trace) if args.trace else None
     done = []
     for path in args.file or shipped():
-        one = run_scenario(path)
-        done.append(one)
+        scenario_run = run_scenario(path)
+        done.append(scenario_run)
         if folder is not None:
-            write([one.trace], folder / f"{one.scenario.path.stem}.ndjson")
-        if args.rewrite and rewrite(one):
+            write([scenario_run.trace], folder / f"{scenario_run.scenario.path.stem}.ndjson")
+        if args.rewrite and rewrite(scenario_run):
             echo(f"{path}: rewritten, review the difference")
-        elif not one.passed:
-            echo(one.diff)
+        elif not scenario_run.passed:
+            echo(scenario_run.diff)
         elif not args.quiet:
-            echo(f"{one.scenario.path.stem}: {one.scenario.expected}; {one.judge_says}")
+            echo(f"{scenario_run.scenario.path.stem}: {scenario_run.scenario.expected}; {scenario_run.judge_says}")
     echo(summary(done))
-    return CONFORMS if all(one.passed for one in done) else FAILS
+    return CONFORMS if all(scenario_run.passed for scenario_run in done) else FAILS

@@ -1,11 +1,11 @@
-"""What has arrived in a directory, as a log on disk: an offset of a stream is a position in it.
+"""The files that have arrived in a directory, as a log on disk: an offset of a stream is a position in it.
 
 Rules of this file
 
 1. A version of a file arrives once, under its fingerprint; a file that is replaced by a changed one arrives again.
-2. A position is given away when all before it is on the disk. A line that was not finished when its writer was killed was
-   not given away: the next writer removes it.
-3. One process writes at a time. It holds a fingerprint for each arrival, and nothing else that grows.
+2. A position is returned only after everything before it is on the disk. A line that was incomplete when its writer was
+   killed has no position yet: the next writer removes it.
+3. One process writes at a time. It keeps a fingerprint for each arrival in memory, and nothing else that grows.
 """
 
 import json
@@ -21,7 +21,7 @@ from tidegauge.util.errors import TidegaugeError
 FOLLOWED = "followed"
 """The folder in a directory of results that holds how far a stream has come."""
 AT_ONCE = 256
-"""Files that arrive with one look: what is found in them is said before the next ones are read."""
+"""Files that arrive with one look: their failures are published before the next ones are read."""
 
 
 class Arrival(NamedTuple):
@@ -41,14 +41,16 @@ class Arrivals:
         if path.exists():
             with path.open("rb") as lines:
                 for line in lines:
+                    # A line without its end was torn by a kill: nobody knows a position after it.
                     if line.endswith(b"\n"):
                         self.end += len(line)
                         self.marks.add(_arrival(line).mark)
 
     def look(self, files: Iterable[AnyPath], judge: str, most: int = AT_ONCE) -> int:
-        """Write down at most so many `files` that have not arrived in this version, and return the new end."""
+        """Add at most so many `files` that have not arrived in this version; return the new end."""
         new: dict[str, Arrival] = {}
         for path in files:
+            # Enough for one batch: the rest arrives with the next look.
             if len(new) == most:
                 break
             try:
@@ -65,7 +67,7 @@ class Arrivals:
         return self.end
 
     def between(self, start: int, end: int) -> list[Arrival]:
-        """What arrived there. Raises TidegaugeError for a position that this log never gave away."""
+        """Return the arrivals between two positions. Raises TidegaugeError for a position that this log never returned."""
         if not start <= end <= self.end:
             raise TidegaugeError(
                 f"{self.path}: expected the log of what arrived to reach {max(start, end)}, seen its end at {self.end}; "
@@ -80,20 +82,22 @@ class Arrivals:
     def _append(self, arrivals: Iterable[Arrival]) -> None:
         data = b"".join(json.dumps(one).encode() + b"\n" for one in arrivals)
         with self.path.open("ab") as log:
+            # Removes the torn line of a killed writer; otherwise the first new line would continue it.
             log.truncate(self.end)
             log.write(data)
             log.flush()
+            # Spark commits the position to its checkpoint: after a power failure it would ask for lines that are gone.
             os.fsync(log.fileno())
         self.end += len(data)
 
 
 def log_in(results: str | Path) -> Path:
-    """Where the log of what arrived lies."""
+    """Return the path of the log in a directory of results."""
     return Path(results) / FOLLOWED / "arrivals"
 
 
 def last_look(results: str | Path) -> int:
-    """What changes with each look."""
+    """Return a number that changes with each look."""
     log = log_in(results)
     return log.stat().st_mtime_ns if log.exists() else 0
 

@@ -27,9 +27,7 @@ from tidegauge.traces.kafka_logs.discovery.files import log_files
 from tidegauge.traces.schema import MISSING
 from tidegauge.util.errors import UsageError
 
-# Makes the report that `check` gives from Parquet files that were judged on Spark.
-#
-# Rules of this file
+# The report on Parquet files that were judged on Spark.
 #
 # 1. The report is the one of one process: the same rules, inputs and explanations, in the same order.
 # 2. Workers return counts. Row groups whose failures are explained are judged once more on the driver: they are few.
@@ -39,8 +37,8 @@ def report_of(run: SparkRun, how: CheckOptions) -> Report:
     """Return the report on a run over Parquet files."""
     inputs = tuple(_input(run, path) for path in run.files)
     tallies = {rule: RuleTally() for rule in RULE_IDS}
-    for one in inputs:
-        tallies = {verdict.rule.id: add_tallies(tallies[verdict.rule.id], verdict.tally) for verdict in one.rules}
+    for checked_input in inputs:
+        tallies = {verdict.rule.id: add_tallies(tallies[verdict.rule.id], verdict.tally) for verdict in checked_input.rules}
     judged = tuple(_failing(run.rows, how))
     lost = [(node, row.where) for row in run.rows for node in row.lost_disks]
     resumed = [f"{run.resumed:,} of {len(run.rows):,} row groups had been judged before"] if run.resumed else []
@@ -56,6 +54,7 @@ def report_of(run: SparkRun, how: CheckOptions) -> Report:
 
 
 def _input(run: SparkRun, path: str) -> CheckedInput:
+    # Its footer could not be read: an input with a problem, and nothing judged.
     if path not in run.heads:
         rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})
         return CheckedInput(path, "Parquet", 0, 0, (run.unreadable[path],), rules=rules)
@@ -77,20 +76,18 @@ def _input(run: SparkRun, path: str) -> CheckedInput:
 
 def _failing(rows: Sequence[ResultRow], how: CheckOptions) -> Iterator[JudgedBatch]:
     """Judge the first row groups with failures again, until there are enough failures to explain."""
-    found = 0
+    explained = 0
     for row in rows:
-        if row.failures and found < how.explained:
+        if row.failures and explained < how.explained:
             with open_parquet(row.path) as opened:
                 config = opened.config if how.profile is None else replace(opened.config, profile=how.profile)
                 batch = InputBatch(row.where, opened.read(row.row_group), config)
             judgement = judge(batch.columns, config)
-            found += len(judgement.failures)
+            explained += len(judgement.failures)
             yield JudgedBatch(batch, judgement, row.path)
 
 
-# Judges the paths of `tidegauge check --spark`: the report is that of one process.
-#
-# Rules of this file
+# The paths of `tidegauge check --spark`.
 #
 # 1. The row groups of Parquet files are tasks, in runs; of anything else each capture is a task.
 # 2. A capture is a directory that holds the logs of a cluster. A directory of captures, however deep, is its captures.
@@ -119,6 +116,7 @@ def check_on_spark(
             reports.append(report_of(judge_files(spark, files, results, how.profile), how))
         if captures:
             with task_failures(None):
+                # A task each: the logs of a cluster must be merged in one place.
                 tasks = spark.sparkContext.parallelize(captures, len(captures))
                 reports += tasks.map(lambda path: judge_capture(path, how)).collect()
     return merge_reports(reports, how.explained)

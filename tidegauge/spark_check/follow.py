@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. Spark's checkpoint and the log of arrivals are in the directory of results. A command that was killed
-   goes on from there: no file is lost, none is judged again, and news that may not have been printed are printed again.
+1. Spark's checkpoint and the log of arrivals are in the directory of results. A command that was killed goes on from there:
+   no file is lost, none is judged again, and news that may not have been printed are printed again.
 2. The report is made from the results, by the run that `check --spark` makes: it is the same.
 3. At the end the batch that has begun is waited for. Files that nobody has looked at by then are left to the same command.
 4. Memory between batches is a tally per rule, however many files came.
@@ -68,6 +68,7 @@ def _refuse(folder: AnyPath, results: Path) -> None:
     if results.absolute() == folder.absolute():
         raise UsageError(f"{folder}: expected --results in another directory, seen it in the one that is followed")
     inside = sorted(file.name for file in folder.iterdir() if not file.name.startswith("."))
+    # An empty directory is fine: files may arrive later. One with other files is probably the wrong one.
     if inside and not any(name.endswith(".parquet") for name in inside):
         raise UsageError(
             f"{folder}: expected Parquet files, the only ones that are followed on Spark, or nothing yet, seen {inside[0]}; "
@@ -118,6 +119,7 @@ class ParquetArrivals(Source):
         try:
             self._query.awaitTermination(seconds)  # type: ignore[arg-type]  # it takes fractions of a second
         except StreamingQueryException as error:
+            # The error of the batch, if there is one, has the reason; that of the query only names it.
             if not may_restart:
                 raise (self._batch_failure or error) from error
             self._start_query()
@@ -242,5 +244,6 @@ def _explained(row: ResultRow, rules: Iterable[str], how: CheckOptions) -> dict[
     except Unreadable:
         # The file was replaced or removed since it was judged: the failure is published without an explanation.
         return {}
+    # Reversed, so that the first failure of each rule is the one that stays.
     failures = {failure.rule: failure for failure in reversed(judge(columns, config).failures)}
     return {rule: explain(columns, config, failures[rule], source=row.where) for rule in rules if rule in failures}

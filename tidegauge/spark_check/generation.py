@@ -1,4 +1,4 @@
-"""Generates interleavings on Spark: a task gets a seed and writes a Parquet file.
+"""Generate interleavings on Spark: a task gets a seed and writes a Parquet file.
 
 Rules of this file
 
@@ -78,6 +78,7 @@ def write_part(table: EdgeTable, target: AnyPath, order: Order, part: int) -> Ge
     """Write one part with a note beside it, or read the note of an earlier run."""
     path = target / order.file(part)
     note = path.with_name(f"{path.name.removesuffix('.parquet')}.json")
+    # Both: the note is written last, so a part without one may be incomplete.
     if path.exists() and note.exists():
         return replace(Generated(**json.loads(note.read_bytes())), path=str(path))
     with atomic_write(path) as unfinished:
@@ -85,6 +86,6 @@ def write_part(table: EdgeTable, target: AnyPath, order: Order, part: int) -> Ge
             table, unfinished, order.share(part), steps=order.steps, seed=order.seed, part=part, parts=order.parts
         )
         made = replace(made, path=str(path))
-        with atomic_write(note) as said:
-            said.write_text(json.dumps(asdict(made)), encoding="utf-8")
+        with atomic_write(note) as note_file:
+            note_file.write_text(json.dumps(asdict(made)), encoding="utf-8")
     return made

@@ -28,7 +28,7 @@ from tidegauge.traces.formats.parquet import RowGroup, Unreadable
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config
 
-# The counts of all row groups together, and whether they reconcile.
+# The totals of all row groups.
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,12 @@ def sum_rules(rows: Iterable[ResultRow]) -> dict[str, RuleTally]:
     return dict(sorted(sums.items()))
 
 
-# Judges any number of Parquet files on Spark and adds up the rows of the workers.
-#
-# Rules of this file
+# A run over any number of files.
 #
 # 1. Events and traces are counted from the footers before anything is judged; Totals.reconciles compares them with the rows.
 # 2. A file that cannot be read is a problem, the others are judged.
 # 3. With a directory for results, row groups that have a row there are not judged again: an interrupted run goes on where it
-# was. A file that changed since has another fingerprint and is judged again.
+#    was. A file that changed since has another fingerprint and is judged again.
 
 
 if TYPE_CHECKING:
@@ -202,6 +200,7 @@ def judge_files(
         with task_failures(results):
             rows += spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(lambda task: run_task(task, place)).collect()
     if target is not None:
+        # Every task has ended: what is left under a hidden name belongs to an attempt that was killed.
         for mark in marks.values():
             remove_leftovers(target, f"{mark}-*")
     order = {path: at for at, path in enumerate(files)}
@@ -216,11 +215,13 @@ def _head(path: str) -> FileHead:
 
 def _task_size(events: int, at_once: int) -> int:
     """Return about how many events a task has at most."""
+    # Not below FEWEST_EVENTS, even if some cores then have nothing to do.
     return max(FEWEST_EVENTS, min(TASK_EVENTS, events // (TASKS_PER_CORE * at_once)))
 
 
 def stored(results: AnyPath) -> list[ResultRow]:
     """Return the rows that earlier runs left, each row group once."""
+    # Two runs that were interrupted at different places may both have a row group.
     rows = {(row.fingerprint, row.row_group): row for row in rows_in(results.glob("*.parquet"))}
     return list(rows.values())
 

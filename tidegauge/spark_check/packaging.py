@@ -45,7 +45,6 @@ def take_machine_code() -> None:
 
 
 def _sources() -> list[Path]:
-    # Path.rglob stands still at links to folders, and in a checkout each room is one.
     walked = os.walk(PACKAGE, followlinks=True)
     sources = [Path(folder, name) for folder, _, names in walked for name in names]
     return sorted(path for path in sources if path.suffix == ".py" or path.name == "catalog.toml")

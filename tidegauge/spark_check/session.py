@@ -44,6 +44,7 @@ def failure_reason(message: str) -> str:
     """Return the line of Spark's message that has the reason: the error of a Python traceback, else the first of Java's."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     at = next((number for number, line in enumerate(lines) if line.startswith("Traceback ")), None)
+    # An error of Spark itself has no Python traceback.
     if at is None:
         wanted = [line for line in lines if line.startswith(("org.apache", "Caused by", "java."))]
     else:
@@ -51,21 +52,19 @@ def failure_reason(message: str) -> str:
     return (wanted or lines or ["no reason"])[0]
 
 
-# A Spark session that works on a fresh machine: no ports to the outside, no noise, this interpreter, any Java.
-#
-# Rules of this file
+# The session.
 #
 # 1. The environment of the JVM is set while it starts and put back afterwards; nothing global stays changed.
 # 2. A local master listens on the loopback address only and shows no UI.
 # 3. On a local master the workers import this project from where the driver has it; on any other the code is shipped, with
-# the machine code of the judge (`spark_check.packaging`). The daemon that forks the workers of an executor loads it before
-# the first fork, or compiles it where it does not fit (`spark_check.daemon`).
+#    the machine code of the judge (`spark_check.packaging`). The daemon that forks the workers of an executor loads it
+#    before the first fork, or compiles it where it does not fit (`spark_check.daemon`).
 # 4. JVM and workers talk over Unix domain sockets: over TCP a delayed acknowledgement costs 40 ms a task. Spark before 4.1
-# does not know the setting and ignores it.
+#    does not know the setting and ignores it.
 # 5. A task may run twice, even at the same time: it writes atomically, under a name that stands for its input. So slow tasks
-# may be started a second time (speculation).
+#    may be started a second time (speculation).
 # 6. On a cluster its operator decides about Python, addresses and memory: PYSPARK_PYTHON, SPARK_LOCAL_IP,
-# spark-defaults.conf and PYSPARK_SUBMIT_ARGS stay as they are.
+#    spark-defaults.conf and PYSPARK_SUBMIT_ARGS stay as they are.
 
 
 if TYPE_CHECKING:
@@ -152,6 +151,7 @@ def _environment(master: str, java_home: Path) -> Iterator[None]:
         wanted["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     else:
         wanted["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    # The JVM inherits the environment when it starts; afterwards other programs of this process need it unchanged.
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

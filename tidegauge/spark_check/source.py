@@ -10,7 +10,7 @@ Rules of this file
 1. Spark distributes tasks, not rows: a partition is a run of row groups, read with pyarrow in the worker. Rows that pass
    through the JVM cost several times the judging.
 2. The driver reads footers only.
-3. A stream is read from the log of what arrived (spark_check.follow), so a batch that Spark runs again has the same
+3. A stream is read from the log of what arrived (spark_check.arrivals), so a batch that Spark runs again has the same
    files. Row groups that have a row in `results` are not judged again: that row is read.
 """
 
@@ -115,15 +115,15 @@ class JudgeStream(DataSourceStreamReader):
         return files
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """Before everything."""
+        """Return the position before everything."""
         return {"position": 0}
 
     def latestOffset(self) -> dict[str, int]:  # type: ignore[override]  # noqa: N802  as Spark 4.0 has it, and later ones take it
-        """Behind what has arrived by now."""
+        """Look at the directory; return the position after everything that has arrived."""
         return {"position": self.arrivals.look(paths_in([self.path]), self.judge)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """A partition per task; one more for a file whose rows are known without a task."""
+        """Return a partition per task, and one more for each file whose rows are known without a task."""
         arrived = self.arrivals.between(start["position"], end["position"])
         return [InputPartition(part) for arrival in arrived for part in self._parts(arrival)]
 
@@ -142,6 +142,7 @@ class JudgeStream(DataSourceStreamReader):
         except FileNotFoundError:
             return
         except Unreadable as error:
+            # One row all the same: the file has arrived, and the report counts it.
             yield [unreadable_row(path, mark, error.problem)]
             return
         judged = {row.row_group: row for row in rows_in(self.finished.get(mark, ())) if row.fingerprint == mark}

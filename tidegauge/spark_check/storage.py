@@ -52,6 +52,7 @@ class ArrowPath:
         parts = urlsplit(uri)
         scheme = "s3" if parts.scheme in NAMES_OF_S3 else parts.scheme
         arrow_path = cls(urlunsplit(parts._replace(scheme=scheme, path=parts.path.rstrip("/"))))
+        # Opened once for the error: a scheme that Arrow does not know is a mistake of the user, here and not in a worker.
         arrow_path._there()
         return arrow_path
 
@@ -84,6 +85,7 @@ class ArrowPath:
 
     def stat(self) -> Status:
         """Return the status of the file, as of its listing if it was listed. Raises FileNotFoundError."""
+        # A list has all sizes and times in one request; asking for each file would be a request each.
         if self.listed is not None:
             return self.listed
         info = self._info()
@@ -183,8 +185,6 @@ def _refused() -> Iterator[None]:
 
 
 # Places of input and results: a path that every worker can open, or a URI of a file system that Arrow knows.
-#
-# Rules of this file
 #
 # 1. A file: URI is a path. Files that have one are read by memory map, others piece by piece (spark_check.storage).
 # 2. A URI must not hold a key: reports and results repeat it.

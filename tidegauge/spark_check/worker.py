@@ -38,6 +38,7 @@ from tidegauge.util.errors import UsageError
 @contextmanager
 def atomic_write(path: AnyPath) -> Iterator[Path]:
     """Provide a file of this machine to write to; afterwards it becomes `path`. No other attempt has its name."""
+    # Hidden, and never the same for two attempts: Spark may run a task twice at once (speculation).
     name = f".{path.name}.{uuid.uuid4().hex}"
     if isinstance(path, Path):
         unfinished = path.with_name(name)
@@ -64,16 +65,14 @@ def remove_leftovers(folder: AnyPath, names: str) -> None:
         left.unlink(missing_ok=True)
 
 
-# What a worker does: read row groups and judge them in place. Nothing here imports Spark.
-#
-# Rules of this file
+# Tasks.
 #
 # 1. A task is a run of row groups of one file. They are read and judged one at a time, so a worker holds one row group,
-# whatever the task's or the file's size.
+#    whatever the task's or the file's size.
 # 2. Each row group gives exactly one row: judged, or malformed with the problem. Nothing is dropped, so rows reconcile with
-# the footers of the files.
+#    the footers of the files.
 # 3. With a directory for results, a task writes its rows there under a name of its own, completely or not at all: row
-# groups that have a row there are not judged again. The name tells versions of the input, judges and profiles apart.
+#    groups that have a row there are not judged again. The name distinguishes versions of the input, judges and profiles.
 
 
 FAILURES_KEPT = 20
@@ -98,7 +97,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        """A name for the file of results, which tells tasks of all files and versions apart."""
+        """The name of the file of results, which no task of another file or version has."""
         return f"{self.fingerprint}-{self.groups[0].index:06}-{self.groups[-1].index:06}.parquet"
 
 
@@ -106,6 +105,7 @@ def file_fingerprint(path: str | AnyPath, judge: str) -> str:
     """Return a hash of one version of a file (its path, size and time of change) and of the `judge` that judges it."""
     file = to_path(path)
     status = file.stat()
+    # Not the content: reading it would take as long as judging it.
     text = f"{file.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{judge}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -130,6 +130,7 @@ def tasks_of(mark: str, groups: Iterable[RowGroup], events: int, profile: str | 
     run: list[RowGroup] = []
     for group in groups:
         run.append(group)
+        # Consecutive row groups of one file: a task opens its file once.
         if sum(member.rows for member in run) >= events:
             tasks.append(Task(mark, tuple(run), profile))
             run = []
@@ -166,10 +167,12 @@ def _rows(task: Task) -> Iterator[ResultRow]:
         for group in task.groups:
             started = time.perf_counter()
             try:
+                # Not expanded: the automaton looks rows of the distinct layout up by their number.
                 columns = opened.read_as_stored(group.index)
                 judgement = _recurring().judge(columns, config, compile_from=0)
             except Unreadable as error:
                 yield _malformed(task, group, error.problem)
+            # A row group that cannot be judged is counted as malformed: totals must reconcile with the footers.
             except (TooLargeError, UsageError) as error:  # UsageError: a profile that this version does not know
                 where, do = f"{task.path}#{group.index}", "change that, or judge it by another --profile"
                 yield _malformed(task, group, Problem(where, None, "traces that can be judged", str(error), do))

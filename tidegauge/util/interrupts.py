@@ -18,6 +18,7 @@ class InterruptFlag:
     def note(self, _number: int, _frame: FrameType | None) -> None:
         """Handle the first signal: note it, and let the next one interrupt at once."""
         self._set = True
+        # Whoever presses Ctrl-C a second time does not want to wait for a safe point.
         for number in _NUMBERS:
             signal.signal(number, signal.default_int_handler)
 

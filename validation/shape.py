@@ -93,10 +93,10 @@ def longest_chain(modules: dict[str, Module]) -> list[str]:
 
     @cache
     def chain(name: str) -> tuple[str, ...]:
-        chains = [chain(below) for below in sorted(modules[name].imported(modules))]
-        return (name, *max(chains, key=len, default=()))
+        below = max(sorted(modules[name].imported(modules)), key=lambda other: len(chain(other)), default=None)
+        return (name,) if below is None else (name, *chain(below))
 
-    return list(max([chain(name) for name in modules], key=len))
+    return list(chain(max(modules, key=lambda name: len(chain(name)))))
 
 
 def entered(package: Path, capture: Path) -> set[str]:

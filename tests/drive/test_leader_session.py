@@ -14,7 +14,7 @@ from tidegauge.impl.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESS
 from tidegauge.impl.fetch import fetch_session_handler as handler_
 from tidegauge.impl.fetch.fetch_session import INITIAL, Fetches, FetchMetadata, SessionFetch, SessionResponse
 from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import FetchRequest, FetchResponse, PartitionFetch, PartitionRead
 from tidegauge.impl.rules import NONE
 from tidegauge.impl.topic_partition import TopicPartition
@@ -34,7 +34,7 @@ class Follower:
 
     def asks(self, wanted: dict[UUID, int]) -> None:
         """The next request, with an offset for each partition that is wanted."""
-        fetches = Table(
+        fetches = FrozenMap(
             (TopicPartition(str(topic), 0), PartitionFetch(FetchRequest(1, 0, at, 0))) for topic, at in wanted.items()
         )
         before = self._handler
@@ -45,7 +45,7 @@ class Follower:
     def hears(self, response: WireMessage) -> bool:
         """The response; whether it is taken."""
         read = PartitionRead(FetchResponse(NONE, 0, 0))
-        reads = Table((TopicPartition(str(one["topicId"]), 0), read) for one in response["responses"])
+        reads = FrozenMap((TopicPartition(str(one["topicId"]), 0), read) for one in response["responses"])
         found = SessionResponse(response["errorCode"], response["sessionId"], reads)
         self._handler, taken = handler_.handle_response(self._handler, found)
         return taken
@@ -109,7 +109,7 @@ def _names_all(_handler: FetchSessionHandler, wanted: Fetches, request: SessionF
 
 
 def _names_only_what_is_new(handler: FetchSessionHandler, wanted: Fetches, request: SessionFetch) -> SessionFetch:
-    new = Table((tp, fetch) for tp, fetch in request.to_send.items() if tp not in handler.partitions)
+    new = FrozenMap((tp, fetch) for tp, fetch in request.to_send.items() if tp not in handler.partitions)
     return request if request.metadata.is_full else request._replace(to_send=new)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.drive.test_frames import in_a_loop
 from tidegauge.drive.kafka_broker.clients import DEBUGGING_CONSUMER, PartitionRequests, Topic
-from tidegauge.drive.kafka_broker.state_reader import ReplicaState, StateReader
+from tidegauge.drive.kafka_broker.state_reader import ReadReplicaState, StateReader
 from tidegauge.drive.probe.connection import shipped_messages
 from tidegauge.drive.wire.compiler import WireError, WireMessage
 from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
@@ -73,7 +73,7 @@ def test_the_state_has_an_end_for_each_leader_epoch(epochs: int) -> None:
 
     async def work(broker: FakeBroker, reader: StateReader) -> None:
         ends = tuple((epoch, LEO + epoch) for epoch in range(epochs))
-        assert await reader.read(TOPIC, epochs) == ReplicaState(LEO, HW, LOG_START, ends)
+        assert await reader.read(TOPIC, epochs) == ReadReplicaState(LEO, HW, LOG_START, ends)
         assert broker.requests == ["ListOffsets", "Fetch", *["Fetch"] * epochs]
 
     with_a_broker(work)

@@ -31,7 +31,7 @@ from tidegauge.drive.runner.transcript import Recorder, TranscriptNode, place_of
 from tidegauge.drive.transports.lines import DrivenProgramError, parse_report
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 
 TWO_BROKERS, THREE_BROKERS = Opening(), Opening((2, 3))
@@ -163,7 +163,7 @@ def forgetting(name: str) -> WrongStep:
     """A broker that does not look at what waits at that step, and loses it."""
 
     def wrong(_before: ReferenceBroker, taken: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
-        return (after._replace(fetches=Table()) if taken[0] == name else after), result
+        return (after._replace(fetches=FrozenMap()) if taken[0] == name else after), result
 
     return wrong
 

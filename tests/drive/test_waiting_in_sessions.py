@@ -32,7 +32,7 @@ from tidegauge.impl.fetch.fetch_session import (
     SessionKind,
     update_and_generate_response,
 )
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import PartitionRead
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 
@@ -226,7 +226,7 @@ def opens_at_once() -> Wrong:
         context = after.contexts.get(peer) if named.get("waits") and response is None else None
         if context is None or context.kind is not SessionKind.FULL:
             return after, response
-        nothing = Table((tp, PartitionRead(sessions.NOTHING_NEW)) for tp in context.fetches)
+        nothing = FrozenMap((tp, PartitionRead(sessions.NOTHING_NEW)) for tp in context.fetches)
         return sessions._responded(after, peer, context, nothing)[0], None
 
     return steps, "fetched_in_session", wrong

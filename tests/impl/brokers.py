@@ -1,7 +1,7 @@
 """A broker for the tests: three live brokers, one partition led or followed by broker 1."""
 
 from tidegauge.impl.fetch.fetcher_thread import BrokerEndPoint
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import Batch, BrokerState, ClientResponse, FetchParams, FetchRequest, PartitionFetch
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica.partition_state import Partition
@@ -27,10 +27,10 @@ def broker(*tps: TopicPartition, **given: object) -> ReplicaManager:
         1,
         settings(given),
         broker_epoch=11,
-        hosted=Table((tp, Hosted(Partition(1, LOG), f"id-{tp.topic}")) for tp in tps),
+        hosted=FrozenMap((tp, Hosted(Partition(1, LOG), f"id-{tp.topic}")) for tp in tps),
         metadata=tuple(BrokerState(b, epoch=10 + b) for b in ALL),
-        live=Table((b, BrokerEndPoint(b, f"host{b}", 9092)) for b in ALL),
-        racks=Table([(1, "a"), (2, "b"), (3, "b")]),
+        live=FrozenMap((b, BrokerEndPoint(b, f"host{b}", 9092)) for b in ALL),
+        racks=FrozenMap([(1, "a"), (2, "b"), (3, "b")]),
     )
 
 
@@ -41,7 +41,7 @@ def change(leader: int, epoch: int, isr: tuple[int, ...] = ALL, partition_epoch:
 def leading(*tps: TopicPartition, isr: tuple[int, ...] = ALL, setup: Setup = SETUP, **given: object) -> ReplicaManager:
     """Broker 1 leads them in epoch 2, from offset 10."""
     manager = broker(*(tps or (TP,)), **given)
-    return make_leaders(setup, manager, Table((tp, change(1, 2, isr)) for tp in tps or (TP,)), NOW).manager
+    return make_leaders(setup, manager, FrozenMap((tp, change(1, 2, isr)) for tp in tps or (TP,)), NOW).manager
 
 
 def asked(replica: int, offset: int, *, epoch: int = 2, last: int = UNDEFINED, max_bytes: int = 1 << 20) -> PartitionFetch:

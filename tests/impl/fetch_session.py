@@ -7,7 +7,7 @@ from tidegauge.impl.fetch import fetch_session as s
 from tidegauge.impl.fetch import fetch_session_handler as h
 from tidegauge.impl.fetch.fetch_session import Fetches, FetchSessionCache, Reads
 from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import Batch, FetchRequest, FetchResponse, PartitionFetch, PartitionRead
 from tidegauge.impl.rules import NONE
 from tidegauge.impl.topic_partition import TopicPartition
@@ -22,7 +22,7 @@ def fetch(offset: int, topic_id: str | None = "id-t") -> PartitionFetch:
 
 
 def wants(**offsets: int) -> Fetches:
-    return Table((TPS["abcd".index(name)], fetch(offset)) for name, offset in offsets.items())
+    return FrozenMap((TPS["abcd".index(name)], fetch(offset)) for name, offset in offsets.items())
 
 
 def read(hw: int = 5, **changed: Any) -> PartitionRead:
@@ -30,7 +30,7 @@ def read(hw: int = 5, **changed: Any) -> PartitionRead:
 
 
 def reads(tps: Iterable[TopicPartition], hw: int = 5) -> Reads:
-    return Table((tp, read(hw)) for tp in tps)
+    return FrozenMap((tp, read(hw)) for tp in tps)
 
 
 def opened(wanted: Fetches, cache: FetchSessionCache | None = None) -> tuple[FetchSessionCache, FetchSessionHandler, int]:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.topic_partition import TopicPartition
 
 STEPS = st.lists(st.tuples(st.sampled_from(("put", "put_at_end", "without")), st.integers(0, 4), st.integers()))
@@ -12,7 +12,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(("put", "put_at_end", "without")), st
 @given(STEPS)
 def test_it_does_what_a_linked_map_does(steps: list[tuple[str, int, int]]) -> None:
     """A put keeps the place of a known key, a move takes it to the end; older tables stay as they were."""
-    table: Table[int, int] = Table()
+    table: FrozenMap[int, int] = FrozenMap()
     expected: dict[int, int] = {}
     for what, key, value in steps:
         before, items = table, table.items()
@@ -32,10 +32,10 @@ def test_it_does_what_a_linked_map_does(steps: list[tuple[str, int, int]]) -> No
 
 def test_order_is_part_of_the_value() -> None:
     """Equal tables have equal hashes; the same entries in another order are another table."""
-    one = Table([(1, "a"), (2, "b")])
-    assert one == Table([(1, "a"), (2, "b")])
-    assert hash(one) == hash(Table([(1, "a"), (2, "b")]))
-    assert one != Table([(2, "b"), (1, "a")])
+    one = FrozenMap([(1, "a"), (2, "b")])
+    assert one == FrozenMap([(1, "a"), (2, "b")])
+    assert hash(one) == hash(FrozenMap([(1, "a"), (2, "b")]))
+    assert one != FrozenMap([(2, "b"), (1, "a")])
     assert one != {1: "a", 2: "b"}
     assert one.get(3) is None
     assert repr(one) == "Table([(1, 'a'), (2, 'b')])"

@@ -21,7 +21,7 @@ from tidegauge.impl.controller.features import Features
 from tidegauge.impl.controller.records import TOPIC, ConfigResource
 from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl
 from tidegauge.impl.errors import ERROR_NAMES
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
 
@@ -84,7 +84,7 @@ def begin(sequence: Sequence) -> Path:
     for name, partition in init["parts"].items():
         assignments.setdefault(named(name).topic, []).append(tuple(partition["replicas"]))
     for topic, assignment in assignments.items():
-        own = tuple((configs.get(ConfigResource(TOPIC, topic)) or Table[str, str]()).items())
+        own = tuple((configs.get(ConfigResource(TOPIC, topic)) or FrozenMap[str, str]()).items())
         starts.append(("create_topic", topic, tuple(assignment), own))
     for name, partition in init["parts"].items():
         # a replica whose broker has two directories is assigned to one: a change of the partition each
@@ -185,4 +185,4 @@ def listed(expected: dict[str, Any]) -> dict[str, Any]:
     """The same of what a table says."""
     partitions = {named(name): partition_of(found) for name, found in expected["parts"].items()}
     features = Features(expected["feature"]["level"], expected["feature"]["elr"])
-    return seen(ReplicationControl(brokers_of(expected["brokers"]), Table(partitions.items()), features=features))
+    return seen(ReplicationControl(brokers_of(expected["brokers"]), FrozenMap(partitions.items()), features=features))

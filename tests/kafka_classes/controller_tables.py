@@ -37,7 +37,7 @@ from tidegauge.impl.controller.replication_control import (
     min_isr,
     unclean_enabled,
 )
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -83,9 +83,9 @@ def printed_partition(p: PartitionRegistration) -> dict[str, Any]:
     return state if p.recovery is RecoveryState.RECOVERED else {**state, "recovery": p.recovery.name}
 
 
-def brokers_of(state: dict[str, Any]) -> Table[int, BrokerRegistration]:
+def brokers_of(state: dict[str, Any]) -> FrozenMap[int, BrokerRegistration]:
     """All registrations from what the tables print. An incarnation that nobody names is a number of the broker's own."""
-    return Table(
+    return FrozenMap(
         (
             int(b),
             BrokerRegistration(r["epoch"], r["fenced"], r["shutdown"], tuple(r.get("dirs", ())), -int(b), r["regOffset"]),
@@ -215,12 +215,12 @@ def reveals_own_value(sequence: Sequence, topic: str, key: str, value: str) -> b
     return False
 
 
-def initial_configs(sequence: Sequence) -> Table[ConfigResource, Table[str, str]]:
+def initial_configs(sequence: Sequence) -> FrozenMap[ConfigResource, FrozenMap[str, str]]:
     """Topics whose values differ from the default have their own; with ELR on, the cluster has one, too."""
     static = sequence["static"].get(MIN_IN_SYNC_REPLICAS, "1")
-    configs: dict[ConfigResource, Table[str, str]] = {}
+    configs: dict[ConfigResource, FrozenMap[str, str]] = {}
     if sequence["init"]["feature"]["elr"]:
-        configs[CLUSTER] = Table([(MIN_IN_SYNC_REPLICAS, static)])
+        configs[CLUSTER] = FrozenMap([(MIN_IN_SYNC_REPLICAS, static)])
     for topic, seen in sequence["init"]["config"].items():
         in_force_now = {MIN_IN_SYNC_REPLICAS: str(seen["minIsr"]), UNCLEAN_LEADER_ELECTION: str(seen["unclean"]).lower()}
         defaults = {MIN_IN_SYNC_REPLICAS: static, UNCLEAN_LEADER_ELECTION: "false"}
@@ -230,8 +230,8 @@ def initial_configs(sequence: Sequence) -> Table[ConfigResource, Table[str, str]
             if value != defaults[key] or reveals_own_value(sequence, topic, key, value)
         }
         if own:
-            configs[ConfigResource(TOPIC, topic)] = Table(own.items())
-    return Table(configs.items())
+            configs[ConfigResource(TOPIC, topic)] = FrozenMap(own.items())
+    return FrozenMap(configs.items())
 
 
 def start(sequence: Sequence, profile: Profile) -> QuorumController:
@@ -241,12 +241,12 @@ def start(sequence: Sequence, profile: Profile) -> QuorumController:
     brokers = brokers_of(init["brokers"])
     control = ReplicationControl(
         brokers,
-        Table((named(name), partition_of(p)) for name, p in init["parts"].items()),
+        FrozenMap((named(name), partition_of(p)) for name, p in init["parts"].items()),
         profile_in_force(profile, features),
         int(sequence["static"].get(MIN_IN_SYNC_REPLICAS, "1")),
         features=features,
         configs=initial_configs(sequence),
     )
-    reported = Table((b, BrokerHeartbeatState(r.fenced)) for b, r in brokers.items())
+    reported = FrozenMap((b, BrokerHeartbeatState(r.fenced)) for b, r in brokers.items())
     sessions = frozenset((b, r.epoch) for b, r in brokers.items() if not r.fenced)
     return QuorumController(control, Heartbeats(reported, sessions), init["offset"])

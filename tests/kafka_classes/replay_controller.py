@@ -19,7 +19,7 @@ from tidegauge.impl.controller.records import ConfigResource, ControllerRecord, 
 from tidegauge.impl.controller.replication_control import ReplicationControl
 from tidegauge.impl.controller.requests import AlterPartition, DirectoryAssignment, Proposal, Reassignment, alter_partition
 from tidegauge.impl.errors import ERROR_NAMES
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import Profile, Rules
 from tidegauge.impl.topic_partition import TopicPartition
@@ -39,7 +39,7 @@ class Bench(NamedTuple):
 
     controller: QuorumController
     latest: int
-    incarnations: Table[int, int]
+    incarnations: FrozenMap[int, int]
 
     @property
     def control(self) -> ReplicationControl:
@@ -252,7 +252,7 @@ def replay_as(change: Callable[[Profile], Profile]) -> Replay:
     def replay(sequence: Sequence, _: Counter[str]) -> tuple[int, Disagreement | None]:
         seed, init, release = sequence["seed"], sequence["init"], sequence["v"]
         controller = start(sequence, change(releases.profile_of_release(release)))
-        incarnations = Table((b, r.incarnation) for b, r in controller.control.brokers.items())
+        incarnations = FrozenMap((b, r.incarnation) for b, r in controller.control.brokers.items())
         bench = Bench(controller, LATEST[release], incarnations)
         expected = {**{key: dict(init[key]) for key in LISTED}, "feature": levels(init["feature"])}
         state = printed(bench.control)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare, log_of, pairs
 from tidegauge.impl import errors, rules
 from tidegauge.impl.errors import ERROR_CODES, ERROR_NAMES
-from tidegauge.impl.messages import AlterPartitionResponse, Batch, BrokerState, FetchRequest, Isolation, Metadata
+from tidegauge.impl.messages import AlterPartitionResponse, Batch, BrokerState, BrokerStates, FetchRequest, Isolation
 from tidegauge.impl.profiles import Rules, Setup
 from tidegauge.impl.replica import partition as p
 from tidegauge.impl.replica import partition as partition_
@@ -37,7 +37,7 @@ class Bench(NamedTuple):
     """The partition under test, what its broker's metadata cache says, and the proposals not answered yet."""
 
     partition: Partition
-    metadata: Metadata
+    metadata: BrokerStates
     unanswered: tuple[tuple[PartitionState, dict[str, Any]], ...] = ()
 
 
@@ -132,7 +132,7 @@ def _answered(setup: Setup, bench: Bench, response: AlterPartitionResponse, now:
     return Outcome(bench._replace(unanswered=(*rest, (proposed, request))), submitted=(request,))
 
 
-def _metadata(metadata: Metadata, step: Step) -> Metadata:
+def _metadata(metadata: BrokerStates, step: Step) -> BrokerStates:
     changes: dict[str, dict[str, Any]] = {
         "fence": {"fenced": True},
         "unfence": {"fenced": False},

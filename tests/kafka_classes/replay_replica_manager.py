@@ -8,7 +8,7 @@ from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, com
 from tidegauge.impl import rules
 from tidegauge.impl.errors import ERROR_CODES, ERROR_NAMES
 from tidegauge.impl.fetch.fetcher_thread import BrokerEndPoint
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
     AlterPartitionResponse,
     Batch,
@@ -61,7 +61,7 @@ def _epoch(value: int | None) -> int:
 
 
 def _produce(setup: Setup, manager: ReplicaManager, step: Step, now: int) -> ReplicaManager:
-    produced = Table((_tp(a["p"]), ProducedBatch(a["n"])) for a in reversed(step["ask"]))
+    produced = FrozenMap((_tp(a["p"]), ProducedBatch(a["n"])) for a in reversed(step["ask"]))
     return append_records(setup, manager, step["id"], step["acks"], step["timeout"], produced, now)
 
 
@@ -73,7 +73,7 @@ def _fetch(setup: Setup, manager: ReplicaManager, step: Step, now: int) -> Repli
         step.get("maxBytes", MEBIBYTE),
         read_committed=step["isolation"] == "TXN_COMMITTED",
     )
-    asked = Table((_tp(a["p"]), _partition_fetch(step, a)) for a in step["ask"])
+    asked = FrozenMap((_tp(a["p"]), _partition_fetch(step, a)) for a in step["ask"])
     return fetch_messages(setup, manager, step["id"], params, asked, now)
 
 
@@ -90,13 +90,13 @@ def _partition_fetch(step: Step, ask: dict[str, Any]) -> PartitionFetch:
 
 
 def _delete(setup: Setup, manager: ReplicaManager, step: Step, now: int) -> ReplicaManager:
-    offsets = Table((_tp(a["p"]), a["o"]) for a in step["ask"])
+    offsets = FrozenMap((_tp(a["p"]), a["o"]) for a in step["ask"])
     return delete_records(setup, manager, step["id"], step["timeout"], offsets, now)
 
 
 def _metadata(setup: Setup, manager: ReplicaManager, step: Step, replicas: tuple[int, ...], now: int) -> ReplicaManager:
     change = PartitionChange(step["leader"], step["leaderEpoch"], tuple(step["isr"]), step["partitionEpoch"], replicas)
-    return apply_delta(setup, manager, Table(((_tp(step["p"]), change),)), now).manager
+    return apply_delta(setup, manager, FrozenMap(((_tp(step["p"]), change),)), now).manager
 
 
 def _follower_append(setup: Setup, manager: ReplicaManager, step: Step) -> ReplicaManager:
@@ -246,14 +246,14 @@ def _start(setup: Setup, sequence: Sequence) -> ReplicaManager:
         LOCAL,
         broker_epoch=101,
         metadata=tuple(BrokerState(b, epoch=100 + b) for b in (1, 2, 3)),
-        live=Table((b, BrokerEndPoint(b, f"host{b}", 9092)) for b in (1, 2, 3)),
+        live=FrozenMap((b, BrokerEndPoint(b, f"host{b}", 9092)) for b in (1, 2, 3)),
         record_bytes=8,
     )
     for number, state in enumerate(sequence["init"]):
         if state is not None:
             leader = LOCAL if state["leader"] else 2
             change = PartitionChange(leader, 0, members, 0, members)
-            manager = apply_delta(setup, manager, Table(((_tp(number), change),)), EPOCH_OF_TIME).manager
+            manager = apply_delta(setup, manager, FrozenMap(((_tp(number), change),)), EPOCH_OF_TIME).manager
     return manager
 
 

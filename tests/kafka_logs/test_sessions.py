@@ -12,7 +12,13 @@ from tidegauge.traces.kafka_logs.correlation.match import match
 from tidegauge.traces.kafka_logs.nodes.steps import Send
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
-from tidegauge.traces.kafka_logs.parsing.request_log import Fetch, LoggedRequest, LoggedResponse, Sessions, read_request
+from tidegauge.traces.kafka_logs.parsing.request_log import (
+    LoggedFetch,
+    LoggedRequest,
+    LoggedResponse,
+    Sessions,
+    read_request,
+)
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
 
@@ -97,7 +103,7 @@ def reports(hw: int, error: int = 0, partition: int = 0, size: int = 0) -> Any:
     return {"topicId": TOPIC, "partitions": [part]}
 
 
-def fetches(*lines: Line) -> list[Fetch]:
+def fetches(*lines: Line) -> list[LoggedFetch]:
     sessions = Sessions({TOPIC: "alpha"})
     requests = [read_request(line) for line in lines]
     return [sessions.fetch(request) for request in requests if isinstance(request, LoggedRequest)]

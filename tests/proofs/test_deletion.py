@@ -1,14 +1,16 @@
 """Whole logs and what is left of them: what the exception is that the proof sets apart."""
 
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.groups import Lemma, two_full_caches
+from tidegauge.spec.proofs.groups import SizedLemma, two_full_caches
 from tidegauge.spec.proofs.lemmas.convergence import READS_AT_START, fetch_step_with_deleted_records
 from tidegauge.spec.proofs.lemmas.logs import LogValue
 
 
 def test_a_fetch_at_the_leaders_log_start_is_compared_with_nothing() -> None:
     """Without the exception a read goes on above records that the leader never had: the rules let it."""
-    tally = Lemma(fetch_step_with_deleted_records, two_full_caches).explore((1, 1), vars(rules), frozenset({READS_AT_START}))
+    tally = SizedLemma(fetch_step_with_deleted_records, two_full_caches).explore(
+        (1, 1), vars(rules), frozenset({READS_AT_START})
+    )
     assert list(tally.refuted) == ["a read goes on from what the whole logs share"]
     model = tally.refuted["a read goes on from what the whole logs share"].values
     assert (model["leader"], model["leader.deleted_below"]) == (LogValue((1,), (0,), 0, 1), 1)

@@ -9,8 +9,8 @@ import pytest
 from tidegauge.spec import SPEC
 from tidegauge.spec.tlc import models, parallel
 from tidegauge.spec.tlc.models import (
-    Comparison,
     Model,
+    PinComparison,
     compare_with_pins,
     find_model,
     in_tier,
@@ -123,7 +123,7 @@ def test_every_deep_state_that_a_model_starts_from_is_reached_in_another() -> No
 def test_a_tier_is_told_in_the_order_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs end in any order; they are reported in one, and all of them."""
 
-    def ran(model: Model, **_: object) -> Comparison:
+    def ran(model: Model, **_: object) -> PinComparison:
         time.sleep(0.02 if model.name == "Small" else 0.0)
         return compare_with_pins(model, FOUND)
 

@@ -15,7 +15,7 @@ from tidegauge.util.java import find_java
 
 
 @dataclass(frozen=True)
-class Finding:
+class MachineFinding:
     """A program or package that was looked for; `needed_for` lists what does not work without it."""
 
     name: str
@@ -24,10 +24,10 @@ class Finding:
     needed_for: str
 
 
-def examine() -> tuple[Finding, ...]:
+def examine() -> tuple[MachineFinding, ...]:
     """Look for Python, the packages, Java and TLC (whose digest is checked)."""
     return (
-        Finding("Python", sys.version_info >= (3, 11), platform.python_version(), "everything; 3.11 or newer"),
+        MachineFinding("Python", sys.version_info >= (3, 11), platform.python_version(), "everything; 3.11 or newer"),
         *(_package(name, needed_for) for name, needed_for in _PACKAGES),
         _try("Java", _java, "tidegauge model, tidegauge drive --kafka, the interleavings on Spark"),
         _try("TLC", _tlc, "tidegauge model"),
@@ -44,11 +44,11 @@ _PACKAGES = (
 )
 
 
-def _package(name: str, needed_for: str) -> Finding:
+def _package(name: str, needed_for: str) -> MachineFinding:
     try:
-        return Finding(name, True, version(name), needed_for)
+        return MachineFinding(name, True, version(name), needed_for)
     except PackageNotFoundError:
-        return Finding(name, False, "not installed", needed_for)
+        return MachineFinding(name, False, "not installed", needed_for)
 
 
 def _java() -> str:
@@ -60,11 +60,11 @@ def _tlc() -> str:
     return f"{find_jar()}, sha256 checked"
 
 
-def _try(name: str, look: Callable[[], str], needed_for: str) -> Finding:
+def _try(name: str, look: Callable[[], str], needed_for: str) -> MachineFinding:
     try:
-        return Finding(name, True, look(), needed_for)
+        return MachineFinding(name, True, look(), needed_for)
     except SpecError as problem:
-        return Finding(name, False, str(problem), needed_for)
+        return MachineFinding(name, False, str(problem), needed_for)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,9 +95,9 @@ def run(args: argparse.Namespace) -> int:
     )
     findings = (
         *examine(),
-        Finding("Maven", maven is not None, maven or "no mvn on PATH", fetches),
+        MachineFinding("Maven", maven is not None, maven or "no mvn on PATH", fetches),
         # On other systems no library can be preloaded, whatever is installed.
-        *([Finding("C compiler", *_compiles(), waits)] if sys.platform == "linux" else []),
+        *([MachineFinding("C compiler", *_compiles(), waits)] if sys.platform == "linux" else []),
     )
     for finding in findings:
         echo(f"{'found  ' if finding.found else 'MISSING'}  {finding.name}: {finding.says}")

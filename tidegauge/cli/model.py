@@ -9,7 +9,7 @@ from tidegauge.cli.terminal import echo
 from tidegauge.conformance.checking.verdicts import CONFORMS, FAILS
 
 if TYPE_CHECKING:
-    from tidegauge.spec.tlc.models import Comparison, Model
+    from tidegauge.spec.tlc.models import Model, PinComparison
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         return _export(chosen, args)
     numbers = count(1)
 
-    def report(comparison: "Comparison") -> None:
+    def report(comparison: "PinComparison") -> None:
         echo(str(comparison) if args.quiet else f"[{next(numbers)}/{len(chosen)}] {comparison}")
 
     done = models.run_models(chosen, on_done=report)
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     return FAILS if wrong else CONFORMS
 
 
-def _show(comparison: "Comparison") -> None:
+def _show(comparison: "PinComparison") -> None:
     """Print, step by step, how a model failed that was expected to do otherwise."""
     from tidegauge.conformance.export.exported import failing_run
 

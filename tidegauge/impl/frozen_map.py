@@ -14,7 +14,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Table(Generic[K, V]):
+class FrozenMap(Generic[K, V]):
     """Keys and values in an order of their own."""
 
     __slots__ = ("_items",)
@@ -26,17 +26,17 @@ class Table(Generic[K, V]):
         """Return the value of `key`, None when it is absent."""
         return self._items.get(key)
 
-    def put(self, key: K, value: V) -> "Table[K, V]":
+    def put(self, key: K, value: V) -> "FrozenMap[K, V]":
         """Set a value; a known key keeps its place, a new one goes to the end."""
-        return Table((*self._items.items(), (key, value)))
+        return FrozenMap((*self._items.items(), (key, value)))
 
-    def put_at_end(self, key: K, value: V) -> "Table[K, V]":
+    def put_at_end(self, key: K, value: V) -> "FrozenMap[K, V]":
         """Set a value and move its key to the end. PartitionStates#updateAndMoveToEnd."""
-        return Table((*((k, v) for k, v in self._items.items() if k != key), (key, value)))
+        return FrozenMap((*((k, v) for k, v in self._items.items() if k != key), (key, value)))
 
-    def without(self, *keys: K) -> "Table[K, V]":
+    def without(self, *keys: K) -> "FrozenMap[K, V]":
         """Return the table without these keys; absent ones do not matter."""
-        return Table((k, v) for k, v in self._items.items() if k not in keys)
+        return FrozenMap((k, v) for k, v in self._items.items() if k not in keys)
 
     def items(self) -> tuple[tuple[K, V], ...]:
         """Return keys with their values, in order."""
@@ -59,10 +59,10 @@ class Table(Generic[K, V]):
         return self._items[key]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Table) and self.items() == other.items()
+        return isinstance(other, FrozenMap) and self.items() == other.items()
 
     def __hash__(self) -> int:
         return hash(self.items())
 
     def __repr__(self) -> str:
-        return f"Table({list(self._items.items())!r})"
+        return f"FrozenMap({list(self._items.items())!r})"

@@ -11,7 +11,7 @@ Rules of this file
 from enum import Enum
 from typing import NamedTuple
 
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -161,7 +161,7 @@ class BrokerState(NamedTuple):
     epoch: int | None = UNDEFINED
 
 
-Metadata = tuple[BrokerState, ...]
+BrokerStates = tuple[BrokerState, ...]
 """The metadata cache of one broker, as far as the ISR needs it."""
 
 
@@ -195,7 +195,7 @@ class ProduceResponse(NamedTuple):
     """With acks = 0 it is not `sent`; a failed one closes the connection, so the producer notices."""
 
     request: int
-    responses: Table[TopicPartition, PartitionAppend]
+    responses: FrozenMap[TopicPartition, PartitionAppend]
     sent: bool = True
     closes_connection: bool = False
 
@@ -211,7 +211,7 @@ class DeleteRecordsResponse(NamedTuple):
     """The response to a DeleteRecords request."""
 
     request: int
-    responses: Table[TopicPartition, PartitionDelete]
+    responses: FrozenMap[TopicPartition, PartitionDelete]
 
 
 class Isolation(Enum):
@@ -303,7 +303,7 @@ class FetchedPartitions(NamedTuple):
     """A response to a fetch."""
 
     request: int
-    reads: Table[TopicPartition, PartitionRead]
+    reads: FrozenMap[TopicPartition, PartitionRead]
 
 
 ClientResponse = ProduceResponse | FetchedPartitions | DeleteRecordsResponse

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidegauge.conformance.engine.one_event import FREE, Bytes, Judge, Table, judge_event, mix, restore
+from tidegauge.conformance.engine.one_event import FREE, Judge, MemoryBytes, MemoryTable, judge_event, mix, restore
 from tidegauge.conformance.judge.state import FAILED, PARTITION, Ints, State
 from validation.product.machine import DONE, FULL, clear_undecided, undecided_rules
 
@@ -31,8 +31,8 @@ class Groups(NamedTuple):
     group: Ints
     first: Ints
     cell_set: Ints
-    outcome: Bytes
-    cells: Table
+    outcome: MemoryBytes
+    cells: MemoryTable
     many: Ints
     slots: Ints
 
@@ -50,7 +50,7 @@ def empty_groups(memories: int, candidates: int, groups: int, sets: int, width: 
     )
 
 
-def hash_in_set(memory: Bytes, m: int, cells: Table, s: int, count: int) -> int:
+def hash_in_set(memory: MemoryBytes, m: int, cells: MemoryTable, s: int, count: int) -> int:
     """Return a hash of the cells of set s: equal for memories that agree in them."""
     h = int(s)
     for k in range(count):
@@ -58,7 +58,7 @@ def hash_in_set(memory: Bytes, m: int, cells: Table, s: int, count: int) -> int:
     return h
 
 
-def group_of(groups: Groups, memory: Bytes, m: int, sets: int) -> int:
+def group_of(groups: Groups, memory: MemoryBytes, m: int, sets: int) -> int:
     """Return the group whose first memory agrees with m in all cells that were read; FREE if there is none."""
     for s in range(sets):
         count = groups.many[s]
@@ -79,7 +79,7 @@ def group_of(groups: Groups, memory: Bytes, m: int, sets: int) -> int:
     return FREE
 
 
-def add_slot(groups: Groups, memory: Bytes, g: int) -> None:
+def add_slot(groups: Groups, memory: MemoryBytes, g: int) -> None:
     """Enter group g into the hash table, by its first memory."""
     s = groups.cell_set[g]
     at = hash_in_set(memory, groups.first[g], groups.cells, s, groups.many[s]) % len(groups.slots)
@@ -88,7 +88,7 @@ def add_slot(groups: Groups, memory: Bytes, g: int) -> None:
     groups.slots[at] = g
 
 
-def take_cells_read(st: State, spans: Table, groups: Groups, sets: int) -> int:
+def take_cells_read(st: State, spans: MemoryTable, groups: Groups, sets: int) -> int:
     """Return the number of the set of cells that the kernel has noted, and clear its notes; a new set comes last.
 
     Notes are in the lower half of the judge's table, at the row and column of the cell.
@@ -116,7 +116,7 @@ def take_cells_read(st: State, spans: Table, groups: Groups, sets: int) -> int:
 
 
 def ask_each_group(
-    run: Any, judge: Judge, spans: Table, memory: Bytes, numbers: Ints, decided: Ints, groups: Groups, at: Ints
+    run: Any, judge: Judge, spans: MemoryTable, memory: MemoryBytes, numbers: Ints, decided: Ints, groups: Groups, at: Ints
 ) -> int:
     """Find the group of each memory from where the last call stopped; judge the candidates `numbers` once per group.
 
@@ -151,7 +151,7 @@ def ask_each_group(
     return DONE
 
 
-def doubled(groups: Groups, memory: Bytes, at: Ints) -> Groups:
+def doubled(groups: Groups, memory: MemoryBytes, at: Ints) -> Groups:
     """Return the groups with twice the room."""
     larger = {
         name: np.concatenate((getattr(groups, name), np.zeros_like(getattr(groups, name))))

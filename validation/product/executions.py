@@ -11,7 +11,7 @@ from numba import types
 from tidegauge.conformance.engine import one_event
 from tidegauge.conformance.engine.compiled import UNCOUNTED, Kernel, by_address, jit, kernel, twins_of
 from tidegauge.conformance.engine.judge import frozen_inputs, options_of
-from tidegauge.conformance.engine.one_event import Bytes, Judge, Table, judge_from
+from tidegauge.conformance.engine.one_event import Judge, MemoryBytes, MemoryTable, judge_from
 from tidegauge.conformance.judge import state
 from tidegauge.conformance.judge.compaction import tidy
 from tidegauge.conformance.judge.events.end_of_trace import logs_agree
@@ -100,7 +100,7 @@ def _compiled(judge: Any, tables: Any, notes: bool) -> Machine:
 
 
 def all_groups(
-    compiled: Machine, judge: Judge, spans: Table, memory: Bytes, numbers: Ints, decided: Ints
+    compiled: Machine, judge: Judge, spans: MemoryTable, memory: MemoryBytes, numbers: Ints, decided: Ints
 ) -> equivalence.Groups:
     """Group the memories by what the judge makes of the candidates `numbers`, and return the outcomes of each group."""
     groups = equivalence.empty_groups(len(memory), len(numbers), FIRST_GROUPS, FIRST_SETS, memory.shape[1])

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegauge.conformance.engine.one_event import Judge, Table
+from tidegauge.conformance.engine.one_event import Judge, MemoryTable
 from tidegauge.conformance.judge.state import Ints
 from tidegauge.traces.schema import Config, Event
 from validation.acceptance import key
@@ -144,7 +144,7 @@ def _ready(walked: Walked, machine: Machine | None) -> tuple[tuple[Candidate, ..
     return candidates, judge, machine or machine_for(judge, walked.tables, walked.notes)
 
 
-def _memories_and_pairs(walked: Walked, memories: int = 0, seed: int = 0) -> tuple[Ints, Table]:
+def _memories_and_pairs(walked: Walked, memories: int = 0, seed: int = 0) -> tuple[Ints, MemoryTable]:
     """Return the memories to ask about, all or so many, and their pairs outside of steps, sorted by memory."""
     pairs = walked.pairs[walked.automaton.whole[walked.pairs[:, STATE]]]
     pairs = pairs[np.argsort(pairs[:, MEMORY], kind="stable")]

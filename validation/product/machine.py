@@ -13,7 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegauge.conformance.engine.one_event import FREE, Bytes, Judge, Table, intern_memory, judge_event, mix, restore, save
+from tidegauge.conformance.engine.one_event import (
+    FREE,
+    Judge,
+    MemoryBytes,
+    MemoryTable,
+    intern_memory,
+    judge_event,
+    mix,
+    restore,
+    save,
+)
 from tidegauge.conformance.judge.fields import RULES
 from tidegauge.conformance.judge.state import FAILED, OVERFLOW, PARTITION, TALLIES, UNDECIDED_COUNT, Ints, State
 
@@ -35,17 +45,17 @@ class Tables(NamedTuple):
     rules that fail where a trace ends with memory m, as a bit mask.
     """
 
-    spans: Table
-    memory: Bytes
+    spans: MemoryTable
+    memory: MemoryBytes
     memory_slots: Ints
     at_end: Ints
-    pair: Table
+    pair: MemoryTable
     pair_slots: Ints
-    verdict: Table
+    verdict: MemoryTable
     verdict_slots: Ints
 
 
-def find_or_add(rows: Table, slots: Ints, count: int, first: int, second: int) -> int:
+def find_or_add(rows: MemoryTable, slots: Ints, count: int, first: int, second: int) -> int:
     """Return the row that begins with (first, second); row `count` becomes that row if there is none."""
     slot = mix(mix(0, int(first)), int(second)) % len(slots)
     while slots[slot] != FREE:
@@ -138,7 +148,7 @@ def search(
     return DONE
 
 
-def offer(run: Any, judge: Judge, spans: Table, memory: Bytes, into: Table) -> None:
+def offer(run: Any, judge: Judge, spans: MemoryTable, memory: MemoryBytes, into: MemoryTable) -> None:
     """Judge each event after each memory: REJECTED, or the rules that it leaves undecided as a bit mask, in `into`."""
     st = judge.st
     for m in range(len(memory)):
@@ -155,7 +165,9 @@ def offer(run: Any, judge: Judge, spans: Table, memory: Bytes, into: Table) -> N
                 into[m, number] = undecided_rules(st)
 
 
-def count_outcomes(into: Table, decided: Ints, states: Ints, begin: Ints, allowed: NDArray[np.bool_], counts: Table) -> None:
+def count_outcomes(
+    into: MemoryTable, decided: Ints, states: Ints, begin: Ints, allowed: NDArray[np.bool_], counts: MemoryTable
+) -> None:
     """Add up the candidates that the automaton does not allow: rejected, left open, accepted.
 
     `states[begin[m]:begin[m + 1]]` are the automaton's states with memory m; `decided[x]` are the rules that some right

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegauge.conformance.engine.judge import TooLargeError
-from tidegauge.conformance.engine.one_event import FREE, Table, empty_memories, judge_event, save, spans_of
+from tidegauge.conformance.engine.one_event import FREE, MemoryTable, empty_memories, judge_event, save, spans_of
 from tidegauge.conformance.judge.fields import RULE_IDS
 from tidegauge.conformance.judge.state import FAILED, PARTITION, Ints
 from tidegauge.traces.schema import Config, Event
@@ -58,9 +58,9 @@ class Walked:
     config: Config
     room: int
     tables: Tables
-    pairs: Table
+    pairs: MemoryTable
     memories: int
-    verdicts: Table
+    verdicts: MemoryTable
     transitions: int
     broken: Counter[tuple[str, ...]]
     first: tuple[Broken, ...]
@@ -110,7 +110,7 @@ def walk(automaton: Automaton, config: Config, room: int, machine: Machine | Non
     return _summary(automaton, config, room, tables, at, time.process_time() - begin, notes)
 
 
-def _tables(spans: Table) -> Tables:
+def _tables(spans: MemoryTable) -> Tables:
     return Tables(
         spans,
         empty_memories(spans, FIRST_ROOM),
@@ -197,7 +197,7 @@ def rules_in(mask: int) -> tuple[str, ...]:
     return tuple(rule for at, rule in enumerate(RULE_IDS) if mask >> at & 1)
 
 
-def shortest(automaton: Automaton, pairs: Table, pair: int) -> list[Event]:
+def shortest(automaton: Automaton, pairs: MemoryTable, pair: int) -> list[Event]:
     """Return the events of a shortest behaviour to a pair, after the initial ones."""
     events: list[Event] = []
     while pair != 0:

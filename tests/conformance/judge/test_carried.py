@@ -144,11 +144,11 @@ def _reads(c: list[list[int]], i: int, code: int, peer: int) -> object:
     return None
 
 
-def _served(_st: int, response: event_groups.Response) -> int:
+def _served(_st: int, response: event_groups.ReportedResponse) -> int:
     return response.hw + _refused(response)
 
 
-def _refused(response: event_groups.Response) -> int:
+def _refused(response: event_groups.ReportedResponse) -> int:
     return response.error
 
 

@@ -10,8 +10,8 @@ from tidegauge.conformance.repl.scenario import (
     UNSEEN,
     Block,
     Played,
+    ScenarioError,
     Transcript,
-    TranscriptError,
     difference,
     parse,
     play,
@@ -147,7 +147,7 @@ def test_what_is_no_scenario_is_refused_with_its_place(text: str, says: str, tmp
     """Never a traceback: expected, seen, file and line."""
     path = tmp_path / "bad.txt"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(TranscriptError, match="expected") as raised:
+    with pytest.raises(ScenarioError, match="expected") as raised:
         run_scenario(path)
     assert says in str(raised.value)
     assert str(path) in str(raised.value)
@@ -158,7 +158,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     """Absent, or no text."""
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
     for name in ("absent.txt", "binary.txt"):
-        with pytest.raises(TranscriptError, match="expected a transcript in UTF-8"):
+        with pytest.raises(ScenarioError, match="expected a transcript in UTF-8"):
             run_scenario(tmp_path / name)
 
 

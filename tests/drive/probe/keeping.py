@@ -26,7 +26,7 @@ from tidegauge.impl.fetch.fetch_session import (
     SessionFetch,
     SessionResponse,
 )
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import Batch, FetchRequest, FetchResponse, PartitionFetch, PartitionRead
 from tidegauge.impl.rules import DIVERGING, OUT_OF_RANGE, UNDEFINED, fetch_decision, fetch_error
 from tidegauge.impl.topic_partition import TopicPartition
@@ -92,7 +92,7 @@ class Keeping:
     def fetched(self, call: WireRequest) -> WireMessage:
         """The response to a fetch."""
         body, by_id = call.body, call.version >= BY_ID
-        named = Table(
+        named = FrozenMap(
             (self._partition(topic, one["partition"]), self._fetch(topic, one))
             for topic in body["topics"]
             for one in topic["partitions"]
@@ -131,7 +131,7 @@ class Keeping:
                 given += len(data)
                 taken.append(batch)
             found.append((tp, PartitionRead(response._replace(records=tuple(taken)))))
-        return Table(found)
+        return FrozenMap(found)
 
     def _decided(self, tp: TopicPartition, request: FetchRequest) -> FetchResponse:
         """All records that there are; the room is not looked at."""

@@ -21,7 +21,7 @@ from tidegauge.impl.fetch.fetch_session import (
     SessionResponse,
     next_session_epoch,
 )
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import PartitionRead
 from tidegauge.impl.rules import UNDEFINED
 
@@ -131,7 +131,7 @@ def nothing_is_added(cache: FetchSessionCache, request: SessionFetch, now: int) 
     session = cache.sessions.get(request.metadata.session_id)
     if session is None or request.metadata.is_full:
         return s.new_context(cache, request, now)
-    known = Table((tp, fetch) for tp, fetch in request.to_send.items() if tp in session.partitions)
+    known = FrozenMap((tp, fetch) for tp, fetch in request.to_send.items() if tp in session.partitions)
     return s.new_context(cache, request._replace(to_send=known), now)
 
 
@@ -139,7 +139,7 @@ def nothing_is_changed(cache: FetchSessionCache, request: SessionFetch, now: int
     session = cache.sessions.get(request.metadata.session_id)
     if session is None or request.metadata.is_full:
         return s.new_context(cache, request, now)
-    new = Table((tp, fetch) for tp, fetch in request.to_send.items() if tp not in session.partitions)
+    new = FrozenMap((tp, fetch) for tp, fetch in request.to_send.items() if tp not in session.partitions)
     return s.new_context(cache, request._replace(to_send=new), now)
 
 
@@ -158,7 +158,7 @@ def an_empty_one_stays(cache: FetchSessionCache, request: SessionFetch, now: int
     session = cache.sessions.get(request.metadata.session_id)
     if session is None or context.kind is not SessionKind.SESSIONLESS or request.metadata.is_full:
         return after, context
-    empty = session._replace(partitions=Table(), epoch=next_session_epoch(session.epoch))
+    empty = session._replace(partitions=FrozenMap(), epoch=next_session_epoch(session.epoch))
     kept = cache._replace(sessions=cache.sessions.put(session.id, empty))
     return kept, FetchContext(SessionKind.INCREMENTAL, session=empty)
 
@@ -190,7 +190,7 @@ def nobody_takes_turns(cache: FetchSessionCache, context: FetchContext, reads: R
     after, response = answered(cache, context, reads)
     if context.session is not None and (session := after.sessions.get(context.session.id)) is not None:
         before = context.session.partitions
-        order = Table((tp, session.partitions[tp]) for tp in before)
+        order = FrozenMap((tp, session.partitions[tp]) for tp in before)
         after = after._replace(sessions=after.sessions.put(session.id, session._replace(partitions=order)))
     return after, response
 

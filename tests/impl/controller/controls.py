@@ -15,7 +15,7 @@ from tidegauge.impl.controller.replication_control import (
     change_partition,
 )
 from tidegauge.impl.controller.requests import Reassignment, alter_partition_reassignments
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.topic_partition import TopicPartition
@@ -61,9 +61,9 @@ def set_min_isr(control: ReplicationControl, min_isr: int) -> ReplicationControl
 
 def controller(profile: Profile, replicas: tuple[int, ...] = ALL, min_isr: int = 2) -> ReplicationControl:
     """Two partitions that all these have."""
-    brokers = Table((b, BrokerRegistration(10 + b)) for b in ALL)
+    brokers = FrozenMap((b, BrokerRegistration(10 + b)) for b in ALL)
     partition = PartitionRegistration(replicas, replicas, replicas[0])
-    return ReplicationControl(brokers, Table([(ZERO, partition), (TP, partition)]), profile, min_isr)
+    return ReplicationControl(brokers, FrozenMap([(ZERO, partition), (TP, partition)]), profile, min_isr)
 
 
 def reassigned(control: ReplicationControl, *replicas: int) -> ReplicationControl:

@@ -10,7 +10,7 @@ from tidegauge.impl.controller.brokers_to_elrs import (
     update_index,
 )
 from tidegauge.impl.errors import IllegalStateError
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.topic_partition import TopicPartition
 
 Ids = tuple[int, ...]
@@ -20,7 +20,7 @@ ONE = TopicPartition("t", 1)
 
 def index(**entries: Ids) -> BrokersToElrs:
     """b2=(1,) is broker 2 in partition 1 of topic t."""
-    return Table(((int(name[1:]), "t"), numbers) for name, numbers in entries.items())
+    return FrozenMap(((int(name[1:]), "t"), numbers) for name, numbers in entries.items())
 
 
 @pytest.mark.parametrize(

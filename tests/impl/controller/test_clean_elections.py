@@ -39,7 +39,7 @@ from tidegauge.impl.controller.requests import (
     elect_leader,
 )
 from tidegauge.impl.errors import IllegalStateError
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import ELR_REPAIRED, Profile
 from tidegauge.impl.rules import UNDEFINED
@@ -55,10 +55,10 @@ class Cluster:
     def __init__(self, profile: Profile, seed: int) -> None:
         self.choice = random.Random(seed)
         self.directory = {b: f"{b}-0" for b in BROKERS}
-        brokers = Table((b, BrokerRegistration(b, directories=(self.directory[b],))) for b in BROKERS)
+        brokers = FrozenMap((b, BrokerRegistration(b, directories=(self.directory[b],))) for b in BROKERS)
         partition = PartitionRegistration(BROKERS, BROKERS, 1, directories=tuple(self.directory.values()))
         self.control = ReplicationControl(
-            brokers, Table([(ZERO, partition), (TP, partition)]), profile, min_isr=2, features=Features(elr=1)
+            brokers, FrozenMap([(ZERO, partition), (TP, partition)]), profile, min_isr=2, features=Features(elr=1)
         )
         self.holds: dict[int, set[int]] = {b: set() for b in BROKERS}
         self.committed: set[int] = set()

@@ -24,7 +24,7 @@ from tidegauge.impl.controller.replay import replay_records
 from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS, BrokerRegistration, ReplicationControl
 from tidegauge.impl.controller.requests import DirectoryAssignment, assign_replicas_to_dirs, delete_topic
 from tidegauge.impl.errors import BROKER_ID_NOT_REGISTERED, UNKNOWN_SERVER_ERROR
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 from tidegauge.impl.releases import profile_of_release
 from tidegauge.impl.rules import NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
@@ -190,10 +190,10 @@ def test_f8_one_heartbeat_unfences_and_reports_a_failed_directory() -> None:
     """ELR was switched on while nobody led. Both are decided from one state: a leader on the directory that failed."""
 
     def after(profile: Profile) -> PartitionRegistration:
-        brokers = Table([(1, BrokerRegistration(11, fenced=True, directories=("1A", "1B")))])
+        brokers = FrozenMap([(1, BrokerRegistration(11, fenced=True, directories=("1A", "1B")))])
         partition = PartitionRegistration((1,), (1,), UNDEFINED, directories=("1A",))
-        control = ReplicationControl(brokers, Table([(ZERO, partition)]), profile)
-        active = QuorumController(control, Heartbeats(Table([(1, BrokerHeartbeatState(fenced=True))])))
+        control = ReplicationControl(brokers, FrozenMap([(ZERO, partition)]), profile)
+        active = QuorumController(control, Heartbeats(FrozenMap([(1, BrokerHeartbeatState(fenced=True))])))
         beat = BrokerHeartbeat(1, 11, 5, offline=("1A",))
         return process_broker_heartbeat(active, beat)[0].control.partitions[ZERO]
 
@@ -207,7 +207,7 @@ def test_f10_a_replica_that_is_created_again_beside_a_missing_directory_is_elect
 
     def elected(profile: Profile) -> PartitionRegistration:
         control = controller(profile, (2, 1))._replace(features=Features(elr=1))
-        brokers = Table((b, BrokerRegistration(10 + b, directories=(f"{b}A", f"{b}B"))) for b in ALL)
+        brokers = FrozenMap((b, BrokerRegistration(10 + b, directories=(f"{b}A", f"{b}B"))) for b in ALL)
         lies = control.partitions[TP]._replace(directories=("2A", "1A"))
         control = control._replace(brokers=brokers, partitions=control.partitions.put(TP, lies))
         stopped = fence_broker(fence_broker(control, 2), 1)

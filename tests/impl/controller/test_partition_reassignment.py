@@ -12,7 +12,7 @@ from tidegauge.impl.controller.replay import replay_records
 from tidegauge.impl.controller.replication_control import BrokerRegistration, ReplicationControl
 from tidegauge.impl.controller.requests import Reassignment, alter_partition_reassignments
 from tidegauge.impl.errors import INVALID_REPLICA_ASSIGNMENT, NO_REASSIGNMENT_IN_PROGRESS
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.profiles import ELR, Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.topic_partition import TopicPartition
@@ -101,9 +101,9 @@ def cancelled(control: ReplicationControl) -> tuple[tuple[object, ...], int]:
 
 def under_way(*, unclean: bool, profile: Profile = ELR) -> ReplicationControl:
     """1 2 is reassigned to 3, which alone is in sync by now."""
-    brokers = Table((b, BrokerRegistration(10 + b)) for b in (1, 2, 3))
+    brokers = FrozenMap((b, BrokerRegistration(10 + b)) for b in (1, 2, 3))
     moved = PartitionRegistration((3, 1, 2), (3,), 3, adding=(3,), removing=(1, 2))
-    return ReplicationControl(brokers, Table([(TP, moved)]), profile, 2, unclean=unclean)
+    return ReplicationControl(brokers, FrozenMap([(TP, moved)]), profile, 2, unclean=unclean)
 
 
 def test_taken_back_with_nobody_in_sync_it_needs_unclean_election_and_is_no_unclean_election() -> None:
@@ -123,7 +123,7 @@ def test_taken_back_with_nobody_in_sync_it_needs_unclean_election_and_is_no_uncl
 def test_what_is_not_under_way_is_not_taken_back() -> None:
     """Nor is anything written."""
     still = under_way(unclean=True)
-    done = still._replace(partitions=Table([(TP, partition((1, 2), (1, 2)))]))
+    done = still._replace(partitions=FrozenMap([(TP, partition((1, 2), (1, 2)))]))
     assert cancelled(done) == ((), NO_REASSIGNMENT_IN_PROGRESS)
-    none = still._replace(partitions=Table([(TP, partition((3,), (3,), adding=(3,)))]))
+    none = still._replace(partitions=FrozenMap([(TP, partition((3,), (3,), adding=(3,)))]))
     assert cancelled(none) == ((), INVALID_REPLICA_ASSIGNMENT)

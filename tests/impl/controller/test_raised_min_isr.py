@@ -13,7 +13,7 @@ from tidegauge.impl.controller.replication_control import (
     ReplicationControl,
 )
 from tidegauge.impl.controller.requests import AlterPartition, Proposal, alter_partition
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionRequest, Batch, BrokerState
 from tidegauge.impl.profiles import ELR, Profile, Setup
 from tidegauge.impl.replica import partition as partition_
@@ -56,8 +56,8 @@ MENDED = ELR._replace(raised_min_isr_keeps_epoch=False)
 
 def controller(profile: Profile) -> ReplicationControl:
     """Both in sync at min.insync.replicas 1."""
-    registered = Table((b, BrokerRegistration(10 + b)) for b in BROKERS)
-    return ReplicationControl(registered, Table([(TP, PartitionRegistration(BROKERS, BROKERS, 1))]), profile, min_isr=1)
+    registered = FrozenMap((b, BrokerRegistration(10 + b)) for b in BROKERS)
+    return ReplicationControl(registered, FrozenMap([(TP, PartitionRegistration(BROKERS, BROKERS, 1))]), profile, min_isr=1)
 
 
 def with_min_isr(control: ReplicationControl, value: str, resource: ConfigResource = TOPICS) -> ReplicationControl:

@@ -23,7 +23,7 @@ from tidegauge.impl.errors import (
     PREFERRED_LEADER_NOT_AVAILABLE,
     STALE_BROKER_EPOCH,
 )
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.rules import (
@@ -46,8 +46,8 @@ WITH_ELR = FETCH_TRUNCATION._replace(elr=True)
 
 
 def control(partition: PartitionRegistration = LED, **given: object) -> ReplicationControl:
-    brokers = Table((b, BrokerRegistration(10 + b)) for b in ALL)
-    return ReplicationControl(brokers, Table([(TP, partition)]))._replace(**given)  # type: ignore[arg-type]
+    brokers = FrozenMap((b, BrokerRegistration(10 + b)) for b in ALL)
+    return ReplicationControl(brokers, FrozenMap([(TP, partition)]))._replace(**given)  # type: ignore[arg-type]
 
 
 def elr_control(partition: PartitionRegistration = LED, min_isr: int = 2) -> ReplicationControl:
@@ -225,7 +225,7 @@ def test_another_incarnation_leaves_every_isr_when_it_registers() -> None:
 @pytest.mark.parametrize(("heeded", "leader"), [(False, UNDEFINED), (True, 2)])
 def test_a_topics_own_unclean_election_counts_since_3_9(heeded: bool, leader: int) -> None:
     """KAFKA-12670: up to 3.8 the controller looked nothing up."""
-    config = Table([(ConfigResource(TOPIC, TP.topic), Table([(UNCLEAN_LEADER_ELECTION, "true")]))])
+    config = FrozenMap([(ConfigResource(TOPIC, TP.topic), FrozenMap([(UNCLEAN_LEADER_ELECTION, "true")]))])
     found = control(LED._replace(isr=(1,)), profile=FETCH_TRUNCATION._replace(unclean_by_config=heeded), configs=config)
     assert c.fence_broker(found, 1).partitions[TP].leader == leader
 
@@ -257,7 +257,9 @@ def test_in_4_0_the_last_known_leader_leads_though_it_is_fenced() -> None:
     fenced = BrokerRegistration(11, fenced=True)
 
     def leader(back: int, profile: Profile) -> int:
-        down = elr_control(silent)._replace(brokers=Table((b, fenced._replace(epoch=10 + b)) for b in ALL), profile=profile)
+        down = elr_control(silent)._replace(
+            brokers=FrozenMap((b, fenced._replace(epoch=10 + b)) for b in ALL), profile=profile
+        )
         return c.unfence_broker(down, back).partitions[TP].leader
 
     in_4_0 = WITH_ELR._replace(elects_fenced_last_known=True)

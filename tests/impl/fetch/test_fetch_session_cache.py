@@ -5,14 +5,14 @@ import pytest
 from tests.impl.fetch_session import TPS, fetch
 from tidegauge.impl.fetch import fetch_session as c
 from tidegauge.impl.fetch.fetch_session import INVALID_SESSION_ID, CachedPartition, FetchSessionCache
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 
 
 def full(*sessions: tuple[bool, int, int, int]) -> FetchSessionCache:
     """A full cache of (privileged, partitions, created, last used)."""
     cache = FetchSessionCache(max_entries=len(sessions))
     for privileged, size, created, used in sessions:
-        partitions = Table((tp, CachedPartition(fetch(0))) for tp in TPS[:size])
+        partitions = FrozenMap((tp, CachedPartition(fetch(0))) for tp in TPS[:size])
         cache, session_id = c.maybe_create_session(
             cache, created, privileged=privileged, uses_topic_ids=True, partitions=partitions
         )
@@ -49,7 +49,7 @@ def test_who_gives_up_a_slot(
 ) -> None:
     """Unused for two minutes; else a consumer's for a follower's; else the smaller, if it grew two minutes old."""
     cache = full(*sessions)
-    partitions = Table((tp, CachedPartition(fetch(0))) for tp in TPS[:size])
+    partitions = FrozenMap((tp, CachedPartition(fetch(0))) for tp in TPS[:size])
     after, session_id = c.maybe_create_session(cache, NOW, privileged=privileged, uses_topic_ids=True, partitions=partitions)
     if victim is None:
         assert (after, session_id) == (cache, INVALID_SESSION_ID)

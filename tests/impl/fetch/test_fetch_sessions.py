@@ -22,7 +22,7 @@ from tidegauge.impl.fetch.fetch_session import (
     next_session_epoch,
 )
 from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import PartitionRead
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 
@@ -44,28 +44,28 @@ def test_an_unchanged_session_is_asked_for_without_a_name() -> None:
     _, handler, _ = opened(wants(a=1))
     _, request = h.build_session_fetch(handler, wants(a=1))
     assert request is not None
-    assert (request.to_send, request.to_forget) == (Table(), ())
-    assert h.build_session_fetch(FetchSessionHandler(), Table())[1] is None
-    emptied, last = h.build_session_fetch(handler, Table())
+    assert (request.to_send, request.to_forget) == (FrozenMap(), ())
+    assert h.build_session_fetch(FetchSessionHandler(), FrozenMap())[1] is None
+    emptied, last = h.build_session_fetch(handler, FrozenMap())
     assert last is not None
     assert last.to_forget == ((A, "id-t"),)
-    assert h.build_session_fetch(emptied, Table())[1] is None
+    assert h.build_session_fetch(emptied, FrozenMap())[1] is None
 
 
 def test_a_topic_that_was_made_anew_is_another_partition() -> None:
     """Its old id is forgotten, and the leader tells everything about the new one (KIP-516). A missing id replaces none."""
     cache, handler, _ = opened(wants(a=1, b=2))
-    handler, request = h.build_session_fetch(handler, Table([(A, fetch(1, "id-new")), (B, fetch(2))]))
+    handler, request = h.build_session_fetch(handler, FrozenMap([(A, fetch(1, "id-new")), (B, fetch(2))]))
     assert request is not None
     assert request.to_forget == ((A, "id-t"),)
     cache, context = s.new_context(cache, request, 0)
     assert tuple(context.fetches) == (B, A)
     _, response = s.update_and_generate_response(cache, context, reads((A, B)), 0, is_follower=True)
     assert tuple(response.reads) == (A,)
-    unnamed = h.FetchSessionHandler(FetchMetadata(1, 1), Table([(A, fetch(1, None))]))
+    unnamed = h.FetchSessionHandler(FetchMetadata(1, 1), FrozenMap([(A, fetch(1, None))]))
     _, named = h.build_session_fetch(unnamed, wants(a=1))
     assert named == SessionFetch(FetchMetadata(1, 1), wants(a=1))
-    _, later = h.build_session_fetch(handler, Table([(A, fetch(1, None)), (B, fetch(2))]))
+    _, later = h.build_session_fetch(handler, FrozenMap([(A, fetch(1, None)), (B, fetch(2))]))
     assert later is not None
     assert later.to_forget == ()
 
@@ -73,18 +73,18 @@ def test_a_topic_that_was_made_anew_is_another_partition() -> None:
 def test_forgetting_what_is_not_in_the_session_changes_nothing() -> None:
     """Neither an unknown partition nor one under another topic id."""
     cache, _, session_id = opened(wants(a=1))
-    request = SessionFetch(FetchMetadata(session_id, 1), Table(), ((B, "id-t"), (A, "id-old")))
+    request = SessionFetch(FetchMetadata(session_id, 1), FrozenMap(), ((B, "id-t"), (A, "id-old")))
     assert s.new_context(cache, request, 0)[1].fetches == wants(a=1)
 
 
 def test_a_session_without_partitions_ends() -> None:
     """When all are forgotten the leader closes it and answers without one; the follower starts again in full."""
     cache, handler, session_id = opened(wants(a=1))
-    handler, request = h.build_session_fetch(handler, Table())
+    handler, request = h.build_session_fetch(handler, FrozenMap())
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
     assert (context.kind, session_id in cache.sessions) == (SessionKind.SESSIONLESS, False)
-    cache, response = s.update_and_generate_response(cache, context, Table(), 0, is_follower=True)
+    cache, response = s.update_and_generate_response(cache, context, FrozenMap(), 0, is_follower=True)
     handler, taken = h.handle_response(handler, response)
     assert (taken, handler.next_metadata) == (True, INITIAL)
 
@@ -117,8 +117,8 @@ def test_a_session_error_is_answered_with_nothing_else(
     cache, handler, _ = opened(wants(a=1))
     request = SessionFetch(FetchMetadata(*metadata), wants(a=2), uses_topic_ids=uses_topic_ids)
     after, context = s.new_context(cache, request, 0)
-    assert (after, context.kind, context.fetches) == (cache, SessionKind.SESSION_ERROR, Table())
-    after, response = s.update_and_generate_response(after, context, Table(), 0, is_follower=True)
+    assert (after, context.kind, context.fetches) == (cache, SessionKind.SESSION_ERROR, FrozenMap())
+    after, response = s.update_and_generate_response(after, context, FrozenMap(), 0, is_follower=True)
     assert (after, response) == (cache, SessionResponse(error))
     handler, taken = h.handle_response(handler._replace(next_metadata=FetchMetadata(*metadata)), response)
     assert (taken, handler.next_metadata) == (False, following)
@@ -150,7 +150,9 @@ def test_a_partition_with_nothing_new_is_left_out(reported: PartitionRead, is_re
     handler, request = h.build_session_fetch(handler, wants(a=1, b=2))
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
-    _, response = s.update_and_generate_response(cache, context, Table([(A, reported), (B, read())]), 0, is_follower=True)
+    _, response = s.update_and_generate_response(
+        cache, context, FrozenMap([(A, reported), (B, read())]), 0, is_follower=True
+    )
     assert tuple(response.reads) == ((A,) if is_reported else ())
     assert h.handle_response(handler, response)[1]
 
@@ -175,7 +177,7 @@ def test_what_got_records_goes_to_the_end_of_the_session() -> None:
     _, request = h.build_session_fetch(handler, wants(a=1, b=2, c=3))
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
-    given = Table([(A, read(records=DATA)), (B, read(7)), (C, read())])
+    given = FrozenMap([(A, read(records=DATA)), (B, read(7)), (C, read())])
     cache, _ = s.update_and_generate_response(cache, context, given, 0, is_follower=True)
     assert tuple(cache.sessions[session_id].partitions) == (B, C, A)
 
@@ -187,7 +189,7 @@ def test_a_request_that_comes_twice_is_noticed() -> None:
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
     assert s.new_context(cache, request, 0)[1].error == INVALID_FETCH_SESSION_EPOCH
-    overtaken, _ = s.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), Table()), 0)
+    overtaken, _ = s.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), FrozenMap()), 0)
     assert s.update_and_generate_response(overtaken, context, reads([A]), 0, is_follower=True)[1] == SessionResponse(
         INVALID_FETCH_SESSION_EPOCH, session_id
     )
@@ -206,7 +208,7 @@ def test_a_session_that_was_driven_out_still_answers() -> None:
     gone, response = s.update_and_generate_response(
         c.remove_session(cache, session_id), context, reads([A], 6), 0, is_follower=True
     )
-    assert (gone.sessions, response.session_id, tuple(response.reads)) == (Table(), session_id, (A,))
+    assert (gone.sessions, response.session_id, tuple(response.reads)) == (FrozenMap(), session_id, (A,))
     assert s.throttled_response(gone, context, 9) == SessionResponse(NONE, session_id, throttle_ms=9)
 
 
@@ -216,7 +218,7 @@ def test_a_session_that_had_gone_on_before_it_was_driven_out_does_not() -> None:
     _, request = h.build_session_fetch(handler, wants(a=1))
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
-    cache, _ = s.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), Table()), 0)
+    cache, _ = s.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), FrozenMap()), 0)
     context, cache = s.refresh_context(cache, context), c.remove_session(cache, session_id)
     refused = SessionResponse(INVALID_FETCH_SESSION_EPOCH, session_id)
     assert s.refresh_context(cache, context) == context

@@ -8,7 +8,7 @@ from tidegauge.impl.fetch import fetch_session as s
 from tidegauge.impl.fetch import fetch_session_handler as h
 from tidegauge.impl.fetch.fetch_session import Fetches, FetchSessionCache
 from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.rules import NONE
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -52,7 +52,7 @@ class Sessions(RuleBasedStateMachine):
         self.cache, context = s.new_context(self.cache, request, self.now)
         if context.error == NONE:
             assert dict(context.fetches.items()) == dict(self.wanted[f].items())
-        given = Table((tp, read(self.leader[tp])) for tp in context.fetches)
+        given = FrozenMap((tp, read(self.leader[tp])) for tp in context.fetches)
         self.cache, response = s.update_and_generate_response(self.cache, context, given, self.now, is_follower=True)
         if lost == "response":
             self.handlers[f] = h.handle_error(self.handlers[f])

@@ -14,7 +14,7 @@ from tidegauge.impl.fetch.fetcher_thread import (
     build_fetch,
     process_fetch_response,
 )
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import Batch, FetchResponse
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE
@@ -25,7 +25,7 @@ from tidegauge.util.errors import UsageError
 SETUP = Setup()
 LOG, _ = append_as_follower(SETUP, Log(), (Batch(0, 4, 0), Batch(5, 9, 1)), 9)
 TPS = tuple(TopicPartition(topic, n) for topic in ("orders", "payments") for n in range(4))
-LOGS = Table((tp, LOG) for tp in TPS)
+LOGS = FrozenMap((tp, LOG) for tp in TPS)
 B1, B2 = BrokerEndPoint(1, "one", 9092), BrokerEndPoint(2, "two", 9092)
 
 
@@ -106,7 +106,7 @@ def test_a_failed_partition_is_forgotten_when_it_is_added_or_removed() -> None:
     """KIP-461: until then nothing happens to it."""
     manager = add(FetcherManager(), B1, 3, TPS[0])
     asked = build_fetch(manager.threads[1, 0], LOGS, 5, 0)
-    responses = Table([(TPS[0], PartitionResponse(FetchResponse(FENCED_LEADER_EPOCH)))])
+    responses = FrozenMap([(TPS[0], PartitionResponse(FetchResponse(FENCED_LEADER_EPOCH)))])
     done = process_fetch_response(SETUP, manager.threads[1, 0], LOGS, asked, responses, 0, 1000)
     failed = m.mark_partitions_failed(m.after_pass(manager, (1, 0), done), frozenset({TPS[1]}))
     assert failed.failed == {TPS[0], TPS[1]}
@@ -120,7 +120,7 @@ def test_lag_is_the_leaders_high_watermark_minus_the_fetch_offset() -> None:
     manager = add(FetcherManager(), B1, 3, TPS[0])
     assert (m.max_lag(manager), m.consumer_lag(manager, TPS[0]), m.consumer_lag(manager, TPS[1])) == (0, None, None)
     asked = build_fetch(manager.threads[1, 0], LOGS, 5, 0)
-    responses = Table([(TPS[0], PartitionResponse(FetchResponse(NONE, 25, 0, (Batch(10, 19, 3),))))])
+    responses = FrozenMap([(TPS[0], PartitionResponse(FetchResponse(NONE, 25, 0, (Batch(10, 19, 3),))))])
     manager = m.after_pass(
         manager, (1, 0), process_fetch_response(SETUP, manager.threads[1, 0], LOGS, asked, responses, 0, 1000)
     )
@@ -171,7 +171,7 @@ class Managers(RuleBasedStateMachine):
         if key is None:
             return
         thread = self.manager.threads[key]
-        responses = Table([(tp, PartitionResponse(FetchResponse(FENCED_LEADER_EPOCH)))])
+        responses = FrozenMap([(tp, PartitionResponse(FetchResponse(FENCED_LEADER_EPOCH)))])
         done = process_fetch_response(SETUP, thread, LOGS, build_fetch(thread, LOGS, 5, 0), responses, 0, 1000)
         self.manager = m.after_pass(self.manager, key, done)
         self.expected.pop(tp)

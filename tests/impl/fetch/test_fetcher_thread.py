@@ -13,7 +13,7 @@ from tidegauge.impl.fetch.fetcher_thread import (
     PartitionResponse,
     Pass,
 )
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import Batch, FetchResponse, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.replica.fetcher import PartitionFetchState
@@ -26,7 +26,7 @@ BY_REQUEST = Setup(profile=FETCH_TRUNCATION._replace(truncation_on_fetch=False))
 LEADER = BrokerEndPoint(7, "b7", 9092)
 TPS = tuple(TopicPartition("t", n) for n in range(3))
 LOG, _ = append_as_follower(SETUP, Log(), (Batch(0, 4, 0), Batch(5, 9, 1)), 9)
-LOGS = Table((tp, LOG) for tp in TPS)
+LOGS = FrozenMap((tp, LOG) for tp in TPS)
 BACKOFF = 1000
 
 
@@ -35,12 +35,14 @@ def added(setup: Setup = SETUP, logs: t.Logs = LOGS, offset: int = 10) -> Pass:
     return t.add_partitions(setup, FetcherThread(LEADER, 0), logs, initial, {})
 
 
-def asked(done: Pass, now: int = 0) -> Table[TopicPartition, t.FetchRequest]:
+def asked(done: Pass, now: int = 0) -> FrozenMap[TopicPartition, t.FetchRequest]:
     return t.build_fetch(done.thread, done.logs, 1, now, broker_epoch=5)
 
 
 def processed(done: Pass, responses: dict[TopicPartition, PartitionResponse], now: int = 0, setup: Setup = SETUP) -> Pass:
-    return t.process_fetch_response(setup, done.thread, done.logs, asked(done, now), Table(responses.items()), now, BACKOFF)
+    return t.process_fetch_response(
+        setup, done.thread, done.logs, asked(done, now), FrozenMap(responses.items()), now, BACKOFF
+    )
 
 
 DATA = PartitionResponse(FetchResponse(NONE, 12, 0, (Batch(10, 11, 3),)))
@@ -86,8 +88,8 @@ def test_requests_and_received_bytes_are_counted() -> None:
 def test_a_response_nobody_asked_for_is_dropped() -> None:
     """The fetch session has no request for it."""
     start = added()
-    empty: Table[TopicPartition, t.FetchRequest] = Table()
-    assert t.process_fetch_response(SETUP, start.thread, LOGS, empty, Table([(TPS[0], DATA)]), 0, BACKOFF) == start
+    empty: FrozenMap[TopicPartition, t.FetchRequest] = FrozenMap()
+    assert t.process_fetch_response(SETUP, start.thread, LOGS, empty, FrozenMap([(TPS[0], DATA)]), 0, BACKOFF) == start
     after = processed(start, {TopicPartition("u", 0): DATA})
     assert (after.thread.entries, after.logs, after.failed) == (start.thread.entries, start.logs, start.failed)
 
@@ -119,7 +121,7 @@ def test_a_fenced_partition_leaves_and_the_others_go_on() -> None:
 def test_an_out_of_range_response_resets_its_partition() -> None:
     """With what ListOffsets said; it goes to the end."""
     out = PartitionResponse(FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(20, 30))
-    assert t.resets(Table([(TPS[0], out), (TPS[1], DATA)])) == (TPS[0],)
+    assert t.resets(FrozenMap([(TPS[0], out), (TPS[1], DATA)])) == (TPS[0],)
     after = processed(added(), {TPS[0]: out})
     assert (after.logs[TPS[0]].start, after.logs[TPS[0]].end) == (20, 20)
     assert list(after.thread.entries)[-1] == TPS[0]
@@ -160,13 +162,13 @@ def test_truncation_rounds_ask_who_has_a_cache_and_truncate_who_has_none() -> No
     logs = LOGS.put(TPS[2], Log())
     start = added(BY_REQUEST, logs, offset=0)
     requests = t.epochs_to_ask(BY_REQUEST, start.thread, logs, 0)
-    assert requests == Table([(TPS[0], (3, 1)), (TPS[1], (3, 1))])
-    responses = Table([(TPS[0], EpochEndOffset(NONE, 0, 5)), (TPS[1], EpochEndOffset(KAFKA_STORAGE_ERROR))])
+    assert requests == FrozenMap([(TPS[0], (3, 1)), (TPS[1], (3, 1))])
+    responses = FrozenMap([(TPS[0], EpochEndOffset(NONE, 0, 5)), (TPS[1], EpochEndOffset(KAFKA_STORAGE_ERROR))])
     after = t.maybe_truncate(BY_REQUEST, start.thread, logs, requests, responses, 0, BACKOFF)
     states = {tp: (e.state.fetch_offset, e.at(0).truncating, e.at(0).delayed) for tp, e in after.thread.entries.items()}
     assert states == {TPS[0]: (5, False, False), TPS[1]: (0, True, True), TPS[2]: (0, False, False)}
     gone = t.remove_partitions(start.thread, frozenset({TPS[0]}))
-    late = t.maybe_truncate(BY_REQUEST, gone, logs, requests, Table([(TPS[0], EpochEndOffset(NONE, 0, 5))]), 0, BACKOFF)
+    late = t.maybe_truncate(BY_REQUEST, gone, logs, requests, FrozenMap([(TPS[0], EpochEndOffset(NONE, 0, 5))]), 0, BACKOFF)
     assert late.logs[TPS[0]] == LOG
 
 
@@ -175,7 +177,7 @@ def test_a_late_epoch_response_does_not_lengthen_a_back_off() -> None:
     start = added(BY_REQUEST, offset=0)
     requests = t.epochs_to_ask(BY_REQUEST, start.thread, LOGS, 0)
     waiting = t.delay_partitions(start.thread, TPS, 0, BACKOFF)
-    failed = Table([(TPS[0], EpochEndOffset(KAFKA_STORAGE_ERROR))])
+    failed = FrozenMap([(TPS[0], EpochEndOffset(KAFKA_STORAGE_ERROR))])
     assert t.maybe_truncate(BY_REQUEST, waiting, LOGS, requests, failed, 500, BACKOFF) == Pass(waiting, LOGS)
 
 
@@ -183,15 +185,17 @@ def test_a_fenced_epoch_response_fails_its_partition() -> None:
     """In the epoch it was asked in."""
     start = added(BY_REQUEST, offset=0)
     requests = t.epochs_to_ask(BY_REQUEST, start.thread, LOGS, 0)
-    fenced = Table([(TPS[0], EpochEndOffset(FENCED_LEADER_EPOCH))])
+    fenced = FrozenMap([(TPS[0], EpochEndOffset(FENCED_LEADER_EPOCH))])
     assert t.maybe_truncate(BY_REQUEST, start.thread, LOGS, requests, fenced, 0, BACKOFF).failed == {TPS[0]}
 
 
 def test_an_epoch_response_nobody_asked_for_ends_the_thread() -> None:
     """IllegalStateException outside any partition: DeadThreadCount."""
     start = added(BY_REQUEST)
-    none: Table[TopicPartition, tuple[int, int]] = Table()
-    after = t.maybe_truncate(BY_REQUEST, start.thread, LOGS, none, Table([(TPS[0], EpochEndOffset(NONE, 0, 5))]), 0, BACKOFF)
+    none: FrozenMap[TopicPartition, tuple[int, int]] = FrozenMap()
+    after = t.maybe_truncate(
+        BY_REQUEST, start.thread, LOGS, none, FrozenMap([(TPS[0], EpochEndOffset(NONE, 0, 5))]), 0, BACKOFF
+    )
     assert after.thread.dead
     assert after.thread.name == "ReplicaFetcherThread-0-7"
 

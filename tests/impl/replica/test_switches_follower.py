@@ -6,7 +6,7 @@ from tests.impl.switches import LOG, TODAY, without
 from tidegauge.impl.errors import FatalExitError, UnexpectedAppendOffsetError
 from tidegauge.impl.fetch import fetcher_thread as t
 from tidegauge.impl.fetch.fetcher_thread import BrokerEndPoint, FetcherThread, InitialFetchState, PartitionResponse
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import Batch, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import KIP320, Setup
 from tidegauge.impl.releases import profile_of_release
@@ -76,10 +76,12 @@ def test_an_unexpected_error_once_ended_the_thread() -> None:
     with pytest.raises(UnexpectedAppendOffsetError):
         f.process_fetch_response(setup, entry, wrong)
     tp = TopicPartition("t", 0)
-    logs, leader = Table([(tp, LOG)]), BrokerEndPoint(1)
+    logs, leader = FrozenMap([(tp, LOG)]), BrokerEndPoint(1)
     thread = t.add_partitions(setup, FetcherThread(leader, 0), logs, {tp: InitialFetchState(leader, 4, 10)}, {}).thread
     requests = t.build_fetch(thread, logs, 2, 0)
-    done = t.process_fetch_response(setup, thread, logs, requests, Table([(tp, PartitionResponse(wrong.response))]), 0, 1000)
+    done = t.process_fetch_response(
+        setup, thread, logs, requests, FrozenMap([(tp, PartitionResponse(wrong.response))]), 0, 1000
+    )
     assert done.thread.dead
     assert done.logs == logs
     negative = Fetcher(LOG, PartitionFetchState(-5, 4, truncating=True))
@@ -123,10 +125,10 @@ def test_an_empty_response_once_erased_the_last_fetched_epoch() -> None:
 def test_a_back_off_that_ran_out_once_stayed_over() -> None:
     """Before 4.0 a truncation did not start it again."""
     tp = TopicPartition("t", 0)
-    logs, leader = Table([(tp, LOG)]), BrokerEndPoint(1)
+    logs, leader = FrozenMap([(tp, LOG)]), BrokerEndPoint(1)
     thread = t.add_partitions(TODAY, FetcherThread(leader, 0), logs, {tp: InitialFetchState(leader, 4, 10)}, {}).thread
     thread = t.delay_partitions(thread, (tp,), 0, 1000)
-    diverging = Table([(tp, PartitionResponse(FetchResponse(NONE, diverging_epoch=0, diverging_end=5)))])
+    diverging = FrozenMap([(tp, PartitionResponse(FetchResponse(NONE, diverging_epoch=0, diverging_end=5)))])
     for restarts in (True, False):
         setup = without(delay_restarts=restarts)
         done = t.process_fetch_response(setup, thread, logs, t.build_fetch(thread, logs, 2, 1500), diverging, 1500, 1000)

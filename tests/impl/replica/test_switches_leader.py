@@ -4,7 +4,7 @@ import pytest
 
 from tests.impl.brokers import NOW, TP, asked, follower, leading, responses
 from tests.impl.switches import METADATA, TODAY, fetched, led, without, written
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionResponse, BrokerState, FetchRequest
 from tidegauge.impl.replica import partition as p
 from tidegauge.impl.replica import partition as partition_
@@ -129,6 +129,6 @@ def test_a_high_watermark_once_woke_waiting_followers() -> None:
     for wakes in (True, False):
         setup = without(hw_wakes_followers=wakes)
         manager = leading(isr=(1, 2), setup=setup)
-        waiting = fetch_messages(setup, manager, 3, follower(3), Table([(TP, asked(3, 10))]), NOW)
-        after = fetch_messages(setup, waiting, 2, follower(2), Table([(TP, asked(2, 10))]), NOW)
+        waiting = fetch_messages(setup, manager, 3, follower(3), FrozenMap([(TP, asked(3, 10))]), NOW)
+        after = fetch_messages(setup, waiting, 2, follower(2), FrozenMap([(TP, asked(2, 10))]), NOW)
         assert [a.request for a in responses(after)] == ([3] if wakes else [])

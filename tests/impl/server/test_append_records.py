@@ -16,7 +16,7 @@ from tidegauge.impl.errors import (
     RECORD_LIST_TOO_LARGE,
     REQUEST_TIMED_OUT,
 )
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import FetchParams, PartitionAppend, ProducedBatch, ProduceResponse
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.replica.partition import maybe_shrink_isr
@@ -42,12 +42,12 @@ ONE = ProducedBatch(1)
 
 
 def produced(manager: ReplicaManager, acks: int, *tps: TopicPartition, setup: Setup = SETUP) -> ReplicaManager:
-    return append_records(setup, manager, 7, acks, 1000, Table((tp, ONE) for tp in tps or (TP,)), NOW)
+    return append_records(setup, manager, 7, acks, 1000, FrozenMap((tp, ONE) for tp in tps or (TP,)), NOW)
 
 
 def fetched(manager: ReplicaManager, replica: int, offset: int, setup: Setup = SETUP) -> ReplicaManager:
     request = 100 + replica
-    return fetch_messages(setup, manager, request, follower(replica, 0), Table([(TP, asked(replica, offset))]), NOW)
+    return fetch_messages(setup, manager, request, follower(replica, 0), FrozenMap([(TP, asked(replica, offset))]), NOW)
 
 
 def reported(manager: ReplicaManager, tp: TopicPartition = TP) -> PartitionAppend:
@@ -74,8 +74,8 @@ def test_acks_1_is_answered_after_the_local_append() -> None:
 def test_acks_0_is_not_answered_and_a_failure_closes_the_connection() -> None:
     """The only way to tell a producer that does not listen; what came of the append does not leave the broker."""
     done, failed = PartitionAppend(NONE, 10, 0), PartitionAppend(UNKNOWN_TOPIC_OR_PARTITION)
-    assert responses(produced(leading(), 0)) == (ProduceResponse(7, Table([(TP, done)]), sent=False),)
-    closed = ProduceResponse(7, Table([(OTHER, failed)]), sent=False, closes_connection=True)
+    assert responses(produced(leading(), 0)) == (ProduceResponse(7, FrozenMap([(TP, done)]), sent=False),)
+    closed = ProduceResponse(7, FrozenMap([(OTHER, failed)]), sent=False, closes_connection=True)
     assert responses(produced(leading(), 0, OTHER)) == (closed,)
 
 
@@ -143,42 +143,42 @@ def test_a_wait_ends_at_its_deadline() -> None:
 
 def test_a_request_that_has_no_time_does_not_wait() -> None:
     """A timeout of 0 that cannot be answered has timed out when it would begin to wait."""
-    after = append_records(SETUP, leading(), 7, -1, 0, Table([(TP, ONE)]), NOW)
+    after = append_records(SETUP, leading(), 7, -1, 0, FrozenMap([(TP, ONE)]), NOW)
     assert reported(after) == PartitionAppend(REQUEST_TIMED_OUT, 10, 0)
     assert not after.produces
 
 
 def test_deadlines_end_requests_in_their_order() -> None:
     """Not in the order in which they came."""
-    manager = append_records(SETUP, leading(), 1, -1, 2000, Table([(TP, ONE)]), NOW)
-    manager = append_records(SETUP, manager, 2, -1, 1000, Table([(TP, ONE)]), NOW)
+    manager = append_records(SETUP, leading(), 1, -1, 2000, FrozenMap([(TP, ONE)]), NOW)
+    manager = append_records(SETUP, manager, 2, -1, 1000, FrozenMap([(TP, ONE)]), NOW)
     assert [a.request for a in responses(purgatory.expire_requests(SETUP, manager, NOW + 2000))] == [2, 1]
 
 
 def test_an_append_that_raises_the_high_watermark_looks_at_produces_before_fetches() -> None:
     """ReplicaManager's own order; a follower's fetch that raises it has the other one."""
     consumer = FetchParams(max_wait_ms=500)
-    waiting = fetch_messages(SETUP, leading(), 1, consumer, Table([(TP, asked(-1, 0))]), NOW)
-    waiting = append_records(SETUP, waiting, 2, -1, 1000, Table([(TP, ONE)]), NOW)
+    waiting = fetch_messages(SETUP, leading(), 1, consumer, FrozenMap([(TP, asked(-1, 0))]), NOW)
+    waiting = append_records(SETUP, waiting, 2, -1, 1000, FrozenMap([(TP, ONE)]), NOW)
     partition = online_partition(waiting, TP)
     assert partition is not None
     alone = with_partition(waiting, TP, partition._replace(state=PartitionState((1,)), remotes=()))
-    after = append_records(SETUP, alone, 3, 1, 1000, Table([(TP, ONE)]), NOW)
+    after = append_records(SETUP, alone, 3, 1, 1000, FrozenMap([(TP, ONE)]), NOW)
     assert [a.request for a in responses(after)] == [3, 2, 1]
 
 
 def test_a_leader_that_steps_down_answers_what_waits() -> None:
     """NOT_LEADER_OR_FOLLOWER: the records may survive or not."""
     waiting = produced(leading(), -1)
-    after = make_followers(SETUP, waiting, Table([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
+    after = make_followers(SETUP, waiting, FrozenMap([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
     assert reported(after).error == NOT_LEADER_OR_FOLLOWER
 
 
 def test_a_partition_that_leaves_answers_what_waits_for_it_alone() -> None:
     """UNKNOWN_TOPIC_OR_PARTITION; a request for another partition goes on waiting."""
     waiting = produced(leading(TP, OTHER), -1)
-    waiting = append_records(SETUP, waiting, 8, -1, 1000, Table([(OTHER, ONE)]), NOW)
-    after = stop_partitions(SETUP, waiting, Table([(TP, True)]), NOW)
+    waiting = append_records(SETUP, waiting, 8, -1, 1000, FrozenMap([(OTHER, ONE)]), NOW)
+    after = stop_partitions(SETUP, waiting, FrozenMap([(TP, True)]), NOW)
     assert reported(after).error == UNKNOWN_TOPIC_OR_PARTITION
     assert list(after.produces) == [8]
 
@@ -188,7 +188,7 @@ def test_partitions_of_one_request_fail_one_by_one() -> None:
     manager = leading(TP, OTHER, TopicPartition("followed", 0))
     manager = mark_offline(manager, OTHER)
     followed = TopicPartition("followed", 0)
-    manager = make_followers(SETUP, manager, Table([(followed, change(2, 3, partition_epoch=2))]), NOW).manager
+    manager = make_followers(SETUP, manager, FrozenMap([(followed, change(2, 3, partition_epoch=2))]), NOW).manager
     manager = manager._replace(known=frozenset({TopicPartition("elsewhere", 0)}))
     names = (TP, OTHER, followed, TopicPartition("elsewhere", 0), TopicPartition("none", 0))
     after = produced(manager, -1, *names, TopicPartition("__consumer_offsets", 1))
@@ -212,7 +212,7 @@ def test_a_request_in_which_everything_failed_does_not_wait() -> None:
 def test_only_a_coordinator_writes_internal_topics() -> None:
     """With internalTopicsAllowed the partition is looked at as any other."""
     tp = TopicPartition("__transaction_state", 0)
-    done = append_records(SETUP, leading(tp), 7, 1, 0, Table([(tp, ONE)]), NOW, internal_topics_allowed=True)
+    done = append_records(SETUP, leading(tp), 7, 1, 0, FrozenMap([(tp, ONE)]), NOW, internal_topics_allowed=True)
     assert reported(done, tp).error == NONE
 
 
@@ -226,10 +226,10 @@ def test_bad_batches_are_refused_one_by_one() -> None:
     )
     for given_, batch, error in cases:
         before = leading(**given_)
-        after = append_records(SETUP, before, 7, 1, 0, Table([(TP, batch)]), NOW)
+        after = append_records(SETUP, before, 7, 1, 0, FrozenMap([(TP, batch)]), NOW)
         assert reported(after).error == error
         assert error == NONE or take_responses(after)[0]._replace(stats=before.stats) == before
-    refused = append_records(SETUP, broker(TP), 7, 1, 0, Table([(TP, ProducedBatch(1, corrupt=True))]), NOW)
+    refused = append_records(SETUP, broker(TP), 7, 1, 0, FrozenMap([(TP, ProducedBatch(1, corrupt=True))]), NOW)
     assert reported(refused).error == NOT_LEADER_OR_FOLLOWER
 
 
@@ -259,7 +259,7 @@ def test_every_produce_is_answered_once_and_only_for_committed_records(fetches: 
     """Whatever the followers ask and in what order; the deadline answers the rest."""
     manager = leading()
     for number in range(batches):
-        manager = append_records(SETUP, manager, number, -1, 1000, Table([(TP, ONE)]), NOW)
+        manager = append_records(SETUP, manager, number, -1, 1000, FrozenMap([(TP, ONE)]), NOW)
     for replica, offset in fetches:
         manager = fetched(manager, replica, min(offset, 10 + batches))
     partition = online_partition(manager, TP)

@@ -18,7 +18,7 @@ from tidegauge.impl.fetch import fetcher_thread as t
 from tidegauge.impl.fetch.fetch_session import FetchSessionCache, SessionFetch
 from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
 from tidegauge.impl.fetch.fetcher_thread import BrokerEndPoint, FetcherThread, PartitionResponse
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
     BrokerState,
     FetchedPartitions,
@@ -70,7 +70,7 @@ class Together(RuleBasedStateMachine):
         super().__init__()
         self.now, self.requests = 1_000_000, 0
         self.control = ReplicationControl(
-            Table((b, BrokerRegistration(10 + b)) for b in ALL), Table([(TP, PartitionRegistration(ALL, ALL, 1))])
+            FrozenMap((b, BrokerRegistration(10 + b)) for b in ALL), FrozenMap([(TP, PartitionRegistration(ALL, ALL, 1))])
         )
         self.managers = {b: ReplicaManager(b, broker_epoch=10 + b) for b in ALL}
         self.handlers: dict[tuple[int, fetchers_.BrokerIdAndFetcherId], FetchSessionHandler] = {}
@@ -102,19 +102,19 @@ class Together(RuleBasedStateMachine):
         registered = self.control.partitions[TP]
         manager = self.managers[b]._replace(
             metadata=tuple(BrokerState(n, fenced=r.fenced, epoch=r.epoch) for n, r in self.control.brokers.items()),
-            live=Table((n, BrokerEndPoint(n)) for n in ALL),
+            live=FrozenMap((n, BrokerEndPoint(n)) for n in ALL),
         )
         if TP in manager.hosted and registered.partition_epoch <= self.partition(b).partition_epoch:
             self.managers[b] = manager
             return
         change = PartitionChange(registered.leader, registered.leader_epoch, registered.isr, registered.partition_epoch, ALL)
-        self.becomes(b, apply_delta(SETUP, manager, Table([(TP, change)]), self.now).manager)
+        self.becomes(b, apply_delta(SETUP, manager, FrozenMap([(TP, change)]), self.now).manager)
 
     @rule(b=BROKERS, records=st.integers(1, 3))
     def produce(self, b: int, records: int) -> None:
         self.requests += 1
         self.asked.add(self.requests)
-        batch = Table([(TP, ProducedBatch(records))])
+        batch = FrozenMap([(TP, ProducedBatch(records))])
         self.becomes(b, append_records(SETUP, self.managers[b], self.requests, -1, 5000, batch, self.now))
 
     @rule(b=BROKERS)
@@ -122,15 +122,15 @@ class Together(RuleBasedStateMachine):
         """One pass of each fetcher thread: truncate, ask, process."""
         for key, thread in self.managers[b].fetchers.threads.items():
             manager = self.managers[b]
-            none: Table[TopicPartition, t.EpochEndOffset] = Table()
-            done = t.maybe_truncate(SETUP, thread, online_logs(manager), Table(), none, self.now, 100)
+            none: FrozenMap[TopicPartition, t.EpochEndOffset] = FrozenMap()
+            done = t.maybe_truncate(SETUP, thread, online_logs(manager), FrozenMap(), none, self.now, 100)
             asked = t.build_fetch(done.thread, done.logs, b, self.now, broker_epoch=10 + b)
             session, request = h.build_session_fetch(
                 self.handlers.get((b, key), FetchSessionHandler()), follower_fetch(manager, asked)
             )
             if request is not None:
                 session, responses = self.serve(key[0], session, request, manager)
-                in_session = Table((tp, fetch.request) for tp, fetch in session.partitions.items())
+                in_session = FrozenMap((tp, fetch.request) for tp, fetch in session.partitions.items())
                 done = t.process_fetch_response(SETUP, done.thread, done.logs, in_session, responses, self.now, 100)
             self.handlers[b, key] = session
             manager = manager._replace(fetchers=fetchers_.after_pass(manager.fetchers, key, done))
@@ -138,11 +138,11 @@ class Together(RuleBasedStateMachine):
 
     def serve(
         self, leader: int, session: FetchSessionHandler, request: SessionFetch, manager: ReplicaManager
-    ) -> tuple[FetchSessionHandler, Table[TopicPartition, PartitionResponse]]:
+    ) -> tuple[FetchSessionHandler, FrozenMap[TopicPartition, PartitionResponse]]:
         """A fetch in its session: what the leader has nothing new to say about is not in the response."""
         self.requests += 1
         self.sessions[leader], context = s.new_context(self.sessions[leader], request, self.now)
-        reads: Table[TopicPartition, PartitionRead] = Table()
+        reads: FrozenMap[TopicPartition, PartitionRead] = FrozenMap()
         if context.error == NONE:
             params = follower_params(manager)._replace(max_wait_ms=0)
             serving = fetch_messages(SETUP, self.managers[leader], self.requests, params, context.fetches, self.now)
@@ -156,7 +156,7 @@ class Together(RuleBasedStateMachine):
         log = self.partition(leader).log
         offsets = ListOffsets(log.start, log.end)
         reported = received.reads.items() if taken_over else ()
-        return session, Table((tp, PartitionResponse(read.response, offsets)) for tp, read in reported)
+        return session, FrozenMap((tp, PartitionResponse(read.response, offsets)) for tp, read in reported)
 
     @rule(b=BROKERS)
     def shrink(self, b: int) -> None:
@@ -261,7 +261,7 @@ def test_a_broker_fetches_with_its_own_settings() -> None:
     manager = broker(OTHER, **given_, **{"replica.fetch.response.max.bytes": 9})
     assert follower_params(manager) == FetchParams(1, 50, 3, 9)
     request = FetchRequest(1, 2, 10, 1)
-    assert follower_fetch(manager, Table([(OTHER, request)])) == Table([(OTHER, PartitionFetch(request, 7, "id-u"))])
+    assert follower_fetch(manager, FrozenMap([(OTHER, request)])) == FrozenMap([(OTHER, PartitionFetch(request, 7, "id-u"))])
 
 
 def test_the_machine_notices_a_loss() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.impl.brokers import NOW, OTHER, SETUP, TP, asked, broker, change, follower, leading, responses
 from tidegauge.impl.errors import INVALID_TOPIC_EXCEPTION, KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import BrokerState, DeleteRecordsResponse, PartitionDelete
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server import purgatory
@@ -21,7 +21,7 @@ def fetched(manager: ReplicaManager, replica: int, log_start: int) -> ReplicaMan
     """A follower at the log end that has truncated up to `log_start`."""
     fetch = asked(replica, 10)
     fetch = fetch._replace(request=fetch.request._replace(log_start=log_start))
-    return fetch_messages(SETUP, manager, 100 + replica, follower(replica, 0), Table([(TP, fetch)]), NOW)
+    return fetch_messages(SETUP, manager, 100 + replica, follower(replica, 0), FrozenMap([(TP, fetch)]), NOW)
 
 
 def committed() -> ReplicaManager:
@@ -30,7 +30,7 @@ def committed() -> ReplicaManager:
 
 
 def deleted(manager: ReplicaManager, offset: int, *tps: TopicPartition, timeout_ms: int = 1000) -> ReplicaManager:
-    return delete_records(SETUP, manager, 7, timeout_ms, Table((tp, offset) for tp in tps or (TP,)), NOW)
+    return delete_records(SETUP, manager, 7, timeout_ms, FrozenMap((tp, offset) for tp in tps or (TP,)), NOW)
 
 
 def reported(manager: ReplicaManager, tp: TopicPartition = TP) -> PartitionDelete:
@@ -105,7 +105,7 @@ def test_a_partition_with_an_error_does_not_wait_and_the_others_do() -> None:
 
 def test_only_a_leader_deletes() -> None:
     """A follower follows its leader's log start; an offline log fails."""
-    following = make_followers(SETUP, broker(TP), Table([(TP, change(2, 3))]), NOW).manager
+    following = make_followers(SETUP, broker(TP), FrozenMap([(TP, change(2, 3))]), NOW).manager
     assert reported(deleted(following, 6)).error == NOT_LEADER_OR_FOLLOWER
     assert reported(deleted(mark_offline(committed(), TP), 6)).error == KAFKA_STORAGE_ERROR
 
@@ -113,7 +113,7 @@ def test_only_a_leader_deletes() -> None:
 def test_who_may_delete_internal_topics_does() -> None:
     """Kafka's own coordinators."""
     manager = leading(INTERNAL)
-    done = delete_records(SETUP, manager, 7, 1, Table([(INTERNAL, 0)]), NOW, internal_topics_allowed=True)
+    done = delete_records(SETUP, manager, 7, 1, FrozenMap([(INTERNAL, 0)]), NOW, internal_topics_allowed=True)
     assert done.deletes[7].statuses[INTERNAL].acks_pending
     assert purgatory.expire_requests(SETUP, done, NOW + 1).answered
 
@@ -127,7 +127,7 @@ def test_a_request_that_has_no_time_does_not_wait() -> None:
 def test_a_partition_that_left_is_unknown_whatever_the_metadata_cache_lists() -> None:
     """The request itself would be told NOT_LEADER_OR_FOLLOWER; one in an offline directory a storage error."""
     waiting = deleted(committed(), 6)
-    gone = stop_partitions(SETUP, waiting._replace(known=frozenset({TP})), Table([(TP, True)]), NOW)
+    gone = stop_partitions(SETUP, waiting._replace(known=frozenset({TP})), FrozenMap([(TP, True)]), NOW)
     assert reported(purgatory.check_deletes(gone, TP)) == PartitionDelete(UNKNOWN_TOPIC_OR_PARTITION, UNDEFINED)
     offline = mark_offline(waiting, TP)
     assert reported(purgatory.check_deletes(offline, TP)) == PartitionDelete(KAFKA_STORAGE_ERROR, UNDEFINED)
@@ -136,7 +136,7 @@ def test_a_partition_that_left_is_unknown_whatever_the_metadata_cache_lists() ->
 def test_losing_the_leadership_is_found_out_at_the_next_look() -> None:
     """completeDelayedOperationsWhenNotPartitionLeader looks at produces and fetches; a delete goes on waiting."""
     waiting = deleted(committed(), 6)
-    following = make_followers(SETUP, waiting, Table([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
+    following = make_followers(SETUP, waiting, FrozenMap([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
     assert tuple(following.deletes) == (7,)
     assert reported(purgatory.check_deletes(following, TP)) == PartitionDelete(NOT_LEADER_OR_FOLLOWER, UNDEFINED)
     assert reported(purgatory.expire_requests(SETUP, following, NOW + 1000)).error == REQUEST_TIMED_OUT

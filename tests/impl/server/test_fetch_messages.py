@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.impl.brokers import BATCH_OF_ONE, NOW, OTHER, SETUP, TP, asked, change, follower, leading, responses
 from tidegauge.impl.errors import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, OFFSET_MOVED_TO_TIERED_STORAGE
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
     FUTURE_LOCAL_REPLICA,
     Batch,
@@ -41,7 +41,7 @@ CONSUMER = FetchParams(max_wait_ms=500)
 def fetched(
     manager: ReplicaManager, params: FetchParams, fetch: PartitionFetch | None = None, tp: TopicPartition = TP
 ) -> ReplicaManager:
-    return fetch_messages(SETUP, manager, 1, params, Table([(tp, fetch or asked(params.replica_id, 10))]), NOW)
+    return fetch_messages(SETUP, manager, 1, params, FrozenMap([(tp, fetch or asked(params.replica_id, 10))]), NOW)
 
 
 def read(manager: ReplicaManager, tp: TopicPartition = TP) -> PartitionRead:
@@ -52,7 +52,7 @@ def read(manager: ReplicaManager, tp: TopicPartition = TP) -> PartitionRead:
 
 def appended(manager: ReplicaManager, records: int = 1, tp: TopicPartition = TP) -> ReplicaManager:
     """Produced with acks = 0, whose response (nothing) is taken away."""
-    after = append_records(SETUP, manager, 9, 0, 0, Table([(tp, ProducedBatch(records))]), NOW)
+    after = append_records(SETUP, manager, 9, 0, 0, FrozenMap([(tp, ProducedBatch(records))]), NOW)
     return after._replace(answered=tuple(a for a in after.answered if a.request != 9))
 
 
@@ -86,7 +86,9 @@ def test_what_is_answered_at_once() -> None:
     manager = leading()
     assert fetched(manager, follower(2)).fetches
     assert responses(fetched(manager, follower(2, wait=0)))
-    assert responses(fetch_messages(SETUP, manager, 1, follower(2), Table(), NOW)) == (FetchedPartitions(1, Table()),)
+    assert responses(fetch_messages(SETUP, manager, 1, follower(2), FrozenMap(), NOW)) == (
+        FetchedPartitions(1, FrozenMap()),
+    )
     assert responses(fetched(appended(manager), follower(2)))
     assert responses(fetched(manager, follower(2), asked(2, 10, epoch=1)))
     assert read(fetched(manager, follower(2), asked(2, 8, last=0))).response.diverging_end == 5
@@ -95,7 +97,7 @@ def test_what_is_answered_at_once() -> None:
 def test_min_bytes_are_counted_over_all_partitions() -> None:
     """Below them the fetch waits although there is data."""
     manager = appended(leading(TP, OTHER))
-    both = Table([(TP, asked(2, 10)), (OTHER, asked(2, 10))])
+    both = FrozenMap([(TP, asked(2, 10)), (OTHER, asked(2, 10))])
     params = follower(2, min_bytes=2 * BATCH_OF_ONE)
     waiting = fetch_messages(SETUP, manager, 1, params, both, NOW)
     assert waiting.fetches
@@ -106,7 +108,7 @@ def test_max_bytes_take_whole_batches_and_at_least_one() -> None:
     """KIP-74: the first batch comes however large; after it, only what fits, over all partitions."""
     manager = appended(appended(leading(TP, OTHER)), tp=OTHER)
     manager = appended(manager)
-    both = Table([(TP, asked(2, 10, max_bytes=1)), (OTHER, asked(2, 10))])
+    both = FrozenMap([(TP, asked(2, 10, max_bytes=1)), (OTHER, asked(2, 10))])
     params = follower(2)._replace(max_bytes=1)
     received = fetch_messages(SETUP, manager, 1, params, both, NOW)
     assert [len(read(received, tp).records) for tp in (TP, OTHER)] == [1, 0]
@@ -150,10 +152,10 @@ def test_an_append_wakes_a_follower_that_waits() -> None:
 def test_a_high_watermark_that_moves_wakes_a_consumer_and_no_follower() -> None:
     """A follower's bound is the log end (KAFKA-9952)."""
     manager = appended(leading(isr=(1, 2)))
-    waiting = fetch_messages(SETUP, manager, 1, CONSUMER, Table([(TP, asked(-1, 0))]), NOW)
-    waiting = fetch_messages(SETUP, waiting, 3, follower(3), Table([(TP, asked(3, 11))]), NOW)
+    waiting = fetch_messages(SETUP, manager, 1, CONSUMER, FrozenMap([(TP, asked(-1, 0))]), NOW)
+    waiting = fetch_messages(SETUP, waiting, 3, follower(3), FrozenMap([(TP, asked(3, 11))]), NOW)
     assert list(waiting.fetches) == [1, 3]
-    after = fetch_messages(SETUP, waiting, 2, follower(2), Table([(TP, asked(2, 11))]), NOW)
+    after = fetch_messages(SETUP, waiting, 2, follower(2), FrozenMap([(TP, asked(2, 11))]), NOW)
     assert list(after.fetches) == [3, 2]
     assert read(after).records == (Batch(0, 4, 0), Batch(5, 9, 1), Batch(10, 10, 2))
 
@@ -164,7 +166,7 @@ def test_a_fetch_that_cannot_wait_leaves_the_others_alone() -> None:
     partition = online_partition(waiting, TP)
     assert partition is not None
     waiting = with_partition(waiting, TP, partition._replace(leader_epoch=3))
-    above = Table([(TP, asked(-1, 11, epoch=3))])
+    above = FrozenMap([(TP, asked(-1, 11, epoch=3))])
     after = fetch_messages(SETUP, waiting, 3, CONSUMER, above, NOW)
     assert [a.request for a in responses(after)] == [3]
     assert list(after.fetches) == [1]
@@ -173,11 +175,11 @@ def test_a_fetch_that_cannot_wait_leaves_the_others_alone() -> None:
 def test_what_a_partition_wakes_is_read_before_the_next_partition() -> None:
     """The consumer gets what the first partition's high watermark lets through, not yet the second's."""
     manager = appended(appended(leading(TP, OTHER, isr=(1, 2))), tp=OTHER)
-    both = Table([(TP, asked(-1, 10)), (OTHER, asked(-1, 10))])
+    both = FrozenMap([(TP, asked(-1, 10)), (OTHER, asked(-1, 10))])
     for tp in (TP, OTHER):
         manager = fetched(manager, follower(2, wait=0), asked(2, 10), tp)._replace(answered=())
     waiting = fetch_messages(SETUP, manager, 1, CONSUMER, both, NOW)
-    followed = Table([(TP, asked(2, 11)), (OTHER, asked(2, 11))])
+    followed = FrozenMap([(TP, asked(2, 11)), (OTHER, asked(2, 11))])
     after = fetch_messages(SETUP, waiting, 2, follower(2), followed, NOW)
     assert [len(read(after, tp).records) for tp in (TP, OTHER)] == [1, 0]
 
@@ -186,7 +188,7 @@ def test_a_batch_that_is_cut_off_counts_with_its_bytes() -> None:
     """A read is a slice of the file: its end may lie inside a batch, which then is in no client's records."""
     manager = appended(appended(appended(leading(TP, OTHER))), tp=OTHER)
     limit = 2 * BATCH_OF_ONE - 1
-    both = Table([(TP, asked(2, 10, max_bytes=limit)), (OTHER, asked(2, 10))])
+    both = FrozenMap([(TP, asked(2, 10, max_bytes=limit)), (OTHER, asked(2, 10))])
     waiting = fetch_messages(SETUP, manager, 1, follower(2, min_bytes=limit + BATCH_OF_ONE), both, NOW)
     assert [len(read(waiting, tp).records) for tp in (TP, OTHER)] == [1, 1]
     assert fetch_messages(SETUP, manager, 1, follower(2, min_bytes=limit + BATCH_OF_ONE + 1), both, NOW).fetches
@@ -207,7 +209,7 @@ def test_reads_are_counted() -> None:
     waiting = fetched(leading(), follower(2))
     assert waiting.stats.all_topics.total_fetch_requests == 1
     assert purgatory.expire_requests(SETUP, waiting, NOW + 500).stats.all_topics.total_fetch_requests == 2
-    both = Table([(TP, asked(2, 10)), (OTHER, asked(2, 10))])
+    both = FrozenMap([(TP, asked(2, 10)), (OTHER, asked(2, 10))])
     stats = fetch_messages(SETUP, leading(), 1, follower(2), both, NOW).stats
     assert stats.all_topics.total_fetch_requests == 2
     assert sum(topic.total_fetch_requests for topic in stats.topics.values()) == 2
@@ -216,12 +218,12 @@ def test_reads_are_counted() -> None:
 def test_a_role_change_completes_a_fetch_that_waits() -> None:
     """Cases A and B: not leader any more; not hosted any more."""
     waiting = fetched(leading(), follower(2))
-    stepped = make_followers(SETUP, waiting, Table([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
+    stepped = make_followers(SETUP, waiting, FrozenMap([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
     assert read(stepped).response.error == FENCED_LEADER_EPOCH
-    stopped = stop_partitions(SETUP, waiting, Table([(TP, True)]), NOW)
+    stopped = stop_partitions(SETUP, waiting, FrozenMap([(TP, True)]), NOW)
     assert read(stopped).response.error == UNKNOWN_TOPIC_OR_PARTITION
     plain = fetched(leading(), follower(2), asked(2, 10, epoch=UNDEFINED))
-    gone = make_followers(SETUP, plain, Table([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
+    gone = make_followers(SETUP, plain, FrozenMap([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
     assert read(gone).response.error == NOT_LEADER_OR_FOLLOWER
 
 
@@ -312,7 +314,7 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack() -> None:
 
 def test_a_consumer_that_says_where_it_stands_may_read_from_a_follower() -> None:
     """Without client metadata it is sent away."""
-    manager = make_followers(SETUP, leading(), Table([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
+    manager = make_followers(SETUP, leading(), FrozenMap([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
     fetch = asked(-1, 0, epoch=3)
     near = CONSUMER._replace(rack="b", max_wait_ms=0)
     assert read(fetched(manager, near, fetch)).response.error == NONE
@@ -335,7 +337,7 @@ def test_every_fetch_is_answered_once(steps: list[tuple[str, int]], min_bytes: i
             continue
         asked_for += 1
         params = follower(2, min_bytes=min_bytes)
-        manager = fetch_messages(SETUP, manager, number + 1000, params, Table([(TP, asked(2, value))]), NOW)
+        manager = fetch_messages(SETUP, manager, number + 1000, params, FrozenMap([(TP, asked(2, value))]), NOW)
     for received in responses(manager):
         assert isinstance(received, FetchedPartitions)
         response = received.reads[TP].response

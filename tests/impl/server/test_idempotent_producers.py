@@ -10,7 +10,7 @@ from tidegauge.impl.errors import (
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     UNKNOWN_PRODUCER_ID,
 )
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import PartitionAppend, ProducedBatch, Producer, ProduceResponse
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.releases import profile_of_release
@@ -26,7 +26,7 @@ def sent(
     manager: ReplicaManager, sequence: int, records: int = 1, epoch: int = 0, setup: Setup = SETUP, **given: bool
 ) -> ReplicaManager:
     batch = ProducedBatch(records, producer=Producer(9, epoch, sequence), **given)
-    return append_records(setup, manager._replace(answered=()), 7, 1, 1000, Table([(TP, batch)]), NOW)
+    return append_records(setup, manager._replace(answered=()), 7, 1, 1000, FrozenMap([(TP, batch)]), NOW)
 
 
 def reported(manager: ReplicaManager) -> PartitionAppend:
@@ -130,7 +130,7 @@ def test_sequence_numbers_start_again_at_0() -> None:
 
 def test_producers_are_independent_and_others_have_no_state() -> None:
     """A batch without a producer belongs to no sequence."""
-    manager = append_records(SETUP, after(0), 8, 1, 1000, Table([(TP, ProducedBatch(1))]), NOW)
+    manager = append_records(SETUP, after(0), 8, 1, 1000, FrozenMap([(TP, ProducedBatch(1))]), NOW)
     partition = online_partition(manager, TP)
     assert partition is not None
     assert producer_entry(partition.log.batches, 8) is None
@@ -139,7 +139,7 @@ def test_producers_are_independent_and_others_have_no_state() -> None:
 
 def test_a_batch_that_is_sent_again_waits_for_the_replicas_as_the_first_one_does() -> None:
     """acks = -1: for the high watermark to pass where it stands, not the log end."""
-    batch = Table([(TP, ProducedBatch(1, producer=Producer(9, 0, 0)))])
+    batch = FrozenMap([(TP, ProducedBatch(1, producer=Producer(9, 0, 0)))])
     waiting = append_records(SETUP, leading(), 1, -1, 1000, batch, NOW)
     again = append_records(SETUP, waiting, 2, -1, 1000, batch, NOW)
     assert [again.produces[request].statuses[TP].required for request in (1, 2)] == [11, 11]

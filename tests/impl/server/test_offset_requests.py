@@ -4,7 +4,7 @@ import pytest
 
 from tests.impl.brokers import NOW, OTHER, SETUP, TP, asked, broker, change, follower, leading
 from tidegauge.impl.errors import KAFKA_STORAGE_ERROR, OFFSET_NOT_AVAILABLE
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
     DEBUGGING_REPLICA,
     ListedOffset,
@@ -42,7 +42,7 @@ def listed(
     setup: Setup = SETUP,
     committed: bool = False,
 ) -> ListedOffset:
-    requested = Table([(tp, ListOffsetsPartition(spec, epoch))])
+    requested = FrozenMap([(tp, ListOffsetsPartition(spec, epoch))])
     return list_offsets(setup, manager, replica, requested, read_committed=committed)[tp]
 
 
@@ -50,7 +50,7 @@ def caught_up() -> ReplicaManager:
     """Everybody has the ten records: the high watermark is the epoch start."""
     manager = leading()
     for replica in (2, 3):
-        manager = fetch_messages(SETUP, manager, replica, follower(replica, 0), Table([(TP, asked(replica, 10))]), NOW)
+        manager = fetch_messages(SETUP, manager, replica, follower(replica, 0), FrozenMap([(TP, asked(replica, 10))]), NOW)
     return manager
 
 
@@ -101,16 +101,16 @@ def test_a_requester_in_another_epoch_is_fenced(epoch: int, error: int) -> None:
     """By either request, whatever it asks for."""
     for spec in OffsetSpec:
         assert listed(caught_up(), spec, epoch=epoch).error == error
-    requested = Table([(TP, OffsetsForLeaderEpochRequest(epoch, 1))])
+    requested = FrozenMap([(TP, OffsetsForLeaderEpochRequest(epoch, 1))])
     assert last_offset_for_leader_epoch(SETUP, caught_up(), requested)[TP][0] == error
 
 
 def test_only_a_leader_answers_but_for_debugging() -> None:
     """A follower has no epoch start, so it has a latest offset: its high watermark."""
-    following = make_followers(SETUP, broker(TP), Table([(TP, change(2, 3))]), NOW).manager
+    following = make_followers(SETUP, broker(TP), FrozenMap([(TP, change(2, 3))]), NOW).manager
     assert listed(following, OffsetSpec.LATEST).error == NOT_LEADER_OR_FOLLOWER
     assert listed(following, OffsetSpec.LATEST, DEBUGGING_REPLICA) == ListedOffset(NONE, 10, 3)
-    requested = Table([(TP, OffsetsForLeaderEpochRequest(3, 1))])
+    requested = FrozenMap([(TP, OffsetsForLeaderEpochRequest(3, 1))])
     assert last_offset_for_leader_epoch(SETUP, following, requested)[TP][0] == NOT_LEADER_OR_FOLLOWER
 
 
@@ -120,10 +120,10 @@ def test_partitions_are_independent() -> None:
     nowhere, elsewhere = TopicPartition("none", 0), TopicPartition("known", 0)
     manager = manager._replace(known=frozenset({elsewhere}))
     tps = {TP: NONE, OTHER: KAFKA_STORAGE_ERROR, nowhere: UNKNOWN_TOPIC_OR_PARTITION, elsewhere: NOT_LEADER_OR_FOLLOWER}
-    found = list_offsets(SETUP, manager, 2, Table((tp, ListOffsetsPartition(OffsetSpec.LATEST)) for tp in tps))
+    found = list_offsets(SETUP, manager, 2, FrozenMap((tp, ListOffsetsPartition(OffsetSpec.LATEST)) for tp in tps))
     assert {tp: offset.error for tp, offset in found.items()} == tps
     ends = last_offset_for_leader_epoch(
-        SETUP, manager, Table((tp, OffsetsForLeaderEpochRequest(UNDEFINED, 0)) for tp in tps)
+        SETUP, manager, FrozenMap((tp, OffsetsForLeaderEpochRequest(UNDEFINED, 0)) for tp in tps)
     )
     assert {tp: end[0] for tp, end in ends.items()} == tps
     assert ends[TP] == (NONE, 0, 5)

@@ -9,7 +9,7 @@ from tests.impl.brokers import ALL, NOW, OTHER, SETUP, TP, asked, broker, change
 from tidegauge.impl.controller.partition_registration import LOST, UNASSIGNED
 from tidegauge.impl.errors import KAFKA_STORAGE_ERROR
 from tidegauge.impl.fetch import fetcher_manager as fetchers_
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
     DEBUGGING_REPLICA,
     DeleteRecordsResponse,
@@ -52,7 +52,7 @@ ANY_REPLICA = FetchParams(max_wait_ms=0, rack="a")
 
 
 def delta(manager: ReplicaManager, *changes: tuple[TopicPartition, PartitionChange]) -> r.RoleChangeResult:
-    return r.apply_delta(SETUP, manager, Table(changes), NOW)
+    return r.apply_delta(SETUP, manager, FrozenMap(changes), NOW)
 
 
 def half_broken(*tps: TopicPartition) -> ReplicaManager:
@@ -107,7 +107,7 @@ def test_it_follows_and_fetches_nothing() -> None:
     assert not manager.fetchers.threads
     assert partition_error(manager, TP) == NONE
     assert (partition_count(manager), offline_replica_count(manager), leader_count(manager)) == (1, 0, 0)
-    assert high_watermarks(manager) == Table()
+    assert high_watermarks(manager) == FrozenMap()
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_who_may_ask_a_follower_is_refused_after_the_epochs(epoch: int, error: i
     spec = ListOffsetsPartition(OffsetSpec.LATEST, epoch)
 
     def seen(on: ReplicaManager) -> tuple[int, int]:
-        (fetched,) = responses(fetch_messages(SETUP, on, 7, ANY_REPLICA, Table([(TP, fetch)]), NOW))
+        (fetched,) = responses(fetch_messages(SETUP, on, 7, ANY_REPLICA, FrozenMap([(TP, fetch)]), NOW))
         assert isinstance(fetched, FetchedPartitions)
-        listed = list_offsets(SETUP, on, DEBUGGING_REPLICA, Table([(TP, spec)]))
+        listed = list_offsets(SETUP, on, DEBUGGING_REPLICA, FrozenMap([(TP, spec)]))
         return fetched.reads[TP].response.error, listed[TP].error
 
     assert seen(manager) == (error, error)
@@ -133,13 +133,13 @@ def test_who_may_ask_a_follower_is_refused_after_the_epochs(epoch: int, error: i
 def test_requests_to_a_leader_are_refused_as_by_any_follower() -> None:
     """Produce, DeleteRecords, OffsetsForLeaderEpoch."""
     manager = without_log()
-    produced = append_records(SETUP, manager, 7, 1, 1000, Table([(TP, ProducedBatch(1))]), NOW)
-    deleted = delete_records(SETUP, manager, 8, 1000, Table([(TP, 0)]), NOW)
+    produced = append_records(SETUP, manager, 7, 1, 1000, FrozenMap([(TP, ProducedBatch(1))]), NOW)
+    deleted = delete_records(SETUP, manager, 8, 1000, FrozenMap([(TP, 0)]), NOW)
     (of_produce,), (of_delete,) = responses(produced), responses(deleted)
     assert isinstance(of_produce, ProduceResponse)
     assert isinstance(of_delete, DeleteRecordsResponse)
     assert of_produce.responses[TP].error == of_delete.responses[TP].error == NOT_LEADER_OR_FOLLOWER
-    ends = last_offset_for_leader_epoch(SETUP, manager, Table([(TP, OffsetsForLeaderEpochRequest(4, 1))]))
+    ends = last_offset_for_leader_epoch(SETUP, manager, FrozenMap([(TP, OffsetsForLeaderEpochRequest(4, 1))]))
     assert ends[TP] == (NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNDEFINED)
 
 
@@ -149,7 +149,7 @@ def test_the_next_metadata_takes_it_offline() -> None:
     assert after.errors[TP] == KAFKA_STORAGE_ERROR
     assert (partition_error(after.manager, TP), offline_replica_count(after.manager)) == (KAFKA_STORAGE_ERROR, 1)
     assert after.manager.fetchers.failed == {TP}
-    assert delta(after.manager, (TP, placed("B", epoch=6, partition_epoch=3))).errors == Table()
+    assert delta(after.manager, (TP, placed("B", epoch=6, partition_epoch=3))).errors == FrozenMap()
 
 
 def test_an_assignment_to_another_failed_directory_leaves_it_without() -> None:
@@ -176,7 +176,7 @@ def test_a_leader_without_a_log_ends_the_delta() -> None:
     first = partitions[0]
     assert first is not None
     assert (first.state.isr, [replica.broker_id for replica in first.remotes]) == (ALL, [2, 3])
-    assert delta(after.manager, *changes).errors == Table()
+    assert delta(after.manager, *changes).errors == FrozenMap()
     again = delta(after.manager, (OTHER, change(1, 4, partition_epoch=2)))
     assert (again.errors[OTHER], leader_count(again.manager)) == (NONE, 1)
 
@@ -195,7 +195,7 @@ def test_a_failed_directory_keeps_its_partitions_and_another_topic_of_the_name_i
 
 
 def lisr(manager: ReplicaManager, state: PartitionChange) -> tuple[ReplicaManager, int]:
-    after, response = become_leader_or_follower(SETUP, manager, LeaderAndIsrRequest(9, 1, Table([(TP, state)])), NOW)
+    after, response = become_leader_or_follower(SETUP, manager, LeaderAndIsrRequest(9, 1, FrozenMap([(TP, state)])), NOW)
     return after, response.errors[TP]
 
 
@@ -204,13 +204,13 @@ def test_zookeeper_a_refused_partition_has_no_log_until_it_is_assigned() -> None
     refused, error = lisr(broker(), change(2, 4)._replace(replicas=(2, 3)))
     partition = online_partition(refused, TP)
     assert partition is not None
-    assert (error, partition.has_log, high_watermarks(refused)) == (UNKNOWN_TOPIC_OR_PARTITION, False, Table())
+    assert (error, partition.has_log, high_watermarks(refused)) == (UNKNOWN_TOPIC_OR_PARTITION, False, FrozenMap())
     (fetched,) = responses(
-        fetch_messages(SETUP, refused, 7, ANY_REPLICA, Table([(TP, asked(UNDEFINED, 0, epoch=UNDEFINED))]), NOW)
+        fetch_messages(SETUP, refused, 7, ANY_REPLICA, FrozenMap([(TP, asked(UNDEFINED, 0, epoch=UNDEFINED))]), NOW)
     )
     assert isinstance(fetched, FetchedPartitions)
     assert fetched.reads[TP].response.error == NOT_LEADER_OR_FOLLOWER
-    assert high_watermarks(lisr(refused, change(2, 4))[0]) == Table([(TP, 0)])
+    assert high_watermarks(lisr(refused, change(2, 4))[0]) == FrozenMap([(TP, 0)])
 
 
 @pytest.mark.parametrize(("is_new", "error"), [(True, NONE), (False, KAFKA_STORAGE_ERROR)])

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.impl.brokers import ALL, NOW, OTHER, SETUP, TP, broker, change, leading, responses
 from tidegauge.impl.errors import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH
 from tidegauge.impl.fetch import fetcher_manager as fetchers_
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import ProducedBatch, ProduceResponse
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.replica.partition_state import PartitionState
@@ -41,11 +41,11 @@ from tidegauge.impl.topic_partition import TopicPartition
 def delta(
     manager: ReplicaManager, *changes: tuple[TopicPartition, PartitionChange], setup: Setup = SETUP
 ) -> r.RoleChangeResult:
-    return r.apply_delta(setup, manager, Table(changes), NOW)
+    return r.apply_delta(setup, manager, FrozenMap(changes), NOW)
 
 
 def lisr(manager: ReplicaManager, *changes: tuple[TopicPartition, PartitionChange], **given: int) -> ReplicaManager:
-    return become_leader_or_follower(SETUP, manager, LeaderAndIsrRequest(9, 1, Table(changes), **given), NOW)[0]
+    return become_leader_or_follower(SETUP, manager, LeaderAndIsrRequest(9, 1, FrozenMap(changes), **given), NOW)[0]
 
 
 def test_metadata_that_the_image_has_already_is_no_change() -> None:
@@ -61,7 +61,7 @@ def test_metadata_that_the_image_has_already_is_no_change() -> None:
 
 
 def errors(manager: ReplicaManager, *changes: tuple[TopicPartition, PartitionChange], kraft: bool = False) -> list[int]:
-    request = LeaderAndIsrRequest(9, 1, Table(changes), kraft=kraft)
+    request = LeaderAndIsrRequest(9, 1, FrozenMap(changes), kraft=kraft)
     _, response = become_leader_or_follower(SETUP, manager, request, NOW)
     return list(response.errors.values())
 
@@ -145,12 +145,12 @@ def test_a_broken_log_directory_takes_its_partition_offline() -> None:
     assert after.manager.fetchers.failed == {OTHER}
     assert offline_replica_count(after.manager) == 2
     assert list(delta(after.manager, (TP, change(1, 3, partition_epoch=2))).errors) == []
-    assert high_watermarks(after.manager) == Table()
+    assert high_watermarks(after.manager) == FrozenMap()
 
 
 def test_what_waits_is_answered_when_the_leader_steps_down() -> None:
     """A produce with acks=all: NOT_LEADER_OR_FOLLOWER."""
-    waiting = append_records(SETUP, leading(), 7, -1, 1000, Table([(TP, ProducedBatch(1))]), NOW)
+    waiting = append_records(SETUP, leading(), 7, -1, 1000, FrozenMap([(TP, ProducedBatch(1))]), NOW)
     (response,) = responses(delta(waiting, (TP, change(2, 3, partition_epoch=2))).manager)
     assert isinstance(response, ProduceResponse)
     assert response.responses[TP].error == NOT_LEADER_OR_FOLLOWER
@@ -158,7 +158,7 @@ def test_what_waits_is_answered_when_the_leader_steps_down() -> None:
 
 def test_a_leader_alone_commits_its_tail_and_answers() -> None:
     """makeLeader moves the high watermark, which completes what waits."""
-    waiting = append_records(SETUP, leading(), 7, -1, 1000, Table([(TP, ProducedBatch(1))]), NOW)
+    waiting = append_records(SETUP, leading(), 7, -1, 1000, FrozenMap([(TP, ProducedBatch(1))]), NOW)
     after = delta(waiting, (TP, change(1, 2, (1,), 2))).manager
     assert len(responses(after)) == 1
     assert high_watermarks(after)[TP] == 11
@@ -196,7 +196,7 @@ def test_before_kafka_13790_older_metadata_was_taken_over() -> None:
 def test_a_stale_sender_is_refused_as_a_whole() -> None:
     """Its broker epoch first, then its controller epoch; an unknown or newer broker epoch passes."""
     manager = broker(TP)._replace(controller_epoch=5)
-    states = Table([(TP, change(1, 2))])
+    states = FrozenMap([(TP, change(1, 2))])
 
     def error(controller_epoch: int, broker_epoch: int) -> int:
         request = LeaderAndIsrRequest(9, controller_epoch, states, broker_epoch)
@@ -262,7 +262,7 @@ def test_a_dead_leader_changes_nothing_but_makes_the_log() -> None:
     after, response = become_leader_or_follower(
         SETUP,
         led,
-        LeaderAndIsrRequest(9, 1, Table([(TP, change(7, 4)), (OTHER, change(7, 4, partition_epoch=2))])),
+        LeaderAndIsrRequest(9, 1, FrozenMap([(TP, change(7, 4)), (OTHER, change(7, 4, partition_epoch=2))])),
         NOW,
     )
     assert list(response.errors.values()) == [NONE, NONE]
@@ -283,11 +283,11 @@ def test_a_broker_that_shuts_down_becomes_follower_and_fetches_nothing() -> None
 def test_leaders_stop_fetching_and_idle_threads_stop() -> None:
     """The response says who changed role."""
     before = lisr(broker(TP), (TP, change(2, 4)))
-    request = LeaderAndIsrRequest(9, 1, Table([(TP, change(1, 5, partition_epoch=2))]))
+    request = LeaderAndIsrRequest(9, 1, FrozenMap([(TP, change(1, 5, partition_epoch=2))]))
     after, response = become_leader_or_follower(SETUP, before, request, NOW)
     assert not after.fetchers.threads
     assert (response.leaders, response.followers) == ((TP,), ())
-    again = LeaderAndIsrRequest(9, 1, Table([(TP, change(1, 6, (1, 2), 3))]))
+    again = LeaderAndIsrRequest(9, 1, FrozenMap([(TP, change(1, 6, (1, 2), 3))]))
     assert become_leader_or_follower(SETUP, after, again, NOW)[1].leaders == ()
 
 
@@ -309,7 +309,7 @@ def test_stop_replica_compares_epochs_unless_the_topic_is_deleted() -> None:
     def stopped(
         state: StopReplicaState, tp: TopicPartition = TP, on: ReplicaManager = manager
     ) -> tuple[ReplicaManager, int]:
-        after, response = stop_replicas(SETUP, on, StopReplicaRequest(9, 1, Table([(tp, state)])), NOW)
+        after, response = stop_replicas(SETUP, on, StopReplicaRequest(9, 1, FrozenMap([(tp, state)])), NOW)
         return after, response.errors[tp]
 
     assert stopped(StopReplicaState(3, delete=True)) == (manager, FENCED_LEADER_EPOCH)
@@ -321,7 +321,7 @@ def test_stop_replica_compares_epochs_unless_the_topic_is_deleted() -> None:
     assert (error, set(kept.hosted)) == (NONE, {TP, OTHER})
     assert stopped(StopReplicaState(4), TopicPartition("none", 0)) == (manager, NONE)
     assert stopped(StopReplicaState(4), TP, mark_offline(manager, TP))[1] == KAFKA_STORAGE_ERROR
-    stale = StopReplicaRequest(9, 0, Table())
+    stale = StopReplicaRequest(9, 0, FrozenMap())
     assert stop_replicas(SETUP, manager, stale, NOW)[1].error == STALE_CONTROLLER_EPOCH
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.impl.brokers import NOW, SETUP, TP, asked, leading, responses
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
     Batch,
     FetchedPartitions,
@@ -110,11 +110,11 @@ COMMITTED = FetchParams(max_wait_ms=0, read_committed=True)
 
 
 def produced(manager: ReplicaManager, transaction: Transaction | None) -> ReplicaManager:
-    return append_records(SETUP, manager, 7, 1, 1000, Table([(TP, ProducedBatch(1, transaction=transaction))]), NOW)
+    return append_records(SETUP, manager, 7, 1, 1000, FrozenMap([(TP, ProducedBatch(1, transaction=transaction))]), NOW)
 
 
 def read(manager: ReplicaManager, offset: int, params: FetchParams = COMMITTED) -> PartitionRead:
-    after = fetch_messages(SETUP, manager._replace(answered=()), 1, params, Table([(TP, asked(-1, offset))]), NOW)
+    after = fetch_messages(SETUP, manager._replace(answered=()), 1, params, FrozenMap([(TP, asked(-1, offset))]), NOW)
     (response,) = [a for a in responses(after) if isinstance(a, FetchedPartitions)]
     return response.reads[TP]
 
@@ -141,7 +141,7 @@ def test_a_fetch_of_committed_records_waits_for_the_marker() -> None:
     """Records of an open transaction do not fill it; the marker, once committed, does."""
     waits = COMMITTED._replace(max_wait_ms=500)
     open_ = produced(leading(isr=(1,)), ONE)
-    waiting = fetch_messages(SETUP, open_._replace(answered=()), 1, waits, Table([(TP, asked(-1, 10))]), NOW)
+    waiting = fetch_messages(SETUP, open_._replace(answered=()), 1, waits, FrozenMap([(TP, asked(-1, 10))]), NOW)
     assert not responses(waiting)
     more = produced(waiting, ONE)
     assert [a for a in responses(more) if isinstance(a, FetchedPartitions)] == []

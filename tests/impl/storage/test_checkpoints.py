@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegauge.impl.errors import CheckpointError
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.storage import checkpoints as c
 from tidegauge.impl.storage.epoch_cache import EpochEntries
 from tidegauge.impl.topic_partition import TopicPartition
@@ -15,7 +15,7 @@ NAMES = st.text("abcXYZ019._-", min_size=1)
 
 def test_a_file_looks_as_kafka_writes_it() -> None:
     """Version, number of entries, entries."""
-    assert c.offsets_text(Table([(TopicPartition("a-b", 3), 17)])) == "0\n1\na-b 3 17\n"
+    assert c.offsets_text(FrozenMap([(TopicPartition("a-b", 3), 17)])) == "0\n1\na-b 3 17\n"
     assert c.epochs_text(EpochEntries((1, 4), (0, 20))) == "0\n2\n1 0\n4 20\n"
     assert c.parse_epochs("0\n0\n") == EpochEntries()
 
@@ -23,7 +23,7 @@ def test_a_file_looks_as_kafka_writes_it() -> None:
 @given(st.dictionaries(st.builds(TopicPartition, NAMES, st.integers(0, 1 << 31)), st.integers(0, 1 << 62)))
 def test_offsets_are_read_back(offsets: dict[TopicPartition, int]) -> None:
     """All of them, in order."""
-    table = Table(offsets.items())
+    table = FrozenMap(offsets.items())
     assert c.parse_offsets(c.offsets_text(table)) == table
 
 

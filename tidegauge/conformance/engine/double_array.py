@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidegauge.conformance.engine import transitions
-from tidegauge.conformance.engine.one_event import FREE, Table
+from tidegauge.conformance.engine.one_event import FREE, MemoryTable
 from tidegauge.conformance.engine.transitions import KEY, TO
 from tidegauge.conformance.judge import state as s
 
@@ -136,7 +136,7 @@ class Known(NamedTuple):
 NOTHING_KNOWN = Known(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def known_by_now(transition: Table, symbols: int, states: int, most: int, place: Callable[..., None]) -> Known:
+def known_by_now(transition: MemoryTable, symbols: int, states: int, most: int, place: Callable[..., None]) -> Known:
     """Put the known transitions into a double array; NOTHING_KNOWN where that would take more than `most` bytes.
 
     `place`: conformance.engine.double_array.place, compiled or not.

@@ -26,8 +26,8 @@ from tidegauge.traces.columns import UNKNOWN
 # 2. A memory with a value that does not fit into a byte is not saved, and the caller must do without it.
 
 
-Bytes = NDArray[np.int8]
-Table = NDArray[np.int64]
+MemoryBytes = NDArray[np.int8]
+MemoryTable = NDArray[np.int64]
 """Rows of numbers."""
 
 FREE, UNKNOWN_BYTE, LARGEST = -1, -128, 127
@@ -79,7 +79,7 @@ def judge_event(run: Any, judge: Judge, number: int) -> None:
     )
 
 
-def spans_of(st: s.State) -> Table:
+def spans_of(st: s.State) -> MemoryTable:
     """Return the cells that are the memory of the judge: rows, and how many columns of each."""
     whole = st[s.PARTITION].tolist()
     room, past, n = whole[s.CACHE_ROOM], whole[s.PAST_ROOM], int(st[s.OPTION, s.BROKERS])
@@ -94,12 +94,12 @@ def spans_of(st: s.State) -> Table:
     return np.array([(first + i, width) for first, rows, width in parts for i in range(rows)], np.int64)
 
 
-def empty_memories(spans: Table, count: int) -> Bytes:
+def empty_memories(spans: MemoryTable, count: int) -> MemoryBytes:
     """Make room for so many memories, each padded to words of eight bytes, by which they are compared."""
     return np.zeros((count, -(-int(spans[:, 1].sum()) // WORD) * WORD), np.int8)
 
 
-def restore(st: s.State, spans: Table, memory: Bytes) -> None:
+def restore(st: s.State, spans: MemoryTable, memory: MemoryBytes) -> None:
     """Copy a memory back into the table, in which nothing has failed then."""
     at = 0
     for i in range(len(spans)):
@@ -113,7 +113,7 @@ def restore(st: s.State, spans: Table, memory: Bytes) -> None:
     st[s.PARTITION, s.OVERFLOW] = 0
 
 
-def save(st: s.State, spans: Table, memory: Bytes) -> bool:
+def save(st: s.State, spans: MemoryTable, memory: MemoryBytes) -> bool:
     """Copy the judge's memory out of the table; return False if a value is too large for a byte."""
     at = 0
     for i in range(len(spans)):
@@ -137,7 +137,7 @@ def mix(h: int, value: int) -> int:
     return h ^ h >> 32
 
 
-def intern_memory(rows: Table, at: s.Ints, count: int) -> int:
+def intern_memory(rows: MemoryTable, at: s.Ints, count: int) -> int:
     """Return the number of an earlier row equal to row `count`, else `count`, now in the hash table `at`."""
     h = 0
     for k in range(rows.shape[1]):
@@ -157,7 +157,7 @@ def intern_memory(rows: Table, at: s.Ints, count: int) -> int:
     return count
 
 
-def transfer_row(st: s.State, row: int, first: int, width: int, memory: Bytes, at: int, write: bool) -> int:
+def transfer_row(st: s.State, row: int, first: int, width: int, memory: MemoryBytes, at: int, write: bool) -> int:
     """Copy cells of a row to the memory (`write`) or back. Return the largest absolute value that was written."""
     cells, written = st[row, first : first + width], memory[at : at + width]
     largest = 0
@@ -172,7 +172,7 @@ def transfer_row(st: s.State, row: int, first: int, width: int, memory: Bytes, a
     return largest
 
 
-def transfer_table(st: s.State, memory: Bytes, begin: int, write: bool) -> int:
+def transfer_table(st: s.State, memory: MemoryBytes, begin: int, write: bool) -> int:
     """Copy the judge's memory, to bytes (`write`) or back. Return where it ends, or -1 where a value is too large."""
     n, room = st[s.OPTION, s.BROKERS], st[s.PARTITION, s.CACHE_ROOM]
     largest = transfer_row(st, s.PARTITION, 0, s.NOW, memory, begin, write)
@@ -197,7 +197,7 @@ def transfer_table(st: s.State, memory: Bytes, begin: int, write: bool) -> int:
     return at if largest <= LARGEST else -1
 
 
-def pack(st: s.State, memory: Bytes, begin: int) -> int:
+def pack(st: s.State, memory: MemoryBytes, begin: int) -> int:
     """Copy the table to a memory. Return where the next word begins, or -1 where a value is too large for a byte."""
     at = transfer_table(st, memory, begin, True)
     if at < 0:
@@ -209,7 +209,7 @@ def pack(st: s.State, memory: Bytes, begin: int) -> int:
     return at
 
 
-def unpack(st: s.State, memory: Bytes, begin: int) -> None:
+def unpack(st: s.State, memory: MemoryBytes, begin: int) -> None:
     """Copy a memory back to the table, in which nothing has failed then."""
     transfer_table(st, memory, begin, False)
     st[s.PARTITION, s.FAILED] = 0

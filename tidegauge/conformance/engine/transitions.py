@@ -2,7 +2,17 @@
 
 from typing import Any, NamedTuple
 
-from tidegauge.conformance.engine.one_event import FREE, WORD, Bytes, Judge, Table, judge_event, mix, pack, unpack
+from tidegauge.conformance.engine.one_event import (
+    FREE,
+    WORD,
+    Judge,
+    MemoryBytes,
+    MemoryTable,
+    judge_event,
+    mix,
+    pack,
+    unpack,
+)
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.fields import RULES
 
@@ -99,13 +109,13 @@ MOST_PAST_KEPT = 12
 class Automaton(NamedTuple):
     """Transitions as a hash table, memories and effects; `memory` are the words of the memories as bytes."""
 
-    transition: Table
+    transition: MemoryTable
     memories: Pool
-    memory: Bytes
+    memory: MemoryBytes
     effects: Pool
 
 
-def slot_of(transition: Table, key: int) -> int:
+def slot_of(transition: MemoryTable, key: int) -> int:
     """Return the slot of a transition, or the one where it belongs."""
     slot = (int(key) * SPREAD >> 32) & (len(transition) - 1)
     while transition[slot, KEY] != key and transition[slot, KEY] != FREE:
@@ -113,7 +123,7 @@ def slot_of(transition: Table, key: int) -> int:
     return slot
 
 
-def rehash_transitions(before: Table, automaton: Automaton, at: s.Ints) -> None:
+def rehash_transitions(before: MemoryTable, automaton: Automaton, at: s.Ints) -> None:
     """Fill new hash tables; `before`: the transitions so far."""
     for i in range(len(before)):
         # A slot depends on the size of the table: each transition gets a new one.
@@ -191,7 +201,7 @@ def is_full(automaton: Automaton, at: s.Ints) -> bool:
     )
 
 
-def take_back(transition: Table, symbols: int, rows: s.Ints, begin: int, upto: int, times: s.Ints) -> None:
+def take_back(transition: MemoryTable, symbols: int, rows: s.Ints, begin: int, upto: int, times: s.Ints) -> None:
     """Take back the effects counted from the beginning of a trace."""
     state = 0
     for i in range(begin, upto):

@@ -29,7 +29,7 @@ from tidegauge.impl.explorer.describe import broker_name, label_text, view_text
 from tidegauge.impl.explorer.invariants import is_prefix
 from tidegauge.impl.explorer.view import view
 from tidegauge.spec.tlc.behaviour import Behaviour, counterexample, failing_behaviour, simulate, view_of
-from tidegauge.spec.tlc.models import Comparison, Model, find_model
+from tidegauge.spec.tlc.models import Model, PinComparison, find_model
 from tidegauge.spec.tlc.output import TlcStep
 from tidegauge.spec.tlc.tlc import Limits, run_tlc
 from tidegauge.traces.columns import to_columns
@@ -299,7 +299,7 @@ def _wrapped(text: str) -> Iterable[str]:
 # The run in which a model fails, step by step: `tidegauge model` shows it when the failure is not the pinned one.
 
 
-def failing_run(comparison: Comparison) -> Iterator[str]:
+def failing_run(comparison: PinComparison) -> Iterator[str]:
     """Yield the first state, then each step with the lines of the state that it changed; nothing if TLC shows no run."""
     result = comparison.result
     if not result.counterexample:

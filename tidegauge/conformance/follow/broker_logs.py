@@ -33,7 +33,7 @@ from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.conformance.follow.log_windows import FailureKey, PastWindows, failures_of
 from tidegauge.conformance.follow.loop import Alarm, Publish, Source, Withdrawn
 from tidegauge.traces.kafka_logs import Capture
-from tidegauge.traces.kafka_logs.discovery.tail import Log, LogTails
+from tidegauge.traces.kafka_logs.discovery.tail import LogFile, LogTails
 from tidegauge.traces.kafka_logs.growing_capture import LINES, GrowingCapture
 from tidegauge.traces.problems import Problem
 
@@ -54,7 +54,7 @@ class BrokerLogs(Source):
         self.past = PastWindows(str(path), how.profile)
         self._tails = LogTails(path)
         self._growth = GrowingCapture(path, how.layout, lines)
-        self._unread: list[Log] = []
+        self._unread: list[LogFile] = []
         self._small_pieces = 0
         self._unjudged = False
         self._judged_at = time.monotonic()
@@ -142,7 +142,7 @@ class BrokerLogs(Source):
             notes=(*self.past.notes(captures, window), *undecided),
         )
 
-    def _begin_window_if_full(self, unread: Collection[Log]) -> None:
+    def _begin_window_if_full(self, unread: Collection[LogFile]) -> None:
         """Begin a new window when this one is full; `unread` are the logs of which there is more."""
         if not self._growth.full(unread):
             return

@@ -22,7 +22,7 @@ class Request(NamedTuple):
     last_epoch: int
 
 
-class Response(NamedTuple):
+class ReportedResponse(NamedTuple):
     """A leader's response without its records; (div_epoch, div_end): where the logs diverge, or where an epoch ends."""
 
     error: int
@@ -47,7 +47,7 @@ class Truncation(NamedTuple):
     completed: int
 
 
-class Log(NamedTuple):
+class ReportedLog(NamedTuple):
     """Log end and high watermark, before or after an event."""
 
     leo: int
@@ -63,7 +63,7 @@ class Assignment(NamedTuple):
     elr: int
 
 
-GROUPS = (Request, Response, Records, Truncation, Log, Assignment)
+GROUPS = (Request, ReportedResponse, Records, Truncation, ReportedLog, Assignment)
 
 
 def request_of(c: Columns, i: int) -> Request:
@@ -71,9 +71,9 @@ def request_of(c: Columns, i: int) -> Request:
     return Request(c[field.REQ_EPOCH][i], c[field.REQ_OFFSET][i], c[field.REQ_LAST_EPOCH][i])
 
 
-def response_of(c: Columns, i: int) -> Response:
+def response_of(c: Columns, i: int) -> ReportedResponse:
     """Return the response of event i."""
-    return Response(
+    return ReportedResponse(
         c[field.ERROR][i], c[field.RES_HW][i], c[field.RES_LOG_START][i], c[field.DIV_EPOCH][i], c[field.DIV_END][i]
     )
 
@@ -88,14 +88,14 @@ def truncation_of(c: Columns, i: int) -> Truncation:
     return Truncation(c[field.TARGET][i], c[field.COMPLETED][i])
 
 
-def log_before(c: Columns, i: int) -> Log:
+def log_before(c: Columns, i: int) -> ReportedLog:
     """Return the log before event i."""
-    return Log(c[field.LEO_BEFORE][i], c[field.HW_BEFORE][i])
+    return ReportedLog(c[field.LEO_BEFORE][i], c[field.HW_BEFORE][i])
 
 
-def log_after(c: Columns, i: int) -> Log:
+def log_after(c: Columns, i: int) -> ReportedLog:
     """Return the log after event i."""
-    return Log(c[field.LEO][i], c[field.HW][i])
+    return ReportedLog(c[field.LEO][i], c[field.HW][i])
 
 
 def assignment_of(c: Columns, i: int) -> Assignment:

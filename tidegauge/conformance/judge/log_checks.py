@@ -9,7 +9,7 @@ Rules of this file
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
-from tidegauge.conformance.judge.event_groups import Log
+from tidegauge.conformance.judge.event_groups import ReportedLog
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.lineage import cache_truncate, set_log_start, well_formed
 from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided
@@ -73,7 +73,7 @@ def hw_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
     set_hw(st, b, reported)
 
 
-def log_unmoved(st: s.State, b: int, before: Log) -> None:
+def log_unmoved(st: s.State, b: int, before: ReportedLog) -> None:
     """Check that an event finds the log that the one before it left."""
     leo_unmoved(st, b, before.leo, field.LEO_BEFORE)
     hw_unmoved(st, b, before.hw, field.HW_BEFORE)

@@ -54,7 +54,7 @@ REQUESTS = (FetchRequest, OffsetsForLeaderEpochRequest)
 RESPONSES = (FetchResponseInFlight, OffsetsForLeaderEpochResponse)
 CONTROLLED = "cluster brokers=3 control=on profile=elr min_isr=2"
 
-Handler = Callable[[Session, Words], list[str]]
+DirectiveHandler = Callable[[Session, Words], list[str]]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Directive:
     usage: str
     example: str
     says: str
-    run: Handler
+    run: DirectiveHandler
 
     @property
     def name(self) -> str:
@@ -76,10 +76,10 @@ DIRECTIVES: dict[str, Directive] = {}
 """Every directive by name; a shorthand takes the place of the action it is named like."""
 
 
-def directive(usage: str, example: str, *, controlled: bool = False) -> Callable[[Handler], Handler]:
+def directive(usage: str, example: str, *, controlled: bool = False) -> Callable[[DirectiveHandler], DirectiveHandler]:
     """Enter a handler into DIRECTIVES; its docstring is its help. `controlled`: only the whole controller has it."""
 
-    def enter(handler: Handler) -> Handler:
+    def enter(handler: DirectiveHandler) -> DirectiveHandler:
         entry = Directive(usage, example, (handler.__doc__ or "").strip(), handler)
         DIRECTIVES[entry.name] = entry if not controlled else Directive(usage, example, entry.says, _guarded(handler))
         return handler
@@ -87,7 +87,7 @@ def directive(usage: str, example: str, *, controlled: bool = False) -> Callable
     return enter
 
 
-def _guarded(handler: Handler) -> Handler:
+def _guarded(handler: DirectiveHandler) -> DirectiveHandler:
     """Make a handler refuse a cluster without the whole controller."""
 
     def run(session: Session, words: Words) -> list[str]:

@@ -42,7 +42,7 @@ from tidegauge.util.errors import TidegaugeError
 SEPARATOR = "----"
 
 
-class TranscriptError(TidegaugeError):
+class ScenarioError(TidegaugeError):
     """A file that is not a transcript: where, what was expected, what was seen."""
 
 
@@ -79,7 +79,7 @@ def parse(text: str, name: str = "transcript") -> Transcript:
         # A command without a separator would take the next command for its output.
         if at + 1 == len(lines) or lines[at + 1] != SEPARATOR:
             seen = repr(lines[at + 1]) if at + 1 < len(lines) else "the end"
-            raise TranscriptError(
+            raise ScenarioError(
                 f"{name}:{at + 2}: expected {SEPARATOR} below the command {line!r}, saw {seen}; "
                 f"a command is one line, its output follows below {SEPARATOR} and ends with an empty line"
             )
@@ -166,15 +166,15 @@ def read(path: Path) -> Scenario:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         seen = getattr(error, "strerror", None) or error
-        raise TranscriptError(f"{path}: expected a transcript in UTF-8, saw {seen}; check the path") from error
+        raise ScenarioError(f"{path}: expected a transcript in UTF-8, saw {seen}; check the path") from error
     transcript = parse(text, str(path))
     if not transcript.blocks:
-        raise TranscriptError(f"{path}: expected commands, saw none; begin with: cluster brokers=2")
+        raise ScenarioError(f"{path}: expected commands, saw none; begin with: cluster brokers=2")
     header = [line.lstrip("# ").rstrip() for line in transcript.blocks[0].before]
     expected = re.search(r"Rule under test: .*Expected: (HOLDS|BROKEN|UNSEEN)\.$", "\n".join(header), re.MULTILINE)
     source = next((line for line in header if line.startswith("Source: ")), "")
     if not header or not header[0] or expected is None or not source:
-        raise TranscriptError(
+        raise ScenarioError(
             f"{path}:1: expected a claim, then `Rule under test: ... Expected: HOLDS.`, BROKEN. or UNSEEN., then "
             f"`Source: ...`, saw {header[:1]}; see the scenarios that are shipped"
         )

@@ -18,7 +18,7 @@ from tidegauge.drive.runner.reference import Finding
 from tidegauge.impl.cluster.broker import NOW
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH, INITIAL_EPOCH
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import FetchParams
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, SKIPS_EQUAL, Profile, Rules
 from tidegauge.impl.releases import SINCE, profile_named
@@ -126,7 +126,7 @@ def _diverging_fetch_is_withheld(
         return after, result
     # At the log end there is nothing to read, and DelayedFetch#tryComplete had no case for a divergence: it waits.
     if step[0] in MAY_WAIT and step[3] == after.broker.partition.log.end:
-        withheld = DelayedFetch(step[1], NOW, FetchParams(step[1]), Table())
+        withheld = DelayedFetch(step[1], NOW, FetchParams(step[1]), FrozenMap())
         return after._replace(fetches=after.fetches.put(step[1], withheld)), None
     # Neither had CachedPartition#maybeUpdateResponseData, so that a session leaves the partition out of its responses.
     if step[0] in IN_SESSION and step[6] not in {INITIAL_EPOCH, FINAL_EPOCH}:

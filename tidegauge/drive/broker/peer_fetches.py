@@ -21,7 +21,7 @@ from tidegauge.impl.fetch.fetch_session import (
     refresh_context,
     update_and_generate_response,
 )
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
     FetchedPartitions,
     FetchParams,
@@ -53,7 +53,7 @@ ONE_BATCH = 1
 
 def _manager(state: ReferenceBroker, *, may_join: bool) -> ReplicaManager:
     """Return the broker with its partition, and nothing that waits yet."""
-    hosted = Table(((TP, Hosted(state.broker.partition)),))
+    hosted = FrozenMap(((TP, Hosted(state.broker.partition)),))
     return ReplicaManager(BROKER, hosted=hosted, metadata=metadata_cache(state, eligible=may_join))
 
 
@@ -73,10 +73,12 @@ def fetched_or_waiting(
     """Handle a peer's fetch that may wait; the response is None if it waits."""
     peer = request.replica_id
     params = FetchParams(peer, min_bytes=ONE_BATCH, max_bytes=ONE_BATCH)
-    fetches = Table(((TP, PartitionFetch(request, ONE_BATCH)),))
+    fetches = FrozenMap(((TP, PartitionFetch(request, ONE_BATCH)),))
     manager = fetch_messages(state.setup, _manager(state, may_join=may_join), peer, params, fetches, NOW)
     state = with_partition(state, manager.hosted[TP].partition)
-    return state._replace(fetches=Table((*state.fetches.items(), *manager.fetches.items()))), _responses(manager).get(peer)
+    return state._replace(fetches=FrozenMap((*state.fetches.items(), *manager.fetches.items()))), _responses(manager).get(
+        peer
+    )
 
 
 def completed(before: Partition, state: ReferenceBroker) -> tuple[ReferenceBroker, Fetched]:
@@ -133,7 +135,7 @@ def fetched_in_session(
     # (FetchSession.CachedPartition#updateRequestParams).
     session = state.sessions.get(peer)
     metadata = FetchMetadata(INVALID_SESSION_ID if session is None else session.id, session_epoch)
-    fetches = Table(() if request is None else ((TP, PartitionFetch(request)),))
+    fetches = FrozenMap(() if request is None else ((TP, PartitionFetch(request)),))
     # A full fetch names both partitions; what the peer's session lost with the broker's process no longer matters.
     if metadata.is_full:
         fetches = fetches.put(OTHER, PartitionFetch(FetchRequest(peer, UNDEFINED, 0, UNDEFINED)))
@@ -141,7 +143,7 @@ def fetched_in_session(
     forgets = ((TP, None),) if request is None and not metadata.is_full else ()
     cache, context = new_context(_cache(session), SessionFetch(metadata, fetches, forgets), NOW)
     state = _kept(state, peer, cache)
-    reads: Table[TopicPartition, PartitionRead] = Table()
+    reads: FrozenMap[TopicPartition, PartitionRead] = FrozenMap()
     for tp, fetch in context.fetches.items():
         response: FetchResponse | None = NOTHING_NEW
         # An incremental fetch reads what the session contains, also where the request does not name it.
@@ -160,13 +162,13 @@ def answered_in_sessions(state: ReferenceBroker, fetched: Fetched) -> tuple[Refe
     for peer, response in fetched.items():
         context = state.contexts.get(peer)
         if context is not None and response is not None:
-            reads = Table((tp, PartitionRead(response if tp == TP else NOTHING_NEW)) for tp in context.fetches)
+            reads = FrozenMap((tp, PartitionRead(response if tp == TP else NOTHING_NEW)) for tp in context.fetches)
             state, answered[peer] = _responded(state._replace(contexts=state.contexts.without(peer)), peer, context, reads)
     return state, answered
 
 
 def _responded(
-    state: ReferenceBroker, peer: int, context: FetchContext, reads: Table[TopicPartition, PartitionRead]
+    state: ReferenceBroker, peer: int, context: FetchContext, reads: FrozenMap[TopicPartition, PartitionRead]
 ) -> tuple[ReferenceBroker, FetchResponse | None]:
     # A full fetch opens its session now. One that was opened while it waited is in no request any more.
     session = None if context.kind is SessionKind.FULL else state.sessions.get(peer)
@@ -184,7 +186,7 @@ def _responded(
 
 def _cache(session: FetchSession | None) -> FetchSessionCache:
     """Return a cache that has a peer's session and no other."""
-    return FetchSessionCache(sessions=Table(() if session is None else ((session.id, session),)))
+    return FetchSessionCache(sessions=FrozenMap(() if session is None else ((session.id, session),)))
 
 
 def _kept(state: ReferenceBroker, peer: int, cache: FetchSessionCache) -> ReferenceBroker:

@@ -12,14 +12,14 @@ from tidegauge.drive.broker.contract import BROKER, Opening
 from tidegauge.drive.contract import Report, Step
 from tidegauge.impl.cluster.broker import Broker, settle
 from tidegauge.impl.fetch.fetch_session import FetchContext, FetchSession
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
     AlterPartitionRequest,
     BrokerState,
+    BrokerStates,
     FetchRequest,
     FetchResponse,
     FollowerRequest,
-    Metadata,
 )
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
@@ -61,9 +61,9 @@ class ReferenceBroker(NamedTuple):
     proposal: AlterPartitionRequest | None = None
     proposed: PartitionState = PartitionState()
     waiting: tuple[WaitingAppend, ...] = ()
-    fetches: Table[int, DelayedFetch] = Table()
-    sessions: Table[int, FetchSession] = Table()
-    contexts: Table[int, FetchContext] = Table()
+    fetches: FrozenMap[int, DelayedFetch] = FrozenMap()
+    sessions: FrozenMap[int, FetchSession] = FrozenMap()
+    contexts: FrozenMap[int, FetchContext] = FrozenMap()
     lost: tuple[int, ...] = ()
     partition_epoch: int = UNDEFINED
     highest_epoch: int = UNDEFINED
@@ -153,7 +153,7 @@ def _request_json(setup: Setup, request: FollowerRequest) -> dict[str, int]:
     }
 
 
-def metadata_cache(state: ReferenceBroker, *, eligible: bool) -> Metadata:
+def metadata_cache(state: ReferenceBroker, *, eligible: bool) -> BrokerStates:
     """Return the broker's metadata cache, in which its peers may join the ISR or not."""
     return tuple(BrokerState(b, fenced=not eligible) for b in (BROKER, *state.opening.peers))
 

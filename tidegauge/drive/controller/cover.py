@@ -123,7 +123,7 @@ def requests_of(state: ControlCluster, label: Label) -> Path:
             return ()
 
 
-class Cover(NamedTuple):
+class ControllerCover(NamedTuple):
     """The paths; how many of the graph's steps they take (`taken`), and how many there are (`steps`).
 
     In the others the release does not do as the graph: where it has no ELR, and up to 3.9 where a session is over and that
@@ -139,7 +139,7 @@ Taken = tuple[int, Path]
 """A state's number, and the steps that a transition of the graph is there."""
 
 
-def cover_of(name: str, profile: Profile, opening: ClusterOpening) -> Cover:
+def cover_of(name: str, profile: Profile, opening: ClusterOpening) -> ControllerCover:
     """Return the cover of a model of MCController."""
     return cover(control_bounds_of(model_of(name))._replace(max_partition_epoch=MODELS[name]), profile, opening, name)
 
@@ -151,7 +151,7 @@ def model_of(name: str) -> Model:
     return find_model(name)
 
 
-def cover(bounds: ControlBounds, profile: Profile, opening: ClusterOpening, name: str) -> Cover:
+def cover(bounds: ControlBounds, profile: Profile, opening: ClusterOpening, name: str) -> ControllerCover:
     """Return paths that take each step at least once."""
     # min.insync.replicas is set on the topic (`begin`), so that the cluster's default does not matter.
     opening = opening._replace(elr=int(profile.elr), min_insync_replicas=1)
@@ -166,7 +166,7 @@ def cover(bounds: ControlBounds, profile: Profile, opening: ClusterOpening, name
             left -= set(path)
             requests = tuple(step for _, request in path for step in request)
             cases.append(ControllerCase(opening, (*begin(bounds), *requests), f"{name} {len(cases)}"))
-    return Cover(tuple(cases), coverable, steps)
+    return ControllerCover(tuple(cases), coverable, steps)
 
 
 class _Graph:

@@ -34,7 +34,7 @@ from tidegauge.impl.controller.records import ConfigResource, ControllerRecord, 
 from tidegauge.impl.controller.replication_control import CLUSTER, MIN_IN_SYNC_REPLICAS, ReplicationControl
 from tidegauge.impl.controller.requests import AlterPartition, DirectoryAssignment, Proposal, Reassignment, alter_partition
 from tidegauge.impl.errors import UNKNOWN_SERVER_ERROR
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -50,7 +50,7 @@ class ReferenceController(NamedTuple):
 
     controller: QuorumController
     latest: int
-    incarnations: Table[int, int] = Table()
+    incarnations: FrozenMap[int, int] = FrozenMap()
 
     @property
     def control(self) -> ReplicationControl:
@@ -73,9 +73,9 @@ def opened(opening: ClusterOpening, profile: Profile) -> ReferenceController:
 def empty(opening: ClusterOpening, profile: Profile) -> ReplicationControl:
     """Return the state that the metadata log makes of it."""
     features = Features(opening.metadata_version, opening.elr)
-    own = Table([(MIN_IN_SYNC_REPLICAS, str(opening.min_insync_replicas))])
+    own = FrozenMap([(MIN_IN_SYNC_REPLICAS, str(opening.min_insync_replicas))])
     return ReplicationControl(
-        profile=profile_in_force(profile, features), features=features, configs=Table([(CLUSTER, own)])
+        profile=profile_in_force(profile, features), features=features, configs=FrozenMap([(CLUSTER, own)])
     )
 
 

@@ -36,7 +36,7 @@ from tidegauge.impl.fetch.fetch_session import (
     update_and_generate_response,
 )
 from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler, build_session_fetch, handle_response
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import FetchRequest, FetchResponse, PartitionFetch, PartitionRead
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
 from tidegauge.impl.topic_partition import TopicPartition
@@ -112,14 +112,14 @@ def _topic_partition(topic: UUID) -> TopicPartition:
     return TopicPartition(str(topic), 0)
 
 
-def _reads(partitions: Iterable[TopicPartition]) -> Table[TopicPartition, PartitionRead]:
-    return Table((tp, NO_RECORDS) for tp in partitions)
+def _reads(partitions: Iterable[TopicPartition]) -> FrozenMap[TopicPartition, PartitionRead]:
+    return FrozenMap((tp, NO_RECORDS) for tp in partitions)
 
 
 def _session_fetch(body: WireMessage) -> SessionFetch:
     named = ((_topic_partition(topic["topicId"]), _partition_fetch(topic["partitions"][0])) for topic in body["topics"])
     forgotten = ((_topic_partition(topic["topicId"]), None) for topic in body["forgottenTopicsData"])
-    return SessionFetch(FetchMetadata(body["sessionId"], body["sessionEpoch"]), Table(named), tuple(forgotten))
+    return SessionFetch(FetchMetadata(body["sessionId"], body["sessionEpoch"]), FrozenMap(named), tuple(forgotten))
 
 
 def _partition_fetch(partition: WireMessage) -> PartitionFetch:

@@ -22,7 +22,7 @@ from tidegauge.drive.wire.frames import Connection
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 
 
-class ReplicaState(NamedTuple):
+class ReadReplicaState(NamedTuple):
     """The state of a replica. `ends`: what its epoch cache answers for each leader epoch from 0, as (epoch, end offset)."""
 
     leo: int
@@ -37,7 +37,7 @@ class StateReader:
     def __init__(self, connection: Connection, requests: PartitionRequests) -> None:
         self._connection, self._requests = connection, requests
 
-    async def read(self, topic: Topic, epochs: int) -> ReplicaState:
+    async def read(self, topic: Topic, epochs: int) -> ReadReplicaState:
         """Read the broker's replica of a partition and the ends of its first `epochs` leader epochs.
 
         Raises WireError when the broker has none, and OSError.
@@ -60,4 +60,4 @@ class StateReader:
         ):
             raise WireError(f"{topic.name}: expected its high watermark at offset {leo}; seen {at_end}, {beyond_end}")
         ends = tuple(diverging_of(partition) or (UNDEFINED, UNDEFINED) for partition in beyond_end)
-        return ReplicaState(leo, at_end["highWatermark"], at_end["logStartOffset"], ends)
+        return ReadReplicaState(leo, at_end["highWatermark"], at_end["logStartOffset"], ends)

@@ -38,7 +38,7 @@ class NotOfferedError(Exception):
     """The broker does not offer what a check needs: a request in that version, a fetch session."""
 
 
-class EpochEntries(NamedTuple):
+class ReportedEpochEntries(NamedTuple):
     """An epoch cache: leader epochs and the offsets of their first records."""
 
     epochs: tuple[int, ...] = ()
@@ -65,7 +65,7 @@ class ProbePartition:
         return self.batches[-1][1] + 1 if self.batches else 0
 
     @property
-    def entries(self) -> EpochEntries:
+    def entries(self) -> ReportedEpochEntries:
         """The epoch cache that its leader must have."""
         starts: dict[int, int] = {}
         for (base, _), epoch in zip(self.batches, self.epochs, strict=True):
@@ -73,7 +73,7 @@ class ProbePartition:
         # A leader notes its epoch when it begins, also without a record. An earlier epoch that got no record was at the same
         # offset and has been replaced (LeaderEpochFileCache#assign).
         starts.setdefault(self.epoch, self.end)
-        return EpochEntries(tuple(starts), tuple(starts.values()))
+        return ReportedEpochEntries(tuple(starts), tuple(starts.values()))
 
     def end_offset(self, epoch: int) -> tuple[int, int]:
         """Return what OffsetsForLeaderEpoch must answer for an epoch."""

@@ -10,7 +10,7 @@ from tidegauge.conformance.checking.verdicts import CONFORMS, FAILS, UNDECIDED
 from tidegauge.drive.contract import CaseT, Path, Report
 from tidegauge.drive.runner.differences import Difference, by_kind
 from tidegauge.drive.runner.reference import Finding, Reference, Suspect
-from tidegauge.drive.runner.report import Explanation, explanations, story
+from tidegauge.drive.runner.report import SuspectedBugs, explanations, story
 from tidegauge.drive.runner.transcript import TranscriptNode
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import profile_named
@@ -28,7 +28,7 @@ class Change(NamedTuple, Generic[CaseT]):
     expects what the first node did and sees what the second did.
     """
 
-    causes: tuple[Explanation, ...]
+    causes: tuple[SuspectedBugs, ...]
     paths: int
     after: tuple[tuple[str, int], ...]
     shown: Difference[CaseT]
@@ -90,7 +90,7 @@ def _changes(
 ) -> list[Change[CaseT]]:
     """Group first differences by the bugs that explain them."""
     alike: defaultdict[tuple[tuple[str, ...], ...], list[Prefix]] = defaultdict(list)
-    causes: dict[tuple[tuple[str, ...], ...], tuple[Explanation, ...]] = {}
+    causes: dict[tuple[tuple[str, ...], ...], tuple[SuspectedBugs, ...]] = {}
     for prefix, explained in zip(differences, pair.causes_of([*differences.values()]), strict=True):
         names = tuple(tuple(suspect.name for suspect in bugs) for bugs in explained)
         causes[names] = explained
@@ -131,7 +131,7 @@ class NodePair(Generic[CaseT]):
         also = differences(second, first, self.reported)
         return tuple(field for field in differences(first, second, self.reported) if field in also)
 
-    def causes_of(self, all_differences: Sequence[Difference[CaseT]]) -> list[tuple[Explanation, ...]]:
+    def causes_of(self, all_differences: Sequence[Difference[CaseT]]) -> list[tuple[SuspectedBugs, ...]]:
         """Return what explains each difference; nothing for one that no known bug does. A case ends at its difference."""
         has = [finding for finding in self.references[0].findings() if len(set(map(finding.is_in, self._profiles))) == 2]
         causes = [self._switched_findings(difference, has) for difference in all_differences]
@@ -144,7 +144,7 @@ class NodePair(Generic[CaseT]):
             for difference, cause in zip(all_differences, causes, strict=True)
         ]
 
-    def _switched_findings(self, difference: Difference[CaseT], has: Sequence[Finding]) -> tuple[Explanation, ...]:
+    def _switched_findings(self, difference: Difference[CaseT], has: Sequence[Finding]) -> tuple[SuspectedBugs, ...]:
         """Return the findings that one of the profiles has that explain a difference: alone, else two together."""
         for size in (1, 2):
             explain = [some for some in combinations(has, size) if self._explains(some, difference)]
@@ -181,7 +181,7 @@ class NodePair(Generic[CaseT]):
         has = self.names[0 if finding.is_in(self._profiles[0]) else 1]
         return Suspect(finding.name, f"{has} has it. {finding.says}".rstrip(), dict(finding.has))
 
-    def _known_bugs(self, difference: Difference[CaseT]) -> tuple[Explanation, ...]:
+    def _known_bugs(self, difference: Difference[CaseT]) -> tuple[SuspectedBugs, ...]:
         """Return the known bugs that make one node's reference do what the other node did."""
         # Which of the two is wrong is not known: the second may have a bug, or the first.
         reverse = difference._replace(expected=difference.seen, seen=difference.expected)

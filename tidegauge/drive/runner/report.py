@@ -11,16 +11,16 @@ from tidegauge.drive.contract import CaseT
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.reference import Reference, Suspect
 
-Explanation = tuple[Suspect, ...]
+SuspectedBugs = tuple[Suspect, ...]
 """Bugs that explain a difference together: one, or two."""
 
 
 def explanations(
     difference: Difference[CaseT], reference: Reference[CaseT, Any], reported: frozenset[str], *, pairs: bool = True
-) -> list[Explanation]:
+) -> list[SuspectedBugs]:
     """Return the known bugs that do the same: those that do alone, else pairs unless `pairs` is off."""
     suspects = list(reference.suspects())
-    each: list[Explanation] = [(suspect,) for suspect in suspects]
+    each: list[SuspectedBugs] = [(suspect,) for suspect in suspects]
     alone = [bugs for bugs in each if does_the_same(difference, reference, bugs, reported)]
     if alone or not pairs:
         return alone
@@ -30,11 +30,11 @@ def explanations(
 
 
 def explain_most(
-    explained: Sequence[Explanation],
+    explained: Sequence[SuspectedBugs],
     alike: Sequence[Difference[CaseT]],
     reference: Reference[CaseT, Any],
     reported: frozenset[str],
-) -> list[Explanation]:
+) -> list[SuspectedBugs]:
     """Return those explanations of one difference that explain most of its kind."""
     if len(explained) < 2:
         return [*explained]
@@ -77,7 +77,7 @@ NAMES = ("expected", "seen")
 def story(
     difference: Difference[CaseT],
     reference: Reference[CaseT, Any],
-    same: Sequence[Explanation],
+    same: Sequence[SuspectedBugs],
     reported: frozenset[str],
     names: tuple[str, str] = NAMES,
     log: Sequence[str] = (),
@@ -102,7 +102,7 @@ def story(
     return "\n".join(lines)
 
 
-def _same_as(same: Sequence[Explanation], reference: Reference[Any, Any]) -> Iterator[str]:
+def _same_as(same: Sequence[SuspectedBugs], reference: Reference[Any, Any]) -> Iterator[str]:
     """Yield a line for each of the first few explanations."""
     if not same:
         yield f"{reference.unexplained}, alone or with another"

@@ -9,7 +9,7 @@ from tidegauge.drive.contract import CaseT, Node, Watch
 from tidegauge.drive.runner.differences import Difference, PlayResult, by_kind
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.reference import Reference
-from tidegauge.drive.runner.report import NAMES, Explanation, explain_most, explanations, story
+from tidegauge.drive.runner.report import NAMES, SuspectedBugs, explain_most, explanations, story
 from tidegauge.drive.runner.shrink import shrunk
 
 KINDS = 5
@@ -27,7 +27,7 @@ class DriveFailure(NamedTuple, Generic[CaseT]):
 
     shown: Difference[CaseT]
     paths: int
-    same: tuple[Explanation, ...]
+    same: tuple[SuspectedBugs, ...]
     text: str
 
 

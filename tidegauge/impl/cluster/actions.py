@@ -26,12 +26,12 @@ from tidegauge.impl.cluster.transitions import (
 )
 from tidegauge.impl.messages import (
     AlterPartitionRequest,
+    BrokerStates,
     FetchRequest,
     FetchResponseInFlight,
     FollowerRequest,
     Isolation,
     LeaderResponse,
-    Metadata,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
@@ -113,8 +113,8 @@ def _serve_fetch(
     broker: Broker,
     f: int,
     request: FetchRequest,
-    out: Metadata,
-    may_join: Metadata,
+    out: BrokerStates,
+    may_join: BrokerStates,
 ) -> tuple[Transition, ...]:
     """Find HandleFetch with a metadata cache in which the follower may not, and may, join the ISR."""
     after, response = broker_.serve_fetch(model.setup, broker, request, out, model.bounds.max_fetch)

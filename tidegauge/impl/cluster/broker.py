@@ -15,12 +15,12 @@ from typing import NamedTuple
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.messages import (
     AlterPartitionResponse,
+    BrokerStates,
     FetchRequest,
     FetchResponse,
     FetchResponseInFlight,
     FollowerRequest,
     ListOffsets,
-    Metadata,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
@@ -93,7 +93,7 @@ def _of_a_fetch(replica: Replica) -> int | None:
 # Roles
 
 
-def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: Metadata) -> Broker:
+def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: BrokerStates) -> Broker:
     """Become leader: fetchers stop first, then Partition#makeLeader. ReplicaManager#applyLocalLeadersDelta."""
     partition, _ = partition_.make_leader(
         setup,
@@ -133,14 +133,14 @@ def become_follower(setup: Setup, broker: Broker, image: Controller, *, truncate
 # Leader
 
 
-def append_record(setup: Setup, broker: Broker, metadata: Metadata, acks: int = 1) -> Broker:
+def append_record(setup: Setup, broker: Broker, metadata: BrokerStates, acks: int = 1) -> Broker:
     """Append a producer's batch of one record; with acks=all (-1) it may be refused."""
     partition, _, _ = partition_.append_records_to_leader(setup, broker.partition, 1, acks, metadata, NOW)
     return settle(broker._replace(partition=partition))
 
 
 def serve_fetch(
-    setup: Setup, broker: Broker, request: FetchRequest, metadata: Metadata, max_records: int
+    setup: Setup, broker: Broker, request: FetchRequest, metadata: BrokerStates, max_records: int
 ) -> tuple[Broker, FetchResponseInFlight | None]:
     """Handle a fetch. None: refused, the follower will ask again."""
     if not broker.up:
@@ -180,7 +180,7 @@ def shrink_isr(broker: Broker, out_of_sync: tuple[int, ...]) -> Broker:
 
 
 def handle_alter_partition_response(
-    setup: Setup, broker: Broker, response: AlterPartitionResponse, metadata: Metadata
+    setup: Setup, broker: Broker, response: AlterPartitionResponse, metadata: BrokerStates
 ) -> Broker:
     """Handle the controller's response to the pending proposal."""
     partition, _ = partition_.handle_alter_partition_response(

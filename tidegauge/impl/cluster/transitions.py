@@ -15,10 +15,10 @@ from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.messages import (
     BrokerState,
+    BrokerStates,
     FetchRequest,
     LeaderResponse,
     Message,
-    Metadata,
     OffsetsForLeaderEpochRequest,
 )
 from tidegauge.impl.profiles import Profile, Rules, Setup
@@ -128,7 +128,7 @@ def mask(brokers: Iterable[int]) -> int:
     return sum(1 << b for b in brokers)
 
 
-def metadata_cache(model: BoundedModel, eligible: bool, incarnations: tuple[int, ...] = ()) -> Metadata:
+def metadata_cache(model: BoundedModel, eligible: bool, incarnations: tuple[int, ...] = ()) -> BrokerStates:
     """Return a metadata cache in which all may join the ISR, or none; with broker epochs where these count."""
     epochs = incarnations or (UNDEFINED,) * model.bounds.brokers
     return tuple(BrokerState(b, fenced=not eligible, epoch=epoch) for b, epoch in enumerate(epochs))

@@ -19,7 +19,7 @@ from tidegauge.impl.controller.replication_control import (
     with_no_leader,
 )
 from tidegauge.impl.errors import IllegalStateError
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
 
@@ -68,7 +68,7 @@ class BrokerHeartbeatState(NamedTuple):
 class Heartbeats(NamedTuple):
     """Brokers, sessions that are valid, and sessions that are over and were not looked at yet."""
 
-    brokers: Table[int, BrokerHeartbeatState] = Table()
+    brokers: FrozenMap[int, BrokerHeartbeatState] = FrozenMap()
     sessions: frozenset[BrokerIdAndEpoch] = frozenset()
     expired: frozenset[BrokerIdAndEpoch] = frozenset()
 

@@ -11,10 +11,10 @@ Rules of this file
 from collections.abc import Iterable
 
 from tidegauge.impl.errors import IllegalStateError
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.topic_partition import TopicPartition
 
-BrokersToElrs = Table[tuple[int, str], tuple[int, ...]]
+BrokersToElrs = FrozenMap[tuple[int, str], tuple[int, ...]]
 """(broker, topic) -> partitions, in the order they were added."""
 
 DELETED = ""

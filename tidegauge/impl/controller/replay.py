@@ -25,7 +25,7 @@ from tidegauge.impl.controller.records import (
     UnregisterBrokerRecord,
 )
 from tidegauge.impl.controller.replication_control import BrokerRegistration, ReplicationControl, effective_min_isr
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.topic_partition import TopicPartition
 
 
@@ -102,7 +102,7 @@ def _without_topic(control: ReplicationControl, topic: str) -> ReplicationContro
 
 
 def _with_config(control: ReplicationControl, record: ConfigRecord) -> ReplicationControl:
-    before = control.configs.get(record.resource) or Table()
+    before = control.configs.get(record.resource) or FrozenMap()
     after = before.without(record.key) if record.value is None else before.put(record.key, record.value)
     configs = control.configs.put(record.resource, after) if len(after) else control.configs.without(record.resource)
     return control._replace(configs=configs)

@@ -25,7 +25,7 @@ from tidegauge.impl.controller.partition_registration import (
 )
 from tidegauge.impl.controller.records import BROKER, TOPIC, ConfigResource, PartitionChangeRecord
 from tidegauge.impl.errors import IllegalArgumentError, IllegalStateError
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.topic_partition import TopicPartition
@@ -34,7 +34,7 @@ MIN_IN_SYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 CLUSTER = ConfigResource(BROKER, "")
 
-Configs = Table[str, str]
+Configs = FrozenMap[str, str]
 
 
 class BrokerRegistration(NamedTuple):
@@ -55,14 +55,14 @@ class ReplicationControl(NamedTuple):
     was empty when it was deleted: Kafka's index keeps it there (finding F6).
     """
 
-    brokers: Table[int, BrokerRegistration] = Table()
-    partitions: Table[TopicPartition, PartitionRegistration] = Table()
+    brokers: FrozenMap[int, BrokerRegistration] = FrozenMap()
+    partitions: FrozenMap[TopicPartition, PartitionRegistration] = FrozenMap()
     profile: Profile = FETCH_TRUNCATION
     min_isr: int = 1
     unclean: bool = False
     features: Features = Features()
-    configs: Table[ConfigResource, Configs] = Table()
-    brokers_to_elrs: BrokersToElrs = Table()
+    configs: FrozenMap[ConfigResource, Configs] = FrozenMap()
+    brokers_to_elrs: BrokersToElrs = FrozenMap()
     deleted_in: frozenset[str] = frozenset()
 
 

@@ -54,7 +54,7 @@ from tidegauge.impl.controller.requests import (
 from tidegauge.impl.explorer.invariants import Violation
 from tidegauge.impl.explorer.search import Graph, Search
 from tidegauge.impl.explorer.view import View
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import ELR, Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -130,13 +130,13 @@ def initial_control_cluster(bounds: ControlBounds, profile: Profile = ELR) -> Co
     partition = PartitionRegistration(bounds.replicas, bounds.replicas, bounds.replicas[0], directories=placed)
     features = Features(elr=int(profile.elr))
     control = ReplicationControl(
-        Table(brokers), profile=profile, features=features, min_isr=bounds.min_isr, unclean=bounds.unclean
+        FrozenMap(brokers), profile=profile, features=features, min_isr=bounds.min_isr, unclean=bounds.unclean
     )
     state = ControlCluster(bounds, control, (UP,) * bounds.brokers, ((),) * bounds.brokers, bounds.min_isr)
     partitions = [(state.tp, partition)]
     if elsewhere:
         partitions.insert(0, (state.tp._replace(partition=0), PartitionRegistration(elsewhere, elsewhere, ELSEWHERE)))
-    return state._replace(control=control._replace(partitions=Table(partitions)))
+    return state._replace(control=control._replace(partitions=FrozenMap(partitions)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -500,7 +500,7 @@ def _active_controller(state: ControlCluster) -> QuorumController:
         )
         for b, broker in state.control.brokers.items()
     )
-    return QuorumController(state.control, Heartbeats(Table(brokers)), UNDEFINED)
+    return QuorumController(state.control, Heartbeats(FrozenMap(brokers)), UNDEFINED)
 
 
 def _heartbeat(state: ControlCluster, b: int) -> BrokerHeartbeat:

@@ -25,8 +25,8 @@ from tidegauge.impl.controller.requests import AlterPartition, Proposal, alter_p
 from tidegauge.impl.explorer.invariants import Violation
 from tidegauge.impl.explorer.search import Graph, Search
 from tidegauge.impl.explorer.view import View
-from tidegauge.impl.frozen_map import Table
-from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse, BrokerState, FetchRequest, Metadata
+from tidegauge.impl.frozen_map import FrozenMap
+from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse, BrokerState, BrokerStates, FetchRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition, PartitionState, Replica
@@ -91,8 +91,10 @@ def initial_isr_cluster(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, 
     """Return the initial state: all brokers are in the ISR, every log is empty."""
     everybody = tuple(range(bounds.followers + 1))
     setup = Setup(Rules() if rules is None else rules, profile, replica_lag_time_max_ms=-1)
-    brokers = Table((b, BrokerRegistration(epoch=0)) for b in everybody)
-    control = ReplicationControl(brokers, Table([(TP, PartitionRegistration(everybody, everybody, LEADER, EPOCH))]), profile)
+    brokers = FrozenMap((b, BrokerRegistration(epoch=0)) for b in everybody)
+    control = ReplicationControl(
+        brokers, FrozenMap([(TP, PartitionRegistration(everybody, everybody, LEADER, EPOCH))]), profile
+    )
     state = IsrCluster(bounds, setup, Partition(LEADER), (0,) * bounds.followers, control)
     state = _read_image(state, state.registration)
     for f in everybody[1:]:
@@ -190,7 +192,7 @@ def _unfenced(control: ReplicationControl, f: int) -> ReplicationControl:
     return replay_records(control, brokers_.broker_unfenced(control, f))
 
 
-def _metadata(state: IsrCluster, *, eligible: bool) -> Metadata:
+def _metadata(state: IsrCluster, *, eligible: bool) -> BrokerStates:
     return tuple(BrokerState(b, not eligible, epoch=registration.epoch) for b, registration in state.control.brokers.items())
 
 

@@ -4,7 +4,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from tidegauge.impl.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import PartitionFetch, PartitionRead
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.topic_partition import TopicPartition
@@ -24,8 +24,8 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 LARGEST_EPOCH = (1 << 31) - 1
 
-Fetches = Table[TopicPartition, PartitionFetch]
-Reads = Table[TopicPartition, PartitionRead]
+Fetches = FrozenMap[TopicPartition, PartitionFetch]
+Reads = FrozenMap[TopicPartition, PartitionRead]
 Forgotten = tuple[TopicPartition, str | None]
 """A partition under the topic id it had."""
 
@@ -83,7 +83,7 @@ class SessionResponse(NamedTuple):
 
     error: int = NONE
     session_id: int = INVALID_SESSION_ID
-    reads: Reads = Table()
+    reads: Reads = FrozenMap()
     throttle_ms: int = 0
 
 
@@ -116,7 +116,7 @@ class FetchSession(NamedTuple):
 
     id: int
     privileged: bool
-    partitions: Table[TopicPartition, CachedPartition]
+    partitions: FrozenMap[TopicPartition, CachedPartition]
     uses_topic_ids: bool
     created_ms: int
     last_used_ms: int
@@ -128,7 +128,7 @@ class FetchSessionCache(NamedTuple):
 
     max_entries: int = 1000
     eviction_ms: int = EVICTION_MS
-    sessions: Table[int, FetchSession] = Table()
+    sessions: FrozenMap[int, FetchSession] = FrozenMap()
     next_id: int = INVALID_SESSION_ID + 1
     evictions: int = 0
 
@@ -157,7 +157,7 @@ def maybe_create_session(
     *,
     privileged: bool,
     uses_topic_ids: bool,
-    partitions: Table[TopicPartition, CachedPartition],
+    partitions: FrozenMap[TopicPartition, CachedPartition],
 ) -> tuple[FetchSessionCache, int]:
     """Open a session if there is room or can be made; its id, INVALID_SESSION_ID for none.
 
@@ -238,7 +238,7 @@ class FetchContext(NamedTuple):
     """
 
     kind: SessionKind
-    fetches: Fetches = Table()
+    fetches: Fetches = FrozenMap()
     error: int = NONE
     uses_topic_ids: bool = True
     session: FetchSession | None = None
@@ -270,7 +270,7 @@ def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tu
     if not session.partitions:
         return remove_session(cache, session.id), FetchContext(SessionKind.SESSIONLESS, request.to_send)
     session = session._replace(epoch=next_session_epoch(session.epoch))
-    fetches = Table((tp, cached.fetch) for tp, cached in session.partitions.items())
+    fetches = FrozenMap((tp, cached.fetch) for tp, cached in session.partitions.items())
     return touch_session(cache, session, now), FetchContext(
         SessionKind.INCREMENTAL, fetches, session=session, epoch=session.epoch
     )
@@ -315,7 +315,7 @@ def update_and_generate_response(
         return _incremental(cache, context.epoch, session, reads)
     if context.kind is not SessionKind.FULL:
         return cache, SessionResponse(context.error, reads=reads)
-    partitions = Table(
+    partitions = FrozenMap(
         (tp, CachedPartition(context.fetches[tp], read.response.hw, read.response.log_start)) for tp, read in reads.items()
     )
     cache, session_id = maybe_create_session(
@@ -338,7 +338,7 @@ def _incremental(
             reported.append((tp, read))
     if session.id in cache.sessions:
         cache = cache._replace(sessions=cache.sessions.put(session.id, session._replace(partitions=partitions)))
-    return cache, SessionResponse(NONE, session.id, Table(reported))
+    return cache, SessionResponse(NONE, session.id, FrozenMap(reported))
 
 
 def maybe_update_response_data(cached: CachedPartition, read: PartitionRead) -> tuple[CachedPartition, bool]:

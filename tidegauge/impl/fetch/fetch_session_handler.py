@@ -26,7 +26,7 @@ from tidegauge.impl.fetch.fetch_session import (
     next_close_existing_attempt_new,
     next_incremental,
 )
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.rules import NONE
 
 
@@ -34,7 +34,7 @@ class FetchSessionHandler(NamedTuple):
     """One source broker's, in one fetcher thread. `next_metadata` goes with the next request."""
 
     next_metadata: FetchMetadata = INITIAL
-    partitions: Fetches = Table()
+    partitions: Fetches = FrozenMap()
 
 
 def build_session_fetch(
@@ -52,13 +52,13 @@ def build_session_fetch(
     still_wanted = [(tp, wanted[tp]) for tp in in_session if tp in wanted]
     added = [(tp, fetch) for tp, fetch in wanted.items() if tp not in in_session]
     changed = [(tp, fetch) for tp, fetch in still_wanted if fetch != in_session[tp]]
-    partitions = Table((*still_wanted, *added))
+    partitions = FrozenMap((*still_wanted, *added))
     forgets: list[Forgotten] = [(tp, fetch.topic_id) for tp, fetch in in_session.items() if tp not in wanted]
     # A topic that was deleted and created again: its old id has to be forgotten, too.
     forgets += [
         (tp, in_session[tp].topic_id) for tp, fetch in changed if _is_replaced(in_session[tp].topic_id, fetch.topic_id)
     ]
-    request = SessionFetch(metadata, Table((*added, *changed)), tuple(forgets), uses_topic_ids)
+    request = SessionFetch(metadata, FrozenMap((*added, *changed)), tuple(forgets), uses_topic_ids)
     return handler._replace(partitions=partitions), request if partitions or forgets else None
 
 

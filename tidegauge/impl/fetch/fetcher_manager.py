@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tidegauge.impl.fetch import fetcher_thread as thread_
 from tidegauge.impl.fetch.fetcher_thread import BrokerEndPoint, FetcherEntry, FetcherThread, InitialFetchState, Logs, Pass
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import ListOffsets
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.topic_partition import TopicPartition, fetcher_id
@@ -28,7 +28,7 @@ class FetcherManager(NamedTuple):
     """`num_fetchers` is num.replica.fetchers."""
 
     num_fetchers: int = 1
-    threads: Table[BrokerIdAndFetcherId, FetcherThread] = Table()
+    threads: FrozenMap[BrokerIdAndFetcherId, FetcherThread] = FrozenMap()
     failed: frozenset[TopicPartition] = frozenset()
 
 
@@ -75,11 +75,11 @@ def add_fetcher_for_partitions(
 
 def remove_fetcher_for_partitions(
     manager: FetcherManager, removed: frozenset[TopicPartition]
-) -> tuple[FetcherManager, Table[TopicPartition, FetcherEntry]]:
+) -> tuple[FetcherManager, FrozenMap[TopicPartition, FetcherEntry]]:
     """Take partitions out of all threads; the entries they had. AbstractFetcherManager#removeFetcherForPartitions."""
     entries = [(tp, entry) for thread in manager.threads.values() for tp, entry in thread.entries.items() if tp in removed]
-    threads = Table((key, thread_.remove_partitions(thread, removed)) for key, thread in manager.threads.items())
-    return manager._replace(threads=threads, failed=manager.failed - removed), Table(entries)
+    threads = FrozenMap((key, thread_.remove_partitions(thread, removed)) for key, thread in manager.threads.items())
+    return manager._replace(threads=threads, failed=manager.failed - removed), FrozenMap(entries)
 
 
 def mark_partitions_failed(manager: FetcherManager, failed: frozenset[TopicPartition]) -> FetcherManager:
@@ -89,12 +89,12 @@ def mark_partitions_failed(manager: FetcherManager, failed: frozenset[TopicParti
 
 def shutdown_idle_fetcher_threads(manager: FetcherManager) -> FetcherManager:
     """Stop threads without entries, after each metadata change. AbstractFetcherManager#shutdownIdleFetcherThreads."""
-    return manager._replace(threads=Table((k, t) for k, t in manager.threads.items() if len(t.entries)))
+    return manager._replace(threads=FrozenMap((k, t) for k, t in manager.threads.items() if len(t.entries)))
 
 
 def close_all_fetchers(manager: FetcherManager) -> FetcherManager:
     """Stop all threads at shutdown. AbstractFetcherManager#closeAllFetchers."""
-    return manager._replace(threads=Table())
+    return manager._replace(threads=FrozenMap())
 
 
 def resize_thread_pool(setup: Setup, manager: FetcherManager, logs: Logs, size: int) -> tuple[FetcherManager, Logs]:
@@ -112,7 +112,7 @@ def resize_thread_pool(setup: Setup, manager: FetcherManager, logs: Logs, size: 
     # Fetcher ids are hashes modulo the number of threads, so every partition may belong to another thread now.
     if size != manager.num_fetchers:
         emptied, _ = remove_fetcher_for_partitions(manager, frozenset(again))
-        threads = Table((k, t) for k, t in emptied.threads.items() if k[1] < size)
+        threads = FrozenMap((k, t) for k, t in emptied.threads.items() if k[1] < size)
         resized = manager._replace(num_fetchers=size, threads=threads)
         manager, logs = add_fetcher_for_partitions(setup, resized, logs, again)
     return shutdown_idle_fetcher_threads(manager), logs
@@ -120,7 +120,9 @@ def resize_thread_pool(setup: Setup, manager: FetcherManager, logs: Logs, size: 
 
 def update_topic_ids(manager: FetcherManager, topic_ids: Mapping[str, str | None]) -> FetcherManager:
     """Pass changed topic ids on to all threads. AbstractFetcherManager#maybeUpdateTopicIds."""
-    return manager._replace(threads=Table((k, thread_.update_topic_ids(t, topic_ids)) for k, t in manager.threads.items()))
+    return manager._replace(
+        threads=FrozenMap((k, thread_.update_topic_ids(t, topic_ids)) for k, t in manager.threads.items())
+    )
 
 
 def after_pass(manager: FetcherManager, key: BrokerIdAndFetcherId, done: Pass) -> FetcherManager:

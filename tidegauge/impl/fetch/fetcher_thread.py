@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tidegauge.impl.errors import KafkaError
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import Batch, FetchRequest, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import fetcher as fetcher_
@@ -24,7 +24,7 @@ from tidegauge.impl.rules import OFFSET_OUT_OF_RANGE, UNDEFINED
 from tidegauge.impl.storage.log import RECORD_BYTES, Log, bytes_of
 from tidegauge.impl.topic_partition import TopicPartition
 
-Logs = Table[TopicPartition, Log]
+Logs = FrozenMap[TopicPartition, Log]
 """The logs of a broker."""
 
 
@@ -66,7 +66,7 @@ class FetcherThread(NamedTuple):
 
     leader: BrokerEndPoint
     fetcher_id: int
-    entries: Table[TopicPartition, FetcherEntry] = Table()
+    entries: FrozenMap[TopicPartition, FetcherEntry] = FrozenMap()
     dead: bool = False
     requests: int = 0
     bytes: int = 0
@@ -176,12 +176,12 @@ def build_fetch(
     throttled: frozenset[TopicPartition] = frozenset(),
     quota_exceeded: bool = False,
     broker_epoch: int = UNDEFINED,
-) -> Table[TopicPartition, FetchRequest]:
+) -> FrozenMap[TopicPartition, FetchRequest]:
     """Collect the next fetch, in order: entries that are ready and not throttled. RemoteLeaderEndPoint#buildFetch.
 
     Empty: the thread waits for at most replica.fetch.backoff.ms.
     """
-    fetch: Table[TopicPartition, FetchRequest] = Table()
+    fetch: FrozenMap[TopicPartition, FetchRequest] = FrozenMap()
     for tp, entry in thread.entries.items():
         # An in-sync follower is never throttled: it would leave the ISR and block acks=all.
         if quota_exceeded and tp in throttled and not is_in_sync(entry):
@@ -196,8 +196,8 @@ def process_fetch_response(
     setup: Setup,
     thread: FetcherThread,
     logs: Logs,
-    fetch: Table[TopicPartition, FetchRequest],
-    responses: Table[TopicPartition, PartitionResponse],
+    fetch: FrozenMap[TopicPartition, FetchRequest],
+    responses: FrozenMap[TopicPartition, PartitionResponse],
     now: int,
     backoff_ms: int,
 ) -> Pass:
@@ -255,7 +255,7 @@ def _replaced(
     return Pass(done.thread._replace(entries=entries), done.logs.put(tp, after.log), failed)
 
 
-def resets(responses: Table[TopicPartition, PartitionResponse]) -> tuple[TopicPartition, ...]:
+def resets(responses: FrozenMap[TopicPartition, PartitionResponse]) -> tuple[TopicPartition, ...]:
     """Return the partitions whose response makes the thread ask ListOffsets. AbstractFetcherThread#handleOutOfRangeError."""
     return tuple(tp for tp, response in responses.items() if response.response.error == OFFSET_OUT_OF_RANGE)
 
@@ -264,9 +264,9 @@ def resets(responses: Table[TopicPartition, PartitionResponse]) -> tuple[TopicPa
 # Truncation
 
 
-def epochs_to_ask(setup: Setup, thread: FetcherThread, logs: Logs, now: int) -> Table[TopicPartition, tuple[int, int]]:
+def epochs_to_ask(setup: Setup, thread: FetcherThread, logs: Logs, now: int) -> FrozenMap[TopicPartition, tuple[int, int]]:
     """Return (current epoch, epoch asked about) of entries that wait for a response. #fetchTruncatingPartitions."""
-    requests: Table[TopicPartition, tuple[int, int]] = Table()
+    requests: FrozenMap[TopicPartition, tuple[int, int]] = FrozenMap()
     for tp, entry in thread.entries.items():
         epoch = fetcher_.epoch_to_ask(setup, Fetcher(logs[tp], entry.at(now)))
         if epoch != UNDEFINED:
@@ -278,8 +278,8 @@ def maybe_truncate(
     setup: Setup,
     thread: FetcherThread,
     logs: Logs,
-    requests: Table[TopicPartition, tuple[int, int]],
-    responses: Table[TopicPartition, EpochEndOffset],
+    requests: FrozenMap[TopicPartition, tuple[int, int]],
+    responses: FrozenMap[TopicPartition, EpochEndOffset],
     now: int,
     backoff_ms: int,
 ) -> Pass:

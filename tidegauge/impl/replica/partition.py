@@ -18,11 +18,11 @@ from tidegauge.impl.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     Batch,
+    BrokerStates,
     FetchRequest,
     FetchResponse,
     Isolation,
     ListedOffset,
-    Metadata,
     OffsetSpec,
     Producer,
     Transaction,
@@ -61,7 +61,7 @@ from tidegauge.impl.storage.producer_state import read_bound
 # High watermark
 
 
-def is_isr_eligible(setup: Setup, partition: Partition, broker_id: int, metadata: Metadata) -> bool:
+def is_isr_eligible(setup: Setup, partition: Partition, broker_id: int, metadata: BrokerStates) -> bool:
     """Return whether a replica may join: not fenced or shutting down (KIP-841), same incarnation (KIP-903).
 
     Partition#isReplicaIsrEligible.
@@ -99,7 +99,7 @@ def _cap(setup: Setup, partition: Partition) -> int:
     return len(partition.remotes) + 1 if setup.profile.blocks_under_min_isr else setup.min_insync_replicas
 
 
-def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: Metadata, now: int) -> Partition:
+def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: BrokerStates, now: int) -> Partition:
     """Raise the high watermark to the lowest log end that counts. Partition#maybeIncrementLeaderHW."""
     too_few = setup.profile.blocks_under_min_isr and is_under_min_isr(setup, partition)
     # A proposed member may already be in the controller's ISR and be elected next, so it holds the high watermark back
@@ -136,7 +136,7 @@ def check_enough_replicas_reach_offset(setup: Setup, partition: Partition, requi
     return True, NONE
 
 
-def low_watermark(partition: Partition, metadata: Metadata) -> int:
+def low_watermark(partition: Partition, metadata: BrokerStates) -> int:
     """Return the lowest log start among the leader and the replicas that are alive. Partition#lowWatermarkIfLeader."""
     alive = {b.broker_id for b in metadata if b.epoch is not None}
     return min([partition.log.start, *(r.log_start for r in partition.remotes if r.broker_id in alive)])
@@ -146,7 +146,7 @@ def low_watermark(partition: Partition, metadata: Metadata) -> int:
 # In-sync replicas
 
 
-def maybe_expand_isr(setup: Setup, partition: Partition, broker_id: int, metadata: Metadata) -> Partition:
+def maybe_expand_isr(setup: Setup, partition: Partition, broker_id: int, metadata: BrokerStates) -> Partition:
     """Propose to add a replica that has caught up. Partition#maybeExpandIsr."""
     entry = remote(partition, broker_id)
     # One proposal at a time: the controller compares partition epochs, so a second one would be refused anyway.
@@ -200,7 +200,7 @@ def handle_alter_partition_response(
     partition: Partition,
     proposed: PartitionState,
     response: AlterPartitionResponse,
-    metadata: Metadata,
+    metadata: BrokerStates,
     now: int,
 ) -> tuple[Partition, bool]:
     """Handle the controller's response; also return whether to send the request again. #handleAlterPartitionUpdate, #Error.
@@ -236,7 +236,7 @@ def make_leader(
     partition_epoch: int,
     isr: tuple[int, ...],
     assignment: tuple[int, ...],
-    metadata: Metadata,
+    metadata: BrokerStates,
     now: int,
 ) -> tuple[Partition, bool]:
     """Apply metadata that names this broker leader; also return whether it was none before. Partition#makeLeader.
@@ -301,7 +301,7 @@ def append_records_to_leader(
     partition: Partition,
     records: int,
     acks: int,
-    metadata: Metadata,
+    metadata: BrokerStates,
     now: int,
     transaction: Transaction | None = None,
     producer: Producer | None = None,
@@ -408,7 +408,7 @@ def fetch_records(
     setup: Setup,
     partition: Partition,
     request: FetchRequest,
-    metadata: Metadata,
+    metadata: BrokerStates,
     now: int,
     max_records: int,
     *,
@@ -465,7 +465,7 @@ def update_follower_fetch_state(
     entry: Replica,
     request: FetchRequest,
     leader_end: int,
-    metadata: Metadata,
+    metadata: BrokerStates,
     now: int,
 ) -> tuple[Partition, int]:
     """Record the fetch, then maybe expand the ISR, then maybe raise the HW. Partition#updateFollowerFetchState.

@@ -19,7 +19,7 @@ from tidegauge.impl.errors import (
     RECORD_LIST_TOO_LARGE,
     UNKNOWN_PRODUCER_ID,
 )
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import INTERNAL_TOPICS, Batch, PartitionAppend, ProducedBatch, ProduceResponse
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition as partition_
@@ -45,8 +45,8 @@ PRODUCER_ERRORS = frozenset(
 COUNTED_AS_FAILED = PRODUCER_ERRORS | {NOT_ENOUGH_REPLICAS}
 """Errors that Kafka counts as failed, and answers with the log start: the others are common. #processFailedRecord."""
 
-ProducedBatches = Table[TopicPartition, ProducedBatch]
-AppendResults = Table[TopicPartition, tuple[PartitionAppend, int]]
+ProducedBatches = FrozenMap[TopicPartition, ProducedBatch]
+AppendResults = FrozenMap[TopicPartition, tuple[PartitionAppend, int]]
 """Per partition: its response, and the last offset appended."""
 
 
@@ -63,7 +63,7 @@ def append_records(
 ) -> ReplicaManager:
     """Handle a produce request; the response is in `answered`, now or later. ReplicaManager#appendRecords."""
     if acks not in VALID_ACKS:
-        refused = Table((tp, PartitionAppend(INVALID_REQUIRED_ACKS)) for tp in produced)
+        refused = FrozenMap((tp, PartitionAppend(INVALID_REQUIRED_ACKS)) for tp in produced)
         return purgatory.send_response(manager, ProduceResponse(request, refused))
     manager, appended, moved = append_to_local_log(setup, manager, acks, produced, now, internal_topics_allowed)
     manager = _respond_or_wait(setup, manager, request, acks, now + timeout_ms, appended, now)
@@ -82,7 +82,7 @@ def _respond_or_wait(
     # One appended partition is enough to wait (ReplicaManager#delayedProduceRequestRequired).
     if acks == -1 and not all(failed):
         return purgatory.watch_produce(setup, manager, delayed_produce(request, deadline, appended), now)
-    responses = Table((tp, response) for tp, (response, _) in appended.items())
+    responses = FrozenMap((tp, response) for tp, (response, _) in appended.items())
     # With acks=0 there is no response, but the connection of a failed request is closed (KafkaApis#handleProduceRequest).
     return purgatory.send_response(manager, ProduceResponse(request, responses, acks != 0, acks == 0 and any(failed)))
 
@@ -91,7 +91,7 @@ def append_to_local_log(
     setup: Setup, manager: ReplicaManager, acks: int, produced: ProducedBatches, now: int, internal_topics_allowed: bool
 ) -> tuple[ReplicaManager, AppendResults, frozenset[TopicPartition]]:
     """Append to each partition led here; also return whose high watermark advanced. ReplicaManager#appendToLocalLog."""
-    appended: AppendResults = Table()
+    appended: AppendResults = FrozenMap()
     moved: frozenset[TopicPartition] = frozenset()
     for tp, batch in produced.items():
         manager = count_events(manager, tp, total_produce_requests=1)

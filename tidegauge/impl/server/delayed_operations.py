@@ -1,7 +1,7 @@
 """Delayed operations: fetches, produces and DeleteRecords that wait in a purgatory, and when each is complete."""
 
 from tidegauge.impl.errors import KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
     DeleteRecordsResponse,
     FetchParams,
@@ -122,11 +122,11 @@ def _has_diverged(setup: Setup, partition: Partition, status: FetchStatus) -> bo
 
 
 def delayed_produce(
-    request: int, deadline: int, appended: Table[TopicPartition, tuple[PartitionAppend, int]]
+    request: int, deadline: int, appended: FrozenMap[TopicPartition, tuple[PartitionAppend, int]]
 ) -> DelayedProduce:
     """Make the delayed operation: an appended partition waits, REQUEST_TIMED_OUT prepared; a failed one has its error."""
     return DelayedProduce(
-        request, deadline, Table((tp, _produce_status(response, last)) for tp, (response, last) in appended.items())
+        request, deadline, FrozenMap((tp, _produce_status(response, last)) for tp, (response, last) in appended.items())
     )
 
 
@@ -164,7 +164,7 @@ def is_produce_complete(delayed: DelayedProduce) -> bool:
 
 def produce_response(delayed: DelayedProduce) -> ProduceResponse:
     """Build the response: at the deadline, partitions that still wait have timed out. DelayedProduce#onComplete."""
-    return ProduceResponse(delayed.request, Table((tp, s.response) for tp, s in delayed.statuses.items()))
+    return ProduceResponse(delayed.request, FrozenMap((tp, s.response) for tp, s in delayed.statuses.items()))
 
 
 # A DeleteRecords that waits until no living replica has what is deleted.
@@ -178,14 +178,14 @@ def produce_response(delayed: DelayedProduce) -> ProduceResponse:
 # 4. Source: kafka.server.DelayedDeleteRecords.
 
 
-Deleted = Table[TopicPartition, tuple[PartitionDelete, int]]
+Deleted = FrozenMap[TopicPartition, tuple[PartitionDelete, int]]
 """Per partition: its response, and the requested offset."""
 
 
 def delayed_delete_records(request: int, deadline: int, deleted: Deleted) -> DelayedDeleteRecords:
     """Make the delayed operation: a truncated partition waits, REQUEST_TIMED_OUT prepared; a failed one has its error."""
     return DelayedDeleteRecords(
-        request, deadline, Table((tp, _delete_status(response, offset)) for tp, (response, offset) in deleted.items())
+        request, deadline, FrozenMap((tp, _delete_status(response, offset)) for tp, (response, offset) in deleted.items())
     )
 
 
@@ -224,4 +224,4 @@ def is_delete_records_complete(delayed: DelayedDeleteRecords) -> bool:
 
 def delete_records_response(delayed: DelayedDeleteRecords) -> DeleteRecordsResponse:
     """Build the response: at the deadline, partitions that still wait have timed out. DelayedDeleteRecords#onComplete."""
-    return DeleteRecordsResponse(delayed.request, Table((tp, s.response) for tp, s in delayed.statuses.items()))
+    return DeleteRecordsResponse(delayed.request, FrozenMap((tp, s.response) for tp, s in delayed.statuses.items()))

@@ -9,7 +9,7 @@ Rules of this file
 """
 
 from tidegauge.impl.fetch.fetch_session import Fetches
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import FetchedPartitions, FetchParams
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica.partition_state import Partition
@@ -30,13 +30,13 @@ def fetch_messages(
         manager, reading = read_next(setup, manager, params, reading, tp, fetch, now)
         manager = _woken(setup, before, manager, tp, now)
     if is_immediate(params, reading.reads):
-        done = FetchedPartitions(request, Table((tp, read.partition) for tp, read in reading.reads.items()))
+        done = FetchedPartitions(request, FrozenMap((tp, read.partition) for tp, read in reading.reads.items()))
         return purgatory.send_response(manager, done)
-    statuses = Table((tp, read.status) for tp, read in reading.reads.items())
+    statuses = FrozenMap((tp, read.status) for tp, read in reading.reads.items())
     return purgatory.watch_fetch(setup, manager, DelayedFetch(request, now + params.max_wait_ms, params, statuses), now)
 
 
-def is_immediate(params: FetchParams, reads: Table[TopicPartition, LogReadResult]) -> bool:
+def is_immediate(params: FetchParams, reads: FrozenMap[TopicPartition, LogReadResult]) -> bool:
     """Return whether the fetch is answered at once."""
     partitions = [read.partition for read in reads.values()]
     readable = sum(read.size for read in reads.values())

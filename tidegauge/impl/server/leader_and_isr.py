@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tidegauge.impl.errors import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH
 from tidegauge.impl.fetch import fetcher_manager as fetchers_
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server.replica_manager import Hosted, ReplicaManager, partition_error, without_log
@@ -44,7 +44,7 @@ class LeaderAndIsrResponse(NamedTuple):
     """An error for the whole request, or one per partition; which partitions changed role (onLeadershipChange)."""
 
     error: int
-    errors: Table[TopicPartition, int] = Table()
+    errors: FrozenMap[TopicPartition, int] = FrozenMap()
     leaders: tuple[TopicPartition, ...] = ()
     followers: tuple[TopicPartition, ...] = ()
 
@@ -61,7 +61,7 @@ class StopReplicaRequest(NamedTuple):
 
     controller_id: int
     controller_epoch: int
-    states: Table[TopicPartition, StopReplicaState]
+    states: FrozenMap[TopicPartition, StopReplicaState]
     broker_epoch: int = UNDEFINED
 
 
@@ -81,8 +81,8 @@ def become_leader_or_follower(
     if error != NONE:
         return manager, LeaderAndIsrResponse(error)
     manager = manager._replace(controller_epoch=request.controller_epoch)
-    errors: Table[TopicPartition, int] = Table()
-    accepted: PartitionChanges = Table()
+    errors: FrozenMap[TopicPartition, int] = FrozenMap()
+    accepted: PartitionChanges = FrozenMap()
     for tp, state in request.states.items():
         manager = _hosted(manager, tp)
         error, is_new = _judged(manager, tp, state, kraft=request.kraft)
@@ -91,9 +91,11 @@ def become_leader_or_follower(
             accepted = accepted.put(tp, state)
         if error == NONE:
             manager = _with_topic_id(manager, tp, state.topic_id)
-    led = make_leaders(setup, manager, Table((tp, s) for tp, s in accepted.items() if s.leader == manager.broker_id), now)
+    led = make_leaders(
+        setup, manager, FrozenMap((tp, s) for tp, s in accepted.items() if s.leader == manager.broker_id), now
+    )
     followed = make_followers(
-        setup, led.manager, Table((tp, s) for tp, s in accepted.items() if s.leader != manager.broker_id), now
+        setup, led.manager, FrozenMap((tp, s) for tp, s in accepted.items() if s.leader != manager.broker_id), now
     )
     for tp, error in (*led.errors.items(), *followed.errors.items()):
         errors = errors.put(tp, error)
@@ -145,8 +147,8 @@ def stop_replicas(
     if error != NONE:
         return manager, LeaderAndIsrResponse(error)
     manager = manager._replace(controller_epoch=request.controller_epoch)
-    errors: Table[TopicPartition, int] = Table()
-    stopped: Table[TopicPartition, bool] = Table()
+    errors: FrozenMap[TopicPartition, int] = FrozenMap()
+    stopped: FrozenMap[TopicPartition, bool] = FrozenMap()
     for tp, state in request.states.items():
         error = _stop_error(manager, tp, state)
         errors = errors.put(tp, error)

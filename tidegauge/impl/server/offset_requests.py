@@ -8,7 +8,7 @@ Rules of this file
 """
 
 from tidegauge.impl.errors import INVALID_TOPIC_EXCEPTION
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
     DEBUGGING_REPLICA,
     INTERNAL_TOPICS,
@@ -32,16 +32,16 @@ def list_offsets(
     setup: Setup,
     manager: ReplicaManager,
     replica_id: int,
-    partitions: Table[TopicPartition, ListOffsetsPartition],
+    partitions: FrozenMap[TopicPartition, ListOffsetsPartition],
     *,
     read_committed: bool = False,
-) -> Table[TopicPartition, ListedOffset]:
+) -> FrozenMap[TopicPartition, ListedOffset]:
     """Answer ListOffsets; a replica id of UNDEFINED is a consumer's. ReplicaManager#fetchOffset."""
     isolation = Isolation.TXN_COMMITTED if read_committed else Isolation.HIGH_WATERMARK
     if replica_id != UNDEFINED:
         isolation = Isolation.LOG_END
     only_leader = replica_id != DEBUGGING_REPLICA
-    return Table(
+    return FrozenMap(
         (tp, _listed(setup, manager, tp, requested, isolation, only_leader)) for tp, requested in partitions.items()
     )
 
@@ -64,10 +64,10 @@ def _listed(
 
 
 def last_offset_for_leader_epoch(
-    setup: Setup, manager: ReplicaManager, partitions: Table[TopicPartition, OffsetsForLeaderEpochRequest]
-) -> Table[TopicPartition, tuple[int, int, int]]:
+    setup: Setup, manager: ReplicaManager, partitions: FrozenMap[TopicPartition, OffsetsForLeaderEpochRequest]
+) -> FrozenMap[TopicPartition, tuple[int, int, int]]:
     """Answer OffsetsForLeaderEpoch with error, epoch and end offset of each. Only a leader answers."""
-    return Table((tp, _end_of_epoch(setup, manager, tp, requested)) for tp, requested in partitions.items())
+    return FrozenMap((tp, _end_of_epoch(setup, manager, tp, requested)) for tp, requested in partitions.items())
 
 
 def _end_of_epoch(
@@ -94,18 +94,18 @@ def delete_records(
     manager: ReplicaManager,
     request: int,
     timeout_ms: int,
-    offsets: Table[TopicPartition, int],
+    offsets: FrozenMap[TopicPartition, int],
     now: int,
     *,
     internal_topics_allowed: bool = False,
 ) -> ReplicaManager:
     """Handle DeleteRecords; the response is in `answered`, now or later. ReplicaManager#deleteRecords."""
-    deleted: Deleted = Table()
+    deleted: Deleted = FrozenMap()
     for tp, offset in offsets.items():
         manager, response, requested = _delete(setup, manager, tp, offset, internal_topics_allowed)
         deleted = deleted.put(tp, (response, requested))
     if not any(r.error == NONE and r.low_watermark < requested for r, requested in deleted.values()):
-        reported = Table((tp, response) for tp, (response, _) in deleted.items())
+        reported = FrozenMap((tp, response) for tp, (response, _) in deleted.items())
         return purgatory.send_response(manager, DeleteRecordsResponse(request, reported))
     return purgatory.watch_delete(manager, delayed_delete_records(request, now + timeout_ms, deleted), now)
 

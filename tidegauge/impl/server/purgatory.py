@@ -11,7 +11,7 @@ Rules of this file
 from typing import TypeVar
 
 from tidegauge.impl.fetch.fetcher_thread import Logs
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import ClientResponse, FetchedPartitions
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition
@@ -155,7 +155,7 @@ def complete_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch,
     for tp, status in delayed.statuses.items():
         manager, reading = read_next(setup, manager, delayed.params, reading, tp, status.fetch, now, from_purgatory=True)
     manager = manager._replace(fetches=manager.fetches.without(delayed.request))
-    done = Table((tp, read.partition) for tp, read in reading.reads.items())
+    done = FrozenMap((tp, read.partition) for tp, read in reading.reads.items())
     return send_response(manager, FetchedPartitions(delayed.request, done))
 
 
@@ -174,5 +174,5 @@ def expire_requests(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaM
     return manager
 
 
-def _overdue(waiting: Table[int, DelayedOperation], now: int) -> list[DelayedOperation]:
+def _overdue(waiting: FrozenMap[int, DelayedOperation], now: int) -> list[DelayedOperation]:
     return sorted((delayed for delayed in waiting.values() if delayed.deadline <= now), key=lambda delayed: delayed.deadline)

@@ -13,7 +13,7 @@ Rules of this file
 from typing import NamedTuple
 
 from tidegauge.impl.errors import INCONSISTENT_TOPIC_ID, OFFSET_MOVED_TO_TIERED_STORAGE
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import Batch, FetchParams, FetchResponse, Isolation, PartitionFetch, PartitionRead
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition as partition_
@@ -51,7 +51,7 @@ class FetchProgress(NamedTuple):
     """A fetch whose partitions are being read: the rest of maxBytes, and the results so far."""
 
     left: int
-    reads: Table[TopicPartition, LogReadResult] = Table()
+    reads: FrozenMap[TopicPartition, LogReadResult] = FrozenMap()
 
 
 def read_next(

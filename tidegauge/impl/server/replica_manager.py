@@ -15,13 +15,13 @@ from typing import NamedTuple
 from tidegauge.impl.errors import KAFKA_STORAGE_ERROR
 from tidegauge.impl.fetch.fetcher_manager import FetcherManager, remove_fetcher_for_partitions
 from tidegauge.impl.fetch.fetcher_thread import BrokerEndPoint, Logs
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
     Batch,
+    BrokerStates,
     ClientResponse,
     FetchParams,
     FetchRequest,
-    Metadata,
     PartitionAppend,
     PartitionDelete,
     PartitionFetch,
@@ -53,7 +53,7 @@ class DelayedProduce(NamedTuple):
 
     request: int
     deadline: int
-    statuses: Table[TopicPartition, ProduceStatus]
+    statuses: FrozenMap[TopicPartition, ProduceStatus]
 
 
 class DeleteRecordsStatus(NamedTuple):
@@ -69,7 +69,7 @@ class DelayedDeleteRecords(NamedTuple):
 
     request: int
     deadline: int
-    statuses: Table[TopicPartition, DeleteRecordsStatus]
+    statuses: FrozenMap[TopicPartition, DeleteRecordsStatus]
 
 
 class FetchStatus(NamedTuple):
@@ -87,7 +87,7 @@ class DelayedFetch(NamedTuple):
     request: int
     deadline: int
     params: FetchParams
-    statuses: Table[TopicPartition, FetchStatus]
+    statuses: FrozenMap[TopicPartition, FetchStatus]
 
 
 # BrokerTopicStats: what clients and followers ask of a broker, per topic and in all, as counts.
@@ -118,7 +118,7 @@ class BrokerTopicStats(NamedTuple):
     """The counts of all topics together, and of each."""
 
     all_topics: TopicStats = TopicStats()
-    topics: Table[str, TopicStats] = Table()
+    topics: FrozenMap[str, TopicStats] = FrozenMap()
 
 
 def mark_events(stats: BrokerTopicStats, topic: str, **events: int) -> BrokerTopicStats:
@@ -170,23 +170,23 @@ class ReplicaManager(NamedTuple):
     settings: ReplicaSettings = DEFAULTS
     broker_epoch: int = UNDEFINED
     controller_epoch: int = 0
-    hosted: Table[TopicPartition, Hosted] = Table()
+    hosted: FrozenMap[TopicPartition, Hosted] = FrozenMap()
     fetchers: FetcherManager = FetcherManager()
-    metadata: Metadata = ()
-    live: Table[int, BrokerEndPoint] = Table()
-    racks: Table[int, str] = Table()
+    metadata: BrokerStates = ()
+    live: FrozenMap[int, BrokerEndPoint] = FrozenMap()
+    racks: FrozenMap[int, str] = FrozenMap()
     known: frozenset[TopicPartition] = frozenset()
     online_dirs: frozenset[str] = frozenset()
     offline_dirs: frozenset[str] = frozenset()
     broken: frozenset[TopicPartition] = frozenset()
     throttled: frozenset[TopicPartition] = frozenset()
     tiered: frozenset[TopicPartition] = frozenset()
-    min_insync_replicas: Table[str, int] = Table()
+    min_insync_replicas: FrozenMap[str, int] = FrozenMap()
     shutting_down: bool = False
     checkpointing: bool = False
-    produces: Table[int, DelayedProduce] = Table()
-    fetches: Table[int, DelayedFetch] = Table()
-    deletes: Table[int, DelayedDeleteRecords] = Table()
+    produces: FrozenMap[int, DelayedProduce] = FrozenMap()
+    fetches: FrozenMap[int, DelayedFetch] = FrozenMap()
+    deletes: FrozenMap[int, DelayedDeleteRecords] = FrozenMap()
     record_bytes: int = RECORD_BYTES
     stats: BrokerTopicStats = BrokerTopicStats()
     isr_updates: IsrUpdates = IsrUpdates()
@@ -246,7 +246,7 @@ def without_log(manager: ReplicaManager) -> Partition:
 def online_logs(manager: ReplicaManager) -> Logs:
     """Return the logs of the partitions that are online and have one, for the fetchers."""
     partitions = ((tp, online_partition(manager, tp)) for tp in manager.hosted)
-    return Table((tp, partition.log) for tp, partition in partitions if partition is not None and partition.has_log)
+    return FrozenMap((tp, partition.log) for tp, partition in partitions if partition is not None and partition.has_log)
 
 
 def with_logs(manager: ReplicaManager, changed: Logs) -> ReplicaManager:
@@ -270,11 +270,11 @@ def follower_params(manager: ReplicaManager) -> FetchParams:
 
 
 def follower_fetch(
-    manager: ReplicaManager, requests: Table[TopicPartition, FetchRequest]
-) -> Table[TopicPartition, PartitionFetch]:
+    manager: ReplicaManager, requests: FrozenMap[TopicPartition, FetchRequest]
+) -> FrozenMap[TopicPartition, PartitionFetch]:
     """Return a thread's fetch as it is sent: with topic id and fetchSize. RemoteLeaderEndPoint#buildFetch."""
     size = manager.settings.number("replica.fetch.max.bytes")
-    return Table((tp, PartitionFetch(request, size, manager.hosted[tp].topic_id)) for tp, request in requests.items())
+    return FrozenMap((tp, PartitionFetch(request, size, manager.hosted[tp].topic_id)) for tp, request in requests.items())
 
 
 def take_responses(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[ClientResponse, ...]]:
@@ -286,9 +286,9 @@ def take_responses(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[Clien
 # Metrics and checkpoints
 
 
-def high_watermarks(manager: ReplicaManager) -> Table[TopicPartition, int]:
+def high_watermarks(manager: ReplicaManager) -> FrozenMap[TopicPartition, int]:
     """Return what the checkpoint thread writes: online partitions with a log. #checkpointHighWatermarks."""
-    return Table((tp, log.hw) for tp, log in sorted(online_logs(manager).items()))
+    return FrozenMap((tp, log.hw) for tp, log in sorted(online_logs(manager).items()))
 
 
 def leader_count(manager: ReplicaManager) -> int:

@@ -6,7 +6,7 @@ from tidegauge.impl.controller.partition_registration import UNASSIGNED
 from tidegauge.impl.errors import KAFKA_STORAGE_ERROR
 from tidegauge.impl.fetch import fetcher_manager as fetchers_
 from tidegauge.impl.fetch.fetcher_thread import InitialFetchState
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import fetcher as fetcher_
 from tidegauge.impl.replica import partition as partition_
@@ -78,7 +78,7 @@ class PartitionChange(NamedTuple):
     is_new: bool = False
 
 
-PartitionChanges = Table[TopicPartition, PartitionChange]
+PartitionChanges = FrozenMap[TopicPartition, PartitionChange]
 
 
 class RoleChangeResult(NamedTuple):
@@ -89,7 +89,7 @@ class RoleChangeResult(NamedTuple):
 
     manager: ReplicaManager
     changed: tuple[TopicPartition, ...] = ()
-    errors: Table[TopicPartition, int] = Table()
+    errors: FrozenMap[TopicPartition, int] = FrozenMap()
     failed: bool = False
 
 
@@ -163,7 +163,7 @@ def restarts_fetcher(setup: Setup, before: Partition, after: Partition) -> bool:
 def make_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
     """Make followers: roles, fetchers stop, what waits is completed, fetchers start. ReplicaManager#makeFollowers."""
     restarted: list[TopicPartition] = []
-    errors: Table[TopicPartition, int] = Table()
+    errors: FrozenMap[TopicPartition, int] = FrozenMap()
     for tp, change in changes.items():
         before, error = _with_log(setup, manager, tp, change)
         errors = errors.put(tp, error)
@@ -208,7 +208,9 @@ def _start_fetchers(setup: Setup, manager: ReplicaManager, tps: tuple[TopicParti
     return with_logs(manager._replace(fetchers=fetchers), changed)
 
 
-def stop_partitions(setup: Setup, manager: ReplicaManager, stopped: Table[TopicPartition, bool], now: int) -> ReplicaManager:
+def stop_partitions(
+    setup: Setup, manager: ReplicaManager, stopped: FrozenMap[TopicPartition, bool], now: int
+) -> ReplicaManager:
     """Stop fetching; where the value is true, the log goes too. ReplicaManager#stopPartitions.
 
     A partition that is offline stays so: its log cannot be deleted. Requests that wait for a partition that left are
@@ -231,20 +233,20 @@ def apply_delta(setup: Setup, manager: ReplicaManager, changes: PartitionChanges
 
     No controller or broker epoch is compared: the metadata log has an order. An ISR change alone comes here, too.
     """
-    gone = Table((tp, True) for tp, c in changes.items() if manager.broker_id not in c.replicas and tp in manager.hosted)
+    gone = FrozenMap((tp, True) for tp, c in changes.items() if manager.broker_id not in c.replicas and tp in manager.hosted)
     manager = stop_partitions(setup, manager, gone, now)
     mine = [(tp, c) for tp, c in changes.items() if manager.broker_id in c.replicas and _is_news(manager, tp, c)]
     mine = [(tp, c._replace(is_new=_is_new(manager, tp))) for tp, c in mine]
     manager = _registered(manager, mine)._replace(checkpointing=True)
-    led = make_leaders(setup, manager, Table((tp, c) for tp, c in mine if c.leader == manager.broker_id), now)
+    led = make_leaders(setup, manager, FrozenMap((tp, c) for tp, c in mine if c.leader == manager.broker_id), now)
     if led.failed:
         return led
     followed = _apply_local_followers(
-        setup, led.manager, Table((tp, c) for tp, c in mine if c.leader != manager.broker_id), now
+        setup, led.manager, FrozenMap((tp, c) for tp, c in mine if c.leader != manager.broker_id), now
     )
     manager = followed.manager
     manager = manager._replace(fetchers=fetchers_.shutdown_idle_fetcher_threads(manager.fetchers))
-    errors = Table((*led.errors.items(), *followed.errors.items()))
+    errors = FrozenMap((*led.errors.items(), *followed.errors.items()))
     return RoleChangeResult(manager, (*led.changed, *followed.changed), errors)
 
 
@@ -278,7 +280,7 @@ def _apply_local_followers(setup: Setup, manager: ReplicaManager, changes: Parti
     """Make followers of the metadata log. ReplicaManager#applyLocalFollowersDelta."""
     restarted: list[TopicPartition] = []
     stopped: list[TopicPartition] = []
-    errors: Table[TopicPartition, int] = Table()
+    errors: FrozenMap[TopicPartition, int] = FrozenMap()
     for tp, change in changes.items():
         before, error = _with_log(setup, manager, tp, change)
         errors = errors.put(tp, error)

@@ -9,7 +9,7 @@ Rules of this file
 """
 
 from tidegauge.impl.errors import CheckpointError
-from tidegauge.impl.frozen_map import Table
+from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.storage.epoch_cache import EpochEntries
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -19,7 +19,7 @@ LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 
 VERSION = 0
 
-Offsets = Table[TopicPartition, int]
+Offsets = FrozenMap[TopicPartition, int]
 
 
 def offsets_text(offsets: Offsets) -> str:
@@ -34,7 +34,7 @@ def epochs_text(entries: EpochEntries) -> str:
 
 def parse_offsets(text: str, name: str = HIGH_WATERMARK_FILE) -> Offsets:
     """Parse a file of offsets; `name` is for the error."""
-    return Table(
+    return FrozenMap(
         (TopicPartition(topic, int(partition)), int(offset))
         for topic, partition, offset in _entries(text, name, ("topic", "partition", "offset"))
     )

@@ -41,7 +41,7 @@ def two_full_caches(most: int) -> Iterator[tuple[int, ...]]:
 
 
 @dataclass(frozen=True)
-class Lemma:
+class SizedLemma:
     """One symbolic run and the sizes it is done for."""
 
     body: Callable[..., None]
@@ -78,7 +78,7 @@ class Group:
 
     name: str
     title: str
-    lemmas: tuple[Lemma, ...]
+    lemmas: tuple[SizedLemma, ...]
     method: str = "bounded"
     run: Callable[[Mapping[str, Any], int], list[GoalResult]] | None = None
     """Another way to get goals than by proving lemmas."""
@@ -86,8 +86,8 @@ class Group:
     """Heavier groups start first, so that two processes end together."""
 
 
-def _lemmas(sizes: Callable[[int], Iterator[tuple[int, ...]]], *bodies: Callable[..., Any]) -> tuple[Lemma, ...]:
-    return tuple(Lemma(body, sizes) for body in bodies)
+def _lemmas(sizes: Callable[[int], Iterator[tuple[int, ...]]], *bodies: Callable[..., Any]) -> tuple[SizedLemma, ...]:
+    return tuple(SizedLemma(body, sizes) for body in bodies)
 
 
 BOUNDED: tuple[Group, ...] = (
@@ -170,8 +170,8 @@ BOUNDED: tuple[Group, ...] = (
 )
 
 
-def _any_length(*bodies: Callable[..., Any]) -> tuple[Lemma, ...]:
-    return tuple(Lemma(body, any_length=True) for body in bodies)
+def _any_length(*bodies: Callable[..., Any]) -> tuple[SizedLemma, ...]:
+    return tuple(SizedLemma(body, any_length=True) for body in bodies)
 
 
 UNBOUNDED: tuple[Group, ...] = (

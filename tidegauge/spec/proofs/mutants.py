@@ -14,7 +14,7 @@ from typing import Any
 
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.engine.paths import CounterModel
-from tidegauge.spec.proofs.groups import BOUNDED, Lemma
+from tidegauge.spec.proofs.groups import BOUNDED, SizedLemma
 from tidegauge.spec.proofs.prove import namespace_of
 
 # Mutants of any module.
@@ -186,7 +186,7 @@ def _is_sequence(node: ast.expr) -> bool:
 
 
 @cache
-def _reach() -> list[tuple[Lemma, frozenset[str]]]:
+def _reach() -> list[tuple[SizedLemma, frozenset[str]]]:
     """Return every lemma with the rules it reaches, directly or through others; the cheap ones first."""
     reached = []
     for group in sorted(BOUNDED, key=lambda g: g.weight):
@@ -210,7 +210,7 @@ def _closure(names: set[str]) -> set[str]:
     return closed
 
 
-def refuter(mutant: Mutant) -> tuple[Lemma, CounterModel] | None:
+def refuter(mutant: Mutant) -> tuple[SizedLemma, CounterModel] | None:
     """Return the lemma that refutes the mutant, and a counter-model; None when the mutant survives them all."""
     namespace: Mapping[str, Any] = namespace_of(mutant.source)
     for lemma, reached in _reach():

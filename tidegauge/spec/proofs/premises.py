@@ -12,7 +12,7 @@ from typing import Any
 
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.engine.paths import CounterModel, GoalResult, GoalTally, ProofVerdict
-from tidegauge.spec.proofs.groups import BOUNDED, UNBOUNDED, Group, Lemma, two_full_caches
+from tidegauge.spec.proofs.groups import BOUNDED, UNBOUNDED, Group, SizedLemma, two_full_caches
 from tidegauge.spec.proofs.lemmas import convergence
 from tidegauge.spec.proofs.lemmas.convergence import LEADER_NEWEST, ONE_PAST, RECORDS_MATCH
 from tidegauge.spec.proofs.lemmas.logs import COVERING, INCREASING
@@ -69,7 +69,7 @@ def modes_of(removal: str) -> tuple[str, ...]:
 def counter_model_of(removal: str, mode: str, namespace: Mapping[str, Any]) -> CounterModel | None:
     """Return two logs for which the loop does not end at the common prefix; None when there are none of this size."""
     chosen = REMOVALS[removal]
-    lemma = Lemma(chosen.lemma(mode), two_full_caches)
+    lemma = SizedLemma(chosen.lemma(mode), two_full_caches)
     for size in lemma.sizes(SMALL):
         tally = lemma.explore(size, namespace, chosen.without)
         for goal in LOOP_GOALS:
@@ -108,7 +108,7 @@ def removals_refute(namespace: Mapping[str, Any], most: int) -> list[GoalResult]
     return results
 
 
-def no_premise_is_idle(lemma: Lemma, namespace: Mapping[str, Any]) -> list[GoalResult]:
+def no_premise_is_idle(lemma: SizedLemma, namespace: Mapping[str, Any]) -> list[GoalResult]:
     """Show that every premise the lemma names, dropped alone, costs it a goal."""
     sizes = list(lemma.sizes(SMALL))
     named: set[str] = set()

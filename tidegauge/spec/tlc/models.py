@@ -59,7 +59,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PinComparison:
     """A model, its result, and a line for each difference from the pins."""
 
     model: Model
@@ -136,10 +136,10 @@ def _only_property(model: Model) -> str:
     return checked[0] if len(checked) == 1 else ""
 
 
-def compare_with_pins(model: Model, result: TlcResult) -> Comparison:
+def compare_with_pins(model: Model, result: TlcResult) -> PinComparison:
     """Compare a result with the pins of its model."""
     if result.outcome is TlcOutcome.ERROR:
-        return Comparison(model, result, (f"expected {model.expect}, seen no verdict: {result.message}",))
+        return PinComparison(model, result, (f"expected {model.expect}, seen no verdict: {result.message}",))
     differences: list[str] = []
 
     def check(what: str, expected: Any, seen: Any) -> None:
@@ -157,7 +157,7 @@ def compare_with_pins(model: Model, result: TlcResult) -> Comparison:
         check("depth", model.depth, result.depth)
     if differences:
         differences.append(f"if this is right, record it; if not, look at what changed in {model.module}.tla and below it")
-    return Comparison(model, result, tuple(differences))
+    return PinComparison(model, result, tuple(differences))
 
 
 def run_model(
@@ -166,7 +166,7 @@ def run_model(
     limits: Limits | None = None,
     on_progress: OnProgress | None = None,
     start: TlcStart = ONLY_RUN,
-) -> Comparison:
+) -> PinComparison:
     """Run TLC on one model and compare; `start` if it is one of several."""
     options = start.options(limits or Limits(brief=model.tier == "small"))
     return compare_with_pins(model, run_tlc(model.module, model.config().text(), on_progress=on_progress, **options))
@@ -180,10 +180,10 @@ def in_tier(tier: str) -> tuple[Model, ...]:
 
 
 def run_models(
-    models: Sequence[Model], *, limits: Limits | None = None, on_done: Callable[[Comparison], None] | None = None
-) -> tuple[Comparison, ...]:
+    models: Sequence[Model], *, limits: Limits | None = None, on_done: Callable[[PinComparison], None] | None = None
+) -> tuple[PinComparison, ...]:
     """Run models two at a time; `on_done` is called with each comparison, in the order given."""
-    done: list[Comparison] = []
+    done: list[PinComparison] = []
     with run_several(lambda model, start: run_model(model, limits=limits, start=start), models) as comparisons:
         for comparison in comparisons:
             done.append(comparison)
@@ -193,13 +193,13 @@ def run_models(
 
 
 def run_tier(
-    tier: str, *, limits: Limits | None = None, on_done: Callable[[Comparison], None] | None = None
-) -> tuple[Comparison, ...]:
+    tier: str, *, limits: Limits | None = None, on_done: Callable[[PinComparison], None] | None = None
+) -> tuple[PinComparison, ...]:
     """Run the models of a tier and of the cheaper ones, in the order of the file."""
     return run_models(in_tier(tier), limits=limits, on_done=on_done)
 
 
-def _pins(comparison: Comparison) -> dict[str, str]:
+def _pins(comparison: PinComparison) -> dict[str, str]:
     result = comparison.result
     pins = {"expect": f'"{result.outcome.value}"', "seconds": f"{result.seconds:.0f}"}
     if result.property:
@@ -209,7 +209,7 @@ def _pins(comparison: Comparison) -> dict[str, str]:
     return {**pins, "distinct": str(result.distinct), "depth": str(result.depth)}
 
 
-def recorded(text: str, comparisons: Iterable[Comparison]) -> str:
+def recorded(text: str, comparisons: Iterable[PinComparison]) -> str:
     """Return the text of models.toml with new pins; comments and order stay. Runs without a verdict change nothing."""
     pins_by_name = {c.model.name: _pins(c) for c in comparisons if c.result.outcome is not TlcOutcome.ERROR}
     blocks = re.split(r"(?=^\[\[model\]\]$)", text, flags=re.MULTILINE)
@@ -233,7 +233,7 @@ def _pinned(block: str, pins: dict[str, str]) -> str:
     return block
 
 
-def pin_results(comparisons: Iterable[Comparison], path: Path | None = None) -> Path:
+def pin_results(comparisons: Iterable[PinComparison], path: Path | None = None) -> Path:
     """Write the results into models.toml as pins; needs a checkout that can be written."""
     path = path or SPEC / "models.toml"
     path.write_text(recorded(path.read_text(encoding="utf-8"), comparisons), encoding="utf-8")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tidegauge.traces.kafka_logs.capture import Capture, capture_of
 from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, assign_to_nodes, logged_node_id, separate
-from tidegauge.traces.kafka_logs.discovery.tail import GrowingLog, Log, Piece
+from tidegauge.traces.kafka_logs.discovery.tail import GrowingLog, LogFile, Piece
 from tidegauge.traces.kafka_logs.parsing.lines import Line, clock
 from tidegauge.traces.kafka_logs.passes import NO_CARRY_OVER, CarryOver
 from tidegauge.traces.problems import Problem
@@ -52,14 +52,14 @@ class GrowingCapture:
         """Until when, by node, the windows before were judged."""
         self.news: list[Problem] = []
         """New problems; the caller clears the list."""
-        self._logs: dict[Log, _Held] = {}
+        self._logs: dict[LogFile, _Held] = {}
         self._fresh = 0
         self._target = 0
         """The latest time in any log when the window became full."""
         self._latest: dict[int, int] = {}
         self._seen_until: dict[tuple[int, int], int] = {}
 
-    def full(self, more: Collection[Log]) -> bool:
+    def full(self, more: Collection[LogFile]) -> bool:
         """Return whether the window is full, and all lines of its time were read; `more` are logs with unread lines."""
         if self._fresh < self.lines:
             return False
@@ -73,7 +73,7 @@ class GrowingCapture:
         """Lines in memory."""
         return sum(len(log.lines) for log in self._logs.values())
 
-    def reached(self, log: Log) -> int:
+    def reached(self, log: LogFile) -> int:
         """Until when a log was read, on its clock."""
         return self._logs[log].latest if log in self._logs else 0
 

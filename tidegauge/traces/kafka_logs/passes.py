@@ -24,7 +24,7 @@ from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap
 from tidegauge.traces.kafka_logs.nodes.node import Node, changes_reported, topic_ids
 from tidegauge.traces.kafka_logs.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka_logs.nodes.timeline import fetches_before_what_they_raised
-from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, Fetch, LoggedRequest, Sessions
+from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedFetch, LoggedRequest, Sessions
 from tidegauge.traces.problems import Problem
 
 
@@ -70,8 +70,8 @@ class Reading:
     problems: list[Problem]
     controller: Node | None = None
     names: dict[str, str] = field(default_factory=dict)
-    fetches: dict[int, list[Fetch]] = field(default_factory=dict)
-    summaries: dict[int, list[Fetch]] = field(default_factory=dict)
+    fetches: dict[int, list[LoggedFetch]] = field(default_factory=dict)
+    summaries: dict[int, list[LoggedFetch]] = field(default_factory=dict)
     sends: list[Send] = field(default_factory=list)
     matched: dict[int, Send] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
@@ -223,7 +223,7 @@ PASSES: tuple[Callable[[Reading], None], ...] = (
 )
 
 
-def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[Fetch]) -> bool:
+def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[LoggedFetch]) -> bool:
     """Return whether a follower got a response: by the request log, or because followers went on fetching."""
     answered = any(
         fetch.replica >= 0 and any(one.error == 0 and not one.diverging for one in fetch.responses.values())
@@ -243,7 +243,7 @@ def _responded(node: Node, nodes: Sequence[Node]) -> bool:
     )
 
 
-def _fetches(node: Node, names: Mapping[str, str]) -> list[Fetch]:
+def _fetches(node: Node, names: Mapping[str, str]) -> list[LoggedFetch]:
     sessions = Sessions(names)
     in_log_order = sorted((request for request in node.requests if request.name == "FETCH"), key=lambda one: one.order)
     fetches = []
@@ -253,7 +253,7 @@ def _fetches(node: Node, names: Mapping[str, str]) -> list[Fetch]:
     return _as_handled(fetches)
 
 
-def _as_handled(fetches: Sequence[Fetch]) -> list[Fetch]:
+def _as_handled(fetches: Sequence[LoggedFetch]) -> list[LoggedFetch]:
     return sorted(fetches, key=lambda fetch: fetch.request.dequeued)
 
 
@@ -275,7 +275,9 @@ def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[Non
         )
 
 
-def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched: Mapping[int, Send]) -> tuple[int, int]:
+def _exchange(
+    nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], matched: Mapping[int, Send]
+) -> tuple[int, int]:
     """Turn requests into steps; return how many places were moved, and how many responses stay unexplained."""
     moved = unexplained = 0
     offsets: dict[tuple[int, int, str], list[tuple[int, int]]] = defaultdict(list)

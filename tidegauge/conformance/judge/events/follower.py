@@ -6,7 +6,7 @@ epoch) at which it is (AbstractFetcherThread#processFetchRequest).
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
-from tidegauge.conformance.judge.event_groups import Log, Records, Request, Response
+from tidegauge.conformance.judge.event_groups import Records, ReportedLog, ReportedResponse, Request
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.in_flight import (
     agree_if_known,
@@ -87,10 +87,10 @@ def handle_fetch_response(
     b: int,
     leader: int,
     asked: Request,
-    response: Response,
+    response: ReportedResponse,
     data: Records,
-    before: Log,
-    after: Log,
+    before: ReportedLog,
+    after: ReportedLog,
     log_start: int,
     reported: bool,
     pairs: s.Ints,

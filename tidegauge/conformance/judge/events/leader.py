@@ -9,7 +9,7 @@ Rules of this file
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.elections import read_min_isr
-from tidegauge.conformance.judge.event_groups import Log, Records
+from tidegauge.conformance.judge.event_groups import Records, ReportedLog
 from tidegauge.conformance.judge.events.leader_hw import advance, is_stale, under_min
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.in_flight import HANDLED, agree_if_known
@@ -30,7 +30,9 @@ from tidegauge.impl.rules import GIVEN_UP, NONE, may_join_isr, proposal_after
 from tidegauge.traces.columns import UNKNOWN
 
 
-def leader_append(st: s.State, b: int, epoch: int, data: Records, acks: int, before: Log, after: Log) -> None:
+def leader_append(
+    st: s.State, b: int, epoch: int, data: Records, acks: int, before: ReportedLog, after: ReportedLog
+) -> None:
     """Judge LeaderAppend: records of the leader's own epoch, at its LEO (APPEND-01). UnifiedLog#appendAsLeader."""
     alive(st, b)
     log_unmoved(st, b, before)

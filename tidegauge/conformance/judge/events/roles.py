@@ -11,7 +11,7 @@ Until it has caught up with the controller such a role is noted, but opens no te
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.elections import assigned_in, was_registered
-from tidegauge.conformance.judge.event_groups import Log
+from tidegauge.conformance.judge.event_groups import ReportedLog
 from tidegauge.conformance.judge.events.leader_hw import advance
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.lineage import cache_assign, cache_latest
@@ -100,7 +100,14 @@ def update_assignment(st: s.State, b: int, epoch: int, partition_epoch: int, isr
 
 
 def become_leader(
-    st: s.State, b: int, epoch: int, partition_epoch: int, isr: int, epoch_start: int, before: Log, after: Log
+    st: s.State,
+    b: int,
+    epoch: int,
+    partition_epoch: int,
+    isr: int,
+    epoch_start: int,
+    before: ReportedLog,
+    after: ReportedLog,
 ) -> None:
     """Judge BecomeLeader, in a new leader epoch or with a change of the ISR in the same one. Partition#makeLeader."""
     alive(st, b)
@@ -189,7 +196,14 @@ def elected(st: s.State, b: int, old: int, epoch: int, role: int, epoch_start: i
 
 
 def become_follower(
-    st: s.State, b: int, leader: int, epoch: int, partition_epoch: int, before: Log, after: Log, log_start: int
+    st: s.State,
+    b: int,
+    leader: int,
+    epoch: int,
+    partition_epoch: int,
+    before: ReportedLog,
+    after: ReportedLog,
+    log_start: int,
 ) -> None:
     """Judge BecomeFollower: log and HW stay as they are. Partition#makeFollower."""
     alive(st, b)

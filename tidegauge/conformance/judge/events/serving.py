@@ -2,7 +2,7 @@
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
-from tidegauge.conformance.judge.event_groups import Log, Records, Request, Response
+from tidegauge.conformance.judge.event_groups import Records, ReportedLog, ReportedResponse, Request
 from tidegauge.conformance.judge.events.leader_hw import advance, is_stale
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.in_flight import FIRST, agree_if_known, copy_kind, request_handled, restore_pair
@@ -136,12 +136,12 @@ def handle_fetch(
     b: int,
     f: int,
     asked: Request,
-    response: Response,
+    response: ReportedResponse,
     data: Records,
     remote_leo: int,
     process: int,
-    before: Log,
-    after: Log,
+    before: ReportedLog,
+    after: ReportedLog,
 ) -> None:
     """Judge a fetch of a follower at its leader. ReplicaManager#fetchMessages, Partition#fetchRecords."""
     # A broker may get a fetch for a partition it has no metadata of yet: that does not show that the replica runs.
@@ -164,7 +164,7 @@ def handle_fetch(
 
 
 def fetch_answered(
-    st: s.State, b: int, f: int, p: int, response: Response, data: Records, remote_leo: int, process: int, hw: int
+    st: s.State, b: int, f: int, p: int, response: ReportedResponse, data: Records, remote_leo: int, process: int, hw: int
 ) -> None:
     """Judge the response to the request in row p, and what the leader recorded of follower f."""
     epoch, error = st[p, s.REQ_EPOCH], response.error
@@ -287,7 +287,7 @@ def check_records(st: s.State, b: int, offset: int, data: Records) -> None:
 # 2. A response whose fetch was not seen handled is accepted as it is, and is in flight from here on.
 
 
-def answer_fetch(st: s.State, b: int, f: int, asked: Request, response: Response, data: Records) -> None:
+def answer_fetch(st: s.State, b: int, f: int, asked: Request, response: ReportedResponse, data: Records) -> None:
     """Judge AnswerFetch: the HW in the response is one that the leader had since the fetch was recorded (FETCH-08)."""
     alive(st, b)
     p = s.pair(st, f, b)

@@ -9,7 +9,7 @@ Rules of this file
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
-from tidegauge.conformance.judge.event_groups import Log, Request, Response, Truncation
+from tidegauge.conformance.judge.event_groups import ReportedLog, ReportedResponse, Request, Truncation
 from tidegauge.conformance.judge.events.follower import check_accepted, check_leader_followed
 from tidegauge.conformance.judge.events.serving import check_fencing
 from tidegauge.conformance.judge.fields import RULE
@@ -47,7 +47,9 @@ from tidegauge.impl.rules import (
 from tidegauge.traces.columns import UNKNOWN
 
 
-def truncate(st: s.State, b: int, offset: int, div_epoch: int, div_end: int, truncated: Truncation, after: Log) -> None:
+def truncate(
+    st: s.State, b: int, offset: int, div_epoch: int, div_end: int, truncated: Truncation, after: ReportedLog
+) -> None:
     """Check TRUNC-01 by the truncation table, and TRUNC-03 and HW-07 on the log that the truncation leaves."""
     target, completed = truncated.target, truncated.completed
     n, before = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.LEO]
@@ -72,7 +74,7 @@ def truncate(st: s.State, b: int, offset: int, div_epoch: int, div_end: int, tru
     st[s.REPLICAS + b, s.MORE_ROUNDS] = UNKNOWN if completed == UNKNOWN else 1 - completed
 
 
-def truncate_at(st: s.State, b: int, target: int, after: Log) -> None:
+def truncate_at(st: s.State, b: int, target: int, after: ReportedLog) -> None:
     """Check TRUNC-03 and HW-07: LEO and HW are lowered to the target. UnifiedLog#truncateTo."""
     before = st[s.REPLICAS + b, s.LEO]
     # UNKNOWN is below every number, so the minimum with it is UNKNOWN.
@@ -95,10 +97,10 @@ def handle_diverging_response(
     b: int,
     leader: int,
     asked: Request,
-    response: Response,
+    response: ReportedResponse,
     truncated: Truncation,
-    before: Log,
-    after: Log,
+    before: ReportedLog,
+    after: ReportedLog,
 ) -> None:
     """Judge a truncation by a diverging fetch response. AbstractFetcherThread#truncateOnFetchResponse."""
     alive(st, b)
@@ -133,7 +135,7 @@ def no_hw_from_diverging(st: s.State, b: int, hw: int) -> None:
         decide(st, RULE.HW_06, moved == -1, field.HW, moved, old)
 
 
-def truncate_to_high_watermark(st: s.State, b: int, target: int, before: Log, after: Log) -> None:
+def truncate_to_high_watermark(st: s.State, b: int, target: int, before: ReportedLog, after: ReportedLog) -> None:
     """Check TRUNC-05: only a follower without epochs truncates to its HW. AbstractFetcherThread#truncateToHighWatermark."""
     alive(st, b)
     log_unmoved(st, b, before)
@@ -161,8 +163,8 @@ def handle_out_of_range(
     leader_start: int,
     leader_end: int,
     target: int,
-    before: Log,
-    after: Log,
+    before: ReportedLog,
+    after: ReportedLog,
     log_start: int,
 ) -> None:
     """Check OOR-01: the three cases of an out-of-range reset. AbstractFetcherThread#fetchOffsetAndTruncate."""
@@ -222,7 +224,7 @@ def send_offsets_for_leader_epoch_request(st: s.State, b: int, leader: int, epoc
     request_sent(st, b, leader, s.EPOCH_REQUEST, epoch, UNKNOWN, last)
 
 
-def handle_offsets_for_leader_epoch_request(st: s.State, b: int, f: int, asked: Request, response: Response) -> None:
+def handle_offsets_for_leader_epoch_request(st: s.State, b: int, f: int, asked: Request, response: ReportedResponse) -> None:
     """Check EPOCH-05: the response table of OffsetsForLeaderEpoch. Partition#lastOffsetForLeaderEpoch."""
     alive(st, b)
     p = s.pair(st, f, b)
@@ -281,10 +283,10 @@ def handle_epoch_response(
     b: int,
     leader: int,
     asked: Request,
-    response: Response,
+    response: ReportedResponse,
     truncated: Truncation,
-    before: Log,
-    after: Log,
+    before: ReportedLog,
+    after: ReportedLog,
 ) -> None:
     """Judge a truncation by an epoch response. AbstractFetcherThread#truncateToEpochEndOffsets."""
     alive(st, b)

@@ -15,11 +15,11 @@ TABLE, READ = "LeaderEpochFileCache#endOffsetFor", "Partition#readRecords"
 OFFSETS, FETCH = {"OffsetForLeaderEpoch": 2}, {"Fetch": 12}
 
 Where = Callable[[Fixtures], ProbePartition]
-Epochs = Callable[[ProbePartition], Iterable[int]]
+EpochsToAsk = Callable[[ProbePartition], Iterable[int]]
 Pairs = Callable[[ProbePartition], Iterable[tuple[int, int]]]
 
 
-def ends(where: Where, epochs: Epochs) -> Callable[[Fixtures], Script]:
+def ends(where: Where, epochs: EpochsToAsk) -> Callable[[Fixtures], Script]:
     """Make a script that asks where some epochs end."""
 
     def script(fixtures: Fixtures) -> Script:

@@ -18,7 +18,7 @@ from tidegauge.traces.kafka_logs.correlation.match import RecordedLines
 from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedBroker, LoggedStep, Send, or_null, reported
 from tidegauge.traces.kafka_logs.nodes.timeline import Mark, ProcessRun, explains
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
-from tidegauge.traces.kafka_logs.parsing.request_log import Fetch, LoggedRequest, LoggedResponse
+from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedRequest, LoggedResponse
 
 LATEST, EARLIEST = -1, -2
 TAKEN = 200_000
@@ -36,7 +36,7 @@ class Exchanges:
         runs: Sequence[ProcessRun],
         sends: Mapping[int, Send],
         taken: Mapping[tuple[Hashable, str], LoggedStep],
-        fetches: Sequence[Fetch],
+        fetches: Sequence[LoggedFetch],
     ) -> None:
         self.broker = broker
         self.taken = taken
@@ -66,7 +66,7 @@ class Exchanges:
 
     # fetches
 
-    def fetch(self, fetch: Fetch) -> None:
+    def fetch(self, fetch: LoggedFetch) -> None:
         """Add the steps of each partition of a fetch."""
         for tp, response in fetch.responses.items():
             asked = fetch.asked[tp]
@@ -75,14 +75,14 @@ class Exchanges:
             else:
                 self._handle(fetch, tp, asked, response)
 
-    def _read(self, fetch: Fetch, tp: str, asked: PartitionRequest, response: LoggedResponse) -> None:
+    def _read(self, fetch: LoggedFetch, tp: str, asked: PartitionRequest, response: LoggedResponse) -> None:
         # read_committed ends at the last stable offset, read_uncommitted at the high watermark.
         committed = fetch.request.body.get("isolationLevel", 0) == 1
         bound = response.stable if committed else response.hw
         if response.error == 0 and bound is not None:
             self.add(fetch.request.completed, "Read", tp, {"bound": bound, "rec_base": asked.offset}, fetch.request)
 
-    def _handle(self, fetch: Fetch, tp: str, asked: PartitionRequest, response: LoggedResponse) -> None:
+    def _handle(self, fetch: LoggedFetch, tp: str, asked: PartitionRequest, response: LoggedResponse) -> None:
         request = fetch.request
         run = self.run_of(request.line.time)
         refused = request.at_once and (response.error != 0 or response.diverging)
@@ -291,7 +291,7 @@ def request_fields(asked: PartitionRequest) -> Fields:
     }
 
 
-def _asks(fetch: Fetch, asked: PartitionRequest) -> Fields:
+def _asks(fetch: LoggedFetch, asked: PartitionRequest) -> Fields:
     return request_fields(asked) | reported(req_broker_epoch=fetch.broker_epoch)
 
 

@@ -20,10 +20,10 @@ from typing import NamedTuple
 from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep, Send
 from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
-from tidegauge.traces.kafka_logs.parsing.request_log import Fetch, LoggedResponse
+from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedResponse
 
 
-def match(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> dict[int, Send]:
+def match(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetch]]) -> dict[int, Send]:
     """Return the send of each fetch, by id of the fetch; `fetches` are by leader, in the order they were handled."""
     named: dict[tuple[int, int, int, int], Send] = {}
     full: dict[tuple[int, int, int], list[Send]] = defaultdict(list)
@@ -63,7 +63,7 @@ class SummaryMatches(NamedTuple):
     broken: set[int]
 
 
-def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> SummaryMatches:
+def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetch]]) -> SummaryMatches:
     """Match summaries with sends."""
     of_session: dict[tuple[int, int, int], list[Send]] = defaultdict(list)
     for send in sends:
@@ -85,7 +85,7 @@ def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -
     return matches
 
 
-def _next(sends: list[Send], begin: int, fetch: Fetch) -> int | None:
+def _next(sends: list[Send], begin: int, fetch: LoggedFetch) -> int | None:
     alike = [i for i in range(begin, len(sends)) if sends[i].asked == fetch.asked]
     return next((i for i in alike if not sends[i].lost), alike[0] if alike else None)
 
@@ -107,7 +107,7 @@ NEAR = SECOND // 4
 class RecordedLines:
     """The lines of one node that belong to no request yet, as steps; `fetches` are all of its requests, in order of time."""
 
-    def __init__(self, steps: Iterable[LoggedStep], fetches: Sequence[Fetch]) -> None:
+    def __init__(self, steps: Iterable[LoggedStep], fetches: Sequence[LoggedFetch]) -> None:
         self._waiting: dict[tuple[int, str, object], list[LoggedStep]] = defaultdict(list)
         for step in steps:
             if step.name == "HandleFetch":
@@ -118,7 +118,7 @@ class RecordedLines:
                 window = fetch.request.dequeued, fetch.request.handled
                 self._windows[tp, fetch.replica, fetch.asked[tp].offset].append(window)
 
-    def find(self, run: ProcessRun, fetch: Fetch, tp: str, asked: PartitionRequest) -> LoggedStep | None:
+    def find(self, run: ProcessRun, fetch: LoggedFetch, tp: str, asked: PartitionRequest) -> LoggedStep | None:
         """Return the line of a fetch; it and those before it wait no more."""
         waiting = self._waiting[run.number, tp, fetch.replica]
         window = fetch.request.dequeued, fetch.request.handled

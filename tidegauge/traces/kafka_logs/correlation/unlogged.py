@@ -9,7 +9,7 @@ from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, BEF
 from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import END
 from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedStep, Send
-from tidegauge.traces.kafka_logs.parsing.request_log import Fetch
+from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 
 # Processes of a node that only other nodes logged: its own lines about them are missing.
 #
@@ -31,7 +31,7 @@ class _Known(NamedTuple):
 
 
 def unlogged_processes(
-    nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], matched: Mapping[int, Send]
+    nodes: Sequence[Node], fetches: Mapping[int, Sequence[LoggedFetch]], matched: Mapping[int, Send]
 ) -> Iterator[Gap]:
     """Yield a gap for each process of a node that other nodes name and that no line of its own begins."""
     every = [fetch for of in fetches.values() for fetch in of if fetch.broker_epoch is not None and fetch.broker_epoch >= 0]
@@ -44,7 +44,7 @@ def unlogged_processes(
         yield from _between(node, sorted(epochs), _known(own, matched))
 
 
-def _known(fetches: Sequence[Fetch], matched: Mapping[int, Send]) -> list[_Known]:
+def _known(fetches: Sequence[LoggedFetch], matched: Mapping[int, Send]) -> list[_Known]:
     """Return the known processes in order."""
     sends: dict[tuple[int, int], list[int]] = {}
     for fetch in fetches:
@@ -89,7 +89,7 @@ def _between(node: Node, epochs: Sequence[int], known: Sequence[_Known]) -> Iter
 
 def tie_unlogged(
     nodes: Sequence[Node],
-    fetches: Mapping[int, list[Fetch]],
+    fetches: Mapping[int, list[LoggedFetch]],
     sends: Sequence[Send],
     matched: Mapping[int, Send],
     gapped: Collection[int] = (),
@@ -160,7 +160,7 @@ def _tie(step: LoggedStep, waiting: list[Send], peer: int, offset: object) -> Se
 
 def _add_received(
     node: Node,
-    fetches: Sequence[Fetch],
+    fetches: Sequence[LoggedFetch],
     senders: Mapping[int, Node],
     matched: Mapping[int, Send],
     gapped: Collection[int],

@@ -25,7 +25,7 @@ from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
 from tidegauge.traces.kafka_logs.parsing.lines import Line
-from tidegauge.traces.kafka_logs.parsing.request_log import Fetch
+from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 from tidegauge.traces.problems import Problem
 
 SHUTDOWN = 5_000_000
@@ -36,7 +36,10 @@ _RECORDED = "HandleFetchResponse"
 
 
 def unmatched(
-    nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], matched: Mapping[int, Send], broken: Collection[int] = ()
+    nodes: Sequence[Node],
+    fetches: Mapping[int, Sequence[LoggedFetch]],
+    matched: Mapping[int, Send],
+    broken: Collection[int] = (),
 ) -> list[Gap]:
     """Return every gap that shows between two logs; requests must have been put beside the steps before.
 
@@ -98,7 +101,7 @@ def _by_leader(sends: Sequence[Send]) -> dict[int, list[Send]]:
     return by_leader
 
 
-def _sessions(node: Node, fetches: Sequence[Fetch]) -> Iterator[Gap]:
+def _sessions(node: Node, fetches: Sequence[LoggedFetch]) -> Iterator[Gap]:
     """Yield a gap before each request whose predecessor in its session is not in the log."""
     last: dict[int, tuple[int, int]] = {}
     for fetch in sorted(fetches, key=lambda one: one.request.line.time):
@@ -179,14 +182,14 @@ def _requests_without_line(node: Node) -> Iterator[Gap]:
 def _full_fetches(
     leader: Node,
     follower: Node,
-    fetches: Sequence[Fetch],
+    fetches: Sequence[LoggedFetch],
     matched: Mapping[int, Send],
     sends: Sequence[Send],
     taken: set[int],
     broken: Collection[int],
 ) -> Iterator[Gap]:
     """Yield gaps for full fetches, which have no number: one that one side lacks, before one that both have."""
-    of_process: dict[int | None, list[Fetch]] = {}
+    of_process: dict[int | None, list[LoggedFetch]] = {}
     for fetch in fetches:
         if fetch.replica == follower.id:
             of_process.setdefault(fetch.broker_epoch, []).append(fetch)
@@ -222,7 +225,7 @@ def _full_fetches(
 
 
 def _last_requests(
-    leader: Node, follower: Node, fetches: Sequence[Fetch], matched: Mapping[int, Send], sends: Sequence[Send]
+    leader: Node, follower: Node, fetches: Sequence[LoggedFetch], matched: Mapping[int, Send], sends: Sequence[Send]
 ) -> Iterator[Gap]:
     """Yield gaps where a follower handled responses to unlogged requests before the first, or after the last one."""
     if not leader.runs:
@@ -232,7 +235,7 @@ def _last_requests(
         for key in step.depends_on if step.name in TAKES_RESPONSES else ():
             taken.setdefault(key, []).append(step)
     places = {id(send): at for at, send in enumerate(sends)}
-    of_runs: dict[int, list[tuple[int, Fetch]]] = {}
+    of_runs: dict[int, list[tuple[int, LoggedFetch]]] = {}
     for fetch in fetches:
         # A summary asks for nothing that is read, so no step handles its response.
         if id(fetch) in matched and matched[id(fetch)].node == follower.id and not fetch.request.line.summarizes:

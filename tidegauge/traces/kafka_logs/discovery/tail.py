@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tidegauge.traces.kafka_logs.discovery.files import broker_logs_among, log_groups, stem
 from tidegauge.traces.kafka_logs.parsing.layout import Layout
-from tidegauge.traces.kafka_logs.parsing.lines import SEE, UTF_16, Line, Reader, everything, is_binary, layout_of, pieces
+from tidegauge.traces.kafka_logs.parsing.lines import SEE, UTF_16, Line, LineReader, everything, is_binary, layout_of, pieces
 from tidegauge.traces.problems import Problem, shown
 
 # The lines of a growing log.
@@ -45,7 +45,7 @@ class GrowingLog:
         self._given = given
         self._left = b""
         self._before = 0
-        self._reader: Reader | None = None
+        self._reader: LineReader | None = None
 
     def feed(self, data: bytes) -> list[Line]:
         """Read the next bytes; return the lines that are complete."""
@@ -69,7 +69,7 @@ class GrowingLog:
         if not content or self.refused or not self._known(content, ended=ended) or self.layout is None:
             return []
         if self._reader is None:
-            self._reader = Reader(self.label, self.layout, self.problems, everything)
+            self._reader = LineReader(self.label, self.layout, self.problems, everything)
         # A text that is no entry may be the first half of a torn line or continue the message before it: only the next line
         # shows which, so it waits. `behind` shows the reader that the last line it gets is not the end.
         behind = None
@@ -133,14 +133,14 @@ HEADS = 1000
 BEGINS = 1 << 16
 """Bytes in which its first time must show."""
 
-Log = tuple[Path, str]
+LogFile = tuple[Path, str]
 """The folder of a log, and its name without what rotations add."""
 
 
 class Piece(NamedTuple):
     """New bytes of a log, from the file called `label`; they are the `first` ones of that file."""
 
-    log: Log
+    log: LogFile
     group: Path
     path: Path
     label: str
@@ -183,10 +183,10 @@ class LogTails:
         self.root = root
         self.problems: list[Problem] = []
         """New problems; the caller clears the list."""
-        self._logs: dict[Log, _Log] = {}
+        self._logs: dict[LogFile, _Log] = {}
         self._known: dict[tuple[int, int], bytes] = {}
 
-    def look(self) -> list[Log]:
+    def look(self) -> list[LogFile]:
         """Look for new files; return the logs that have unread bytes."""
         for log in self._logs.values():
             # A copy: _turn may insert a file before this one.
@@ -195,7 +195,7 @@ class LogTails:
         self._find()
         return [key for key, log in self._logs.items() if any(_more(file) for file in log.files)]
 
-    def take(self, key: Log) -> Piece | None:
+    def take(self, key: LogFile) -> Piece | None:
         """Read the next piece of a log; None if there is nothing new."""
         log = self._logs[key]
         while log.files:
@@ -220,10 +220,10 @@ class LogTails:
 
     def _find(self) -> None:
         """Open the files that were not there at the last look."""
-        new_files: dict[Log, list[tuple[bool, int, _File]]] = {}
+        new_files: dict[LogFile, list[tuple[bool, int, _File]]] = {}
         opened = {_ident(file) for log in self._logs.values() for file in log.files}
         every = set(opened)
-        current: dict[Log, tuple[int, int]] = {}
+        current: dict[LogFile, tuple[int, int]] = {}
         for group, paths in self._groups():
             paths_read = broker_logs_among(paths)
             for path in paths_read:

@@ -17,7 +17,7 @@ from tidegauge.impl.storage.checkpoints import (
 )
 from tidegauge.traces.kafka_logs.discovery.files import node_id
 from tidegauge.traces.kafka_logs.disks.segment_files import (
-    Epochs,
+    BatchEpochs,
     ReplicaLog,
     contradiction,
     epochs_of,
@@ -102,7 +102,7 @@ Observation = tuple[str, Fields]
 
 
 def read_disk(
-    folder: Path, label: str, caches: Mapping[str, Epochs | None]
+    folder: Path, label: str, caches: Mapping[str, BatchEpochs | None]
 ) -> tuple[dict[str, list[Observation]], list[Problem]]:
     """Read the disk of a broker that stopped in order, by topic-partition; `caches` are those of its text logs."""
     log_dirs = replica_files(folder)
@@ -168,7 +168,7 @@ def _starts_known(log_dir: Path, problems: Sequence[Problem]) -> bool:
     return (log_dir / LOG_START_FILE).is_file() and not any(one.path.endswith(LOG_START_FILE) for one in problems)
 
 
-def _reported(log: ReplicaLog, starts: bool, checkpointed: Fields, cache: Epochs | None) -> Observation:
+def _reported(log: ReplicaLog, starts: bool, checkpointed: Fields, cache: BatchEpochs | None) -> Observation:
     """Return what the segment files of a replica show beyond its checkpoint files."""
     fields: Fields = {}
     # A damaged log ends where a recovery would truncate it, not where its broker had come.

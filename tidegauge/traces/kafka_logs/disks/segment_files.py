@@ -26,7 +26,7 @@ from tidegauge.traces.segments.record_batch import CHECKSUM, RecordBatch
 _FILE = re.compile(r"(?:(?P<tp>.+-\d+)\.)?(?P<base>\d{20})\.log(?:\.gz)?")
 _PARTITION = re.compile(r".+-\d+")
 
-Epochs = Sequence[Sequence[int]]
+BatchEpochs = Sequence[Sequence[int]]
 """Pairs of an epoch and the offset it starts at."""
 
 
@@ -100,7 +100,7 @@ def epochs_of(runs: Sequence[EpochRun], start: int) -> list[list[int]]:
     return [[run.epoch, max(run.base, start)] for run in within]
 
 
-def contradiction(runs: Sequence[EpochRun], cache: Epochs) -> EpochRun | None:
+def contradiction(runs: Sequence[EpochRun], cache: BatchEpochs) -> EpochRun | None:
     """Return the first records that do not have the epoch that `cache` assigns to them; None if there are none.
 
     A cache may have epochs without records: nothing was appended in them, or compaction removed it. It says nothing about

@@ -200,7 +200,7 @@ def read_lines(path: Path, label: str, given: str | None = None, take: Take = ev
         do = "name its layout with --layout, or use [%d] %p [%t] %m (%c)%n; see docs/kafka-logs.md"
         problems.append(Problem(label, 1, SEE, seen, do))
         return LogFile(label, [], problems)
-    reader = Reader(label, layout, problems, take)
+    reader = LineReader(label, layout, problems, take)
     if layout.wrappers:  # a container's parts of one line, and what is written by several, may stand far from each other
         texts = _texts(b"".join([first, *content]), begins=True)
         positions, texts, names = peel(texts, layout.wrappers)
@@ -215,7 +215,7 @@ def layout_of(texts: Sequence[str], given: str | None = None) -> Layout | None:
     return find([text.rpartition("\0")[2] for text in texts[:2000]], given)
 
 
-class Reader:
+class LineReader:
     """Reads the lines of a file."""
 
     def __init__(self, label: str, layout: Layout, problems: list[Problem], take: Take) -> None:

@@ -125,7 +125,7 @@ class LoggedResponse:
 
 
 @dataclass(eq=False, slots=True)
-class Fetch:
+class LoggedFetch:
     """A fetch of a replica (or of a consumer: replica -1) with everything that its session asks for.
 
     It is not `whole` if the request before it in its session is not in the log. Then its session may ask for partitions that
@@ -157,7 +157,7 @@ class Sessions:
         self._topic_ids = topic_ids
         self._sessions: dict[int, _Session] = {}
 
-    def fetch(self, request: LoggedRequest) -> Fetch:
+    def fetch(self, request: LoggedRequest) -> LoggedFetch:
         """Rebuild a FETCH request; call it in the order of the log."""
         body, response = request.body, request.response
         session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
@@ -192,7 +192,7 @@ class Sessions:
         if response_session:
             self._sessions[response_session] = session
         broker_epoch = (body.get("replicaState") or {}).get("replicaEpoch")
-        return Fetch(
+        return LoggedFetch(
             request,
             replica_of(body),
             None if broker_epoch is None else int(broker_epoch),

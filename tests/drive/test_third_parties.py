@@ -139,8 +139,8 @@ def test_every_failure_that_is_kept_has_its_reason_and_every_reason_is_shown() -
     ("reasons", "checks", "says"),
     [
         ((), (FENCED,), "fencing.fetch-newer: errorCode: expected"),
-        ((Reason(("fencing.*",), "Once.", "-"),), (PASSES,), "no check fails that this is the reason of"),
-        ((Reason(("*",), "All.", "-"), Reason(("fencing.*",), "Hidden.", "-")), (FENCED,), "fencing.*: no check fails"),
+        ((Reason(("fencing.*",), "Once.", "-"),), (PASSES,), "no failing check needs this reason any more"),
+        ((Reason(("*",), "All.", "-"), Reason(("fencing.*",), "Hidden.", "-")), (FENCED,), "fencing.*: no failing check"),
     ],
 )
 def test_a_failure_without_a_reason_and_a_reason_without_a_failure_are_complaints(
@@ -160,7 +160,7 @@ def test_the_command_fails_for_a_difference_that_nobody_looked_up(
     assert run.main([]) == 0
     found["of"] = result(FENCED)
     assert run.main(["toy"]) == 1
-    assert "look it up" in capsys.readouterr().out
+    assert "find the reason in the sources" in capsys.readouterr().out
     assert "Not looked into yet" in (tmp_path / "page.md").read_text(encoding="utf-8")
     with pytest.raises(SystemExit) as ended:
         run.main(["nobody"])
@@ -214,7 +214,7 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(UsageError, match="expected the package no-such-package"):
         python_starter("toy", "no-such-package")(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="expected go on the PATH"):
+    with pytest.raises(UsageError, match="expected the command go on the PATH"):
         go_starter("kfake")(tmp_path)
 
 

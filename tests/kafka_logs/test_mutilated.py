@@ -145,7 +145,7 @@ def test_a_damaged_gzip_file_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     (tmp_path / "server.log.gz").write_bytes(whole.read_bytes()[:-5000])
     file = read_lines(tmp_path / "server.log.gz", "server.log")
     assert len(file.lines) > 300
-    assert said(file.problems, "server.log: expected a whole gzip file, saw one that ends early or is damaged")
+    assert said(file.problems, "server.log: expected a complete gzip file, saw one that ends early or is damaged")
 
 
 def test_two_folders_of_one_node(tmp_path: Path) -> None:

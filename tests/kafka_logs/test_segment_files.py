@@ -208,7 +208,9 @@ def test_a_broker_that_did_not_stop_in_order_is_not_held_to_its_segments(with_se
     (with_segments / "n2" / "server.log.gz").unlink()
     log.write_text("\n".join(line for line in text.split("\n") if "Terminating process due to signal" not in line))
     report = check([with_segments])
-    assert any("segment files of a broker that stopped in order, saw one that did not" in str(p) for p in report.problems)
+    assert any(
+        "segment files of a broker that was shut down cleanly, saw one that was not" in str(p) for p in report.problems
+    )
     assert verdict(report, "LOG-02") is not Verdict.FAIL
 
 
@@ -239,7 +241,7 @@ def test_a_last_batch_that_is_torn_loses_nothing_else(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5])
     report = check([tmp_path])
     (problem,) = report.problems
-    assert "behind offset 6, a batch of" in str(problem)
+    assert "after offset 6, a batch of" in str(problem)
     assert (problem.lost, report.exit_code, verdict(report, "DATA-02")) == (0, 0, Verdict.PASS)
 
 
@@ -249,7 +251,7 @@ def test_a_gzip_file_that_is_none_is_said(tmp_path: Path) -> None:
     path.with_name(f"{path.name}.gz").write_bytes(path.read_bytes())
     path.unlink()
     (problem,) = read(tmp_path).problems
-    assert "expected at byte 0, behind offset -1, a whole gzip file" in str(problem)
+    assert "expected at byte 0, after offset -1, a complete gzip file" in str(problem)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

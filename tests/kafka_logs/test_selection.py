@@ -170,7 +170,7 @@ def test_a_gzip_file_that_ends_early(text: bytes, tmp_path: Path) -> None:
     read_so_far = b"".join(blocks.blocks(path, "server.log", problems))
     assert text.startswith(read_so_far)
     assert read_so_far
-    assert [problem.expected for problem in problems] == ["a whole gzip file"]
+    assert [problem.expected for problem in problems] == ["a complete gzip file"]
 
 
 def test_requests_of_a_broker_none_of_whose_lines_is_chosen(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ class Arrivals:
         if not start <= end <= self.end:
             raise TidegaugeError(
                 f"{self.path}: expected the log of what arrived to reach {max(start, end)}, seen its end at {self.end}; "
-                f"remove {self.path.parent} to begin again, what is judged is not judged again"
+                f"remove {self.path.parent} to begin again; what has been judged is not judged again"
             )
         if start == end:
             return []

@@ -66,7 +66,9 @@ def _refuse(folder: AnyPath, results: Path) -> None:
         seen = "a file" if folder.exists() else "nothing of that name"
         raise UsageError(f"{folder}: expected a directory that Parquet files are renamed into, seen {seen}")
     if results.absolute() == folder.absolute():
-        raise UsageError(f"{folder}: expected --results in another directory, seen it in the one that is followed")
+        raise UsageError(
+            f"{folder}: expected --results in another directory, seen the directory that is followed; name another"
+        )
     inside = sorted(file.name for file in folder.iterdir() if not file.name.startswith("."))
     # An empty directory is fine: files may arrive later. One with other files is probably the wrong one.
     if inside and not any(name.endswith(".parquet") for name in inside):

@@ -208,7 +208,7 @@ def to_path(place: str | AnyPath) -> AnyPath:
             raise UsageError(f"{place}: expected a file: URI of this machine, seen one of {parts.netloc}")
         return Path(unquote(parts.path))
     if "@" in parts.netloc and parts.scheme in ("s3", "s3a", "s3n"):
-        expected = "expected keys in the environment, seen them in the URI, which reports and results repeat"
+        expected = "expected keys in the environment, seen keys in the URI, which reports and results repeat; remove them"
         raise UsageError(f"{without_keys(place)}: {expected}")
     try:
         return ArrowPath.of(place)

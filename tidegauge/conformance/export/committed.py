@@ -147,6 +147,7 @@ class Reporter:
 
     def append(self, e: int) -> None:
         """Report LeaderAppend by the leader of epoch e."""
+        # The step has taken place: the record is the last one of the epoch's history.
         b, end = self.cluster.leader[e], len(self.cluster.hist[e])
         self.assign(b, e, end - 1)
         self.report(b, "LeaderAppend", leader_epoch=e, rec_base=end - 1, rec_end=end, rec_epoch=e, **self.moved(b))

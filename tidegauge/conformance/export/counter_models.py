@@ -110,6 +110,7 @@ class _Reported:
         """Yield all events of the scenario."""
         yield self.start(LEADER, self.run.leader)
         yield self.start(FOLLOWER, self.run.follower)
+        # A later epoch in the follower's log was registered before, with the follower as leader (rule 3).
         later = rules.latest_epoch(self.run.follower.epochs)
         if later > self.epoch:
             yield self.registered(FOLLOWER, later)

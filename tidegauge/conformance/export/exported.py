@@ -168,6 +168,7 @@ def export(model: Model, directory: Path) -> Exported:
     directory.mkdir(parents=True, exist_ok=True)
     lines, played = directory / f"{file_stem(model)}.ndjson", directory / f"{file_stem(model)}.txt"
     ndjson.write([trace], lines)
+    # A run beyond a profile, or of ISR changes alone, has no scenario (rule 3).
     if text:
         played.write_text(text, encoding="utf-8")
     judgement = judge(to_columns([trace], trace.config), trace.config)
@@ -326,6 +327,7 @@ def _steps(states: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
 
 def _text(step: TlcStep) -> str:
     """Format a state as a view, or variable by variable where it has none."""
+    # Modules without a cluster, such as those of the truncation table, have variables and no view.
     try:
         return view_text(view_of(step.state))
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -63,7 +63,7 @@ def as_expected(st: s.State, rule: int, field: int, expected: int, actual: int) 
 
 
 def counted_again(st: s.State, rule: int, times: int, held: int, failed_before: int, undecided_before: int) -> None:
-    """Count the checks of a rule since it had these counts `times` more: as many claims are checked by comparing one."""
+    """Count the checks that were added since these counts `times` more: one comparison stands for as many claims."""
     row = s.TALLIES + rule
     st[row, s.HELD_COUNT] += times * (st[row, s.HELD_COUNT] - held)
     st[row, s.FAILED_COUNT] += times * (st[row, s.FAILED_COUNT] - failed_before)

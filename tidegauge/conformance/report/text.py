@@ -30,7 +30,7 @@ def _broken(report: Report, colour: bool) -> Iterator[str]:
     """Yield a sentence per failure, then each failure with what led there."""
     for explanation in report.explanations:
         yield f"{_painted(f'{explanation.rule.id:<10}', Verdict.FAIL, colour)}{explanation.means}"
-    # A single explanation begins with the sentence that is there already.
+    # A single explanation would repeat the sentence above it.
     if len(report.explanations) == 1:
         yield explanation_text(report.explanations[0]).partition("\n")[2]
     else:
@@ -46,6 +46,7 @@ def _broken(report: Report, colour: bool) -> Iterator[str]:
 def _rules(report: Report, colour: bool, everything: bool) -> Iterator[str]:
     """Yield a line per rule, the worst verdict first; verdicts that are folded are only counted."""
     folded = {} if everything else {Verdict.PASS: "hold", Verdict.NOT_EXERCISED: "were not called for by any event"}
+    # What fails comes first, then what was not decided.
     for verdict in _ORDER:
         rules = [rule for rule in report.rules if rule.verdict is verdict]
         if verdict not in folded:

@@ -147,7 +147,7 @@ def cover_of(name: str, profile: Profile, opening: ClusterOpening) -> Controller
 def model_of(name: str) -> Model:
     """Return a model that has a cover. Raises UsageError for another."""
     if name not in MODELS:
-        raise UsageError(f"drive: expected a graph of the controller: {', '.join(MODELS)}; seen {name}")
+        raise UsageError(f"drive: expected a graph of the controller: {', '.join(MODELS)}; seen {name}; choose one of those")
     return find_model(name)
 
 

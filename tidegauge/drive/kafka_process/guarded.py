@@ -69,7 +69,7 @@ class Guarded:
     def _command(self, **line: Any) -> None:
         """Send the guard a command, and wait until it is done."""
         if self._guard.stdin is None or self._guard.poll() is not None:
-            raise WireError("a process: expected its guard to live; seen that it has ended")
+            raise WireError("the guard of a process: expected it to run; seen that it has ended")
         self._guard.stdin.write(json.dumps(line).encode() + b"\n")
         self._guard.stdin.flush()
         self._read_line()
@@ -77,6 +77,6 @@ class Guarded:
     def _read_line(self) -> dict[str, Any]:
         line = self._guard.stdout.readline() if self._guard.stdout is not None else b""
         if not line:
-            raise WireError(f"a process: expected its guard to say what it did; seen exit code {self._guard.wait()}")
+            raise WireError(f"the guard of a process: expected a report of what it did; seen exit code {self._guard.wait()}")
         response: dict[str, Any] = json.loads(line)
         return response

@@ -44,10 +44,12 @@ def run_tool(
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise UsageError(f"{what}: expected within {TOOL_MINUTES} minutes; {tool} is not done") from None
+        raise UsageError(
+            f"{what}: expected {tool} to end within {TOOL_MINUTES} minutes; seen that it runs still; try again"
+        ) from None
     if done.returncode:
         output = "\n".join((done.stdout + done.stderr).strip().splitlines()[-SHOWN_LINES:])
-        raise UsageError(f"{what}: expected {tool} to make it; seen exit code {done.returncode}{hint}\n{output}")
+        raise UsageError(f"{what}: expected {tool} to succeed; seen exit code {done.returncode}{hint}\n{output}")
 
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -115,8 +117,8 @@ def _fetch(release: str, place: Path) -> None:
     maven = find_maven()
     if maven is None:
         raise UsageError(
-            f"jars of Kafka {release}: expected Maven's client mvn on the PATH, for they are not in {place}; seen none; "
-            "install Maven, or give a folder with --jars"
+            f"jars of Kafka {release}: expected Maven's client mvn on the PATH, since they are not in {place}; seen none; "
+            "install Maven, or name a folder with --jars"
         )
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{release}-", dir=place.parent) as work:

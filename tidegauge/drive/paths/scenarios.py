@@ -364,7 +364,7 @@ def _places(name: str) -> list[File]:
     if not places:
         raise UsageError(
             f"--scenario: expected F1, F2, F3, {ROUNDED}, what a scenario `shows`, or the name of its file; seen {name!r}; "
-            f"they lie in {DIRECTORY}"
+            f"the files are in {DIRECTORY}"
         )
     return places
 
@@ -382,7 +382,7 @@ def _played(scenario: Scenario, profile: Profile) -> Session:
         # A response that this generation does not give is left out: rule 1 above.
         if output and output[0].startswith("error: ") and not command.startswith(BY_ITSELF):
             raise UsageError(
-                f"{scenario.path.name}: expected a scenario that {profile.name} lets happen; seen at `{command}` "
+                f"{scenario.path.name}: expected a scenario that can happen under {profile.name}; seen at `{command}` "
                 f"{output[0].removeprefix('error: ')}; name another, or another --profile"
             )
     if player.session is None or player.session.has_whole_controller:

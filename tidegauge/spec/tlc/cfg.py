@@ -90,7 +90,7 @@ class Cfg(NamedTuple):
         if unknown:
             raise SpecError(
                 f"{self.where}: expected a constant, one of {', '.join(self.constants)}; "
-                f"seen {', '.join(unknown)}: name one that is there"
+                f"seen {', '.join(unknown)}; name one of those"
             )
         values = {name: str(value) if isinstance(value, int) else _set(value) for name, value in constants.items()}
         return self._replace(constants={**self.constants, **values})

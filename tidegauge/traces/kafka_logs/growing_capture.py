@@ -144,7 +144,7 @@ class GrowingCapture:
             expected, do = "logs (*.log) with at least one complete line", f"{folders}; see docs/kafka-logs.md"
             all_logs.problems.append(Problem(str(self.root), None, expected, "none", do))
         for folder in all_logs.nested:
-            seen, do = "a folder with the folders of several nodes", "follow it by itself"
+            seen, do = "a folder with the folders of several nodes", "follow that folder by itself"
             all_logs.problems.append(Problem(str(folder), None, "a folder per node", seen, do, lost=1))
         all_logs.nodes.sort(key=lambda node: node.id)
         return all_logs

@@ -107,4 +107,4 @@ def _from_raw_snappy(block: bytes) -> bytes:
         shift += 7
         if byte < 0x80:
             return bytes(pa.Codec("snappy").decompress(block, size, asbytes=True))
-    raise ValueError("no length in front of a block")
+    raise ValueError("no length before a block")

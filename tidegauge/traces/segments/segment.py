@@ -108,7 +108,7 @@ def read(path: Path, records: bool = True, after: int | None = None) -> Segment:
         try:
             return parse(gzip.decompress(path.read_bytes()), records, after)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            return Segment((), 0, SegmentProblem(0, "a whole gzip file", str(error)))
+            return Segment((), 0, SegmentProblem(0, "a complete gzip file", str(error)))
     if path.stat().st_size == 0:  # an empty file cannot be mapped
         return Segment((), 0)
     with path.open("rb") as file, closing(mmap(file.fileno(), 0, access=ACCESS_READ)) as data:

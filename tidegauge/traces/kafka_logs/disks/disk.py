@@ -127,7 +127,7 @@ def left_unread(folder: Path, label: str) -> list[Problem]:
     if not replica_files(folder):
         return []
     do = "stop the broker and copy both again, or check the log directories of all brokers without their logs"
-    return [Problem(label or ".", None, "segment files of a broker that stopped in order", "one that did not", do)]
+    return [Problem(label or ".", None, "segment files of a broker that was shut down cleanly", "one that was not", do)]
 
 
 def read_disks(folder: Path) -> tuple[list[Trace], list[Problem]]:

@@ -129,7 +129,7 @@ def _add(runs: list[EpochRun], batch: RecordBatch, at: str) -> None:
 
 
 def _problem(name: str, fault: segment.SegmentProblem, end: int, torn: bool) -> Problem:
-    expected = f"at byte {fault.position}, behind offset {end - 1}, {fault.expected}"
+    expected = f"at byte {fault.position}, after offset {end - 1}, {fault.expected}"
     do = "the log is read up to there, as a broker that recovers would; copy the file again if its broker stopped in order"
     # A batch that ends with the last file is torn: a broker that was killed, or still writes, leaves it. Nothing is lost.
     return Problem(name, None, expected, fault.seen, do, lost=0 if torn else 1)

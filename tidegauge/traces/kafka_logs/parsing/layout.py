@@ -80,7 +80,7 @@ def envelope(pattern: str, dates: Dates | None = None) -> Envelope:
         if f"<{group}>" not in regex:
             raise UsageError(
                 f"expected {conversion} in the layout {pattern!r}, saw none; "
-                "name it as log4j2 has it, such as '[%d] %p [%t] %m (%c)%n'"
+                "write it as log4j2 does, such as '[%d] %p [%t] %m (%c)%n'"
             )
     try:
         line, begins = re.compile(regex + r"\s*"), re.compile(regex[: regex.index("(?P<message>")].rstrip(" +"))

@@ -73,7 +73,7 @@ def pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
     except zlib.error:
         pass
     seen, do = "one that ends early or is damaged", "copy it again; what could be unpacked is read"
-    problems.append(Problem(label, None, "a whole gzip file", seen, do))
+    problems.append(Problem(label, None, "a complete gzip file", seen, do))
 
 
 def _unpacked(unpack: "zlib._Decompress", raw: bytes) -> Iterator[bytes]:
@@ -187,7 +187,7 @@ def read_lines(path: Path, label: str, given: str | None = None, take: Take = ev
             problems.append(Problem(label, None, "log lines", EMPTY, do))
         return LogFile(label, [], problems)
     if is_binary(first):
-        do = "a segment file is read under the name Kafka gave it"
+        do = "a segment file must keep the name that Kafka gave it"
         problems.append(Problem(label, 1, "a text log", "a binary file", do))
         return LogFile(label, [], problems)
     # Blocks end at byte 0x0A, which in UTF-16 may be half a character.

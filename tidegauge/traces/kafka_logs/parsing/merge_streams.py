@@ -85,7 +85,7 @@ def _key(line: Line) -> _LineKey:
 
 
 def _problem(path: str, line: int | None, seen: str) -> Problem:
-    return Problem(path, line, "every line once", seen, "they are read once; leave copies out")
+    return Problem(path, line, "every line once", seen, "the lines are read once; leave copies out")
 
 
 # Several logs of one process merged into one stream: by the clock that wrote them all, each log in its own order.

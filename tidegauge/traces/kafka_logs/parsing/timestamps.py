@@ -173,7 +173,7 @@ def of_java(pattern: str) -> Dates:
     for needed in ("year", "month", "day", "hour", "minute"):
         if f"<{needed}" not in regex:
             raise UsageError(
-                f"expected a date with its {needed} in %d{{{pattern}}}, saw none; lines cannot be ordered without"
+                f"expected a date with its {needed} in %d{{{pattern}}}, saw none; lines cannot be ordered without it"
             )
     return Dates(regex)
 

@@ -37,7 +37,7 @@ SMALL_DISK = "64k"
 FOLLOW = ("--follow", "--until-idle", "10")
 
 AWAKE = 60
-"""Seconds in which a task begins, or ends for nobody."""
+"""Seconds to wait for a task to begin, or for a process that was stopped to end."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def test_a_cache_that_explains_the_truncation_is_told() -> None:
     assert len(judgement.notes) == 1
     assert ", 7)], " in judgement.notes[0]
     assert judgement.notes[0].endswith(
-        "would explain server.log:7: LEO 9, told (epoch 2, end 8), truncated at 7, asking again"
+        "would explain server.log:7: LEO 9, response (epoch 2, end 8), truncated at 7, asking again"
     )
 
 

@@ -134,7 +134,7 @@ class Report:
         """0 conforms, 1 a rule fails, 2 bad input, 3 nothing could be decided."""
         if self.verdict is Verdict.FAIL:
             return FAILS
-        # Before UNDECIDED: who runs this can mend the input, and what it lost may be why nothing was decided.
+        # Before UNDECIDED: bad input can be mended, and the events that it lost may be why nothing was decided.
         if self.lost or any(not checked.events for checked in self.inputs):
             return BAD
         return CONFORMS if self.verdict is Verdict.PASS else UNDECIDED

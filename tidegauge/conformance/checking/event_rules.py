@@ -51,7 +51,7 @@ class UndecidedTruncation:
         """Describe the truncation."""
         epoch, end = self.response
         again = {None: "", True: ", done", False: ", asking again"}[self.completed]
-        return f"{self.at}: LEO {self.log_end}, told (epoch {epoch}, end {end}), truncated at {self.target}{again}"
+        return f"{self.at}: LEO {self.log_end}, response (epoch {epoch}, end {end}), truncated at {self.target}{again}"
 
 
 def judge_unknown_caches(judgement: Judgement, traces: Sequence[Trace], columns: Columns, config: Config) -> Judgement:

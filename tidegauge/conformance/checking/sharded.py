@@ -81,6 +81,7 @@ def _rules(parts: Sequence[Sequence[RuleVerdict]]) -> tuple[RuleVerdict, ...]:
 
 
 def _first_of_each_rule(explanations: Sequence[Explanation]) -> tuple[Explanation, ...]:
+    """Order explanations: the first of each rule, then the others."""
     # Reversed, so that the first one of a rule overwrites the later ones.
     firsts = list({explanation.rule.id: explanation for explanation in reversed(explanations)}.values())[::-1]
     return (*firsts, *(explanation for explanation in explanations if explanation not in firsts))
@@ -152,6 +153,7 @@ def check_in_shares(
 
 
 def _share(path: str | Path, how: CheckOptions, number: int) -> Report:
+    """Check one share; batches are dropped, as a report from several processes has no page of events."""
     selection = how.selection or Selection()
     selection = replace(selection, shard=(number, selection.shard[1]))
     return replace(check([path], replace(how, selection=selection)), judged=())

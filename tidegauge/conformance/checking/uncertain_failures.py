@@ -98,7 +98,7 @@ def keep_certain_failures(judgement: Judgement, trace: Trace, config: Config, do
         for failure in again.failures:
             kept.setdefault(failure.rule, replace(failure, row=failure.row + first))
             counts[failure.rule] = counts.get(failure.rule, 0) + again.tallies[failure.rule].failed
-    # Only rules that fail in the whole trace: what a stretch alone breaks may come of what it does not know.
+    # Only rules that fail in the whole trace: what fails in a stretch alone may come from what the stretch does not know.
     failed = {failure.rule for failure in judgement.failures}
     tallies = {
         rule: _certain(tally, counts.get(rule, 0)) if rule in failed else tally for rule, tally in judgement.tallies.items()

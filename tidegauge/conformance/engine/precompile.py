@@ -23,7 +23,7 @@ def compiled_ahead() -> Iterator[None]:
     if is_ready() or cache_directory() is None:
         yield
         return
-    # Its output, and its fault if it has one, are nobody's business: code that is missing is compiled where it is needed.
+    # Output is discarded: if the process fails, the code is compiled where it is needed.
     quiet = subprocess.DEVNULL
     with subprocess.Popen([sys.executable, "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet) as process:
         try:

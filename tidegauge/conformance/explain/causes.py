@@ -145,7 +145,7 @@ def explain_high_watermark(past: History, failure: Failure, broker: int, expecte
         )
     says = f"{name_of(past, broker)}{role} has the high watermark {actual:,} {bound}."
     causes = list(_fetches(past, row, broker, failure.rule) if past.leads(row, broker) else _before(past, row, broker))
-    # Too low a high watermark promises nothing: only too high a one asks who holds the last record below it.
+    # A high watermark that is too low promises nothing; one that is too high promises its last record, so show its holders.
     if actual > expected and (after.leo is None or actual <= after.leo):
         where = whereabouts(past, row, actual - 1, after.epoch_of(actual - 1))
         causes.append(CausalStep(f"{name_of(past, broker)} took the high watermark {actual:,}: {where}.", row))

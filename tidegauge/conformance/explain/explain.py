@@ -219,7 +219,7 @@ def _lines(e: Explanation) -> Iterator[str]:
     # Only where bugs of this rule are known at all: "no bug" would else claim that somebody had looked for one.
     if not e.bugs and e.rule.bugs and releases_of(e.config):
         yield f"  looks like no bug that is known of {', '.join(releases_of(e.config))}"
-    yield "  before it, as far as the trace tells:"
+    yield "  before it, as far as the trace shows:"
     yield from (f"    {line}" for line in snapshot_grid(e.before, e.config))
     yield f"  what led there ({e.left_out:,} other events not shown):"
     for step in e.steps:

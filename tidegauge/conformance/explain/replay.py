@@ -146,6 +146,7 @@ def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: in
 
 
 def _snapshot(st: State, row: int, brokers: int) -> Snapshot:
+    """Read a snapshot out of the table, after a row."""
     return Snapshot(
         row,
         tuple(replica_of(st, b) for b in range(brokers)),

@@ -207,7 +207,7 @@ def scenario_of(run: Behaviour, model: Model) -> str:
     setting = setting_of(model)
     if setting.beyond:
         raise ExportError(
-            f"{model.cfg}: expected the operators of a profile, seen also {', '.join(sorted(setting.beyond))} besides those "
+            f"{model.cfg}: expected the operators of a profile, seen {', '.join(sorted(setting.beyond))} besides those "
             f"of {setting.profile}: a run without a guard, or from another start, is exported as a trace only"
         )
     player = Player()
@@ -287,6 +287,7 @@ def _header(model: Model, run: Behaviour, broken: bool) -> Sequence[str]:
 
 
 def _wrapped(text: str) -> Iterable[str]:
+    """Break a text into lines of at most WIDTH characters."""
     line = ""
     for word in text.split():
         if line and len(line) + 1 + len(word) > WIDTH:

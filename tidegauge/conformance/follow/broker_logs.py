@@ -163,6 +163,7 @@ class BrokerLogs(Source):
         return [result for batch in batches for result in judge_batch(batch, path, self.how.profile, problems)]
 
     def _publish_problems(self) -> None:
+        """Publish the problems of reading, each once."""
         for problems in (self._tails.problems, self._growth.news):
             for problem in problems:
                 self.publish(problem)

@@ -324,6 +324,7 @@ class Window:
         return findings
 
     def _columns(self, events: Sequence[WindowEvent]) -> tuple[Columns, Trace]:
+        """Return events of the window as columns that know where lines are missing, and as a trace."""
         trace = replace(self.trace, events=tuple(entry.event for entry in events))
         missing = np.array([entry.missing for entry in events], np.int64)
         return replace(to_columns([trace], trace.config), missing=missing if missing.any() else missing[:0]), trace

@@ -60,7 +60,7 @@ class PastWindows:
         failures: Iterable[FailureKey],
         counted: Mapping[int, str],
     ) -> None:
-        """Add a window that has ended; `failures` of it stand, `counted` is until when events were counted, by node."""
+        """Add a window that has ended; its `failures` stand; `counted` is the time up to which events of each node count."""
         new_events = _new_events(window, counted)
         self._tallies = self._tallies_with(window, counted)
         self._events += sum(new_events.values())
@@ -107,6 +107,7 @@ class PastWindows:
         return [*dict.fromkeys([*self._notes, *read, *lost_disk_notes(self._lost_disks_with(window)), *judged_so])]
 
     def _lost_disks_with(self, window: Iterable[JudgedBatch]) -> dict[LostDisk, None]:
+        """Return the lost disks of past windows and of this one, each once."""
         lost = dict(self._lost_disks)
         for batch in (result.batch for result in window):
             lost |= dict.fromkeys(lost_disks(batch.stored, batch.config, batch.traces, batch.source))

@@ -222,6 +222,7 @@ class NdjsonFile(NdjsonSource):
         return False
 
     def _read_piece(self) -> bool:
+        """Judge the next piece of the file; return False at its end."""
         data = self._file.read(PIECE)
         if data:
             self.feed(data)

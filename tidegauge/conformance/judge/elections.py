@@ -133,6 +133,7 @@ def read_config(st: s.State, b: int, min_isr: int) -> None:
 def written_min_isr(st: s.State) -> int:
     """Return the value that the controller uses; UNKNOWN where no event shows it."""
     value = st[s.PARTITION, s.C_MIN_ISR]
+    # No change was reported so far: the topic has the value of the Config. Below 0: a change is missing (read_config).
     if value == UNKNOWN:
         return int(st[s.OPTION, s.MIN_ISR])
     return int(value) if value >= 0 else UNKNOWN

@@ -90,7 +90,7 @@ ACTIONS_WITH_ELR = {
 
 
 def bounds_for(brokers: int, max_fetch: int = UNBOUNDED, *, clients: bool = False) -> Bounds:
-    """Return bounds for so many brokers, of which only `max_fetch`, the records of one fetch, can be reached.
+    """Return bounds that nobody reaches by hand, except `max_fetch`, the number of records in one fetch.
 
     With `clients` all records are those of producers that wait for acks=all.
     """

@@ -165,6 +165,7 @@ def _changes(broker: int, before: Cluster, after: Cluster) -> list[str]:
 
 
 def _record(cluster: Cluster, broker: int, values: Values) -> str:
+    """Format the last record of a broker's log: epoch, letter, offset."""
     epochs = record_epochs(cluster.brokers[broker])
     offset = len(epochs) - 1
     return f"{epochs[-1]}{values.get((epochs[-1], offset), '')}@{offset}"

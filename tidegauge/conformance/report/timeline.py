@@ -152,6 +152,7 @@ class Timelines:
             self._add(place, place.rows[:WHOLE_TRACE])
 
     def _add(self, place: TraceRow, rows: range) -> int:
+        """Add rows of a trace as a timeline; return its position."""
         timeline = _timeline(place, rows) | {"trace": self._link_name(place)}
         self._stretches.append((place, rows))
         self.events += len(rows)

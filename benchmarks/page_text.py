@@ -65,9 +65,9 @@ def _section(benchmark: Benchmark, report: Report) -> str:
     if report.ratios:
         rows = [(ratio.name, f"{ratio.value:,.2f}", _verdict(ratio, report)) for ratio in report.ratios]
         lines += [table(("ratio", "seen", "bar"), rows), ""]
-    # No row for a timing on a curve, one that was taken once for a ratio, and a copy: benchmarks.json has the numbers.
+    # No row for a timing on a curve, one that was taken once for a ratio, a stage and a copy: benchmarks.json has them.
     shown = [timing for timing in report.timings if not timing.point and timing.repetitions > 1]
-    if rows := [_row(timing) for timing in shown if ": a copy" not in timing.name]:
+    if rows := [_row(timing) for timing in shown if ": " not in timing.name]:
         lines += [table(("", "median s", "fastest to slowest", "per second"), rows), ""]
     lines += [f"* {note}" for note in report.notes]
     return "\n".join([*lines, ""])

@@ -5,8 +5,7 @@ from validation.third_parties.third_party import Reason, ThirdParty, go_starter
 KFAKE = ThirdParty(
     "kfake",
     "franz-go's kfake",
-    "In its own words “a fake Kafka broker for testing” (`cluster.go`), beside the Go client franz-go. Its files begin "
-    "with what they do, cite Kafka's classes where they follow them, and what is left out has a list of its own "
+    "“A fake Kafka broker for testing” (`cluster.go`), a part of the Go client franz-go, with a list of omissions "
     "(`skipped_features`). Two brokers, started by `validation/third_parties/starters/kfake`. As “writes are immediate (no "
     "replication)”, nothing is ever above the high watermark.",
     go_starter("kfake"),

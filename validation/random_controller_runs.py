@@ -119,8 +119,8 @@ def walked(case: WalkCase, runs: int, seed: int) -> bool:
         broken[walk.broken] += bool(walk.broken)
         if walk.broken and walk.broken not in case.shown and (shortest is None or len(walk.labels) < len(shortest.labels)):
             shortest = walk
-    said = ", ".join(f"{name} in {count:,}" for name, count in sorted(broken.items()) if count) or "nothing broken"
-    print(f"{case.name}: {runs:,} runs, {steps:,} steps: {said} ({time.perf_counter() - begin:.1f} s)", flush=True)
+    summary = ", ".join(f"{name} in {count:,}" for name, count in sorted(broken.items()) if count) or "nothing broken"
+    print(f"{case.name}: {runs:,} runs, {steps:,} steps: {summary} ({time.perf_counter() - begin:.1f} s)", flush=True)
     if shortest is not None:
         print(f"  run {seed}-{shortest.number}: {shortest.broken} {shortest.says}")
         print("\n".join(f"  {control_label_text(label)}" for label in shortest.labels))

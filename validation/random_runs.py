@@ -247,6 +247,6 @@ def _sum_of(case: RunCase, chunks: Iterator[_ChunkResult], echo: Echo) -> Judged
         events += chunk.events
         failed.update(chunk.failed)
         unexpected = unexpected if unexpected is not None else chunk.unexpected
-    found = JudgedCase(case, runs, events, dict(failed), unexpected, time.perf_counter() - begin)
-    echo(f"{case.name}: {found.says} ({found.seconds:.1f} s)")
-    return found
+    judged = JudgedCase(case, runs, events, dict(failed), unexpected, time.perf_counter() - begin)
+    echo(f"{case.name}: {judged.says} ({judged.seconds:.1f} s)")
+    return judged

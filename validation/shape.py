@@ -35,8 +35,10 @@ class Module:
         """Return the numbers of the lines that hold code: no blank line, comment or docstring."""
         tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
         skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-        held = {line for token in tokens if token.type not in skipped for line in range(token.start[0], token.end[0] + 1)}
-        return held - set(_docstring_lines(self.tree))
+        with_code = {
+            line for token in tokens if token.type not in skipped for line in range(token.start[0], token.end[0] + 1)
+        }
+        return with_code - set(_docstring_lines(self.tree))
 
     def import_lines(self) -> set[int]:
         """Return the numbers of the lines that import statements take."""
@@ -63,14 +65,14 @@ class Module:
 
     def imported(self, known: dict[str, "Module"]) -> set[str]:
         """Return the modules of the package that are imported when this one is."""
-        found = set()
+        modules_imported = set()
         for node in self.tree.body:
             if isinstance(node, ast.ImportFrom) and node.module:
-                found |= {f"{node.module}.{alias.name}" for alias in node.names} & known.keys() or {
+                modules_imported |= {f"{node.module}.{alias.name}" for alias in node.names} & known.keys() or {
                     node.module
                 } & known.keys()
         # A package whose __init__ imports from itself is no step of a chain.
-        return found - {self.name}
+        return modules_imported - {self.name}
 
 
 def _docstring_lines(tree: ast.Module) -> Iterator[int]:

@@ -168,8 +168,8 @@ def _reloads_fork(events: Sequence[Event]) -> bool:
     return request.event in {"SendFetch", "SendEpochRequest"} and epochs != sorted(epochs)
 
 
-def _order(one: str, two: str) -> str:
-    events = {one, two}
+def _order(first: str, second: str) -> str:
+    events = {first, second}
     return REGISTERS if "ChangePartition" in events and events & REGISTERING else EITHER_ORDER
 
 
@@ -222,13 +222,13 @@ def _some(trace: Trace, chance: random.Random) -> list[TraceMutant]:
 
 def rulings(case: OracleCase, subjects: Sequence[Trace | TraceMutant]) -> list[Ruling]:
     """Let the judge and TLC decide about traces of one case, in one run of TLC."""
-    traces = [one.trace if isinstance(one, TraceMutant) else one for one in subjects]
+    traces = [subject.trace if isinstance(subject, TraceMutant) else subject for subject in subjects]
     config = traces[0].config
     judgement = judge(to_columns(traces, config), config)
     broken: dict[int, set[str]] = {}
     for failure in judgement.failures:
         broken.setdefault(failure.trace, set()).add(failure.rule)
-    asked = validate_events(
+    tlc = validate_events(
         [reported(trace) for trace in traces],
         find_model(case.model),
         brokers=case.brokers,
@@ -239,13 +239,13 @@ def rulings(case: OracleCase, subjects: Sequence[Trace | TraceMutant]) -> list[R
         Ruling(
             case,
             trace.name,
-            one if isinstance(one, TraceMutant) else None,
+            subject if isinstance(subject, TraceMutant) else None,
             tuple(sorted(broken.get(number, ()))),
             verdict.accepted,
             verdict.matched,
             trace,
         )
-        for number, (one, trace, verdict) in enumerate(zip(subjects, traces, asked.verdicts, strict=True))
+        for number, (subject, trace, verdict) in enumerate(zip(subjects, traces, tlc.verdicts, strict=True))
     ]
 
 
@@ -290,7 +290,7 @@ def table(ruled: Iterable[Ruling]) -> str:
 
 def unexplained(ruled: Iterable[Ruling]) -> list[Ruling]:
     """Return the rulings that differ, or both reject a right trace, without a known reason."""
-    return [one for one in ruled if not one.agree and one.why is None]
+    return [ruling for ruling in ruled if not ruling.agree and ruling.why is None]
 
 
 def main(argv: Sequence[str]) -> int:

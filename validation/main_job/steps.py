@@ -130,12 +130,12 @@ def seeded_faults(echo: Echo) -> StepResult:
         for k in kills
     )
     fates = {fate: sum(k.judged.fate is fate for k in kills) for fate in Fate}
-    said = ", ".join(f"{count} {fate.value}" for fate, count in fates.items() if count)
+    summary = ", ".join(f"{count} {fate.value}" for fate, count in fates.items() if count)
     figures = {
         "fates": {fate.value: count for fate, count in fates.items()},
         "matrix": {k.fault.name: dict(k.judged.by_rule) for k in kills},
     }
-    return StepResult(f"{len(kills)} faults: {said}", cases, figures)
+    return StepResult(f"{len(kills)} faults: {summary}", cases, figures)
 
 
 def real_logs_judged(echo: Echo) -> StepResult:
@@ -174,7 +174,7 @@ def mutants_rejected(echo: Echo) -> StepResult:
     traces = [trace for story in stories for trace in ndjson.read(DIRECTORY / f"{story.name}.ndjson").traces]
     outcomes = run_mutants(traces, language)
     # Only stories of the one graph: whether a mutant is legal is decided by its language.
-    unexplained = [one for one in outcomes if one.survived and one.reason is None]
+    unexplained = [outcome for outcome in outcomes if outcome.survived and outcome.reason is None]
     cases = [
         JobCase("nothing passes without a reason", not unexplained, "\n".join(o.mutant.says for o in unexplained) or "none")
     ]
@@ -186,7 +186,7 @@ def mutants_rejected(echo: Echo) -> StepResult:
         echo(f"      {found.kind}: {says}")
         # A kind of which none is rejected would show that its mutants change nothing that is judged.
         cases.append(JobCase(found.kind, found.rejected > 0, says))
-    rejected = sum(bool(one.rules) for one in outcomes)
+    rejected = sum(bool(outcome.rules) for outcome in outcomes)
     return StepResult(
         f"{len(outcomes):,} mutants of {len(traces)} golden traces: {rejected:,} rejected, "
         f"{len(unexplained)} passed unexplained",

@@ -28,12 +28,12 @@ def _rechecked(place: Path) -> Recheck[Any]:
 
 def _result(kind: str, of: str, echo: Echo) -> StepResult:
     cases, steps, fields = [], 0, 0
-    for name, found in of_each_distinct(_rechecked, places(FOLDER, kind)):
-        played, differ = found.played, len(found.played.differences)
+    for name, rechecked in of_each_distinct(_rechecked, places(FOLDER, kind)):
+        played, differ = rechecked.played, len(rechecked.played.differences)
         says = f"{played.steps:,} steps of {played.cases:,} paths, {differ:,} paths differ"
         echo(f"      {name}: {says}")
         passed = not differ and played.steps > 0
-        cases.append(JobCase(name, passed, f"{says}\n{found.first}".strip(), found.seconds))
+        cases.append(JobCase(name, passed, f"{says}\n{rechecked.first}".strip(), rechecked.seconds))
         steps, fields = steps + played.steps, fields + played.fields
     return StepResult(
         f"{steps:,} steps of {len(cases)} {of} are those of the reference, {fields:,} values compared",

@@ -47,9 +47,11 @@ def replay(release: str, kind: str, jars: Path | None, folder: Path) -> Replay:
     """
     form: Any = FORMATS[kind]
     recorded = read(place_of(release, folder, kind), form)
-    found = jars_of(release, jars)
+    jars_found = jars_of(release, jars)
     # `always_read`: also the steps that paths have in common are compared on each path; whether they repeat is the question.
-    started: Any = KafkaNode(release, found, always_read=True) if kind == BROKER else ControllerNode(release, found)
+    started: Any = (
+        KafkaNode(release, jars_found, always_read=True) if kind == BROKER else ControllerNode(release, jars_found)
+    )
     with started as node:
         recorder = Recorder(recorded.cases)
         node.play(recorded.cases, to_the_end(recorded.cases, recorder))

@@ -61,9 +61,9 @@ class Scene:
 
     def folder(self, fault: str) -> Path:
         """Return where a fault keeps its files."""
-        found = self.cluster.folder / fault
-        found.mkdir()
-        return found
+        path = self.cluster.folder / fault
+        path.mkdir()
+        return path
 
 
 def worker_killed(scene: Scene) -> Outcome:
@@ -132,9 +132,9 @@ def _struck(scene: Scene, name: str, strike: Callable[[], object], over: Callabl
     in_time = reached(process, lambda: any(results.glob("*.parquet")))
     if in_time:
         strike()
-    found = ended(process, folder / "out")
+    checked = ended(process, folder / "out")
     over()
-    return _outcome(scene, found, results, f"went on to its end in {found.seconds:.1f} s", in_time=in_time)
+    return _outcome(scene, checked, results, f"went on to its end in {checked.seconds:.1f} s", in_time=in_time)
 
 
 def driver_killed(scene: Scene) -> Outcome:
@@ -166,10 +166,10 @@ def another_processor(scene: Scene) -> Outcome:
     """Leave one worker, whose processor the machine code was not made for: it compiles its own."""
     folder = scene.folder("another-processor")
     with _other_processor(scene.cluster):
-        found = check(scene.cluster.master, folder / "out", scene.walks, results=folder / "results")
+        checked = check(scene.cluster.master, folder / "out", scene.walks, results=folder / "results")
         # Numba keeps the machine code of each processor in a folder of its own.
         made = {path.parent for path in (scene.cluster.folder / "worker-2" / "cache").rglob("*.nbc")}
-        outcome = _outcome(scene, found, folder / "results", f"made its own machine code, {found.seconds:.1f} s in all")
+        outcome = _outcome(scene, checked, folder / "results", f"made its own machine code, {checked.seconds:.1f} s in all")
     wrong = () if len(made) == 2 else (f"machine code: for 2 processors expected, for {len(made)} seen",)
     return replace(outcome, wrong=(*outcome.wrong, *wrong))
 
@@ -182,9 +182,9 @@ def mixed_processors(scene: Scene) -> Outcome:
         # Let worker 2 compile before the shared run: worker 1, whose machine code was shipped, would do all the work.
         check(scene.cluster.master, folder / "first", first)
         scene.cluster.start(1)
-        found = check(scene.cluster.master, folder / "out", scene.walks, results=folder / "results")
+        checked = check(scene.cluster.master, folder / "out", scene.walks, results=folder / "results")
     shares = sorted(rows_by_worker(folder / "results").values())
-    outcome = _outcome(scene, found, folder / "results", f"judged {' and '.join(map(str, shares))} row groups")
+    outcome = _outcome(scene, checked, folder / "results", f"judged {' and '.join(map(str, shares))} row groups")
     return outcome if len(shares) > 1 else replace(outcome, wrong=(*outcome.wrong, "one worker did all"))
 
 
@@ -222,8 +222,8 @@ def follower_killed(scene: Scene) -> Outcome:
     reached(process, lambda: last_look(results) != looked)
     for file in others:
         _arrive(file, arriving)
-    found = ended(process, folder / "again")
-    outcome = _outcome(scene, found, results, f"{len(before)} tasks were not done again", in_time=in_time)
+    checked = ended(process, folder / "again")
+    outcome = _outcome(scene, checked, results, f"{len(before)} tasks were not done again", in_time=in_time)
     again = () if before.items() <= _stamps(results).items() else ("tasks that were done were done again",)
     return replace(outcome, wrong=(*outcome.wrong, *again))
 
@@ -273,24 +273,24 @@ FAULTS: dict[str, Callable[[Scene], Outcome]] = {
 def _again(scene: Scene, folder: Path, results: Path, in_time: bool) -> Outcome:
     """Run the same command again, after one that did not end."""
     before = _stamps(results)
-    found = check(scene.cluster.master, folder / "again", scene.walks, results=results)
-    outcome = _outcome(scene, found, results, f"{found.resumed} row groups were not judged again", in_time=in_time)
+    checked = check(scene.cluster.master, folder / "again", scene.walks, results=results)
+    outcome = _outcome(scene, checked, results, f"{checked.resumed} row groups were not judged again", in_time=in_time)
     wrong = list(outcome.wrong)
-    if not found.resumed:
+    if not checked.resumed:
         wrong.append("nothing was resumed")
     if not before.items() <= _stamps(results).items():
         wrong.append("tasks that were done were done again")
     return Outcome(outcome.says, tuple(wrong))
 
 
-def _outcome(scene: Scene, found: Checked, results: Path, says: str, in_time: bool = True) -> Outcome:
+def _outcome(scene: Scene, checked: Checked, results: Path, says: str, in_time: bool = True) -> Outcome:
     groups = row_groups_in(results)
     wrong = []
     if not in_time:
         wrong.append("the run had ended before anything happened")
-    if found.code != scene.undisturbed.code:
-        wrong.append(f"ended with {found.code} instead of {scene.undisturbed.code}: {found.said[:200]}")
-    if found.totals != scene.undisturbed.totals:
+    if checked.code != scene.undisturbed.code:
+        wrong.append(f"ended with {checked.code} instead of {scene.undisturbed.code}: {checked.said[:200]}")
+    if checked.totals != scene.undisturbed.totals:
         wrong.append("other totals")
     # Spark may run a task twice (speculation, lost workers); only one of its results may count.
     if len(groups) != len(set(groups)):

@@ -157,12 +157,12 @@ class Cluster:
 
 def signalled(processes: Iterable[int], number: signal.Signals) -> list[int]:
     """Send a signal; return the processes that existed."""
-    found = []
+    existing = []
     for pid in processes:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
-            found.append(pid)
-    return found
+            existing.append(pid)
+    return existing
 
 
 def free_port() -> int:

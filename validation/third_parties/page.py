@@ -30,11 +30,11 @@ OVERVIEW = ("", "version", "probed", "checks", "pass", "differs", "not claimed",
 
 def failures(party: ThirdParty, result: ThirdPartyResult) -> Mapping[Reason | None, list[CheckResult]]:
     """Return the checks that fail, by reason; None for those that were not looked up."""
-    found: dict[Reason | None, list[CheckResult]] = {}
+    by_reason: dict[Reason | None, list[CheckResult]] = {}
     for check in result.checks:
         if check.verdict == CheckVerdict.FAIL.value:
-            found.setdefault(party.reason(check.id), []).append(check)
-    return found
+            by_reason.setdefault(party.reason(check.id), []).append(check)
+    return by_reason
 
 
 def stale(party: ThirdParty, result: ThirdPartyResult) -> list[Reason]:
@@ -50,9 +50,9 @@ def third_parties_page(results: Sequence[tuple[ThirdParty, ThirdPartyResult]]) -
 
 
 def _row(party: ThirdParty, result: ThirdPartyResult) -> Sequence[str]:
-    found = failures(party, result)
-    differs = sum(len(checks) for reason, checks in found.items() if reason is None or reason.claimed)
-    unclaimed = sum(len(checks) for reason, checks in found.items() if reason is not None and not reason.claimed)
+    by_reason = failures(party, result)
+    differs = sum(len(checks) for reason, checks in by_reason.items() if reason is None or reason.claimed)
+    unclaimed = sum(len(checks) for reason, checks in by_reason.items() if reason is not None and not reason.claimed)
     counts = [sum(check.verdict == verdict.value for check in result.checks) for verdict in CheckVerdict]
     passed, _, unsupported, undecided = counts
     numbers = (len(result.checks), passed, differs, unclaimed, unsupported, undecided)
@@ -60,10 +60,14 @@ def _row(party: ThirdParty, result: ThirdPartyResult) -> Sequence[str]:
 
 
 def _section(party: ThirdParty, result: ThirdPartyResult) -> str:
-    found = failures(party, result)
+    by_reason = failures(party, result)
     lines = [f"## {party.title}", "", fill(party.about, WIDTH, break_on_hyphens=False), ""]
     for title, claimed in (("What differs", True), ("What it does not claim", False)):
-        rows = [_reason(reason, found[reason]) for reason in party.reasons if reason in found and reason.claimed is claimed]
+        rows = [
+            _reason(reason, by_reason[reason])
+            for reason in party.reasons
+            if reason in by_reason and reason.claimed is claimed
+        ]
         if rows:
             lines += [
                 f"### {title}",
@@ -71,8 +75,8 @@ def _section(party: ThirdParty, result: ThirdPartyResult) -> str:
                 table(("rule", "what", "checks", "where"), sorted(rows, key=_by_rule)),
                 "",
             ]
-    if None in found:
-        rows = [(check.rule or "-", check.id, _plain(check.says)) for check in found[None]]
+    if None in by_reason:
+        rows = [(check.rule or "-", check.id, _plain(check.says)) for check in by_reason[None]]
         lines += ["### Not looked into yet", "", table(("rule", "check", "seen"), rows), ""]
     return "\n".join(lines + _open(result))
 

@@ -41,7 +41,10 @@ class ThirdPartyResult(NamedTuple):
 
 def result_of(party: str, version: str, when: datetime, run: ProbeRun) -> ThirdPartyResult:
     """Return what is kept of a run."""
-    checks = (CheckResult(one.check.id, one.check.rule, one.verdict.value, plain(one.says, when)) for one in run.outcomes)
+    checks = (
+        CheckResult(outcome.check.id, outcome.check.rule, outcome.verdict.value, plain(outcome.says, when))
+        for outcome in run.outcomes
+    )
     return ThirdPartyResult(party, version, when.date().isoformat(), run.seed, tuple(checks))
 
 
@@ -50,8 +53,8 @@ def plain(says: str, when: datetime) -> str:
     says = SEEN.sub("one request; seen one to another", PLACE.sub("", says))
     # Topic ids are random; letters in the order of their appearance keep different ones apart.
     letters = dict(zip(dict.fromkeys(TOPIC_ID.findall(says)), ascii_uppercase, strict=False))
-    says = TOPIC_ID.sub(lambda one: f"topic {letters[one[0]]}", says)
-    return TIME.sub(lambda one: NOW if abs(int(one[0]) - when.timestamp() * 1000) < AN_HOUR else one[0], says)
+    says = TOPIC_ID.sub(lambda match: f"topic {letters[match[0]]}", says)
+    return TIME.sub(lambda match: NOW if abs(int(match[0]) - when.timestamp() * 1000) < AN_HOUR else match[0], says)
 
 
 def read_results(path: Path = RESULTS_FILE) -> list[ThirdPartyResult]:
@@ -59,7 +62,10 @@ def read_results(path: Path = RESULTS_FILE) -> list[ThirdPartyResult]:
     if not path.is_file():
         return []
     results = json.loads(path.read_text(encoding="utf-8"))
-    return [ThirdPartyResult(**{**one, "checks": tuple(CheckResult(*check) for check in one["checks"])}) for one in results]
+    return [
+        ThirdPartyResult(**{**result, "checks": tuple(CheckResult(*check) for check in result["checks"])})
+        for result in results
+    ]
 
 
 def write_results(results: Iterable[ThirdPartyResult], path: Path = RESULTS_FILE) -> None:

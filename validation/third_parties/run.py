@@ -35,11 +35,11 @@ PARTIES: tuple[ThirdParty, ...] = (KFAKE, LIBRDKAFKA, TANSU)
 
 def probe_party(party: ThirdParty, folder: Path | None = None) -> ThirdPartyResult:
     """Start a third party, probe it, and end it; `folder` gets every exchange in words and hex. Raises UsageError."""
-    with running(party) as one, interruptible() as heed:
-        found = probe(tcp(TIMEOUT_SECONDS), (one.host, one.port), SEED, heed=heed)
+    with running(party) as process, interruptible() as heed:
+        probed = probe(tcp(TIMEOUT_SECONDS), (process.host, process.port), SEED, heed=heed)
     if folder is not None:
-        (folder / f"{party.name}.json").write_text(probe_json(found, one.version), encoding="utf-8")
-    return result_of(party.name, one.version, datetime.now(UTC), found)
+        (folder / f"{party.name}.json").write_text(probe_json(probed, process.version), encoding="utf-8")
+    return result_of(party.name, process.version, datetime.now(UTC), probed)
 
 
 def complaints(party: ThirdParty, result: ThirdPartyResult) -> Iterator[str]:
@@ -61,25 +61,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     if unknown := set(args.party) - set(names):
         parser.error(f"expected some of {', '.join(names)}; seen {', '.join(sorted(unknown))}")
-    kept = {result.party: result for result in read_results()}
+    results_by_party = {result.party: result for result in read_results()}
     try:
         for party in PARTIES:
             if party.name in (args.party or names):
                 _print(f"{party.name}: seed {SEED}")
-                kept[party.name] = probe_party(party, args.exchanges)
-                _print(f"{party.name}: {kept[party.name].version}")
+                results_by_party[party.name] = probe_party(party, args.exchanges)
+                _print(f"{party.name}: {results_by_party[party.name].version}")
     except UsageError as problem:
         sys.stderr.write(f"{problem}\n")
         return BAD
     except KeyboardInterrupt:
         return 130
     # Parties that were not probed now keep their earlier results, with the day of those.
-    results = [(party, kept[party.name]) for party in PARTIES if party.name in kept]
+    results = [(party, results_by_party[party.name]) for party in PARTIES if party.name in results_by_party]
     write_results((result for _, result in results), RESULTS_FILE)
     PAGE.write_text(third_parties_page(results), encoding="utf-8")
-    found = [line for party, result in results for line in complaints(party, result)]
-    _print("\n".join((*found, f"{PAGE}: written")))
-    return FAILS if found else CONFORMS
+    complaint_lines = [line for party, result in results for line in complaints(party, result)]
+    _print("\n".join((*complaint_lines, f"{PAGE}: written")))
+    return FAILS if complaint_lines else CONFORMS
 
 
 def _print(text: str) -> None:

@@ -29,21 +29,21 @@ def running(party: ThirdParty, seconds: float = START_SECONDS) -> Iterator[Runni
     """Start a third party, and end it afterwards. Raises UsageError for what is missing, or when it does not come up."""
     with closing(Guarded(f"tidegauge-{party.name}-")) as guarded:
         guarded.run(party.command(guarded.home))
-        found = _wait_until_up(guarded, seconds)
-        if found is None:
+        party_running = _wait_until_up(guarded, seconds)
+        if party_running is None:
             output = "\n".join(_output(guarded).splitlines()[-SHOWN_LINES:])
             raise UsageError(f"{party.name}: expected a line with its address within {seconds:g} s; seen\n{output}")
-        yield found
+        yield party_running
 
 
 def _wait_until_up(guarded: Guarded, seconds: float) -> RunningParty | None:
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if match := ANNOUNCEMENT.search(_output(guarded)):
-            found = RunningParty(match["host"], int(match["port"]), match["version"])
+            announced = RunningParty(match["host"], int(match["port"]), match["version"])
             # A program may announce its address before it listens there.
-            with suppress(OSError), socket.create_connection((found.host, found.port), 1):
-                return found
+            with suppress(OSError), socket.create_connection((announced.host, announced.port), 1):
+                return announced
         time.sleep(POLL_SECONDS)
     return None
 

@@ -79,7 +79,7 @@ def test_a_uri_is_bad_input_where_it_takes_a_path_and_keys_in_it_are_not_repeate
     assert main(["generate", "--quiet", "--traces", "10", "--out", str(walks)]) == 0
     capsys.readouterr()
     uri = f"s3://key:secret@{bucket}/walks.parquet"
-    said = f"s3://{bucket}/walks.parquet: expected a path of this machine, {{}} a URI; with --spark Parquet is"
+    said = f"s3://{bucket}/walks.parquet: expected a path of this machine, {{}} a URI;"
     main(["check", "--quiet", str(walks), uri])
     out = capsys.readouterr().out
     assert said.format("saw") in out

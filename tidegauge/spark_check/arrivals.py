@@ -80,7 +80,7 @@ class Arrivals:
             return [_arrival(line) for line in log.read(end - start).splitlines()]
 
     def _append(self, arrivals: Iterable[Arrival]) -> None:
-        data = b"".join(json.dumps(one).encode() + b"\n" for one in arrivals)
+        data = b"".join(json.dumps(arrival).encode() + b"\n" for arrival in arrivals)
         with self.path.open("ab") as log:
             # Removes the torn line of a killed writer; otherwise the first new line would continue it.
             log.truncate(self.end)

@@ -102,11 +102,11 @@ def check_on_spark(
     paths: Sequence[str | AnyPath], how: CheckOptions, master: str = "local[*]", results: str | AnyPath | None = None
 ) -> Report:
     """Judge the Parquet files and the captures below `paths`; rows about Parquet are left in `results`, and found there."""
-    given = [to_path(path) for path in paths]
-    of_parquet = [path for path in given if holds_parquet(path)]
+    inputs = [to_path(path) for path in paths]
+    of_parquet = [path for path in inputs if holds_parquet(path)]
     files = files_in(of_parquet)
     captures = [
-        str(capture.absolute()) for path in given if path not in of_parquet for capture in captures_in(_on_disk(path))
+        str(capture.absolute()) for path in inputs if path not in of_parquet for capture in captures_in(_on_disk(path))
     ]
     if files and how.selection is not None:
         raise UsageError(f"{files[0]}: expected broker logs to select topics or times from, seen Parquet")

@@ -26,15 +26,15 @@ class SparkFailed(TidegaugeError):  # noqa: N818
 
 
 @contextmanager
-def task_failures(kept: object) -> Iterator[None]:
-    """Raise SparkFailed for what Spark gives up on; `kept` is where finished tasks leave their results."""
+def task_failures(results: object) -> Iterator[None]:
+    """Raise SparkFailed for what Spark gives up on; `results` is where finished tasks leave their results."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415  optional: it comes with PySpark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
-        do = "mend it and run the same again" + (f": what is in {kept} is kept" if kept else "")
+        do = "mend it and run the same again" + (f": what is in {results} is kept" if results else "")
         raise SparkFailed(
             f"Spark: expected every task to end, seen one that did not: {failure_reason(str(error))}; {do}"
         ) from error

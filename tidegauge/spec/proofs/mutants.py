@@ -271,11 +271,11 @@ def kill_all(processes: int = 2, progress: Callable[[int, int], None] | None = N
     killed: dict[str, str] = {}
     survived: list[str] = []
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        for done, (key, by) in enumerate(pool.imap_unordered(_try, made, chunksize=10), 1):
-            if by is None:
+        for done, (key, lemma_and_goal) in enumerate(pool.imap_unordered(_try, made, chunksize=10), 1):
+            if lemma_and_goal is None:
                 survived.append(key)
             else:
-                killed[key] = by
+                killed[key] = lemma_and_goal
             if progress is not None:
                 progress(done, len(made))
     return MutationReport(

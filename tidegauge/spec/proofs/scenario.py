@@ -86,22 +86,22 @@ def replay(leader: LogValue, follower: LogValue, mode: str = FETCH_MODE, kip_101
     rounds: list[Round] = []
     outcome = ENDLESS
     while outcome == ENDLESS and len(rounds) < ROUND_LIMIT:
-        asked = rules.latest_epoch(now.epochs)
+        requested = rules.latest_epoch(now.epochs)
         if mode == FETCH_MODE:
             decision, *response = rules.fetch_decision(
-                leader.epochs, leader.starts, leader.log_start, leader.log_end, now.log_end, asked
+                leader.epochs, leader.starts, leader.log_start, leader.log_end, now.log_end, requested
             )
             if decision != rules.DIVERGING:
                 outcome = DONE if decision == rules.READ else OUT_OF_RANGE
                 break
             epoch, end = response
         else:
-            epoch, end = rules.end_offset_for(leader.epochs, leader.starts, leader.log_end, asked)
+            epoch, end = rules.end_offset_for(leader.epochs, leader.starts, leader.log_end, requested)
         # The response of KIP-101 has no epoch (KIP-279 added it), so the follower takes the offset for its own epoch.
         if kip_101:
-            epoch = asked
+            epoch = requested
         row, target, done = rules.truncation_target(now.epochs, now.starts, now.log_end, now.log_end, epoch, end)
-        rounds.append(Round(now.log_end, asked, (epoch, end), row, target))
+        rounds.append(Round(now.log_end, requested, (epoch, end), row, target))
         now = truncated(now, target)
         if mode == EPOCH_MODE and done:
             outcome = DONE

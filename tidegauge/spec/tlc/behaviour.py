@@ -122,9 +122,9 @@ def _groups(model: Model) -> tuple[str, ...]:
     """Return the actions of a model whose steps are reported under other names. Raises SpecError for one without views."""
     named = (model.module, model.config().specification or "none")
     if named not in SPECIFICATIONS:
-        known = ", ".join(f"{specification} of {module}" for module, specification in SPECIFICATIONS)
+        allowed = ", ".join(f"{specification} of {module}" for module, specification in SPECIFICATIONS)
         raise SpecError(
-            f"{model.cfg}: expected SPECIFICATION {known}, whose states have a view, seen {named[1]} of {named[0]}; only "
+            f"{model.cfg}: expected SPECIFICATION {allowed}, whose states have a view, seen {named[1]} of {named[0]}; only "
             "those become traces"
         )
     return SPECIFICATIONS[named]

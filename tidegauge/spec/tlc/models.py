@@ -83,10 +83,10 @@ class PinComparison:
 
 
 def _model(entry: dict[str, Any], where: str) -> Model:
-    known = {field.name for field in fields(Model)}
-    unknown = sorted(set(entry) - known)
+    keys = {field.name for field in fields(Model)}
+    unknown = sorted(set(entry) - keys)
     if unknown:
-        raise SpecError(f"{where}: expected only {', '.join(sorted(known))}; seen {', '.join(unknown)}: remove or rename it")
+        raise SpecError(f"{where}: expected only {', '.join(sorted(keys))}; seen {', '.join(unknown)}: remove or rename it")
     missing = sorted({"module", "name", "mode", "expect", "tier"} - set(entry))
     if missing:
         raise SpecError(f"{where}: expected {', '.join(missing)}, seen none: add it")
@@ -228,7 +228,7 @@ def _pinned(block: str, pins: dict[str, str]) -> str:
             block = line.sub(f"{key} = {value}", block)
         else:
             # After the last pin and not at the end of the block: comments and an empty line may follow.
-            end = max(found.end() for found in re.finditer(r"^\w+ = .*$", block, flags=re.MULTILINE))
+            end = max(match.end() for match in re.finditer(r"^\w+ = .*$", block, flags=re.MULTILINE))
             block = f"{block[:end]}\n{key} = {value}{block[end:]}"
     return block
 

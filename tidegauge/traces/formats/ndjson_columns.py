@@ -117,8 +117,8 @@ class _Trace(NamedTuple):
 
 def _traces(data: "bytes | mmap.mmap") -> list[_Trace]:
     """Find the traces. Raises UnexpectedLineError where a Config line is wrong, or an event comes before the first one."""
-    found: list[_Trace] = []
-    known: dict[tuple[bytes, bytes], tuple[Config, str]] = {}
+    traces: list[_Trace] = []
+    configs: dict[tuple[bytes, bytes], tuple[Config, str]] = {}
     names: set[str] = set()
     # A search for the word is far cheaper than parsing every line: Config lines are few.
     at = data.find(b'"Config"')
@@ -128,9 +128,9 @@ def _traces(data: "bytes | mmap.mmap") -> list[_Trace]:
             raise UnexpectedLineError("the file ends in a Config line")
         at = data.find(b'"Config"', last)
         named = _NAMED.fullmatch(data, first, last)
-        before, given, after = named.groups() if named else (data[first:last], b"", b"")
-        name = given.decode() or f"trace-{len(found) + 1}"
-        config = known.get((before, after))
+        before, name_bytes, after = named.groups() if named else (data[first:last], b"", b"")
+        name = name_bytes.decode() or f"trace-{len(traces) + 1}"
+        config = configs.get((before, after))
         if config is None:
             line = _config_line(data[first:last])
             if line is None:  # an event that has "Config" in one of its texts
@@ -142,19 +142,19 @@ def _traces(data: "bytes | mmap.mmap") -> list[_Trace]:
             config = schema.from_json(line, ndjson.ENVELOPE), tp if isinstance(tp, str) else ""
             # A second "trace", or an escape, would be the name of every other line with the same text around the first.
             if not _NAMED_AGAIN.search(after):
-                known[before, after] = config
+                configs[before, after] = config
         # The line reader reports it as a problem, with its line.
         if name in names:
             raise UnexpectedLineError("two traces have one name")
         names.add(name)
-        if found:
-            found[-1] = found[-1]._replace(last=first)
+        if traces:
+            traces[-1] = traces[-1]._replace(last=first)
         elif data[:first].strip():
             raise UnexpectedLineError("an event comes before the first Config line")
-        found.append(_Trace(config[0], name, config[1], last + 1, len(data)))
-    if not found:
+        traces.append(_Trace(config[0], name, config[1], last + 1, len(data)))
+    if not traces:
         raise UnexpectedLineError("the file has no Config line")
-    return found
+    return traces
 
 
 def _config_line(raw: bytes) -> dict[str, Any] | None:

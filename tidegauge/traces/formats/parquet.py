@@ -155,14 +155,12 @@ def _epochs_as_text(columns: Columns, begin: int, end: int) -> pa.DictionaryArra
     return pa.DictionaryArray.from_arrays(pa.array(which), pa.array(texts, pa.string()))
 
 
-# Traces as Parquet: the format of millions of interleavings, and the one that the judge reads fastest.
+# Reading.
 #
-# Rules of this file
-#
-# 1. traces.formats.parquet describes the file. A file from elsewhere may be nullable, narrower, compressed, with other
-# columns besides: it is read all the same, but slower.
-# 2. Page checksums are verified. Nothing a file holds can make an index leave its array: codes of events, positions of nodes
-# and rows of the table are checked here, once.
+# 1. A file from elsewhere may be nullable, narrower, compressed, with other columns besides: it is read all the same, but
+#    slower.
+# 2. Page checksums are verified. No content of a file can make an index leave its array: codes of events, positions of nodes
+#    and rows of the table are checked here, once.
 # 3. Every fault raises Unreadable; its problem says what is wrong, where, and how many events it costs.
 
 

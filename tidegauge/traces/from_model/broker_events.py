@@ -147,8 +147,8 @@ def handle_offsets_for_leader_epoch_request(src: View, label: Label, dst: View, 
     before = broker(src, leader)
     if not before.up:
         return
-    _, epoch, asked = broker(src, follower).slots[leader]
-    request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": asked}
+    _, epoch, last_epoch = broker(src, follower).slots[leader]
+    request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": last_epoch}
     response = broker(dst, follower).slots[leader]
     if slot_kind(response) == EPOCH_END:
         yield report(leader, "HandleEpochRequest", **request, error=rules.NONE, **epoch_end(response))
@@ -176,18 +176,18 @@ def _cache(leader: BrokerView) -> tuple[list[int], list[int]]:
 
 
 def _offsets_for_leader_epoch_request_again(src: View, label: Label, _dst: View, profile: str) -> Iterator[Event]:
-    _, leader, follower, _, epoch, _, asked = label
+    _, leader, follower, _, epoch, _, last_epoch = label
     before = broker(src, leader)
     error = _refused(before, epoch, profile)
     response: dict[str, int | None] = {}
     if error == rules.NONE:
-        last, end = rules.end_offset_for(*_cache(before), before.leo, asked)
+        last, end = rules.end_offset_for(*_cache(before), before.leo, last_epoch)
         response = {
             # Before KIP-279 a response had the end offset only.
             "div_epoch": or_none(last) if profile_named(profile).epoch_in_response else None,
             "div_end": or_none(end),
         }
-    request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": asked}
+    request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": last_epoch}
     yield report(leader, "HandleEpochRequest", **request, error=error, **response)
 
 
@@ -200,8 +200,10 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
     response = {"error": error}
     if error == rules.NONE:
         # Before KIP-595 a fetch names no epoch, so the leader cannot find it diverging.
-        asked = last_epoch if profile_named(profile).truncation_on_fetch else rules.UNDEFINED
-        decision, div_epoch, div_end = rules.fetch_decision(*_cache(before), before.start, before.leo, offset, asked)
+        compared_epoch = last_epoch if profile_named(profile).truncation_on_fetch else rules.UNDEFINED
+        decision, div_epoch, div_end = rules.fetch_decision(
+            *_cache(before), before.start, before.leo, offset, compared_epoch
+        )
         if decision == rules.OUT_OF_RANGE:
             response = {"error": rules.OFFSET_OUT_OF_RANGE}
         elif decision == rules.DIVERGING:
@@ -346,8 +348,8 @@ def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
             fetch = {"req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
             yield report(follower, "SendFetch", peer=peer, **fetch)
         else:
-            _, epoch, asked = new
-            yield report(follower, "SendEpochRequest", peer=peer, req_epoch=epoch, req_last_epoch=asked)
+            _, epoch, asked_epoch = new
+            yield report(follower, "SendEpochRequest", peer=peer, req_epoch=epoch, req_last_epoch=asked_epoch)
 
 
 def _taken(before: BrokerView, after: BrokerView, leader: int, request: tuple[int, int], profile: str) -> bool:

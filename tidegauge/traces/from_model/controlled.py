@@ -103,9 +103,9 @@ class _Reports:
                 # Partition#makeLeader and #makeFollower create the log of a replica that the broker does not have.
                 if b not in self.loaded:
                     self._start(before, b, clean=True)
-                known = before.cluster.brokers[b].partition.leader_epoch
+                epoch_before = before.cluster.brokers[b].partition.leader_epoch
                 # A new role brings the configuration that the broker has read by then.
-                if self.changed and after.cluster.brokers[b].partition.leader_epoch > known:
+                if self.changed and after.cluster.brokers[b].partition.leader_epoch > epoch_before:
                     self.events.append(_read_config(b, after))
                 self._moved(before, label, after)
             case "ReadConfig":
@@ -197,9 +197,9 @@ def _concerns(b: int, event: str) -> Event:
 
 def _altered(before: ControlledCluster, b: int, error: int, after: ControlledCluster) -> Iterator[Event]:
     """Yield the proposal with the controller's result, the changes it wrote, and the error at a leader that is refused."""
-    known = before.cluster.brokers[b].partition
-    proposed = tuple(m + 1 for m in known.state.proposed_isr)
-    epochs = {"leader_epoch": known.leader_epoch, "partition_epoch": known.partition_epoch}
+    partition = before.cluster.brokers[b].partition
+    proposed = tuple(m + 1 for m in partition.state.proposed_isr)
+    epochs = {"leader_epoch": partition.leader_epoch, "partition_epoch": partition.partition_epoch}
     proposal = {"peer": node_id(b), **epochs, "isr": proposed, "error": error}
     yield Event(node=CONTROLLER, event="AlterPartition", fields=proposal)
     yield from _changes(before, after)

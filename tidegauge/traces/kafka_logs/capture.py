@@ -125,10 +125,18 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
     tps = {step.tp for node in nodes for step in node.broker.steps}
     wanted = tps if selection is None else {tp for tp in tps if selection.wants(tp)}
     merged = {generation: merge(steps) for generation, steps in by_generation(nodes, wanted).items()}
-    known = {tp: replicas for node in nodes for tp, replicas in node.controller.replicas.items()}
+    assigned = {tp: replicas for node in nodes for tp, replicas in node.controller.replicas.items()}
     traces = [
-        _trace(name, of, one, nodes=nodes, controller=controller, replicas=known.get(of.tp, ()), names=reading.names)
-        for of, one in merged.items()
+        _trace(
+            name,
+            topic_generation,
+            one,
+            nodes=nodes,
+            controller=controller,
+            replicas=assigned.get(topic_generation.tp, ()),
+            names=reading.names,
+        )
+        for topic_generation, one in merged.items()
     ]
     brokers = {broker for trace in traces for broker in trace.config.nodes}
     clocks = ahead(step for node in nodes for step in node.broker.steps)

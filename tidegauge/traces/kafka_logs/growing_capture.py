@@ -65,7 +65,7 @@ class GrowingCapture:
             return False
         # Logs that lag behind the furthest one are read first, else their next lines would be older than the window. Twice
         # as many lines end the wait: a log whose clock is far behind might never get there.
-        self._target = self._target or max(held.latest for held in self._logs.values())
+        self._target = self._target or max(window_log.latest for window_log in self._logs.values())
         return self._fresh >= 2 * self.lines or all(self.reached(log) >= self._target for log in more)
 
     @property
@@ -79,17 +79,17 @@ class GrowingCapture:
 
     def feed(self, piece: Piece) -> None:
         """Read a piece of a log."""
-        held = self._logs.get(piece.log)
-        if held is None:
-            held = self._logs[piece.log] = _Held(piece.group, piece.path, GrowingLog(piece.label, self.layout))
-        lines = held.growing.next_file(piece.label) if piece.first else []
-        held.path = piece.path
-        self._take(held, [*lines, *held.growing.feed(piece.data)])
+        log = self._logs.get(piece.log)
+        if log is None:
+            log = self._logs[piece.log] = _Held(piece.group, piece.path, GrowingLog(piece.label, self.layout))
+        lines = log.growing.next_file(piece.label) if piece.first else []
+        log.path = piece.path
+        self._take(log, [*lines, *log.growing.feed(piece.data)])
 
     def end(self) -> None:
         """Read the lines that waited for more."""
-        for held in self._logs.values():
-            self._take(held, held.growing.end())
+        for log in self._logs.values():
+            self._take(log, log.growing.end())
 
     def look(self) -> list[Capture]:
         """Read the window as a capture for each cluster."""
@@ -114,30 +114,30 @@ class GrowingCapture:
         self.before = {capture.cluster: capture.known for capture in captures}
         self.judged_until = {node: clock(time) for node, time in self._latest.items()}
         self._fresh = self._target = 0
-        for held in self._logs.values():
+        for log in self._logs.values():
             # Two windows overlap by all lines of the older one: what an event depends on may lie before the new window.
-            del held.lines[: held.old], held.problems[: held.old_problems]
-            held.old, held.old_problems = len(held.lines), len(held.problems)
+            del log.lines[: log.old], log.problems[: log.old_problems]
+            log.old, log.old_problems = len(log.lines), len(log.problems)
 
-    def _take(self, held: _Held, lines: list[Line]) -> None:
-        held.lines += lines
+    def _take(self, log: _Held, lines: list[Line]) -> None:
+        log.lines += lines
         self._fresh += len(lines)
-        self.news += held.growing.problems
-        held.problems += held.growing.problems
-        held.growing.problems.clear()
-        held.latest = max([held.latest, *(line.time for line in lines)])
-        if held.says is None:
-            held.says = logged_node_id(lines)
+        self.news += log.growing.problems
+        log.problems += log.growing.problems
+        log.growing.problems.clear()
+        log.latest = max([log.latest, *(line.time for line in lines)])
+        if log.says is None:
+            log.says = logged_node_id(lines)
 
     def _found(self) -> FoundLogs:
         all_logs = FoundLogs()
         for number, (group, logs) in enumerate(self._groups()):
-            parts = [(held.path, list(held.lines), held.says) for held in logs]
+            parts = [(log.path, list(log.lines), log.says) for log in logs]
             label = "" if group == self.root or self.root.is_file() else f"{group.name}/"
-            assign_to_nodes(group, label, parts, [problem for held in logs for problem in held.problems], -number, all_logs)
-            for held in logs:
-                if held.lines and held.growing.layout is not None:
-                    name = held.growing.layout.name
+            assign_to_nodes(group, label, parts, [problem for log in logs for problem in log.problems], -number, all_logs)
+            for log in logs:
+                if log.lines and log.growing.layout is not None:
+                    name = log.growing.layout.name
                     all_logs.layouts[name] = all_logs.layouts.get(name, 0) + 1
         if not self._logs:
             folders = "name the directory that the brokers write their logs to, with one folder n<id>/ per broker"
@@ -151,8 +151,8 @@ class GrowingCapture:
 
     def _groups(self) -> Iterator[tuple[Path, list[_Held]]]:
         groups: dict[Path, list[_Held]] = {}
-        for _, held in sorted(self._logs.items()):
-            groups.setdefault(held.group, []).append(held)
+        for _, log in sorted(self._logs.items()):
+            groups.setdefault(log.group, []).append(log)
         yield from sorted(groups.items())
 
     def _read(self, logs: FoundLogs, seen_until: Mapping[tuple[int, int], int]) -> list[Capture]:

@@ -77,12 +77,12 @@ NEEDED = (
 
 def major(release: str) -> int:
     """Return the major version, 3 or 4. Raises UsageError for a release whose logs are not read."""
-    found = re.fullmatch(r"([34])(?:\.(?:x|\d+(?:\.(?:x|\d+))?))?", release)
-    if found is None:
+    match = re.fullmatch(r"([34])(?:\.(?:x|\d+(?:\.(?:x|\d+))?))?", release)
+    if match is None:
         raise UsageError(
             f"--logging: expected a release of Kafka 3.x or 4.x, such as 4.x or 3.6.1; seen {release!r}; name one of those"
         )
-    return int(found[1])
+    return int(match[1])
 
 
 def configuration(release: str) -> Iterator[str]:

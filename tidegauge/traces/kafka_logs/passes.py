@@ -226,7 +226,7 @@ PASSES: tuple[Callable[[Reading], None], ...] = (
 def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[LoggedFetch]) -> bool:
     """Return whether a follower got a response: by the request log, or because followers went on fetching."""
     answered = any(
-        fetch.replica >= 0 and any(one.error == 0 and not one.diverging for one in fetch.responses.values())
+        fetch.replica >= 0 and any(response.error == 0 and not response.diverging for response in fetch.responses.values())
         for fetch in fetches
     )
     sends = (send for other in nodes for send in other.broker.sends if send.leader == node.id and not send.lost)

@@ -379,8 +379,8 @@ def accept(path: ProofPath, s: ClusterState) -> ClusterState:
         if not path.drops(CommittedPremise.NO_OLD_INCARNATION):
             path.forall([b], no_old, s.proposed(epoch, b))
             path.forall([b], no_old, s.gone(b))
-        taken = _with_isr(s, lambda b: s.proposed(epoch, b))
-        return replace(taken, status=changed(s.status, epoch, to=ACCEPTED))
+        accepted = _with_isr(s, lambda b: s.proposed(epoch, b))
+        return replace(accepted, status=changed(s.status, epoch, to=ACCEPTED))
     # The state keeps no proposal that was given up, so its members are arbitrary. With the premise this path is impossible:
     # the version a leader knows is never above the controller's.
     given_up = any_set("given_up")

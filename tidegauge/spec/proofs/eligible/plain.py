@@ -240,8 +240,8 @@ class PlainRegistration(PlainSystem):
         """Let the leader of epoch e commit a record that exactly the brokers it waits for have."""
         if not self.leads(e) or any(self.learned[b] != e for b in self.waits(e)):
             return False
-        known = self.versions[self.known[e]]
-        too_few = rules.under_min_isr(len(known.isr), self.known_minimum[e], known.replicas)
+        version = self.versions[self.known[e]]
+        too_few = rules.under_min_isr(len(version.isr), self.known_minimum[e], version.replicas)
         # KAFKA-15583: else an ISR of one could commit what no eligible replica has.
         if too_few and self.without != ElectionPremise.COMMIT_ON_MIN_ISR:
             return False

@@ -92,8 +92,8 @@ def catch_up(path: ProofPath, s: RegistrationState) -> RegistrationState:
 def commit(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Let a leader commit a new record that exactly the brokers it waits for have."""
     epoch, b = any_leader(path, s), z3.Int("b")
-    known = s.known(epoch)
-    too_few = path.call("under_min_isr", s.size(known), s.known_minimum(epoch), s.replicas(known))
+    version = s.known(epoch)
+    too_few = path.call("under_min_isr", s.size(version), s.known_minimum(epoch), s.replicas(version))
     path.assume(z3.Not(too_few), ElectionPremise.COMMIT_ON_MIN_ISR)
     fetches = z3.Implies(waits_for(s, epoch, b), s.learned(b) == epoch)
     # A broker that has learned of a later leader fetches from this one no more, so the high watermark cannot pass it.

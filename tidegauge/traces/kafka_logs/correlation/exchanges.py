@@ -69,24 +69,24 @@ class Exchanges:
     def fetch(self, fetch: LoggedFetch) -> None:
         """Add the steps of each partition of a fetch."""
         for tp, response in fetch.responses.items():
-            asked = fetch.asked[tp]
+            partition = fetch.asked[tp]
             if fetch.replica < 0:
-                self._read(fetch, tp, asked, response)
+                self._read(fetch, tp, partition, response)
             else:
-                self._handle(fetch, tp, asked, response)
+                self._handle(fetch, tp, partition, response)
 
-    def _read(self, fetch: LoggedFetch, tp: str, asked: PartitionRequest, response: LoggedResponse) -> None:
+    def _read(self, fetch: LoggedFetch, tp: str, partition: PartitionRequest, response: LoggedResponse) -> None:
         # read_committed ends at the last stable offset, read_uncommitted at the high watermark.
         committed = fetch.request.body.get("isolationLevel", 0) == 1
         bound = response.stable if committed else response.hw
         if response.error == 0 and bound is not None:
-            self.add(fetch.request.completed, "Read", tp, {"bound": bound, "rec_base": asked.offset}, fetch.request)
+            self.add(fetch.request.completed, "Read", tp, {"bound": bound, "rec_base": partition.offset}, fetch.request)
 
-    def _handle(self, fetch: LoggedFetch, tp: str, asked: PartitionRequest, response: LoggedResponse) -> None:
+    def _handle(self, fetch: LoggedFetch, tp: str, partition: PartitionRequest, response: LoggedResponse) -> None:
         request = fetch.request
         run = self.run_of(request.line.time)
         refused = request.at_once and (response.error != 0 or response.diverging)
-        step = None if refused else self._recorded.find(run, fetch, tp, asked)
+        step = None if refused else self._recorded.find(run, fetch, tp, partition)
         # An unknown topic is refused as the request is handled (KafkaApis#handleFetchRequest), even while the response as a
         # whole waits for other partitions.
         unknown_topic = step is None and response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
@@ -94,18 +94,18 @@ class Exchanges:
         if step is None:
             step = self.add(request.handled, "HandleFetch", tp, {"peer": fetch.replica}, request)
             if refused and not unknown_topic:
-                self._place_refused(run, step, asked, response, request)
+                self._place_refused(run, step, partition, response, request)
         elif request.at_once and response.hw is not None:
             together = self._read_before_counted(run, step, response.hw, request)
         # The fetch counts no earlier than its request was taken up: timeline.py may put it before the line, up to here.
         step.since = max(step.since, run.index(request.dequeued - LATE))
-        asks = _asks(fetch, asked)
+        asks = _asks(fetch, partition)
         step.fields.update(asks)
         send = self.sends.get(id(fetch))
         origin = id(send if send is not None else fetch)
         step.depends_on.append(("sent", origin))
         answering = step
-        responses = _responses(asked, response) | self._records(origin, tp, response)
+        responses = _responses(partition, response) | self._records(origin, tp, response)
         if together and run.had(tp, step.place, responses.get("rec_end")):
             step.fields.update(responses)
         else:
@@ -149,12 +149,17 @@ class Exchanges:
         return True
 
     def _place_refused(
-        self, run: ProcessRun, step: LoggedStep, asked: PartitionRequest, response: LoggedResponse, request: LoggedRequest
+        self,
+        run: ProcessRun,
+        step: LoggedStep,
+        partition: PartitionRequest,
+        response: LoggedResponse,
+        request: LoggedRequest,
     ) -> None:
         """Place a refused fetch where the leader epoch explains the response: errors compare it with the request's epoch."""
 
         def fits(mark: Mark) -> bool:
-            return explains(mark, asked.epoch, response.error)
+            return explains(mark, partition.epoch, response.error)
 
         place = run.choose(step.tp, (request.dequeued, request.handled), request.handled, fits, latest=True)
         if place is None:
@@ -201,19 +206,19 @@ class Exchanges:
     def offsets_request(self, request: LoggedRequest) -> None:
         """Add the OffsetsForLeaderEpoch requests of replicas (KIP-101, KIP-279, KIP-320); consumers send them, too."""
         peer = int(request.body.get("replicaId", -1))
-        asked = {
+        partitions = {
             f"{topic['topic']}-{part['partition']}": part for topic in request.body["topics"] for part in topic["partitions"]
         }
         for topic in request.response["topics"]:
             for part in topic["partitions"]:
                 tp = f"{topic['topic']}-{part['partition']}"
                 # Consumers validate their positions with it (KIP-320): no replica truncates.
-                if peer < 0 or tp not in asked:
+                if peer < 0 or tp not in partitions:
                     continue
                 fields: Fields = {
                     "peer": peer,
-                    "req_epoch": or_null(int(asked[tp].get("currentLeaderEpoch", -1))),
-                    "req_last_epoch": or_null(int(asked[tp]["leaderEpoch"])),
+                    "req_epoch": or_null(int(partitions[tp].get("currentLeaderEpoch", -1))),
+                    "req_last_epoch": or_null(int(partitions[tp]["leaderEpoch"])),
                     "error": int(part["errorCode"]),
                     "div_epoch": or_null(int(part.get("leaderEpoch", -1))),
                     "div_end": or_null(int(part["endOffset"])),
@@ -262,7 +267,7 @@ class Exchanges:
 
     def list_offsets(self, request: LoggedRequest) -> list[tuple[int, str, int, int]]:
         """Return (replica, topic-partition, LATEST or EARLIEST, offset) for what a fetcher out of range asked."""
-        asked = {
+        timestamps = {
             (topic["name"], int(part["partitionIndex"])): int(part["timestamp"])
             for topic in request.body["topics"]
             for part in topic["partitions"]
@@ -272,7 +277,7 @@ class Exchanges:
             (
                 replica,
                 f"{topic['name']}-{part['partitionIndex']}",
-                asked[topic["name"], int(part["partitionIndex"])],
+                timestamps[topic["name"], int(part["partitionIndex"])],
                 int(part["offset"]),
             )
             for topic in request.response["topics"]
@@ -281,21 +286,21 @@ class Exchanges:
         ]
 
 
-def request_fields(asked: PartitionRequest) -> Fields:
+def request_fields(partition: PartitionRequest) -> Fields:
     """Return the req_ fields of one partition of a fetch."""
     return {
-        "req_epoch": or_null(asked.epoch),
-        "req_offset": asked.offset,
-        "req_last_epoch": or_null(asked.last_epoch),
-        "req_log_start": asked.log_start,
+        "req_epoch": or_null(partition.epoch),
+        "req_offset": partition.offset,
+        "req_last_epoch": or_null(partition.last_epoch),
+        "req_log_start": partition.log_start,
     }
 
 
-def _asks(fetch: LoggedFetch, asked: PartitionRequest) -> Fields:
-    return request_fields(asked) | reported(req_broker_epoch=fetch.broker_epoch)
+def _asks(fetch: LoggedFetch, partition: PartitionRequest) -> Fields:
+    return request_fields(partition) | reported(req_broker_epoch=fetch.broker_epoch)
 
 
-def _responses(asked: PartitionRequest, response: LoggedResponse) -> Fields:
+def _responses(partition: PartitionRequest, response: LoggedResponse) -> Fields:
     fields: Fields = {"error": response.error}
     if response.error != 0:
         return fields
@@ -303,5 +308,5 @@ def _responses(asked: PartitionRequest, response: LoggedResponse) -> Fields:
     if response.diverging:
         fields |= {"div_epoch": or_null(response.div_epoch), "div_end": or_null(response.div_end)}
     elif response.size == 0:
-        fields |= {"rec_base": asked.offset, "rec_end": asked.offset}
+        fields |= {"rec_base": partition.offset, "rec_end": partition.offset}
     return fields

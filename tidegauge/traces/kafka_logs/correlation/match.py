@@ -118,15 +118,15 @@ class RecordedLines:
                 window = fetch.request.dequeued, fetch.request.handled
                 self._windows[tp, fetch.replica, fetch.asked[tp].offset].append(window)
 
-    def find(self, run: ProcessRun, fetch: LoggedFetch, tp: str, asked: PartitionRequest) -> LoggedStep | None:
+    def find(self, run: ProcessRun, fetch: LoggedFetch, tp: str, partition: PartitionRequest) -> LoggedStep | None:
         """Return the line of a fetch; it and those before it wait no more."""
         waiting = self._waiting[run.number, tp, fetch.replica]
         window = fetch.request.dequeued, fetch.request.handled
-        windows = self._windows[tp, fetch.replica, asked.offset]
+        windows = self._windows[tp, fetch.replica, partition.offset]
         away = {
             position: distance
             for position, step in enumerate(waiting)
-            if step.fields.get("remote_leo") == asked.offset
+            if step.fields.get("remote_leo") == partition.offset
             and (distance := _away(window, step.time)) <= SECOND
             and (distance <= NEAR or distance <= _nearest(windows, step.time))
         }
@@ -134,7 +134,7 @@ class RecordedLines:
             return None
         # A fetch of an idle follower is at the same offset every half second: the nearest window decides.
         near = [position for position in away if away[position] <= NEAR]
-        position = (near or list(away))[0] if fetch.whole else min(away, key=lambda one: away[one])
+        position = (near or list(away))[0] if fetch.whole else min(away, key=lambda place: away[place])
         step = waiting[position]
         del waiting[: position + 1]
         return step

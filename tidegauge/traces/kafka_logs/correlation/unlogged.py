@@ -13,8 +13,6 @@ from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 
 # Processes of a node that only other nodes logged: its own lines about them are missing.
 #
-# Rules of this file
-#
 # 1. A broker registers each time it starts (KIP-631), so every broker epoch is a process of its own. Leaders log it with
 #    fetches (KIP-903), the controller when it registers the broker. A higher epoch is a later process.
 # 2. A process is known by the fetches that its own lines send. Two epochs in the lines of one process, or more epochs than
@@ -34,7 +32,12 @@ def unlogged_processes(
     nodes: Sequence[Node], fetches: Mapping[int, Sequence[LoggedFetch]], matched: Mapping[int, Send]
 ) -> Iterator[Gap]:
     """Yield a gap for each process of a node that other nodes name and that no line of its own begins."""
-    every = [fetch for of in fetches.values() for fetch in of if fetch.broker_epoch is not None and fetch.broker_epoch >= 0]
+    every = [
+        fetch
+        for of_leader in fetches.values()
+        for fetch in of_leader
+        if fetch.broker_epoch is not None and fetch.broker_epoch >= 0
+    ]
     for node in nodes:
         if not node.runs or node.silenced:
             continue
@@ -54,9 +57,9 @@ def _known(fetches: Sequence[LoggedFetch], matched: Mapping[int, Send]) -> list[
     return [_Known(epoch, run, min(times), max(times)) for (epoch, run), times in sorted(sends.items())]
 
 
-def _between(node: Node, epochs: Sequence[int], known: Sequence[_Known]) -> Iterator[Gap]:
+def _between(node: Node, epochs: Sequence[int], processes: Sequence[_Known]) -> Iterator[Gap]:
     """Yield the gaps before, between and after the known processes; `epochs` are all that are named."""
-    for before, after in zip((None, *known), (*known, None), strict=True):
+    for before, after in zip((None, *processes), (*processes, None), strict=True):
         first = -1 if before is None else before.run
         last = len(node.runs) if after is None else after.run
         unknown = [epoch for epoch in epochs if (not before or epoch > before.epoch) and (not after or epoch < after.epoch)]
@@ -131,8 +134,10 @@ def tie_unlogged(
         for (_, peer), steps in unsent.items():
             # A send is added only if the sender had stopped logging and neither log has other gaps; and not in an older
             # leader epoch than that of the sender's last line: that fetch was sent before the line.
-            whole = _logs_no_more(senders, peer, latest) and peer not in gapped and node.id not in gapped
-            if not whole or any(_is_older(step, _epoch(node, step), senders[peer], latest[peer][0]) for step in steps):
+            may_be_unlogged = _logs_no_more(senders, peer, latest) and peer not in gapped and node.id not in gapped
+            if not may_be_unlogged or any(
+                _is_older(step, _epoch(node, step), senders[peer], latest[peer][0]) for step in steps
+            ):
                 without += [(node, step) for step in steps]
                 continue
             for step in steps:
@@ -185,13 +190,13 @@ def _add_received(
         elif at > last.get((fetch.replica, fetch.broker_epoch), at):
             received = [(handled[("sent", id(fetch)), tp], fetch.asked[tp]) for tp in fetch.responses]
             run = latest[fetch.replica][0]
-            older = any(_is_older(step, asked.epoch, senders[fetch.replica], run) for step, asked in received)
+            older = any(_is_older(step, partition.epoch, senders[fetch.replica], run) for step, partition in received)
             # A line of the sender may be missing instead: before its last line, or at the end of its log.
             if older or fetch.replica in gapped:
                 without += [(node, step) for step, _ in received]
                 continue
-            for step, asked in received:
-                _send_before(step, senders[fetch.replica], latest[fetch.replica], request_fields(asked))
+            for step, partition in received:
+                _send_before(step, senders[fetch.replica], latest[fetch.replica], request_fields(partition))
             latest[fetch.replica] = (latest[fetch.replica][0], id(fetch))
     return latest
 

@@ -47,8 +47,12 @@ def unmatched(
     """
     gaps: list[Gap] = []
     reported = [node for node in nodes if node.runs and not node.silenced]
-    sends = {(node.id, leader): of for node in reported for leader, of in _by_leader(node.broker.sends).items()}
-    taken = {id(send) for send in matched.values()}
+    sends = {
+        (node.id, leader): leader_sends
+        for node in reported
+        for leader, leader_sends in _by_leader(node.broker.sends).items()
+    }
+    matched_sends = {id(send) for send in matched.values()}
     for node in reported:
         if node.requests:
             gaps += _sessions(node, fetches[node.id])
@@ -69,9 +73,9 @@ def unmatched(
             )
         gaps += _requests_without_line(node)
         for follower in reported:
-            asked = sends.get((follower.id, node.id), ())
-            gaps += _full_fetches(node, follower, fetches[node.id], matched, asked, taken, broken)
-            gaps += _last_requests(node, follower, fetches[node.id], matched, asked)
+            own_sends = sends.get((follower.id, node.id), ())
+            gaps += _full_fetches(node, follower, fetches[node.id], matched, own_sends, matched_sends, broken)
+            gaps += _last_requests(node, follower, fetches[node.id], matched, own_sends)
     return gaps + list(_keys(reported))
 
 
@@ -125,7 +129,7 @@ def _recorded(node: Node) -> Iterator[Gap]:
         if step.name == "HandleFetch" and isinstance(peer, int):
             by_replica.setdefault((step.place[0], step.tp, peer), []).append(step)
     # [:-1]: the last fetch of a replica may have lost its connection, or its leader was killed before it could respond.
-    for step in (step for of in by_replica.values() for step in of[:-1] if "req_epoch" not in step.fields):
+    for step in (step for of_replica in by_replica.values() for step in of_replica[:-1] if "req_epoch" not in step.fields):
         run = node.runs[step.place[0]]
         # A process that was told to stop may have closed its log before the requests of its last seconds were logged.
         if run.closed or run.number not in stopped or run.last - step.time > UNLOGGED_AT_END:
@@ -154,9 +158,9 @@ def _log_starts(node: Node) -> Iterator[Gap]:
     for step in sorted(node.broker.steps, key=lambda one: one.time):
         start = step.fields.get("res_log_start")
         # Another thread may write the line of the log start a little later than the response that has it.
-        known = [one for one in log_starts.get(step.tp, ()) if one[0] <= step.time + UNLOGGED_AT_END]
-        if isinstance(start, int) and known and start > max(one for _, one in known):
-            before = max(time for time, _ in known)
+        reported = [one for one in log_starts.get(step.tp, ()) if one[0] <= step.time + UNLOGGED_AT_END]
+        if isinstance(start, int) and reported and start > max(one for _, one in reported):
+            before = max(time for time, _ in reported)
             begin, end = min(spot(node, before), spot(node, step.time)), _after(node, step.time)
             why = f"a response names log start {start} ({step.at}), and no line moves it there"
             yield Gap(node.id, LOG, begin, end, (before, step.time), why)
@@ -185,7 +189,7 @@ def _full_fetches(
     fetches: Sequence[LoggedFetch],
     matched: Mapping[int, Send],
     sends: Sequence[Send],
-    taken: set[int],
+    matched_sends: set[int],
     broken: Collection[int],
 ) -> Iterator[Gap]:
     """Yield gaps for full fetches, which have no number: one that one side lacks, before one that both have."""
@@ -193,27 +197,27 @@ def _full_fetches(
     for fetch in fetches:
         if fetch.replica == follower.id:
             of_process.setdefault(fetch.broker_epoch, []).append(fetch)
-    silent = not any(id(fetch) in matched for of in of_process.values() for fetch in of)
+    silent = not any(id(fetch) in matched for process_fetches in of_process.values() for fetch in process_fetches)
     for of_follower in of_process.values():
-        known = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]
+        places = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]
         for at, fetch in enumerate(of_follower):
-            if id(fetch) in broken or (id(fetch) not in matched and (silent or (known and at < known[-1]))):
+            if id(fetch) in broken or (id(fetch) not in matched and (silent or (places and at < places[-1]))):
                 why = f"a fetch was handled ({fetch.request.line.at}), and no line sends it"
                 yield Gap(follower.id, FETCHER, BEFORE_ALL_LINES, AFTER_ALL_LINES, (None, None), why)
         # Of a summary it is unknown when the last request that the sender logged was handled.
-        behind = [fetch for fetch in of_follower[known[-1] + 1 :] if fetch.request.line.requests == 1] if known else []
-        send = matched[id(of_follower[known[-1]])] if behind else None
+        behind = [fetch for fetch in of_follower[places[-1] + 1 :] if fetch.request.line.requests == 1] if places else []
+        send = matched[id(of_follower[places[-1]])] if behind else None
         if send is not None and (
-            follower.runs[send.run].closed or behind[-1].request.handled - of_follower[known[-1]].request.handled > SHUTDOWN
+            follower.runs[send.run].closed or behind[-1].request.handled - of_follower[places[-1]].request.handled > SHUTDOWN
         ):
             last = send.time
             why = f"it fetched on for seconds ({behind[-1].request.line.at}) after the last line that says so"
             yield Gap(follower.id, FETCHER, spot(follower, last), AFTER_ALL_LINES, (last, None), why)
-    handled = [at for at, send in enumerate(sends) if id(send) in taken]
+    handled = [at for at, send in enumerate(sends) if id(send) in matched_sends]
     for at, send in enumerate(sends):
         # Before a send that the leader has: what the leader handled last may be logged nowhere (rule 2).
         same_process = handled and at < handled[-1] and send.session_epoch <= 0
-        if same_process and id(send) not in taken and not send.lost and leader.requests:
+        if same_process and id(send) not in matched_sends and not send.lost and leader.requests:
             yield Gap(
                 leader.id,
                 REQUESTS,
@@ -230,10 +234,10 @@ def _last_requests(
     """Yield gaps where a follower handled responses to unlogged requests before the first, or after the last one."""
     if not leader.runs:
         return
-    taken: dict[object, list[LoggedStep]] = {}
+    handlers: dict[object, list[LoggedStep]] = {}
     for step in follower.broker.steps:
         for key in step.depends_on if step.name in TAKES_RESPONSES else ():
-            taken.setdefault(key, []).append(step)
+            handlers.setdefault(key, []).append(step)
     places = {id(send): at for at, send in enumerate(sends)}
     of_runs: dict[int, list[tuple[int, LoggedFetch]]] = {}
     for fetch in fetches:
@@ -242,15 +246,17 @@ def _last_requests(
             of_run = _run_of(leader, fetch.request.handled).number
             of_runs.setdefault(of_run, []).append((places[id(matched[id(fetch)])], fetch))
     stopped = {step.place[0] for step in leader.broker.steps if step.name == "Stop"}
-    asked = [(run, fetches_of_run[-1][0], fetches_of_run[-1][1].request.handled) for run, fetches_of_run in of_runs.items()]
+    last_fetches = [
+        (run, fetches_of_run[-1][0], fetches_of_run[-1][1].request.handled) for run, fetches_of_run in of_runs.items()
+    ]
     ends = [*(fetches_of_run[0][0] for fetches_of_run in of_runs.values()), len(sends)]
-    bounds: list[tuple[int | None, int, int | None]] = [(None, -1, None), *asked]
+    bounds: list[tuple[int | None, int, int | None]] = [(None, -1, None), *last_fetches]
     for (run, at, time), end in zip(bounds, ends, strict=True):
         # Rule 2: a leader that was told to stop may have served its last requests without logging them.
         if run is not None and run in stopped and not leader.runs[run].closed:
             continue
-        behind = [send for send in sends[at + 1 : end] if ("answered", id(send)) in taken]
-        steps = [step for send in behind for step in taken["answered", id(send)]]
+        behind = [send for send in sends[at + 1 : end] if ("answered", id(send)) in handlers]
+        steps = [step for send in behind for step in handlers["answered", id(send)]]
         # Fetches that diverge, are out of range or are refused are not recorded (Partition#fetchRecords).
         unrecorded = [step for step in steps if step.name != _RECORDED or not _records(leader, run, step)]
         # One response alone, to a fetch that a line records, proves nothing: the leader was killed before it logged it.
@@ -265,14 +271,14 @@ def _last_requests(
 
 def _records(leader: Node, run: int | None, response: LoggedStep) -> bool:
     """Return whether a line of the leader may record the request of a response (Partition#updateFollowerFetchState)."""
-    asked = response.fields.get("req_offset")
+    offset = response.fields.get("req_offset")
     return any(
         step.name == "HandleFetch"
         and run in (None, step.place[0])
         and "req_epoch" not in step.fields  # else it has a request already
         and step.tp == response.tp
         and step.fields.get("peer", response.node) == response.node
-        and step.fields.get("req_offset", asked) == asked
+        and step.fields.get("req_offset", offset) == offset
         for step in leader.broker.steps
     )
 

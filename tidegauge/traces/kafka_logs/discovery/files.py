@@ -152,7 +152,11 @@ def _folders(folder: Path, deep: int = 1) -> Iterator[Path]:
     """Yield `folder` and the folders in it, except those of partitions."""
     yield folder
     for sub in sorted(folder.iterdir()) if deep < DEEPEST else ():
-        if sub.is_dir() and not sub.name.startswith(".") and not any(_SEGMENT.fullmatch(one.name) for one in sub.iterdir()):
+        if (
+            sub.is_dir()
+            and not sub.name.startswith(".")
+            and not any(_SEGMENT.fullmatch(file.name) for file in sub.iterdir())
+        ):
             yield from _folders(sub, deep + 1)
 
 
@@ -213,7 +217,7 @@ def broker_logs_among(paths: Sequence[Path]) -> list[Path]:
 def _by_source(path: Path, file: LogFile) -> list[FileLines]:
     """Split a file that has the lines of several nodes."""
     split = [(path, lines, logged_node_id(lines)) for lines in file.sources.values()]
-    if len({said for _, _, said in split if said is not None}) > 1:
+    if len({node for _, _, node in split if node is not None}) > 1:
         return split
     return [(path, file.lines, logged_node_id(file.lines))]
 
@@ -328,7 +332,7 @@ def separate(logs: FoundLogs) -> list[FoundLogs]:
         for node in group:
             _add(node, cluster)
     for node in silent:
-        lacking = [one for one in clusters if all(other.id != node.id for other in one.nodes)]
+        lacking = [cluster_logs for cluster_logs in clusters if all(other.id != node.id for other in cluster_logs.nodes)]
         _add(node, lacking[0] if len(lacking) == 1 else clusters[0])
     return clusters
 
@@ -344,9 +348,11 @@ def _groups(nodes: Sequence[NodeFiles]) -> tuple[list[list[NodeFiles]], list[Nod
             continue
         same = [group for group in groups if group[0] & topics]
         groups = [group for group in groups if group not in same]
-        groups.append((topics.union(*(known for known, _ in same)), [one for _, of in same for one in of] + [node]))
-    clusters = [sorted(of, key=lambda one: one.id) for _, of in groups] or [[]]
-    return sorted(clusters, key=lambda of: of[0].label if of else ""), silent
+        groups.append(
+            (topics.union(*(ids for ids, _ in same)), [member for _, members in same for member in members] + [node])
+        )
+    clusters = [sorted(members, key=lambda member: member.id) for _, members in groups] or [[]]
+    return sorted(clusters, key=lambda members: members[0].label if members else ""), silent
 
 
 def _topic_ids(node: NodeFiles) -> Iterator[str]:

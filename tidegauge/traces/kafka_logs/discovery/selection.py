@@ -164,19 +164,19 @@ class Selection:
         except ValueError:
             request = None  # not a number of Kafka's: reported where the line is parsed
         shards = set()
-        for found in _FETCHED.finditer(line.message):
-            shards.add(self.shard_of(found[1]))
-            topic_id = _TOPIC_ID.search(found[0])
+        for fetched in _FETCHED.finditer(line.message):
+            shards.add(self.shard_of(fetched[1]))
+            topic_id = _TOPIC_ID.search(fetched[0])
             if topic_id is not None:
-                self.names[topic_id[1]] = found[1].rpartition("-")[0]
+                self.names[topic_id[1]] = fetched[1].rpartition("-")[0]
         if not shards:
             return LineByShard(rest=line, request=request)
 
-        def of(shard: int | None) -> Line:
-            kept = _FETCHED.sub(lambda found: found[0] if self.shard_of(found[1]) == shard else "", line.message)
-            return replace(line, message=kept)
+        def line_of(shard: int | None) -> Line:
+            message = _FETCHED.sub(lambda fetched: fetched[0] if self.shard_of(fetched[1]) == shard else "", line.message)
+            return replace(line, message=message)
 
-        named = {shard: of(shard) for shard in shards if shard is not None}
+        named = {shard: line_of(shard) for shard in shards if shard is not None}
         return LineByShard(named, replace(line, message=_FETCHED.sub("", line.message)), request)
 
     def _learn(self, line: Line, tp: str) -> None:

@@ -278,7 +278,9 @@ class LogTails:
                 opened.close()
             return None, 0
         layout = layout_of(text.decode("utf-8", "replace").split("\n"))
-        entries = () if layout is None else (layout.entry(one) for one in text.decode("utf-8", "replace").split("\n"))
+        entries = (
+            () if layout is None else (layout.entry(text_line) for text_line in text.decode("utf-8", "replace").split("\n"))
+        )
         time = next((entry[0] for entry in entries if entry is not None), 0)
         return _File(path, self._label(group, path), group, _head(text), opened, unpacked), time
 

@@ -165,7 +165,7 @@ def _starts_known(log_dir: Path, problems: Sequence[Problem]) -> bool:
 
     LogManager#checkpointLogStartOffsetsInDir.
     """
-    return (log_dir / LOG_START_FILE).is_file() and not any(one.path.endswith(LOG_START_FILE) for one in problems)
+    return (log_dir / LOG_START_FILE).is_file() and not any(problem.path.endswith(LOG_START_FILE) for problem in problems)
 
 
 def _reported(log: ReplicaLog, starts: bool, checkpointed: Fields, cache: BatchEpochs | None) -> Observation:
@@ -244,10 +244,12 @@ def observe(node: Node, ends_early: bool) -> list[Problem]:
     # Then the log of this or another node may end before the disk was written: the disk would look like a wrong broker.
     if ends_early:
         return []
-    found, problems = read_disk(node.folder, node.label, {tp: one.epochs for tp, one in node.broker.replicas.items()})
+    observed, problems = read_disk(
+        node.folder, node.label, {tp: replica.epochs for tp, replica in node.broker.replicas.items()}
+    )
     run = node.runs[-1]
     place = (run.number, END, 1, run.last)
-    for tp, observations in sorted(found.items()):
+    for tp, observations in sorted(observed.items()):
         if tp in node.broker.replicas:
             node.broker.steps += [
                 LoggedStep(node.id, tp, "Observe", fields, at, run.last, place) for at, fields in observations
@@ -266,14 +268,14 @@ def beyond_the_lines(node: Node, controller: Node | None) -> Iterator[Gap]:
             continue
         replica = node.broker.replicas[step.tp]
         cache = step.fields.get("epochs")
-        for what, known, on_disk in (
+        for what, logged, on_disk in (
             ("leo", replica.leo, step.fields.get("leo")),
             ("hw", replica.last_hw, step.fields.get("hw")),
             ("entry", latest_epoch(replica.epochs), latest_epoch(_longer(replica.epochs, cache))),
             ("entry", _acted_on(node, step.tp), _registered(node, controller, step.tp, latest_epoch(cache))),
         ):
-            if known is not None and isinstance(on_disk, int) and on_disk > known:
-                why = f"{WORDS[what]} {on_disk} on disk, and no line goes beyond {known} ({step.at})"
+            if logged is not None and isinstance(on_disk, int) and on_disk > logged:
+                why = f"{WORDS[what]} {on_disk} on disk, and no line goes beyond {logged} ({step.at})"
                 yield Gap(node.id, EVERYTHING, place, END_OF_LOG, (node.runs[-1].last, None), why)
 
 
@@ -289,7 +291,7 @@ def _registered(node: Node, controller: Node | None, tp: str, epoch: int | None)
     """
     if controller is None:
         return epoch
-    changes = (one for one in _epochs(controller, tp) if one[0].name == "ChangePartition")
+    changes = (step_and_epoch for step_and_epoch in _epochs(controller, tp) if step_and_epoch[0].name == "ChangePartition")
     # Clocks of two nodes are compared here: nothing else orders these lines.
     return epoch if any(known == epoch and step.time > node.runs[-1].last for step, known in changes) else None
 
@@ -302,7 +304,9 @@ def _epochs(node: Node, tp: str) -> Iterator[tuple[LoggedStep, int]]:
             yield step, epoch
 
 
-def _longer(known: Sequence[tuple[int, int]] | None, cache: object) -> object:
+def _longer(cache_before: Sequence[tuple[int, int]] | None, cache: object) -> object:
     """Return the cache if it continues the known one; None if not."""
-    begins = isinstance(cache, list) and [tuple(entry) for entry in cache[: len(known or ())]] == list(known or ())
+    begins = isinstance(cache, list) and [tuple(entry) for entry in cache[: len(cache_before or ())]] == list(
+        cache_before or ()
+    )
     return cache if begins else None

@@ -72,16 +72,16 @@ def read_replica(files: Sequence[Path], folder: Path, label: str) -> ReplicaLog:
         fault = None
         try:
             # Offsets only grow within a log: what a segment has below the end of the one before it is a fault.
-            found = segment.read(path, records=False, after=max(end, _base(path)) - 1)
+            read_segment = segment.read(path, records=False, after=max(end, _base(path)) - 1)
         except OSError as error:
             fault = Problem(name, None, "a readable file", str(error.strerror), "check the path and its permissions", lost=1)
             return ReplicaLog(_base(files[0]), end, tuple(runs), name, fault)
-        for batch, position in zip(found.batches, found.positions, strict=True):
+        for batch, position in zip(read_segment.batches, read_segment.positions, strict=True):
             _add(runs, batch, f"{name}, byte {position}")
         # An empty segment was rolled at its base offset: the log ends there.
-        end = runs[-1].end if found.batches else max(end, _base(path))
-        if found.fault is not None:
-            fault = _problem(name, found.fault, end, torn=path == files[-1] and found.fault.torn)
+        end = runs[-1].end if read_segment.batches else max(end, _base(path))
+        if read_segment.fault is not None:
+            fault = _problem(name, read_segment.fault, end, torn=path == files[-1] and read_segment.fault.torn)
             return ReplicaLog(_base(files[0]), end, tuple(runs), name, fault)
     return ReplicaLog(_base(files[0]), end, tuple(runs), name, None)
 

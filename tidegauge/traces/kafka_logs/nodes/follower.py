@@ -40,8 +40,10 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
     requests = parsed.line.requests
     goes_on = fetcher.send is not None and request.session_epoch == fetcher.send.session_epoch + requests > 0
     # A session sends only what changed (KIP-227): what it asked for before still counts, as long as no request is missing.
-    asked = fetcher.asked if goes_on and request.session_epoch > 0 else {}
-    fetcher.asked = {tp: one for tp, one in asked.items() if tp not in request.removed} | dict(request.asked)
+    partitions = fetcher.asked if goes_on and request.session_epoch > 0 else {}
+    fetcher.asked = {tp: partition for tp, partition in partitions.items() if tp not in request.removed} | dict(
+        request.asked
+    )
     fetcher.send = Send(
         broker.node,
         parsed.number("peer"),
@@ -71,14 +73,14 @@ def _fetcher(parsed: ParsedLine) -> tuple[str, int]:
 
 
 def _request(send: Send | None, tp: str) -> Fields:
-    asked = send.asked.get(tp) if send is not None else None
-    if asked is None:
+    partition = send.asked.get(tp) if send is not None else None
+    if partition is None:
         return {}
     return {
-        "req_epoch": or_null(asked.epoch),
-        "req_offset": asked.offset,
-        "req_last_epoch": or_null(asked.last_epoch),
-        "req_log_start": asked.log_start,
+        "req_epoch": or_null(partition.epoch),
+        "req_offset": partition.offset,
+        "req_last_epoch": or_null(partition.last_epoch),
+        "req_log_start": partition.log_start,
     }
 
 

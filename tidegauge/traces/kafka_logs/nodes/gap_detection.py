@@ -56,14 +56,12 @@ def latest_epoch(epochs: object) -> int | None:
     return int(epochs[-1][0]) if epochs else -1
 
 
-# Gap detection in the lines of one node: what shows that lines are missing, where, and of which logger.
-#
-# Rules of this file
+# Gap detection in the lines of one node.
 #
 # 1. Only what Kafka always prints counts: a session counts its requests, a log its offsets, a thread prints the lines of one
-# response in one order, a high watermark line has the value before. A break in one of these is a Gap.
+#    response in one order, a high watermark line has the value before. A break in one of these is a Gap.
 # 2. A Gap says nothing about what the broker did. What is judged in it, and what depends on it, is undecided
-# (conformance.checking.uncertain_failures). What was known of the node's replicas is forgotten; later lines show it anew.
+#    (conformance.checking.uncertain_failures). What was known of the node's replicas is forgotten; later lines show it anew.
 # 3. If a node's log begins without the start of a process, or ends without the end of one, the rest is a Gap, too.
 
 
@@ -166,14 +164,14 @@ class GapDetector:
     def check(self, parsed: ParsedLine) -> None:
         """Check a line; a break is a Gap since the last line that showed the value."""
         broker = self.broker
-        found = list(self._breaks(parsed, broker))
+        breaks = list(self._breaks(parsed, broker))
         here: Seen = ((broker.run, broker.index), parsed.line.time)
-        for logger, key, why in found:
+        for logger, key, why in breaks:
             begin, time = self._last_line_about.get(key, self._first)
             self.gaps.append(Gap(broker.node, logger, begin, here[0], (time, here[1]), f"{why} ({parsed.line.at})"))
         # A high watermark is printed twice, by the log and by Partition: if one line is missing, the other has the value.
         # After any other break nothing that is known of any replica is certain.
-        if any(key[0] != "set" for _, key, _ in found):
+        if any(key[0] != "set" for _, key, _ in breaks):
             for replica in broker.replicas.values():
                 replica.forget()
         self._note_line(parsed, here)
@@ -333,7 +331,7 @@ class GapDetector:
                     thread,
                     f"request {request.session_epoch} of a session follows request {last if known else 'of none'}",
                 )
-        for tp, asked in request.asked.items():
+        for tp, partition in request.asked.items():
             yield from self._has_a_role(tp)
             replica = self.broker.replicas.get(tp) or LoggedReplica()
             open_step = self.broker.open.get((parsed.line.thread, tp))
@@ -346,11 +344,11 @@ class GapDetector:
                 and "leo" not in open_step.fields
             ):
                 yield LOG, ("leo", tp), "a follower truncates its log, and no line says that the log did"
-            if replica.leader_epoch is not None and asked.epoch > replica.leader_epoch:
-                yield ROLES, ("role", tp), f"a request in leader epoch {asked.epoch}, which no line begins"
+            if replica.leader_epoch is not None and partition.epoch > replica.leader_epoch:
+                yield ROLES, ("role", tp), f"a request in leader epoch {partition.epoch}, which no line begins"
             latest = latest_epoch(replica.epochs)
-            if latest is not None and asked.last_epoch > latest:
-                yield CACHE, ("entry", tp), f"a request with last epoch {asked.last_epoch}, which no line adds"
+            if latest is not None and partition.last_epoch > latest:
+                yield CACHE, ("entry", tp), f"a request with last epoch {partition.last_epoch}, which no line adds"
 
 
 def _differs(known: int | None, seen: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:

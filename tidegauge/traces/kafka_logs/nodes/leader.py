@@ -222,8 +222,8 @@ def _expand_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
     members, leader_epoch, partition_epoch = proposal(parsed.text("sent"))
     fields: Fields = {"peer": parsed.number("peer"), "isr": members, "partition_epoch": partition_epoch}
     # Since 3.5 the proposal names the broker epoch that the leader knows of each member (KIP-903).
-    known = broker_epochs(parsed.text("sent")).get(parsed.number("peer"))
-    step = broker.step(parsed, "ExpandIsr", fields | reported(broker_epoch=known))
+    broker_epoch = broker_epochs(parsed.text("sent")).get(parsed.number("peer"))
+    step = broker.step(parsed, "ExpandIsr", fields | reported(broker_epoch=broker_epoch))
     step.provides.append(("proposal", parsed.tp, leader_epoch, partition_epoch, frozenset(members)))
     broker.expanding[parsed.line.thread, parsed.tp] = step
 

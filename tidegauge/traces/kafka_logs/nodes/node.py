@@ -92,7 +92,9 @@ class Node:
 
     def _read_run(self, lines: Sequence[Line], with_controller: bool, detector: GapDetector) -> ParsedLine | None:
         parsed = None
-        detector.begin_process(next((found for line in lines if (found := parse_line(line)) is not None), None), lines[0])
+        detector.begin_process(
+            next((parsed_line for line in lines if (parsed_line := parse_line(line)) is not None), None), lines[0]
+        )
         for index, line in enumerate(lines):
             self.broker.index = index
             parsed = parse_line(line)
@@ -142,17 +144,17 @@ def changes_reported(node: Node) -> int:
 def node_of(files: NodeFiles) -> Node:
     """Make a node of its files: its lines, and its requests in the order in which they were handled."""
     lines: list[list[Line]] = []
-    asked: list[list[Line]] = []
+    request_streams: list[list[Line]] = []
     streams, copies = without_copies(files.streams)
     for stream in streams:
         requests = [line for line in stream if is_request(line)]
-        asked.append(requests)
+        request_streams.append(requests)
         # A request log of its own has no other lines.
         if len(requests) < len(stream):
             lines.append([line for line in stream if not is_request(line)] if requests else stream)
     problems = [*files.problems, *copies]
     read: list[LoggedRequest] = []
-    for order, line in enumerate(merge_streams([stream for stream in asked if stream])):
+    for order, line in enumerate(merge_streams([stream for stream in request_streams if stream])):
         request = read_request(line, order)
         if isinstance(request, Problem):
             problems.append(request)

@@ -70,8 +70,8 @@ def _log_deleted(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
-    known = replica.leader is not None  # after a gap the leader is unknown
-    if broker.silent_since is not None and known and replica.leo is not None and replica.leo < parsed.number("leo"):
+    had_leader = replica.leader is not None  # after a gap the leader is unknown
+    if broker.silent_since is not None and had_leader and replica.leo is not None and replica.leo < parsed.number("leo"):
         _served_on(broker, parsed, replica, (replica.leo, parsed.number("leo")), broker.silent_since)
         # What it became while the process served without lines is unknown.
         replica.last_hw = None
@@ -104,10 +104,10 @@ def _served_on(
 def _log_loaded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     # The checkpoint is written last, so a higher one than the last line shows that the process served on.
-    known, last = replica.leader is not None, replica.last_hw
+    had_leader, last = replica.leader is not None, replica.last_hw
     if (
         broker.silent_since is not None
-        and known
+        and had_leader
         and replica.leo is not None
         and last is not None
         and last < parsed.number("hw")

@@ -104,11 +104,11 @@ class LoggedReplica:
         if base >= end:
             return []
         starts = [start for _, start in self.epochs]
-        known, inside = rules.count_at_most(starts, base), rules.count_below(starts, end)
+        entries, inside = rules.count_at_most(starts, base), rules.count_below(starts, end)
         # The records lie below the first entry: the cache does not say their epoch.
-        if known == 0:
+        if entries == 0:
             return None
-        return [[self.epochs[known - 1][0], base], *(list(entry) for entry in self.epochs[known:inside])]
+        return [[self.epochs[entries - 1][0], base], *(list(entry) for entry in self.epochs[entries:inside])]
 
 
 def may_fetch(parsed: ParsedLine) -> bool:
@@ -250,8 +250,8 @@ class LoggedBroker:
 
     def opened(self, parsed: ParsedLine, *names: str) -> LoggedStep | None:
         """Return the open step of this thread and partition, if there is one and it is one of `names`."""
-        found = self.open.get((parsed.line.thread, parsed.tp))
-        return found if found is not None and (not names or found.name in names) else None
+        step = self.open.get((parsed.line.thread, parsed.tp))
+        return step if step is not None and (not names or step.name in names) else None
 
     def add(self, step: LoggedStep, **values: object) -> None:
         """Add fields of this line to a step."""

@@ -233,11 +233,11 @@ def _behind(regex: str) -> Callable[[str], Inner | None]:
     prefix = re.compile(regex)
 
     def unwrap(text: str) -> Inner | None:
-        found = prefix.match(text)
-        if found is None:
+        match = prefix.match(text)
+        if match is None:
             return None
-        groups = found.groupdict()
-        return Inner(text[found.end() :], groups.get("partial") != "P", groups.get("source") or "")
+        groups = match.groupdict()
+        return Inner(text[match.end() :], groups.get("partial") != "P", groups.get("source") or "")
 
     return unwrap
 
@@ -345,17 +345,17 @@ def of_envelope(pattern: Envelope, wrappers: tuple[Wrapper, ...] = ()) -> Layout
     return Layout(_named(pattern.pattern, wrappers), wrappers, pattern.entry, pattern.begins.match)
 
 
-def find(texts: Sequence[str], given: str | None = None) -> Layout | None:
-    """Find the layout of a file that begins with `texts`; None if there is none. `given` is the pattern of --layout."""
+def find(texts: Sequence[str], pattern: str | None = None) -> Layout | None:
+    """Find the layout of a file that begins with `texts`; None if there is none. `pattern` is that of --layout."""
     sample = list(islice((text for text in texts if text.strip()), LOOKED_AT))
     # KAFKAS reads lines of DOCUMENTED, too, with the thread as part of the message: so the thread decides between them.
-    if given is None and any(_READY[1].entry(text) for text in sample[:LOOKED_AT_FIRST]):
+    if pattern is None and any(_READY[1].entry(text) for text in sample[:LOOKED_AT_FIRST]):
         return (
             _READY[0]
             if 10 * sum(map(_has_thread, sample)) >= 9 * sum(_begins(text) is not None for text in sample)
             else _READY[1]
         )
-    return _look(sample, given)
+    return _look(sample, pattern)
 
 
 def _has_thread(text: str) -> bool:
@@ -363,10 +363,10 @@ def _has_thread(text: str) -> bool:
     return thread is not None and _NO_THREAD.match(thread[1]) is None
 
 
-def _look(sample: list[str], given: str | None) -> Layout | None:
+def _look(sample: list[str], given_pattern: str | None) -> Layout | None:
     wrappers: tuple[Wrapper, ...] = ()
     while True:
-        layout = _pattern(sample, wrappers, given) or (_json(sample, wrappers) if given is None else None)
+        layout = _pattern(sample, wrappers, given_pattern) or (_json(sample, wrappers) if given_pattern is None else None)
         if layout is not None:
             return layout
         peeled = _peel(sample, wrappers)
@@ -395,17 +395,19 @@ def _json(sample: Sequence[str], wrappers: tuple[Wrapper, ...]) -> Layout | None
     return Layout(_named("JSON", wrappers), wrappers, entry, re.compile(r"\s*\{").match)
 
 
-def _pattern(sample: Sequence[str], wrappers: tuple[Wrapper, ...], given: str | None) -> Layout | None:
+def _pattern(sample: Sequence[str], wrappers: tuple[Wrapper, ...], given_pattern: str | None) -> Layout | None:
     """Find the pattern that reads most lines, and at least half of those that begin with a date."""
     best: tuple[float, Envelope] | None = None
-    for candidate in (envelope(given),) if given is not None else _candidates(sample):
+    for candidate in (envelope(given_pattern),) if given_pattern is not None else _candidates(sample):
         read = [entry for text in sample if (entry := candidate.entry(text)) is not None]
         named = sum(_NO_THREAD.match(thread) is None for _, thread, _, _ in read)
         # A line without its thread cannot be tied to the other lines of its request: prefer a pattern that has it.
         score = named * (1.1 if "%t" in candidate.pattern else 1.0)
         if score and (best is None or score > best[0]):
             best = score, candidate
-    if best is None or (given is None and best[0] < 0.5 * sum(best[1].begins.match(text) is not None for text in sample)):
+    if best is None or (
+        given_pattern is None and best[0] < 0.5 * sum(best[1].begins.match(text) is not None for text in sample)
+    ):
         return None
     return of_envelope(best[1], wrappers)
 

@@ -102,8 +102,8 @@ def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence
     read = known | ~whole
     # An incomplete line may continue in the next one: that decides whether it was cut off (rule 2 of read_lines).
     read[1:] |= ~whole[:-1]
-    kept = np.flatnonzero(read)
-    return kept.tolist(), begins[kept].tolist(), ends[kept].tolist()
+    numbers = np.flatnonzero(read)
+    return numbers.tolist(), begins[numbers].tolist(), ends[numbers].tolist()
 
 
 # Lines of a file in any layout (layout.py), complete or not.
@@ -176,8 +176,8 @@ def clock(time: int) -> str:
 EMPTY = "an empty file"
 
 
-def read_lines(path: Path, label: str, given: str | None = None, take: Take = everything) -> LogFile:
-    """Read the lines that `take` selects; `label` is the name of the file in `at` and in problems, `given` its layout."""
+def read_lines(path: Path, label: str, pattern: str | None = None, take: Take = everything) -> LogFile:
+    """Read the lines that `take` selects; `label` is the name of the file in `at` and in problems, `pattern` its layout."""
     problems: list[Problem] = []
     content = blocks(path, label, problems)
     first = next(content, b"")
@@ -194,7 +194,7 @@ def read_lines(path: Path, label: str, given: str | None = None, take: Take = ev
     if first.startswith(UTF_16):
         first = b"".join([first, *content])
     texts = _texts(first, begins=True)
-    layout = layout_of(texts, given)
+    layout = layout_of(texts, pattern)
     if layout is None:
         seen = shown(next((text for text in texts if text.strip("\0 \r")), ""))
         do = "name its layout with --layout, or use [%d] %p [%t] %m (%c)%n; see docs/kafka-logs.md"
@@ -210,9 +210,9 @@ def read_lines(path: Path, label: str, given: str | None = None, take: Take = ev
     return LogFile(label, reader.lines, problems, layout.name, reader.sources)
 
 
-def layout_of(texts: Sequence[str], given: str | None = None) -> Layout | None:
+def layout_of(texts: Sequence[str], pattern: str | None = None) -> Layout | None:
     """Find the layout of a file that begins with these lines."""
-    return find([text.rpartition("\0")[2] for text in texts[:2000]], given)
+    return find([text.rpartition("\0")[2] for text in texts[:2000]], pattern)
 
 
 class LineReader:
@@ -227,12 +227,12 @@ class LineReader:
     def read_blocks(self, content: Iterable[bytes], *, fast: bool) -> None:
         """Read blocks; `fast` skips lines without a pattern."""
         before = 0
-        held: bytes | None = None
+        waiting: bytes | None = None
         for block in chain(content, [None]):
-            if held is not None:
+            if waiting is not None:
                 behind = None if block is None else block[: block.find(b"\n") + 1 or len(block)].decode("utf-8", "replace")
-                before += self.block(held, before, behind, fast=fast)
-            held = block
+                before += self.block(waiting, before, behind, fast=fast)
+            waiting = block
 
     def block(self, block: bytes, before: int, behind: str | None = None, *, fast: bool = False) -> int:
         """Read a block after `before` lines; return its number of lines."""

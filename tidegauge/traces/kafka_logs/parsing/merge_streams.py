@@ -9,9 +9,7 @@ from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, fetch_line, parse_line
 from tidegauge.traces.problems import Problem
 
-# Remove duplicate lines: a file copied beside itself, a log shipper that tried again.
-#
-# Rules of this file
+# Duplicate lines: a file copied beside itself, a log shipper that tried again.
 #
 # 1. Lines are equal if their times, threads and messages are. In one file an equal line is a copy if it comes after later
 #    lines, or reports what cannot happen twice within one tick of the clock.
@@ -49,25 +47,25 @@ class FileCopies:
 
 def without_copies(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], list[Problem]]:
     """Return the files of one node without copies, and what was left out."""
-    kept: list[tuple[set[_LineKey], list[Line]]] = []
+    files_once: list[tuple[set[_LineKey], list[Line]]] = []
     problems: list[Problem] = []
     # The longest first: of a file and a part of it the part is the copy.
     for lines in sorted(files, key=len, reverse=True):
         once = _forwards(lines)
         keys = {_key(line) for line in once if line.message and not line.summarizes}  # a summary stands for lines between
-        if keys and any(keys <= others for others, _ in kept):
+        if keys and any(keys <= others for others, _ in files_once):
             problems.append(_problem(lines[0].file, None, "a copy of another file"))
             continue
         if len(once) < len(lines):
             problems.append(_problem(lines[0].file, None, f"{len(lines) - len(once):,} lines twice"))
-        kept.append((keys, once))
+        files_once.append((keys, once))
     order = {id(lines[0]): at for at, lines in enumerate(files) if lines}
-    return sorted((lines for _, lines in kept if lines), key=lambda lines: order[id(lines[0])]), problems
+    return sorted((lines for _, lines in files_once if lines), key=lambda lines: order[id(lines[0])]), problems
 
 
 def _forwards(lines: Sequence[Line]) -> list[Line]:
     seen: set[_LineKey] = set()
-    kept: list[Line] = []
+    lines_once: list[Line] = []
     latest, again = 0, False
     for line in lines:
         key = _key(line)
@@ -75,9 +73,9 @@ def _forwards(lines: Sequence[Line]) -> list[Line]:
         again = key in seen and (again or line.time < latest or any(words in line.message for words in _ONCE))
         if not again:
             seen.add(key)
-            kept.append(line)
+            lines_once.append(line)
             latest = max(latest, line.time)
-    return kept
+    return lines_once
 
 
 def _key(line: Line) -> _LineKey:
@@ -138,18 +136,20 @@ def _learn(line: Line, roles: dict[str, str]) -> None:
 
 def _arranged(window: list[Stamped], roles: dict[str, str]) -> list[Stamped]:
     """Arrange lines of one instant: put each change of role where it contradicts the fewest lines of the other files."""
-    changes = [one for one in window if one[2].logger == "logger"]
-    arranged = [one for one in window if one[2].logger != "logger"]
-    says = {id(one[2]): parse_line(one[2]) for one in window}
+    changes = [stamped for stamped in window if stamped[2].logger == "logger"]
+    arranged = [stamped for stamped in window if stamped[2].logger != "logger"]
+    says = {id(stamped[2]): parse_line(stamped[2]) for stamped in window}
     position = dict.fromkeys((number for _, number, _ in window), 0)
     for change in changes:
         number, role = change[1], says[id(change[2])]
-        own = [index for index, one in enumerate(window) if one[1] == number]
+        own = [index for index, stamped in enumerate(window) if stamped[1] == number]
         mine = {id(window[index][2]) for index in own[: own.index(window.index(change))]}
-        first = max([position[number], *(at + 1 for at, one in enumerate(arranged) if id(one[2]) in mine)])
-        later = [at for at, one in enumerate(arranged) if one[1] == number and id(one[2]) not in mine]
+        first = max([position[number], *(at + 1 for at, stamped in enumerate(arranged) if id(stamped[2]) in mine)])
+        later = [at for at, stamped in enumerate(arranged) if stamped[1] == number and id(stamped[2]) not in mine]
         last = min([len(arranged), *later])
-        wanted = [OPEN if role is None else _relation(role, says[id(one[2])], roles.get(role.tp)) for one in arranged]
+        wanted = [
+            OPEN if role is None else _relation(role, says[id(stamped[2])], roles.get(role.tp)) for stamped in arranged
+        ]
         at = min(range(first, last + 1), key=lambda at: wanted[:at].count(AFTER) + wanted[at:].count(BEFORE))
         arranged.insert(at, change)
         position[number] = at + 1
@@ -163,12 +163,12 @@ def _relation(role: ParsedLine, other: ParsedLine | None, was: str | None) -> in
     if other is None or role.kind not in _ROLES:
         return OPEN
     if other.kind == "sending":
-        asked = fetch_line(other.text("request")).asked.get(role.tp)
-        if asked is None:
+        partition = fetch_line(other.text("request")).asked.get(role.tp)
+        if partition is None:
             return OPEN
         # A broker fetches in an epoch only after it has become follower in it; a request of an earlier epoch was sent
         # before.
-        return AFTER if role.kind.startswith("follower") and asked.epoch >= role.number("leader_epoch") else BEFORE
+        return AFTER if role.kind.startswith("follower") and partition.epoch >= role.number("leader_epoch") else BEFORE
     if other.tp != role.tp or other.kind in _ROLES:
         return OPEN
     # Partition#makeLeader and #makeFollower make sure of the log before they print the role.

@@ -102,10 +102,10 @@ class FetchLine:
 
 def fetch_line(request: str) -> FetchLine:
     """Parse `(type=FetchRequest, .. fetchData={..}, .. removed=.., metadata=(sessionId=.., epoch=..), ..)`."""
-    asked: dict[str, PartitionRequest] = {}
+    partitions: dict[str, PartitionRequest] = {}
     topics: dict[str, str] = {}
     for partition in _FETCH_DATA.finditer(request):
-        asked[partition["tp"]] = PartitionRequest(
+        partitions[partition["tp"]] = PartitionRequest(
             int(partition["offset"]),
             int(partition["epoch"] or -1),
             int(partition["last_epoch"] or -1),
@@ -117,7 +117,7 @@ def fetch_line(request: str) -> FetchLine:
     return FetchLine(
         session,
         session_epoch,
-        asked,
+        partitions,
         tuple(_REMOVED_TP.findall(removed["tps"])) if removed else (),
         topics,
     )

@@ -163,9 +163,9 @@ class Sessions:
         session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
         # Session epoch 0 is a full fetch, which opens a session, and -1 one without or the last one (KIP-227).
         before = _Session() if session_epoch <= 0 else self._sessions.get(session_id, _Session(epoch=-1))
-        known = session_epoch <= 0 or session_epoch == before.epoch + request.line.requests
+        goes_on = session_epoch <= 0 or session_epoch == before.epoch + request.line.requests
         # What the missing request added or removed is unknown: only what this one names is certain.
-        if not known:
+        if not goes_on:
             before = _Session()
         travelled = {tp: _asked(part) for tp, part in self._partitions(body.get("topics", ()))}
         forgotten = {tp for tp, _ in self._partitions(body.get("forgottenTopicsData", ()))}
@@ -200,7 +200,7 @@ class Sessions:
             session_epoch,
             dict(session.asked),
             responses,
-            known,
+            goes_on,
             {tp: one for tp, one in reported.items() if tp not in session.asked},
         )
 

@@ -58,7 +58,9 @@ def run(args: argparse.Namespace) -> int:
         return CONFORMS
     if not args.path:
         raise UsageError("check: expected a path, seen none; name a file or a directory, or - for standard input")
+    # Before the work: a directory that cannot be written must not cost an hour of judging.
     out = directory(args.out) if args.out else None
+    # Progress is for a person, not for the log of a CI job.
     watched = sys.stderr.isatty() and not args.quiet
     how = CheckOptions(chosen_profile(args), args.layout, chosen_selection(args))
     if args.results and not args.spark:

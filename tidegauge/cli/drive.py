@@ -100,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.runner.transcript import Recorder, write
     from tidegauge.impl.releases import RELEASE, profile_named
 
+    # Before a broker is started, which takes long.
     for place in filter(None, (args.record, args.badge)):
         writable(place)
     progress = silent if args.quiet else aside
@@ -127,6 +128,7 @@ def run(args: argparse.Namespace) -> int:
         )
         # A scenario is shown with its reports, which only a recorder keeps.
         recorder = Recorder(cases) if args.record or named_ones else None
+        # Only a process of Kafka has a log that the suite knows; an adapter's log is its own.
         lines = getattr(node, "log_lines", lambda _: ())
         shown = drive(node, cases, reference(profile), coverage, recorder, progress, lines)
         recorded = recorder.recorded() if recorder is not None else ()
@@ -187,6 +189,7 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
             "adapter, --smoke or --scenario; add --kafka and leave the others out"
         )
     graphs = args.graph or (MODELS if args.cover else ())
+    # Refuses an unknown name before a controller is started.
     for name in graphs:
         model_of(name)
     with ControllerNode(args.kafka, jars_of(args.kafka, Path(args.jars) if args.jars else None)) as node:

@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Write distinct interleavings of a model as Parquet, or of the implementation with one faulty rule."""
     if args.spark:
         return _on_spark(args)
+    # Before the graph is explored.
     writable(args.out)
     if args.simulate:
         return _simulate(args)

@@ -44,6 +44,7 @@ def _whole_number(text: str, least: int) -> int:
     try:
         number = int(text)
     except ValueError:
+        # No number at all is refused with the same message as one that is too small.
         number = least - 1
     if not least <= number <= LARGEST_NUMBER:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, seen {text!r}")
@@ -55,6 +56,7 @@ def seconds(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
+        # NaN fails every comparison below.
         number = math.nan
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"expected a number of seconds greater than 0, seen {text!r}")

@@ -52,7 +52,9 @@ def run(args: argparse.Namespace) -> int:
     place = _place(args.place)
     for file in filter(None, (args.json, args.junit)):
         writable(file)
+    # New names each time: topics that an earlier run left behind must not be met again.
     seed = secrets.randbits(32) if args.seed is None else args.seed
+    # Ctrl-C waits for a safe point: the topics of the probe must be removed.
     with interruptible() as heed:
         results = probe(tcp(args.timeout), place, seed, checks, silent if args.quiet else aside, aside, heed)
     tool = f"tidegauge {__version__}"

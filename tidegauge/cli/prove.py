@@ -84,6 +84,7 @@ def _counter_model(args: argparse.Namespace) -> int:
     from tidegauge.spec.proofs.premises import REMOVALS
     from tidegauge.util.errors import SpecError
 
+    # Three kinds of runs: of the committed-data proof, of two logs that do not converge, of the proof about elections.
     if args.scenario in COMMITTED_LOSSES:
         return _committed_run(args)
     if args.scenario in REMOVALS:

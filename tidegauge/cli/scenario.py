@@ -28,6 +28,7 @@ def run(args: argparse.Namespace) -> int:
         done.append(scenario_run)
         if folder is not None:
             write([scenario_run.trace], folder / f"{scenario_run.scenario.path.stem}.ndjson")
+        # A file that had to be changed has not passed: somebody must review the difference first.
         if args.rewrite and rewrite(scenario_run):
             echo(f"{path}: rewritten, review the difference")
         elif not scenario_run.passed:

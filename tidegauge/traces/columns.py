@@ -97,6 +97,7 @@ class Gaps:
         self._last[event.node] = row, event.seq
         # A process that starts counts anew, from 0 or from 1.
         anew = event.event == "Start" and event.seq in (0, 1)
+        # A node counts from 0 or 1: a higher number shows that its first lines are missing.
         if before is None:
             return not self.whole or (event.seq or 0) > 1, None
         if event.seq is None or before[1] is None:

@@ -111,6 +111,7 @@ def read(path: Path, records: bool = True, after: int | None = None) -> Segment:
             return Segment((), 0, SegmentProblem(0, "a complete gzip file", str(error)))
     if path.stat().st_size == 0:  # an empty file cannot be mapped
         return Segment((), 0)
+    # Mapped, not read: without records only the headers are touched, and checksums if they can be computed.
     with path.open("rb") as file, closing(mmap(file.fileno(), 0, access=ACCESS_READ)) as data:
         return parse(data, records, after)
 

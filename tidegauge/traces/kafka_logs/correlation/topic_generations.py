@@ -30,6 +30,7 @@ def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generati
     """Group the steps of all nodes by partition and topic id, in order; other partitions are skipped."""
     tps = frozenset(tps)
     names = {node.id: node.broker.named for node in nodes}
+    # The node that names most ids was there for every creation: its order is the order of the topics.
     ids = {topic: max((_ids(named, topic) for named in names.values()), key=len) for topic in map(topic_of, tps)}
     steps_by_generation: dict[Generation, list[LoggedStep]] = {}
     for tp in sorted(tps):
@@ -44,6 +45,7 @@ def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generati
                 continue
             topic_ids = ids[topic_of(step.tp)]
             last = [topic_id for place, topic_id in names[node.id].get(topic_of(step.tp), ()) if place <= step.place[:2]]
+            # Before its node names an id, a step belongs to the oldest topic.
             number = topic_ids.index(last[-1]) if last and last[-1] in topic_ids else 0
             steps_by_generation[
                 Generation(step.tp, number, max(1, len(topic_ids)), topic_ids[number] if topic_ids else None)

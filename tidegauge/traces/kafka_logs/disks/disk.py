@@ -145,6 +145,7 @@ def read_disks(folder: Path) -> tuple[list[Trace], list[Problem]]:
             log = read_replica(files, log_dir, label)
             problems += [log.fault] if log.fault is not None else []
             nodes = by_partition.setdefault(tp, {})
+            # Two replicas of one partition: the folder has the disks of two brokers.
             if node in nodes:
                 do = "put the log directories of one node, and no others, into one folder"
                 problems.append(Problem(label, None, f"one replica of {tp} per node", f"another one of node {node}", do, 1))
@@ -177,6 +178,7 @@ def _reported(log: ReplicaLog, starts: bool, checkpointed: Fields, cache: BatchE
     if starts and "log_start" not in checkpointed:
         fields["log_start"] = log.start
     reported = checkpointed.get("epochs", cache)
+    # Nothing else shows the epoch cache: report what the records imply.
     if not isinstance(reported, Sequence):
         if log.fault is None:
             fields["epochs"] = epochs_of(log.runs, _first(checkpointed, log.start))

@@ -216,6 +216,7 @@ def _value(name: str, text: str) -> Value:
         return ids(text)
     if name not in _TEXTS:
         return number(text)
+    # A text has numbers inside (a request, a list of changes): one that no offset can reach shows a damaged line.
     if _ENDLESS.search(text):
         raise ValueError(f"expected numbers below 2^62, saw {text}")
     return text

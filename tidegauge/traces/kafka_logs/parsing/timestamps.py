@@ -31,6 +31,7 @@ class Dates:
 
     def microseconds(self, text: str) -> int | None:
         """Parse a date; None if it has another format, or no such day exists."""
+        # Kafka's own format first: nearly every line has it, and slicing is faster than a regular expression.
         if text[10:11] == " " and text[19:20] == "," and text[20:].isdecimal():
             return microseconds(text)
         match = self._read.fullmatch(text)

@@ -40,7 +40,7 @@ BENCHMARKS = (
     Benchmark(
         "drive_over_stdio",
         ("--repetitions", "3"),
-        "The covers of the drive door through the reference behind a pipe, and in one process.",
+        "The covers of a driven broker through the reference behind a pipe, and in one process.",
     ),
 )
 NAMES = tuple(benchmark.name for benchmark in BENCHMARKS)

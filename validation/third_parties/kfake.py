@@ -24,41 +24,40 @@ KFAKE = ThirdParty(
         ),
         Reason(
             ("append.without-key-to-a-compacted-topic",),
-            "A record without a key is appended to a compacted topic: records are not looked at one by one.",
+            "A record without a key is appended to a compacted topic: single records are not checked.",
             "`skipped_features`, 00_produce: “kfake validates at batch level only”",
             claimed=False,
         ),
         Reason(
             ("versions.newer-api-versions",),
-            "ApiVersions in a version that it does not have ends the connection unless its body is like that of version "
-            "5. The response of KIP-511 is there, but the body is read first, and nobody knows that of a version to "
-            "come.",
+            "ApiVersions in an unknown version closes the connection unless its body is like that of version 5: the body is "
+            "read before the response of KIP-511 is sent.",
             "`client_conn.go` clientConn.read; `18_api_versions.go` handleApiVersions",
         ),
         Reason(
             ("epochs.undefined",),
-            "Where epoch -1 ends is answered with the log start instead of nowhere: it is taken for one before the first.",
+            "The end of epoch -1 is the log start; Kafka's response has no end.",
             "`23_offset_for_leader_epoch.go` handleOffsetForLeaderEpoch",
         ),
         Reason(
             ("sessions.by-name-or-by-id",),
-            "A fetch session that began with topic ids goes on with names, and the other way round.",
+            "A fetch session that began with topic ids continues with names, and vice versa.",
             "`01_fetch.go` fetchSessions.getOrCreate: the version is not looked at",
         ),
         Reason(
             ("sessions.empty",),
-            "A fetch session of which everything is forgotten stays; at Kafka it ends.",
+            "A fetch session without partitions stays; in Kafka it ends.",
             "`01_fetch.go` fetchSession.forgetPartition: it is taken out, and no more",
         ),
         Reason(
             ("sessions.turns",),
-            "Partitions do not take turns: which one of a fetch session is read first is as Go's maps have it, at random.",
+            "Partitions do not take turns: the first one of a fetch session is random, as Go's maps are.",
             "`01_fetch.go` Cluster.handleFetch: the loop over session.partitions",
         ),
         Reason(
             ("append.base-offset", "append.two-batches", "append.offsets-without-records"),
-            "Refused as by Kafka, with CORRUPT_MESSAGE where Kafka says INVALID_RECORD: after the first a producer "
-            "sends the batch again, after the second it gives up.",
+            "Refused with CORRUPT_MESSAGE, in Kafka with INVALID_RECORD: after the first a producer sends the batch again, "
+            "after the second it gives up.",
             "`00_produce.go` handleProduce",
         ),
         Reason(
@@ -68,7 +67,7 @@ KFAKE = ThirdParty(
         ),
         Reason(
             ("producers.numbers-begin-again",),
-            "After sequence number 2,147,483,647 the next one is 1, not 0: numbers are counted modulo the greatest int.",
+            "After sequence number 2,147,483,647 the next one is 1, not 0.",
             "`txns.go` pidwindow.pushAndValidate",
         ),
         Reason(

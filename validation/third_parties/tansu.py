@@ -20,12 +20,12 @@ TANSU = ThirdParty(
     (
         Reason(
             ("versions.newer-api-versions",),
-            "ApiVersions in a version that it does not have is answered without an error, in the form of its newest.",
+            "ApiVersions in an unknown version is answered without an error, in the newest version.",
             "`tansu-service/src/api.rs` ApiVersionsService",
         ),
         Reason(
             ("versions.not-offered",),
-            "A request in a version that it does not offer is answered; Kafka ends the connection.",
+            "A request in a version that is not offered is answered; Kafka closes the connection.",
             "`tansu-service/src/api.rs` routes by key, not by version",
         ),
         Reason(
@@ -40,37 +40,37 @@ TANSU = ThirdParty(
         ),
         Reason(
             ("fetch.without-waiting",),
-            "A fetch that must not wait is answered with no topic at all: it reads for as long as it may wait.",
+            "The response to a fetch that must not wait has no topic.",
             f"{FETCH} FetchService::fetch: the loop over max_wait",
         ),
         Reason(
             ("fetch.unknown-topic", "fetch.unknown-topic-id", "fetch.unknown-partition"),
-            "A partition that is not there is an empty one; an unknown topic id is answered as an unknown name is.",
+            "A missing partition is served as an empty one; an unknown topic id is answered like an unknown name.",
             f"{FETCH} fetch_topic, fetch_partition; {DYNOSTORE} metadata",
         ),
         Reason(
             ("sessions.unknown-id",),
-            "A fetch in a session that was never given is served as one in none: session ids and epochs are not looked at.",
+            "A fetch with an unknown session id is served as one without a session.",
             f"{FETCH} FetchService::serve: the session id is always 0",
         ),
         Reason(
             ("offsets.latest-tiered", "offsets.greatest-timestamp*"),
-            "ListOffsets with -3 or -5 ends the connection, in a version that is offered.",
+            "ListOffsets with -3 or -5 closes the connection, in an offered version.",
             "`tansu-storage/src/service/list_offsets.rs` ListOffsetsService: ListOffset::try_from",
         ),
         Reason(
             ("offsets.timestamp-*",),
-            "Timestamps are looked up by when a batch was stored, not by those of the records.",
+            "A look-up by timestamp uses the time of storage, not the timestamps of the records.",
             f"{DYNOSTORE} list_offsets: last_modified",
         ),
         Reason(
             ("offsets.unknown-*",),
-            "A partition that is not there is answered as an empty one.",
+            "A missing partition is answered as an empty one.",
             f"{DYNOSTORE} list_offsets",
         ),
         Reason(
             ("acks.*",),
-            "acks are not looked at: 0 is answered, 2 and 7 are taken.",
+            "acks are ignored: 0 is answered, 2 and 7 are accepted.",
             f"{PRODUCE} ProduceService::serve",
         ),
         Reason(
@@ -80,33 +80,33 @@ TANSU = ThirdParty(
         ),
         Reason(
             ("append.checksum", "append.content"),
-            "A checksum that does not match is logged as an error, and the batch is appended.",
+            "A wrong checksum is logged as an error, and the batch is appended.",
             "`tansu-sans-io/src/record/deflated.rs`: computed != crc",
         ),
         Reason(
             ("append.torn",),
-            "Half a batch ends the connection; Kafka answers with an error code.",
+            "An incomplete batch closes the connection; Kafka answers with an error code.",
             "`tansu-sans-io/src/record/deflated.rs`: Error::Overflow",
         ),
         Reason(
             ("append.unknown-*",),
-            "Produce to a partition that is not there is acknowledged.",
+            "Produce to a missing partition is acknowledged.",
             f"{PRODUCE} ProduceService::partition; {DYNOSTORE} produce",
         ),
         Reason(
             ("append.*",),
-            "Batches are appended as they come: several in a request, control batches, any base offset, offsets without "
-            "records; max.message.bytes and the keys of a compacted topic are not looked at.",
+            "Batches are appended unchecked: several in a request, control batches, any base offset, offsets without "
+            "records; max.message.bytes and the keys of a compacted topic are ignored.",
             f"{PRODUCE} ProduceService::partition; {DYNOSTORE} produce",
         ),
         Reason(
             ("producers.sent-again",),
-            "A batch that is sent again is refused with DUPLICATE_SEQUENCE_NUMBER; Kafka answers where it stands.",
+            "A repeated batch is refused with DUPLICATE_SEQUENCE_NUMBER; Kafka answers with its offset.",
             f"{DYNOSTORE} produce",
         ),
         Reason(
             ("delete.*",),
-            "DeleteRecords is offered and ends the connection: for this storage engine it is yet to be written.",
+            "DeleteRecords is offered and closes the connection: this storage engine does not implement it yet.",
             f"{DYNOSTORE} delete_records: “todo!()”",
             claimed=False,
         ),

@@ -94,7 +94,7 @@ def guarded(command: Callable[[], int]) -> int:
     except BrokenPipeError:
         return nobody_reads()
     except Exception as raised:  # a user gets a sentence, not a traceback
-        # For whoever debugs Tidegauge itself.
+        # A developer of Tidegauge wants the traceback.
         if TRACEBACK in os.environ:
             raise
         aside(f"tidegauge: {sentence(raised)}")

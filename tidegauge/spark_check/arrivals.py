@@ -41,7 +41,7 @@ class Arrivals:
         if path.exists():
             with path.open("rb") as lines:
                 for line in lines:
-                    # A line without its end was torn by a kill: nobody knows a position after it.
+                    # A line without its end was torn by a kill: no position after it was returned.
                     if line.endswith(b"\n"):
                         self.end += len(line)
                         self.marks.add(_arrival(line).mark)

@@ -5,7 +5,7 @@ Rules of this file
 1. Spark's checkpoint and the log of arrivals are in the directory of results. A command that was killed goes on from there:
    no file is lost, none is judged again, and news that may not have been printed are printed again.
 2. The report is made from the results, by the run that `check --spark` makes: it is the same.
-3. At the end the batch that has begun is waited for. Files that nobody has looked at by then are left to the same command.
+3. At the end the batch that has begun is finished. Files that arrived after the last look are left to the next run.
 4. Memory between batches is a tally per rule, however many files came.
 """
 

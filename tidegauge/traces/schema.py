@@ -260,16 +260,14 @@ EVENTS: Mapping[str, EventType] = {
         31,
         "controller",
         ("peer", "broker_epoch", "clean"),
-        "a broker registers, behind the changes that this causes. Not clean: it did not stop in order, or lost its disk",
+        "a broker registers, after the changes that this causes. Not clean: it did not stop in order, or lost its disk",
     ),
-    "FenceBroker": EventType(32, "controller", ("peer",), "a broker is fenced, behind the changes that this causes"),
-    "UnfenceBroker": EventType(
-        33, "controller", ("peer",), "a broker is fenced no more, in front of the changes that this causes"
-    ),
+    "FenceBroker": EventType(32, "controller", ("peer",), "a broker is fenced, after the changes that this causes"),
+    "UnfenceBroker": EventType(33, "controller", ("peer",), "a broker is unfenced, before the changes that this causes"),
     "SetMinIsr": EventType(
-        34, "controller", ("min_isr",), "min.insync.replicas is another one, in front of the changes that this causes"
+        34, "controller", ("min_isr",), "min.insync.replicas changes, before the changes that this causes"
     ),
-    "ReadConfig": EventType(35, "broker", ("min_isr",), "a broker has read that it is"),
+    "ReadConfig": EventType(35, "broker", ("min_isr",), "a broker has read min.insync.replicas"),
     # process and log
     "Start": EventType(20, "broker", ("clean", "leo", "hw", "log_start", "epochs"), "a replica is loaded from disk"),
     "Stop": EventType(21, "broker", ("clean",), "a broker stops in order", carried=("clean",)),
@@ -314,7 +312,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Event:
-    """One line: `fields` holds what the source tells, None for known to be undefined.
+    """One line: `fields` has the values that the source reports, None for known to be undefined.
 
     `at` is where it was read ("n1/server.log:116"); `unknown` keeps what this version has no name for.
     """

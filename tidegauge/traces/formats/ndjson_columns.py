@@ -172,7 +172,7 @@ def _config_line(raw: bytes) -> dict[str, Any] | None:
 
 
 def _by_config(traces: Sequence[_Trace]) -> list[list[_Trace]]:
-    # Configs that were parsed once are one object: most traces need no text to be told apart by.
+    # Configs that were parsed once are one object, so most of them are compared without their text.
     keys: dict[int, str] = {}
     batches: dict[str, list[_Trace]] = {}
     for trace in traces:

@@ -125,7 +125,7 @@ class GrowingLog:
 
 
 PIECE = 1 << 18
-"""Bytes that are read of one log before another may be behind it."""
+"""Bytes that are read of one log before the next log has its turn."""
 HEAD = 512
 """Bytes at most by which the beginning of a file is known."""
 HEADS = 1000

@@ -159,7 +159,7 @@ def check(paths: Sequence[str | Path], how: CheckOptions = CheckOptions(), echo:
     """Judge the traces in `paths`; `-` is standard input. `echo` gets a line of progress for each batch."""
     begin = time.perf_counter()
     inputs: list[CheckedInput] = []
-    kept: list[JudgedBatch] = []
+    kept_batches: list[JudgedBatch] = []
     judgements: list[Judgement] = []
     notes: list[str] = []
     judge_columns = AdaptiveJudge().judge
@@ -167,7 +167,7 @@ def check(paths: Sequence[str | Path], how: CheckOptions = CheckOptions(), echo:
         with open_input(path) as source:
             for part, kind, batches, findings in read_input(source, how.layout, how.selection, how.span):
                 name = str(path) if part == source.name else part
-                mine: list[Judgement] = []
+                judgements_of_part: list[Judgement] = []
                 lost: list[LostDisk] = []
                 for judged in (
                     judged
@@ -176,26 +176,27 @@ def check(paths: Sequence[str | Path], how: CheckOptions = CheckOptions(), echo:
                 ):
                     batch, judgement = judged.batch, judged.judgement
                     lost += lost_disks(batch.stored, batch.config, batch.traces, batch.source)
-                    mine.append(replace(judgement, failures=(), final=()))
-                    # Batches with events are kept for the page. Columns alone may be larger than memory as a whole: only
-                    # those are kept that there is a failure to explain in.
-                    explainable = sum(len(other.judgement.failures) for other in kept) < how.explained
+                    judgements_of_part.append(replace(judgement, failures=(), final=()))
+                    # Batches with events are kept for the page. All columns together may exceed the memory: of those only
+                    # the ones with a failure to explain are kept.
+                    explainable = sum(len(other.judgement.failures) for other in kept_batches) < how.explained
                     if batch.traces is not None or (judgement.failures and explainable):
-                        kept.append(judged)
-                    echo(f"{name}: {sum(j.traces for j in mine):,} traces, {sum(j.events for j in mine):,} events judged")
-                inputs.append(checked_input(name, kind, findings, mine))
-                judgements += mine
+                        kept_batches.append(judged)
+                    traces, events = sum(j.traces for j in judgements_of_part), sum(j.events for j in judgements_of_part)
+                    echo(f"{name}: {traces:,} traces, {events:,} events judged")
+                inputs.append(checked_input(name, kind, findings, judgements_of_part))
+                judgements += judgements_of_part
                 notes += [*findings.notes, *lost_disk_notes(lost)]
     rules = rule_verdicts(total_tallies(judgements))
     return Report(
         inputs=tuple(inputs),
         verdict=overall_verdict(inputs),
         rules=rules,
-        explanations=tuple(explain_failures(kept, how.explained)),
+        explanations=tuple(explain_failures(kept_batches, how.explained)),
         failures=sum(tally.failed_traces for j in judgements for tally in j.tallies.values()),
         seconds=time.perf_counter() - begin,
         notes=(*notes, *(note for j in judgements for note in j.notes)),
-        judged=tuple(kept),
+        judged=tuple(kept_batches),
     )
 
 
@@ -277,7 +278,7 @@ def explain_failures(judged: Sequence[JudgedBatch], most: int) -> Iterator[Expla
     failures = ((origin, failure) for origin in judged for failure in origin.judgement.failures)
     for origin, failure in worst_first(failures)[:most]:
         batch = origin.batch
-        explanation = explain(batch.columns, batch.config, failure, batch.traces, batch.source, kept=histories)
+        explanation = explain(batch.columns, batch.config, failure, batch.traces, batch.source, histories=histories)
         yield replace(explanation, path=origin.path)
 
 

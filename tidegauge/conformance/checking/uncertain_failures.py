@@ -89,22 +89,24 @@ def keep_certain_failures(judgement: Judgement, trace: Trace, config: Config, do
     """Return the judgement on one trace with only those failures that no missing line explains."""
     if not doubts or not judgement.failures:
         return judgement
-    kept: dict[str, Failure] = {}
+    certain: dict[str, Failure] = {}
     counts: dict[str, int] = {}
     # Each stretch is judged from an unknown state: a failure there rests on no event before the gap.
     for first, end in gapless_stretches(doubts, len(trace.events)):
         piece = replace(trace, events=trace.events[first:end])
         again = judge(to_columns([piece], config), config)
         for failure in again.failures:
-            kept.setdefault(failure.rule, replace(failure, row=failure.row + first))
+            certain.setdefault(failure.rule, replace(failure, row=failure.row + first))
             counts[failure.rule] = counts.get(failure.rule, 0) + again.tallies[failure.rule].failed
     # Only rules that fail in the whole trace: what fails in a stretch alone may come from what the stretch does not know.
     failed = {failure.rule for failure in judgement.failures}
     tallies = {
         rule: _certain(tally, counts.get(rule, 0)) if rule in failed else tally for rule, tally in judgement.tallies.items()
     }
-    notes = tuple(_note(failure, trace, doubts) for failure in judgement.failures if failure.rule not in kept)
-    failures = tuple(sorted((failure for rule, failure in kept.items() if rule in failed), key=lambda failure: failure.row))
+    notes = tuple(_note(failure, trace, doubts) for failure in judgement.failures if failure.rule not in certain)
+    failures = tuple(
+        sorted((failure for rule, failure in certain.items() if rule in failed), key=lambda failure: failure.row)
+    )
     return replace(judgement, tallies=tallies, failures=failures, notes=(*judgement.notes, *notes))
 
 

@@ -193,13 +193,13 @@ def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Conf
     columns, rows = table_of(given)
     options = options_of(columns, config)
     traces = len(columns.trace_starts) - 1
-    kept = min(final, traces)
+    states_kept = min(final, traces)
     inputs = frozen_inputs(columns, rows, given.missing)
     room, past = ROOM, PAST
     while True:
         st = s.allocate(options, room, FAILURES_KEPT, past)
-        last = np.full((kept, options[s.BROKERS], len(s.FINAL)), UNKNOWN, np.int64)
-        caches = np.zeros((kept, options[s.BROKERS], room, 2), np.int64)
+        last = np.full((states_kept, options[s.BROKERS], len(s.FINAL)), UNKNOWN, np.int64)
+        caches = np.zeros((states_kept, options[s.BROKERS], room, 2), np.int64)
         run(st, *inputs, last, caches)
         if st[s.PARTITION, s.OVERFLOW] == 0:
             break
@@ -266,15 +266,15 @@ def frozen(column: NDArray[Any]) -> NDArray[Any]:
 def judgement_of(events: int, traces: int, st: s.State, last: s.Ints, caches: NDArray[np.int64]) -> Judgement:
     """Return the judgement that a table has after so many events of so many traces."""
     tallies = {rule: _tally(st[s.TALLIES + at]) for at, rule in enumerate(RULE_IDS)}
-    kept = int(st[s.PARTITION, s.FAILURES])
+    failure_count = int(st[s.PARTITION, s.FAILURES])
     first = int(st[s.PARTITION, s.AT_FAILURES])
-    failures = tuple(failure_of(row) for row in st[first : first + kept, :6].tolist())
+    failures = tuple(failure_of(row) for row in st[first : first + failure_count, :6].tolist())
     return Judgement(
         events=events,
         traces=traces,
         tallies=tallies,
         failures=failures,
-        failures_left_out=int(st[s.TALLIES : s.TALLIES + RULES, s.FAILED_TRACES].sum()) - kept,
+        failures_left_out=int(st[s.TALLIES : s.TALLIES + RULES, s.FAILED_TRACES].sum()) - failure_count,
         final=tuple(
             tuple(_replica(row, cache) for row, cache in zip(rows, trace_caches, strict=True))
             for rows, trace_caches in zip(last.tolist(), caches, strict=True)

@@ -31,30 +31,30 @@ def directory(name: str) -> Path | None:
     for place in places:
         # A variable that is not set, or empty, names no place.
         if place:
-            found = Path(place) / "tidegauge" / name
+            folder = Path(place) / "tidegauge" / name
             with suppress(OSError):
-                found.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 # Machine code is loaded by pickle: a directory of another user could hold anything.
-                if found.stat().st_uid == _user() and os.access(found, os.W_OK):
-                    return found
+                if folder.stat().st_uid == _user() and os.access(folder, os.W_OK):
+                    return folder
     return None
 
 
 def files_of(name: str) -> dict[str, bytes]:
     """Return the files that are kept under a name."""
-    kept = directory(name)
-    return {} if kept is None else {path.name: path.read_bytes() for path in sorted(kept.glob("*.nb?"))}
+    folder = directory(name)
+    return {} if folder is None else {path.name: path.read_bytes() for path in sorted(folder.glob("*.nb?"))}
 
 
 def keep(name: str, files: Mapping[str, bytes]) -> None:
     """Keep files that another machine made under that name, unless there are some. Like Numba, the index before the code."""
-    kept = directory(name)
+    folder = directory(name)
     # Code that is there was compiled here, for this processor.
-    if kept is None or any(kept.glob("*.nbc")):
+    if folder is None or any(folder.glob("*.nbc")):
         return
     with suppress(OSError):
         for file in sorted(files, reverse=True):
-            with replacing(kept / file) as path:
+            with replacing(folder / file) as path:
                 path.write_bytes(files[file])
 
 

@@ -81,15 +81,15 @@ def judge_event(run: Any, judge: Judge, number: int) -> None:
 
 def spans_of(st: s.State) -> MemoryTable:
     """Return the cells that are the memory of the judge: rows, and how many columns of each."""
-    whole = st[s.PARTITION].tolist()
-    room, past, n = whole[s.CACHE_ROOM], whole[s.PAST_ROOM], int(st[s.OPTION, s.BROKERS])
+    scalars = st[s.PARTITION].tolist()
+    room, past, n = scalars[s.CACHE_ROOM], scalars[s.PAST_ROOM], int(st[s.OPTION, s.BROKERS])
     parts = (
         (s.PARTITION, 1, s.NOW),
         (s.REPLICAS, n, s.REPLICA),
-        (whole[s.AT_PAIRS], n * n, s.PAIR),
-        (whole[s.AT_LOGS], 2 * (n + past), room + 1),
-        (whole[s.AT_REGISTRATIONS], past, s.R_REPLICAS + 1),
-        (whole[s.AT_TERMS], past, s.TERM_COLUMNS),
+        (scalars[s.AT_PAIRS], n * n, s.PAIR),
+        (scalars[s.AT_LOGS], 2 * (n + past), room + 1),
+        (scalars[s.AT_REGISTRATIONS], past, s.R_REPLICAS + 1),
+        (scalars[s.AT_TERMS], past, s.TERM_COLUMNS),
     )
     return np.array([(first + i, width) for first, rows, width in parts for i in range(rows)], np.int64)
 

@@ -118,8 +118,8 @@ def explain_contradicted_log(past: History, failure: Failure, broker: int, expec
         lambda row: _value(past.after(row, broker), word) == expected != _value(past.before(row, broker), word),
     )
     causes = () if made is None else (CausalStep(f"{name}'s {word} became {expected:,} ({past.event(made).event}).", made),)
-    here = CausalStep(f"{name} has the {word} {actual:,} ({past.event(failure.row).event}).", failure.row)
-    return RootCause(f"{name} has the {word} {actual:,}, where its events made it {expected:,}.", (*causes, here))
+    last_step = CausalStep(f"{name} has the {word} {actual:,} ({past.event(failure.row).event}).", failure.row)
+    return RootCause(f"{name} has the {word} {actual:,}, where its events made it {expected:,}.", (*causes, last_step))
 
 
 def _value(replica: ReplayedReplica, word: str) -> int | None:

@@ -122,13 +122,13 @@ def explain(
     failure: Failure,
     traces: Sequence[Trace] | None = None,
     source: str = "",
-    kept: HistoryCache | None = None,
+    histories: HistoryCache | None = None,
 ) -> Explanation:
-    """Explain a failure. `traces` are the events that the columns were made from, if any; failures may share `kept`."""
-    return explain_at(TraceRow(columns, config, failure.trace, failure.row, traces, source), failure, kept)
+    """Explain a failure. `traces` are the events that the columns were made from, if any; failures may share `histories`."""
+    return explain_at(TraceRow(columns, config, failure.trace, failure.row, traces, source), failure, histories)
 
 
-def explain_at(place: TraceRow, failure: Failure, kept: HistoryCache | None = None) -> Explanation:
+def explain_at(place: TraceRow, failure: Failure, histories: HistoryCache | None = None) -> Explanation:
     """Explain the failure in a row."""
     columns, config, first, begun = place.columns, place.config, place.rows.start, place.begun
     window = _involved(columns, config, failure.row, first, STEPS)
@@ -143,7 +143,7 @@ def explain_at(place: TraceRow, failure: Failure, kept: HistoryCache | None = No
     says = f"n{last.node} {last.event}: {subject} is {actual}, expected {expected}. {rule.means}"
     causes: tuple[ExplainedCause, ...] = ()
     if has_root_cause(rule.id):
-        past = failure_history(columns, config, failure.trace, failure.row, place.event, kept, begun)
+        past = failure_history(columns, config, failure.trace, failure.row, place.event, histories, begun)
         root_cause = find_root_cause(past, failure, place.tp or "the partition")
         if root_cause is not None:
             # What a lost record means for users is in the sentence already; of a high watermark the rule says it.

@@ -113,18 +113,18 @@ def failure_history(
     trace: int,
     row: int,
     event_of: Callable[[int], Event],
-    kept: HistoryCache | None = None,
+    histories: HistoryCache | None = None,
     begun: State | None = None,
 ) -> History:
-    """Return the history around `row` of a trace, from `kept` if it is there already; `begun` as in `replay`."""
+    """Return the history around `row` of a trace, from `histories` if it is there already; `begun` as in `replay`."""
     begin = max(int(columns.trace_starts[trace]), row - BEFORE)
     end = min(int(columns.trace_starts[trace + 1]), row + BEHIND)
-    kept = {} if kept is None else kept
+    histories = {} if histories is None else histories
     # Replaying a stretch costs more than all that is read from it, and the failures of one event share theirs.
     key = id(columns), trace, begin, end
-    if key not in kept:
-        kept[key] = history_of_rows(columns, config, trace, begin, end, event_of, begun)
-    return kept[key]
+    if key not in histories:
+        histories[key] = history_of_rows(columns, config, trace, begin, end, event_of, begun)
+    return histories[key]
 
 
 def history_of_rows(

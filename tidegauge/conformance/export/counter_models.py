@@ -164,26 +164,26 @@ class _Reported:
     def fetch(self) -> Iterator[Event]:
         """Yield the events of one fetch: a read, a divergence or a refusal, as the rules decide."""
         leader, offset, last = self.run.leader, self.log.log_end, rules.latest_epoch(self.log.epochs)
-        asked = {"req_epoch": self.epoch, "req_offset": offset, "req_last_epoch": last}
+        request = {"req_epoch": self.epoch, "req_offset": offset, "req_last_epoch": last}
         decision, epoch, end = rules.fetch_decision(
             leader.epochs, leader.starts, leader.log_start, leader.log_end, offset, last
         )
-        yield self.at(FOLLOWER, "SendFetch", peer=LEADER, **asked)
+        yield self.at(FOLLOWER, "SendFetch", peer=LEADER, **request)
         if decision == rules.READ:
-            yield from self.read(asked)
+            yield from self.read(request)
         elif decision == rules.DIVERGING:
             response = {"error": rules.NONE, "div_epoch": epoch, "div_end": end}
-            yield self.at(LEADER, "HandleFetch", peer=FOLLOWER, **asked, **response, hw=self.leader_hw)
+            yield self.at(LEADER, "HandleFetch", peer=FOLLOWER, **request, **response, hw=self.leader_hw)
             row, target, _ = rules.truncation_target(self.log.epochs, self.log.starts, offset, offset, epoch, end)
             done = {"div_epoch": epoch, "div_end": end, "completed": row != 4}
-            taken = self.truncate_at(target)
-            yield self.at(FOLLOWER, "HandleDivergingResponse", peer=LEADER, **_request(asked), **done, **taken)
+            truncation = self.truncate_at(target)
+            yield self.at(FOLLOWER, "HandleDivergingResponse", peer=LEADER, **_request(request), **done, **truncation)
         else:
             refused = {"error": rules.OFFSET_OUT_OF_RANGE, "hw": self.leader_hw}
-            yield self.at(LEADER, "HandleFetch", peer=FOLLOWER, **asked, **refused)
-            yield self.at(FOLLOWER, "HandleFetchError", peer=LEADER, **_request(asked), error=rules.OFFSET_OUT_OF_RANGE)
+            yield self.at(LEADER, "HandleFetch", peer=FOLLOWER, **request, **refused)
+            yield self.at(FOLLOWER, "HandleFetchError", peer=LEADER, **_request(request), error=rules.OFFSET_OUT_OF_RANGE)
 
-    def read(self, asked: dict[str, int]) -> Iterator[Event]:
+    def read(self, request: dict[str, int]) -> Iterator[Event]:
         """Yield the events of a fetch that reads: the leader counts it, the follower appends the records."""
         leader, base = self.run.leader, self.log.log_end
         before = {"leo_before": base, "hw_before": self.follower_hw}
@@ -193,7 +193,7 @@ class _Reported:
         self.recorded = base
         hw = rules.leader_high_watermark(self.leader_hw, leader.log_end, (base,), (True,), False)
         moved = {"remote_leo": base, "hw_before": self.leader_hw, "hw": hw, "leo": leader.log_end}
-        yield self.at(LEADER, "HandleFetch", peer=FOLLOWER, **asked, **response, **moved)
+        yield self.at(LEADER, "HandleFetch", peer=FOLLOWER, **request, **response, **moved)
         appended = [[e, max(s, base)] for e, s in _entries_from(leader, base)]
         self.log = _append(self.log, appended, leader.log_end)
         self.follower_hw = rules.follower_high_watermark(self.leader_hw, self.log.log_start, self.log.log_end)
@@ -201,12 +201,12 @@ class _Reported:
         after = {"leo": self.log.log_end, "hw": self.follower_hw}
         reported = {"epochs": appended} if appended else {}
         yield self.at(
-            FOLLOWER, "HandleFetchResponse", peer=LEADER, **_request(asked), **response, **reported, **before, **after
+            FOLLOWER, "HandleFetchResponse", peer=LEADER, **_request(request), **response, **reported, **before, **after
         )
 
 
-def _request(asked: dict[str, int]) -> dict[str, int]:
-    return {name: value for name, value in asked.items() if name != "req_last_epoch"}
+def _request(request: dict[str, int]) -> dict[str, int]:
+    return {name: value for name, value in request.items() if name != "req_last_epoch"}
 
 
 def _entries_from(log: LogValue, base: int) -> list[tuple[int, int]]:

@@ -347,7 +347,7 @@ def firsts(failures: Iterable[Failure]) -> Iterator[Failure]:
 def _take_failures(st: State, row: int) -> list[Failure]:
     """Take the failures out of a table whose row 0 is this row of the trace."""
     first, count = int(st[PARTITION, AT_FAILURES]), int(st[PARTITION, FAILURES])
-    failures = [failure_of(one) for one in st[first : first + count, :6].tolist()]
+    failures = [failure_of(failure_row) for failure_row in st[first : first + count, :6].tolist()]
     # A table holds the first failure of each rule. Taken out, the next one of the rule is recorded, too: it is news again.
     st[PARTITION, FAILURES] = st[PARTITION, FAILED] = 0
     return [replace(failure, row=failure.row + row) for failure in failures]

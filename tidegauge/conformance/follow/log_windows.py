@@ -78,13 +78,13 @@ class PastWindows:
         self, captures: Sequence[Capture], window: Sequence[JudgedBatch], counted: Mapping[int, str], lines: int
     ) -> CheckedInput:
         """Make the input of a report in which `window` is the last one. Without windows before it, it is that of `check`."""
-        found = InputFindings(list(self._problems | _problems(captures)))
+        findings = InputFindings(list(self._problems | _problems(captures)))
         if not self.count:
             # One window is the whole of the logs: the report can say what `check` says.
-            found.covered = [str(life) for capture in captures for life in capture.coverage]
+            findings.covered = [str(life) for capture in captures for life in capture.coverage]
             doubts = (doubt.missing for result in window for doubt in result.batch.doubts)
-            found.missing = [*dict.fromkeys([*(gap for capture in captures for gap in capture.missing), *doubts])]
-            return checked_input(self.path, LOGS, found, [result.judgement for result in window])
+            findings.missing = [*dict.fromkeys([*(gap for capture in captures for gap in capture.missing), *doubts])]
+            return checked_input(self.path, LOGS, findings, [result.judgement for result in window])
         new_events = _new_events(window, counted)
         judgement = Judgement(
             self._events + sum(new_events.values()),
@@ -92,13 +92,13 @@ class PastWindows:
             self._with_standing_failures(self._tallies_with(window, counted), window),
             (),
         )
-        found.covered = [str(life) for _, life in sorted(self._lives_with(captures).items())]
+        findings.covered = [str(life) for _, life in sorted(self._lives_with(captures).items())]
         windows = (
             f"what was before each of {self.count + 1:,} windows: the logs were judged by {lines:,} to {2 * lines:,} lines "
             "at a time; check without --follow reads them whole"
         )
-        found.missing = [*(self._missing | _gaps(captures)), windows]
-        return checked_input(self.path, LOGS, found, [judgement])
+        findings.missing = [*(self._missing | _gaps(captures)), windows]
+        return checked_input(self.path, LOGS, findings, [judgement])
 
     def notes(self, captures: Sequence[Capture], window: Sequence[JudgedBatch]) -> list[str]:
         """List how files were read, and the judge's notes, up to this window."""

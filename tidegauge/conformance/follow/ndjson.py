@@ -93,8 +93,8 @@ class NdjsonSource(Source):
         if self._more_problems:
             seen, do = f"{self._more_problems:,} more problems", "see above: each was printed as it was met"
             problems.append(Problem(self.name, None, "what can be read", seen, do, self._more_lost))
-        found = InputFindings(problems, self.notes, missing=self._missing)
-        inputs = (checked_input(self.name, "NDJSON", found, list(judgements.values())),)
+        findings = InputFindings(problems, self.notes, missing=self._missing)
+        inputs = (checked_input(self.name, "NDJSON", findings, list(judgements.values())),)
         failures = [(name, failure) for name, judgement in judgements.items() for failure in judgement.failures]
         explanations = (self._explanation(name, failure) for name, failure in worst_first(failures)[: self.how.explained])
         notes = chain.from_iterable(judgement.notes for judgement in judgements.values())

@@ -264,8 +264,8 @@ def _lose(session: Session, words: Words) -> list[str]:
 def _crash(session: Session, words: Words) -> list[str]:
     """Crash a process; its high watermark checkpoint may be old, and with ELR the end of its log may be lost."""
     if session.has_whole_controller:
-        kept = words.choice("disk", "kept", ("kept", "lost")) == "kept"
-        return session.take(("Die", words.broker(session), int(kept)))
+        disk_kept = words.choice("disk", "kept", ("kept", "lost")) == "kept"
+        return session.take(("Die", words.broker(session), int(disk_kept)))
     broker = words.broker(session)
     log = session.cluster.brokers[broker].partition.log
     log_end = words.number("leo", log.end)

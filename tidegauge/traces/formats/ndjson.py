@@ -227,7 +227,7 @@ class LineReader:
             # Without a trace name the line belongs to the Config above it; with one, to the Config of that name.
             named = "trace" in line
             expected = "the name of a trace with a Config line" if named else "a Config line before the first event"
-            seen = shown(line["trace"]) if named else f'"event": {shown(line.get("event"))}'
+            seen = shown(line["trace"]) if named else shown(line["event"]) if "event" in line else 'a line without "event"'
             self.problem(number, expected, seen, "the line is left out", lost=1)
             return
         _, config, events = self.open[name]

@@ -168,6 +168,7 @@ def _run(
     on_progress: OnProgress | None,
     stop: threading.Event,
 ) -> tuple[TlcTranscript, _Ended]:
+    """Run the command in `work` until TLC has printed its last message; return its messages, and how the process ended."""
     with (work / "stderr").open("w+", encoding="utf-8", errors="replace") as stderr:
         with subprocess.Popen(
             command,

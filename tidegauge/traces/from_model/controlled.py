@@ -96,6 +96,7 @@ class _Reports:
             self.events[begin:] = [event for event in self.events[begin:] if event.node != CONTROLLER]
 
     def _step(self, before: ControlledCluster, label: Label, after: ControlledCluster) -> None:
+        """Add the events of one step, in the order in which the nodes would report them."""
         name, *rest = label
         b = rest[0] if rest and isinstance(rest[0], int) else UNDEFINED
         match name:

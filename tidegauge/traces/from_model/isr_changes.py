@@ -139,6 +139,7 @@ def _append(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 
 def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
+    """Yield a fetch as its nodes report it: sent, a proposal that it leads to, handled with its response, and appended."""
     expands = dst["pending"] != src["pending"]
     # A fetch is known by what it changed: the log end that the leader has of the follower, the log of the follower, or a
     # proposal to add it to the ISR.

@@ -209,6 +209,7 @@ def _trace(
     replicas: Sequence[int],
     names: Mapping[str, str],
 ) -> Trace:
+    """Return the trace of a partition: its config, from what all nodes logged, and its events with numbers by node."""
     tp = generation.tp
     brokers = {step.node for step in merged.steps} | set(replicas)
     for step in merged.steps:

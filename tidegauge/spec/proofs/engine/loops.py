@@ -158,6 +158,7 @@ def _run(path: ProofPath, piece: Callable[..., Any], *arguments: Any) -> list[An
 
 
 def _prove_count(path: ProofPath, name: str, within: Callable[[Any, Any], Any]) -> None:
+    """Prove the contract of a counting helper whose bound is `within`: init, step, measure and post (rule 2)."""
     loop = split(name, path.namespace)
     size, bound = path.integer("size", low=0), path.integer("bound")
     values = any_sequence(path, "values", size)

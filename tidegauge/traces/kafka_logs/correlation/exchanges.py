@@ -83,6 +83,7 @@ class Exchanges:
             self.add(fetch.request.completed, "Read", tp, {"bound": bound, "rec_base": partition.offset}, fetch.request)
 
     def _handle(self, fetch: LoggedFetch, tp: str, partition: PartitionRequest, response: LoggedResponse) -> None:
+        """Put a fetch beside its line, or where its response fits. A response that left later is a step of its own."""
         request = fetch.request
         run = self.run_of(request.line.time)
         refused = request.at_once and (response.error != 0 or response.diverging)

@@ -74,6 +74,7 @@ def _order(
     after: dict[int, list[LoggedStep]],
     missing: dict[int, int],
 ) -> tuple[list[LoggedStep], int]:
+    """Sort topologically, the earliest step first; return the order, and how many cycles were broken."""
     rank = {id(step): (step.time, step.node, position) for chain in chains.values() for position, step in enumerate(chain)}
     heap = [(rank[id(step)], step) for chain in chains.values() for step in chain if missing[id(step)] == 0]
     heapq.heapify(heap)

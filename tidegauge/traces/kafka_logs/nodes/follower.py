@@ -32,6 +32,7 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, fetch_li
 
 
 def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Add a SendFetch for each partition that the session asks for now, and remember the request for its response."""
     request = fetch_line(parsed.text("request"))
     for topic, topic_id in request.topic_ids.items():
         broker.topic_ids[topic_id] = topic

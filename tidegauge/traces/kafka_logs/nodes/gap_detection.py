@@ -207,6 +207,7 @@ class GapDetector:
             self._raised[thread, parsed.tp] = hw
 
     def _breaks(self, parsed: ParsedLine, broker: LoggedBroker) -> Iterator[Break]:
+        """Yield each contradiction between a line and what the lines before it showed of its replica and thread."""
         if parsed.kind == "sending":
             yield from self._session(parsed)
         if not parsed.tp:

@@ -91,6 +91,7 @@ class Node:
         self.requests = [request for request in self.requests if request.name != "ALTER_PARTITION"]
 
     def _read_run(self, lines: Sequence[Line], with_controller: bool, detector: GapDetector) -> ParsedLine | None:
+        """Read the lines of one process: check each for gaps, then hand it to its handler. Return the end of the process."""
         parsed = None
         detector.begin_process(
             next((parsed_line for line in lines if (parsed_line := parse_line(line)) is not None), None), lines[0]

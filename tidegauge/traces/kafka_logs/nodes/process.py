@@ -102,6 +102,7 @@ def _served_on(
 
 
 def _log_loaded(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Start a replica, after what the process before must have done since its last line."""
     replica = broker.replica(parsed.tp)
     # The checkpoint is written last, so a higher one than the last line shows that the process served on.
     had_leader, last = replica.leader is not None, replica.last_hw

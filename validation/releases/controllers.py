@@ -9,11 +9,9 @@ Rules of this file
 """
 
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tidegauge.drive.contract import Report
 from tidegauge.drive.controller.contract import ControllerCase
 from tidegauge.drive.controller.cover import cover_of
 from tidegauge.drive.controller.findings import FINDINGS, SAYS, controller_findings
@@ -27,9 +25,9 @@ from tidegauge.drive.runner.differences import PlayResult
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.runner.transcript import CONTROLLER, Recorder, TranscriptNode, place_of, profile_of, read, write
-from tidegauge.impl.profiles import recording_reads
 from tidegauge.impl.releases import RELEASE, Release, profile_named
 from validation.releases.columns import Column
+from validation.releases.switches_read import switches_read
 
 WALKS, SEED = 150, 1
 
@@ -45,15 +43,10 @@ Read = Mapping[ControllerCase, frozenset[str]]
 
 def played_and_read(node: TranscriptNode[ControllerCase]) -> tuple[PlayResult[ControllerCase], Read]:
     """Play the paths on the release's own profile; return the result, and which of its switches were read on each."""
-    profile, names = recording_reads(profile_of(node))
-    reads: defaultdict[ControllerCase, frozenset[str]] = defaultdict(frozenset)
-
-    def note(number: int, _at: int, _seen: Report) -> bool:
-        reads[node.cases[number]] |= names
-        names.clear()
-        return True
-
-    return play(node, node.cases, reference(profile), note), reads
+    profile = profile_of(node)
+    # Not while playing: `play` takes the steps that paths begin with once, so only the first path would have their reads.
+    reads = dict(zip(node.cases, switches_read(node.cases, profile, reference), strict=True))
+    return play(node, node.cases, reference(profile)), reads
 
 
 def paths_that_show(finding: str, node: TranscriptNode[ControllerCase], reads: Read) -> int:

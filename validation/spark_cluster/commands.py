@@ -90,6 +90,7 @@ def check(master: str, out: Path, *paths: Path, results: Path | None = None) -> 
 
 def reached(process: Process, wanted: Callable[[], bool]) -> bool:
     """Wait until `wanted` is true; return False if the process ends first."""
+    # A process that ends first has met no fault: the caller counts that as a failure.
     while process.poll() is None:
         if wanted():
             return True

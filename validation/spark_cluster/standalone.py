@@ -96,6 +96,7 @@ class Cluster:
             **(environment or {}),
         )
         self.running[number] = started
+        # The process runs long before the master knows it; only then does it get tasks.
         self._wait(lambda: self._known() > before, started, home.name)
 
     def executors(self, number: int) -> list[int]:

@@ -39,6 +39,7 @@ def failures(party: ThirdParty, result: ThirdPartyResult) -> Mapping[Reason | No
 
 def stale(party: ThirdParty, result: ThirdPartyResult) -> list[Reason]:
     """Return the reasons that no failing check needs."""
+    # A reason outlives its failure when the project has mended it; the page must not keep it.
     needed = failures(party, result)
     return [reason for reason in party.reasons if reason not in needed]
 
@@ -75,6 +76,7 @@ def _section(party: ThirdParty, result: ThirdPartyResult) -> str:
                 table(("rule", "what", "checks", "where"), sorted(rows, key=_by_rule)),
                 "",
             ]
+    # Failures without a reason are on the page too, although the command fails for them.
     if None in by_reason:
         rows = [(check.rule or "-", check.id, _plain(check.says)) for check in by_reason[None]]
         lines += ["### Not looked into yet", "", table(("rule", "check", "seen"), rows), ""]

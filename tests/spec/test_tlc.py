@@ -225,7 +225,7 @@ def test_an_altered_jar_is_refused(tmp_path: Path) -> None:
 
 def test_a_named_jar_that_is_not_there_is_an_error() -> None:
     """TLA2TOOLS_JAR is taken at its word."""
-    with pytest.raises(SpecError, match=r"TLA2TOOLS_JAR .*'/nowhere/tla2tools.jar', which is not a file"):
+    with pytest.raises(SpecError, match=r"TLA2TOOLS_JAR: .*'/nowhere/tla2tools.jar', which is not a file"):
         tlc.find_jar({"TLA2TOOLS_JAR": "/nowhere/tla2tools.jar"})
 
 

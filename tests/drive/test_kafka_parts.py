@@ -71,7 +71,7 @@ def test_jars_are_those_of_the_release_or_refused(tmp_path: Path) -> None:
 def test_without_maven_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(jars, "find_maven", lambda: None)
-    with pytest.raises(UsageError, match="install Maven, or give a folder with --jars"):
+    with pytest.raises(UsageError, match="install Maven, or name a folder with --jars"):
         jars.jars_of("4.1.1")
 
 

@@ -58,10 +58,7 @@ MODULES = (
     state,
     event_groups,
     tally,
-    elections,
     lineage,
-    lineage,
-    compaction,
     elections,
     compaction,
     terms,
@@ -70,18 +67,12 @@ MODULES = (
     roles,
     unobserved,
     in_flight,
-    in_flight,
     lifecycle,
-    lifecycle,
-    serving,
-    serving,
     serving,
     leader,
     follower,
     truncation,
-    truncation,
     eligible,
-    controller,
     controller,
     end_of_trace,
     judge_kernel,
@@ -89,7 +80,7 @@ MODULES = (
 """In the order of their imports: each module after those that it calls."""
 
 
-AUTOMATON = (one_event, one_event, transitions, transitions, double_array)
+AUTOMATON = (one_event, transitions, double_array)
 """The modules of the lazy automaton (conformance.engine.adaptive_judge)."""
 
 TOP = "judge_traces"

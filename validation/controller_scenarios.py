@@ -18,13 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from tidegauge.conformance.export.exported import DIRECTORY, file_stem
+from tidegauge.conformance.counterexamples.tlc_runs import DIRECTORY, file_stem
 from tidegauge.conformance.repl.arguments import controller_action_text
-from tidegauge.conformance.repl.clusters import ControllerPlay
 from tidegauge.conformance.repl.directives import Player
 from tidegauge.conformance.repl.scenario import Block, Transcript, render
+from tidegauge.conformance.repl.session import ControllerPlay
 from tidegauge.impl.cluster.transitions import Label
-from tidegauge.impl.explorer.control_cluster import (
+from tidegauge.impl.explorer.controller_model import (
     ControlCluster,
     control_view,
     control_violation,

@@ -1,5 +1,5 @@
 """`python -m validation.random_controller_runs [RUNS [SEED]]`: random runs of the controller, one partition
-and its brokers (impl.explorer.control_cluster), far beyond the bounds of its models, under their invariants.
+and its brokers (impl.explorer.controller_model), far beyond the bounds of its models, under their invariants.
 
 RUNS of each case, 200 if not said, SEED 0. Repaired, nothing may break but what is known and passed over; as Kafka 4.3.1 is,
 a case must show what it names. A run is named by its case, seed and number, and is the same each time. It ends with 1 when a
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.errors import KafkaError
-from tidegauge.impl.explorer.control_cluster import (
+from tidegauge.impl.explorer.controller_model import (
     CONTROL_INVARIANTS,
     ControlBounds,
     ControlCluster,

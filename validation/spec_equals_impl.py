@@ -6,9 +6,9 @@ Rules of this file
 2. A difference is told where a reader can follow it: at the first state, in breadth-first order, from which the two sides
    do not take the same steps, with a shortest path to it.
 3. Bounds are those of the model's cfg (traces.from_model.impl_walks).
-4. Each module is explored by the system of impl that has its steps: impl.cluster.cluster, impl.explorer.isr_cluster for
-   MCAlterPartition, impl.explorer.control_cluster for MCController. The cfgs of that one say which switches of their profile
-   are off.
+4. Each module is explored by the system of impl that has its steps: impl.cluster.cluster, impl.explorer.isr_model for
+   MCAlterPartition, impl.explorer.controller_model for MCController. The cfgs of that one say which switches of their
+   profile are off.
 5. A model that starts from a deep state is compared from there. MCSeeds says how a partition gets there from Init; the
    implementation goes the same way first.
 """
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tidegauge.impl.cluster.cluster import Cluster, initial
 from tidegauge.impl.cluster.transitions import bounded_model
-from tidegauge.impl.explorer import control_cluster, describe, isr_cluster
+from tidegauge.impl.explorer import controller_model, describe, isr_model
 from tidegauge.impl.explorer.explore import Graph, Walker, explore_from
 from tidegauge.impl.profiles import Profile, Rules
 from tidegauge.impl.releases import profile_named
@@ -166,26 +166,28 @@ def _at_the_end_of(seed: Model) -> Cluster:
     return cluster
 
 
-def isr_start_of(compared: Compared, rules: Rules | None = None) -> isr_cluster.IsrCluster:
+def isr_start_of(compared: Compared, rules: Rules | None = None) -> isr_model.IsrCluster:
     """Return the start of a model of MCAlterPartition."""
     bounds = isr_bounds_of(find_model(compared.model), **compared.constants)
-    return isr_cluster.initial_isr_cluster(bounds, compared.switched, rules)
+    return isr_model.initial_isr_cluster(bounds, compared.switched, rules)
 
 
-def control_start_of(compared: Compared, rules: Rules | None = None) -> control_cluster.ControlCluster:
+def control_start_of(compared: Compared, rules: Rules | None = None) -> controller_model.ControlCluster:
     """Return the start of a model of MCController, which has no decision that is a rule."""
     if rules is not None:
         raise SpecError(f"{compared.model}: expected no other rules, seen some: impl.controller reads none of them")
     model = find_model(compared.model)
-    return control_cluster.initial_control_cluster(control_bounds_of(model, **compared.constants), control_profile_of(model))
+    return controller_model.initial_control_cluster(
+        control_bounds_of(model, **compared.constants), control_profile_of(model)
+    )
 
 
 REPLICATION = System(start_of, explore_from, describe.label_text, describe.view_text)
-ISR_CHANGES = System(isr_start_of, isr_cluster.explore_isr, describe.isr_label_text, describe.isr_view_text)
+ISR_CHANGES = System(isr_start_of, isr_model.explore_isr, describe.isr_label_text, describe.isr_view_text)
 
 
 CONTROLLER = System(
-    control_start_of, control_cluster.explore_control, describe.control_label_text, describe.control_view_text
+    control_start_of, controller_model.explore_control, describe.control_label_text, describe.control_view_text
 )
 SYSTEMS = {"MCAlterPartition": ISR_CHANGES, "MCController": CONTROLLER}
 

@@ -16,12 +16,12 @@ Rules of this file
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tidegauge.conformance.checking.event_rules import judge_sequence
+from tidegauge.conformance.checking.rules_outside_kernel import judge_sequence
 from tidegauge.conformance.engine.judge import LOAD_FROM, judge
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.schema import FIELDS, Config, Event, FieldKind, Trace
-from validation.acceptance import Language
+from validation.trace_language import Language
 
 DROPPED, SWAPPED, REPEATED, CHANGED, ONE_NUMBER = (
     "line dropped",

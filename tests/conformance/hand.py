@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tidegauge.conformance.checking.event_rules import judge_sequence
+from tidegauge.conformance.checking.rules_outside_kernel import judge_sequence
 from tidegauge.conformance.engine.judge import Judgement, judge
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.behaviour import numbered

@@ -14,8 +14,8 @@ from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.known_bugs import BUGS, WRONG_STEPS, bug_named
 from tidegauge.drive.broker.reference import reference, reference_with
 from tidegauge.drive.broker.steps import EVERYTHING
-from tidegauge.drive.bugs.kill import CHUNK, WALKS, kill
-from tidegauge.drive.bugs.matrix import (
+from tidegauge.drive.bugs.kill_matrix import CHUNK, WALKS, kill
+from tidegauge.drive.bugs.matrix_file import (
     ELSEWHERE,
     TO_EXERCISE,
     BugRow,

@@ -8,14 +8,14 @@ from uuid import UUID, uuid4
 import pytest
 
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
-from tidegauge.drive.controller.image import Image, Incarnations, LogRecord, Names, state_report
+from tidegauge.drive.controller.finding_paths import registers
+from tidegauge.drive.controller.metadata_image import Image, Incarnations, LogRecord, Names, state_report
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.observer import Observer
 from tidegauge.drive.controller.process import free_port, leads_not, properties
 from tidegauge.drive.controller.reference import empty
 from tidegauge.drive.controller.requests import error_of
-from tidegauge.drive.controller.scenarios import registers
-from tidegauge.drive.kafka_broker.controller import MetadataLog, MetadataRecord
+from tidegauge.drive.kafka_broker.controller_stub import MetadataLog, MetadataRecord
 from tidegauge.drive.kafka_process.clock import MOVED_SESSION
 from tidegauge.drive.wire.compiler import WireError
 from tidegauge.drive.wire.messages import Messages

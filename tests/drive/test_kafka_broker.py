@@ -28,8 +28,7 @@ from tidegauge.drive.kafka_broker.partition import DrivenPartition
 from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot, start_slots
 from tidegauge.drive.kafka_process.clock import MovedClock, make_clock
 from tidegauge.drive.kafka_process.jars import jars_of
-from tidegauge.drive.paths.path_report import judged_text
-from tidegauge.drive.paths.scenarios import ROUNDED, named_scenarios
+from tidegauge.drive.paths.scenarios import ROUNDED, judged_text, named_scenarios
 from tidegauge.drive.paths.selection import cases_for
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import run

@@ -14,9 +14,9 @@ import pytest
 
 from tests.drive.test_kafka_broker import jars
 from tests.drive.test_process import running_commands, soon
+from tidegauge.drive.controller.finding_paths import finding_cases
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.reference import reference
-from tidegauge.drive.controller.scenarios import finding_cases
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.kafka_process import clock
 from tidegauge.drive.runner.run import run

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.drive.test_left_sessions import Hand
-from tidegauge.drive.controller import lane as lane_
+from tidegauge.drive.controller import path_cluster as lane_
 from tidegauge.drive.controller.contract import ALL, ClusterOpening
-from tidegauge.drive.controller.image import LogRecord
-from tidegauge.drive.controller.lane import HOLDER, Lane
+from tidegauge.drive.controller.metadata_image import LogRecord
+from tidegauge.drive.controller.path_cluster import HOLDER, Lane
 from tidegauge.drive.controller.process import ControllerProcess, LeftSessions
 from tidegauge.drive.controller.reference import empty
 from tidegauge.drive.wire.compiler import WireMessage

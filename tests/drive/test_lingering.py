@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from tests.drive.test_frames import DEFINITIONS, in_a_loop
-from tidegauge.drive.kafka_broker import controller
-from tidegauge.drive.kafka_broker.controller import QUORUM_EPOCH, TOPIC_NAME, ControllerStub, MetadataRecord, Proposals
+from tidegauge.drive.kafka_broker import controller_stub
+from tidegauge.drive.kafka_broker.controller_stub import QUORUM_EPOCH, TOPIC_NAME, ControllerStub, MetadataRecord, Proposals
 from tidegauge.drive.wire.frames import Conditions, Connection
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.traces.segments.record_batch import header
@@ -39,7 +39,7 @@ def bases(records: bytes) -> list[int]:
 
 
 def test_metadata_that_is_written_meanwhile_is_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller, "METADATA_LINGER", LINGER)
+    monkeypatch.setattr(controller_stub, "METADATA_LINGER", LINGER)
 
     async def work() -> None:
         written = ControllerStub(MESSAGES, 1, Conditions())
@@ -60,8 +60,8 @@ def test_metadata_that_is_written_meanwhile_is_read_together(monkeypatch: pytest
 
 def test_who_waits_for_a_request_meanwhile_waits_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next one after that which is held: it was made after both began to wait."""
-    monkeypatch.setattr(controller, "PROPOSAL_LINGER", LINGER)
-    monkeypatch.setattr(controller, "PROPOSAL_PAUSE", 5.0)
+    monkeypatch.setattr(controller_stub, "PROPOSAL_LINGER", LINGER)
+    monkeypatch.setattr(controller_stub, "PROPOSAL_PAUSE", 5.0)
 
     async def work() -> None:
         made = Proposals(Conditions())

@@ -15,13 +15,12 @@ from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.kafka_broker.node import CAN
-from tidegauge.drive.paths.path_report import shown_text
-from tidegauge.drive.paths.scenarios import ROUNDED, Named, named_scenarios
+from tidegauge.drive.paths.scenarios import ROUNDED, Named, named_scenarios, shown_text
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.transcript import Recorder, places, profile_of, read, release_of
-from tidegauge.impl.explorer import isr_cluster
+from tidegauge.impl.explorer import isr_model
 from tidegauge.impl.explorer.invariants import Violation
-from tidegauge.impl.explorer.isr_cluster import IsrBounds
+from tidegauge.impl.explorer.isr_model import IsrBounds
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import parse_release, profile_named
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE
@@ -93,22 +92,20 @@ def test_a_run_of_the_explorer_is_told_as_tlcs_run_is() -> None:
         ("HandleAlterPartition", 1),
         ("ReadMetadata", 1),
     )
-    states = [isr_cluster.initial_isr_cluster(IsrBounds(2, 1, 2, 0))]
+    states = [isr_model.initial_isr_cluster(IsrBounds(2, 1, 2, 0))]
     for label in labels:
-        states.append(dict(isr_cluster.isr_successors(states[-1]))[label])
+        states.append(dict(isr_model.isr_successors(states[-1]))[label])
     reported = trace_of_isr_changes([*steps_of(states, labels)], "equal-epoch", "impl")
     assert [(e.node, e.event, e.fields) for e in reported.events] == [(e.node, e.event, e.fields) for e in shipped.events]
 
 
 def test_a_refused_proposal_is_told_too() -> None:
     """A member that came back as another incarnation: INELIGIBLE_REPLICA."""
-    start = isr_cluster.initial_isr_cluster(IsrBounds(1, 1, 3, 1))
+    start = isr_model.initial_isr_cluster(IsrBounds(1, 1, 3, 1))
     refusal, answered = Violation("refused", (), (), ()), ("HandleAlterPartitionResponse",)
-    wanted = isr_cluster.search_isr(start).first_violation(
-        lambda s: refusal if isr_cluster.isr_view(s)[3][:1] == (3,) else None
-    )
+    wanted = isr_model.search_isr(start).first_violation(lambda s: refusal if isr_model.isr_view(s)[3][:1] == (3,) else None)
     assert wanted is not None
-    after = dict(isr_cluster.isr_successors(wanted.states[-1]))[answered]
+    after = dict(isr_model.isr_successors(wanted.states[-1]))[answered]
     reported = trace_of_isr_changes([*steps_of((*wanted.states, after), (*wanted.labels, answered))], "refused", "impl")
     assert [e.fields["error"] for e in reported.events if e.event == "HandleAlterPartitionResponse"][-1] == 107
 

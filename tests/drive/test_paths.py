@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive.broker.decisions import T_TABLE, counting, coverage_lines
+from tidegauge.drive.broker.applied_rules import T_TABLE, counting, coverage_lines
 from tidegauge.drive.broker.reference import is_possible, reference, take_step
 from tidegauge.drive.broker.state import opened
 from tidegauge.drive.broker.steps import ENDS, EVERYTHING
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.cover import LONGEST, MOST_ENDS, _inputs_now, _local, cover
+from tidegauge.drive.paths.graph_projection import Input
 from tidegauge.drive.paths.graphs import GRAPHS, USUAL, DrivenGraph, cover_of, graph_named
-from tidegauge.drive.paths.inputs import Input
 from tidegauge.drive.paths.selection import cases_for
 from tidegauge.drive.paths.walks import walk, walks
 from tidegauge.drive.runner.player import ReferenceNode, play

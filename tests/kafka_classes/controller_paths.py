@@ -15,7 +15,7 @@ from tests.kafka_classes.replay import Sequence, Step
 from tests.kafka_classes.replay_controller import LISTED, THROWN, expect, levels
 from tidegauge.drive.contract import Path
 from tidegauge.drive.controller.contract import ALL, ClusterOpening, ControllerCase, is_step
-from tidegauge.drive.controller.image import Incarnations, state_report
+from tidegauge.drive.controller.metadata_image import Incarnations, state_report
 from tidegauge.drive.controller.reference import ReferenceController, opened, take_step
 from tidegauge.impl.controller.features import Features
 from tidegauge.impl.controller.records import TOPIC, ConfigResource

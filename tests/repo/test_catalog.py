@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tidegauge.conformance.checking import event_rules
+from tidegauge.conformance.checking import rules_outside_kernel
 from tidegauge.conformance.judge import fields
 from tidegauge.impl import rules
 from tidegauge.impl.explorer.invariants import INVARIANTS
@@ -107,7 +107,7 @@ def test_the_judge_checks_the_rules_of_the_catalog_and_no_other() -> None:
         for path in kernel.rglob("*.py")
         for name in re.findall(r"\bRULE\.([A-Z0-9_]+)", path.read_text(encoding="utf-8"))
     }
-    assert {name.replace("_", "-") for name in named} | {event_rules.SEQUENCE_RULE} == set(CATALOG["rule"])
+    assert {name.replace("_", "-") for name in named} | {rules_outside_kernel.SEQUENCE_RULE} == set(CATALOG["rule"])
 
 
 def test_every_rule_says_what_it_means_where_it_is_broken() -> None:

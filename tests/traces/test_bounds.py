@@ -3,7 +3,7 @@
 import pytest
 
 from tidegauge.impl.cluster.transitions import Bounds
-from tidegauge.impl.explorer import isr_cluster
+from tidegauge.impl.explorer import isr_model
 from tidegauge.spec.tlc.models import find_model, load_models
 from tidegauge.traces.from_model.impl_walks import bounds_of, isr_bounds_of
 from tidegauge.util.errors import SpecError
@@ -38,8 +38,8 @@ def test_with_elr_a_cfg_says_who_leads_when_nobody_may(name: str, resort: str) -
 
 def test_isr_changes_have_bounds_of_their_own() -> None:
     """Followers, log ends, partition epochs, restarts."""
-    assert isr_bounds_of(find_model("SkipsEqual")) == isr_cluster.IsrBounds(2, 1, 3, 1)
-    assert isr_bounds_of(find_model("ProposalsEnd"), MaxEnd=2) == isr_cluster.IsrBounds(1, 2, 2, 0)
+    assert isr_bounds_of(find_model("SkipsEqual")) == isr_model.IsrBounds(2, 1, 3, 1)
+    assert isr_bounds_of(find_model("ProposalsEnd"), MaxEnd=2) == isr_model.IsrBounds(1, 2, 2, 0)
 
 
 def test_a_model_of_another_system_is_refused() -> None:

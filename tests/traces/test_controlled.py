@@ -7,13 +7,13 @@ import pytest
 
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.impl.cluster.transitions import Label
-from tidegauge.impl.explorer.control_cluster import ControlBounds, control_violation
-from tidegauge.impl.explorer.controlled_cluster import (
+from tidegauge.impl.explorer.cluster_under_controller import (
     ControlledCluster,
     controlled_successors,
     initial_controlled_cluster,
     take_label,
 )
+from tidegauge.impl.explorer.controller_model import ControlBounds, control_violation
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.controlled import traces_of_controlled

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tidegauge.cli.main import main
+from tidegauge.conformance.counterexamples import proof_runs
+from tidegauge.conformance.counterexamples.proof_runs import Reporter, committed_run
 from tidegauge.conformance.engine.judge import judge
-from tidegauge.conformance.export import committed
-from tidegauge.conformance.export.committed import Reporter, committed_run
 from tidegauge.conformance.judge.rulebook import rulebook
 from tidegauge.spec.proofs.committed.plain import PlainCluster
 from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
@@ -129,5 +129,5 @@ def test_what_brokers_would_not_do_is_not_told() -> None:
     alone = Reporter(PlainCluster(without=COMMITTED_LOSSES["commit-alone"].premise))
     for step in (("learn", 0, 0), ("append", 0), ("propose_shrink", 0, 2)):
         assert alone.step(step) is not None
-    with pytest.raises(SpecError, match=rf"in one of {committed.RAISES[0]}.* seen ShrinkIsr"):
+    with pytest.raises(SpecError, match=rf"in one of {proof_runs.RAISES[0]}.* seen ShrinkIsr"):
         alone.step(("commit", 0))

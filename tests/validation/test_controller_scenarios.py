@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tidegauge.conformance.counterexamples.tlc_runs import DIRECTORY, file_stem
 from tidegauge.conformance.engine.judge import judge
-from tidegauge.conformance.export.exported import DIRECTORY, file_stem
-from tidegauge.impl.explorer.control_cluster import CONTROL_INVARIANTS, control_view
+from tidegauge.impl.explorer.controller_model import CONTROL_INVARIANTS, control_view
 from tidegauge.impl.explorer.describe import control_view_text
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED
 from tidegauge.spec.tlc.models import find_model

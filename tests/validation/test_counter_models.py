@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.cli.main import main
-from tidegauge.conformance.export.counter_models import MENDED, NO_EPOCH, counter_model_trace
+from tidegauge.conformance.counterexamples.counter_models import MENDED, NO_EPOCH, counter_model_trace
 from tidegauge.spec.proofs.premises import REMOVALS, modes_of
 from tidegauge.spec.proofs.scenario import EPOCH_MODE, FETCH_MODE, common_end, record_epoch
 from tidegauge.traces.formats import ndjson

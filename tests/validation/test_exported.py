@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.cli.main import main
-from tidegauge.conformance.engine.judge import judge
-from tidegauge.conformance.export.exported import (
+from tidegauge.conformance.counterexamples.tlc_runs import (
     DIRECTORY,
     GENERATIONS,
     ExportError,
@@ -20,6 +19,7 @@ from tidegauge.conformance.export.exported import (
     trace_of,
     write,
 )
+from tidegauge.conformance.engine.judge import judge
 from tidegauge.conformance.repl.scenario import BROKEN, HOLDS, Played, read, run_scenario
 from tidegauge.impl.profiles import PROFILES
 from tidegauge.spec.tlc.behaviour import Behaviour, counterexample

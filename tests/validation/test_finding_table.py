@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.export.exported import DIRECTORY, file_stem
-from tidegauge.impl.explorer.control_cluster import (
+from tidegauge.conformance.counterexamples.tlc_runs import DIRECTORY, file_stem
+from tidegauge.impl.explorer.controller_model import (
     control_successors,
     control_view,
     control_violation,

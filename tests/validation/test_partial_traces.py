@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.conformance.checking.event_rules import judge_sequence
+from tidegauge.conformance.checking.rules_outside_kernel import judge_sequence
 from tidegauge.conformance.engine.judge import Judgement, judge
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson

@@ -16,7 +16,6 @@ from tidegauge.impl.profiles import Rules
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.behaviour import config_for, numbered
 from tidegauge.traces.schema import Trace
-from validation.acceptance import Language
 from validation.product.access_trace import noted, uncompiled
 from validation.product.automaton import Automaton, automaton
 from validation.product.executions import INTERPRETED
@@ -33,6 +32,7 @@ from validation.product.false_accepts import (
 from validation.product.models import MODELS
 from validation.product.reasons import REASONS
 from validation.product.walk import Walked, walk
+from validation.trace_language import Language
 
 BOUNDS = Bounds(brokers=2, max_log=1, max_epoch=0, max_crashes=0)
 """One leader epoch, one record: small enough for the interpreted judge."""

@@ -8,8 +8,8 @@ from tidegauge.impl.explorer.explore import explore
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.from_model.behaviour import trace_of_path
 from tidegauge.traces.schema import Trace
-from validation.acceptance import Language
 from validation.golden import DIRECTORY, SMALL, STORIES
+from validation.trace_language import Language
 from validation.trace_mutants import BY_DESIGN, CHANGED, DROPPED, ONE_NUMBER, MutantOutcome, figures, mutants, run
 
 

@@ -14,8 +14,8 @@ from tidegauge.cli.options import (
     chosen_selection,
 )
 from tidegauge.cli.terminal import aside, colour, echo, silent
-from tidegauge.conformance.checking.verdicts import CONFORMS
 from tidegauge.util.errors import UsageError
+from tidegauge.util.exit_codes import CONFORMS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ import argparse
 
 from tidegauge.cli.options import add_layout
 from tidegauge.cli.terminal import aside, echo
-from tidegauge.conformance.checking.verdicts import BAD, CONFORMS
+from tidegauge.util.exit_codes import BAD, CONFORMS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

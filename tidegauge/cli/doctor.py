@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from tidegauge.cli.terminal import echo
-from tidegauge.conformance.checking.verdicts import BAD, CONFORMS
 from tidegauge.spec.tlc.tlc import find_jar
 from tidegauge.util.errors import SpecError
+from tidegauge.util.exit_codes import BAD, CONFORMS
 from tidegauge.util.java import find_java
 
 

@@ -91,8 +91,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.broker.reference import reference
     from tidegauge.drive.broker.transcript import BROKER_FORMAT
     from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
-    from tidegauge.drive.paths.path_report import shown_text
-    from tidegauge.drive.paths.scenarios import named_scenarios, scenario_cases
+    from tidegauge.drive.paths.scenarios import named_scenarios, scenario_cases, shown_text
     from tidegauge.drive.paths.selection import cases_for
     from tidegauge.drive.runner.report import annotations, badge, on_github
     from tidegauge.drive.runner.run import run as drive
@@ -173,9 +172,9 @@ def _compare(args: argparse.Namespace) -> int:
 def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable[[str], None]) -> int:
     """Drive a KRaft controller: covers of graphs, scenarios of the findings, and random walks."""
     from tidegauge.drive.controller.cover import MODELS, cover_of, model_of
+    from tidegauge.drive.controller.finding_paths import finding_cases
     from tidegauge.drive.controller.node import ControllerNode
     from tidegauge.drive.controller.reference import reference
-    from tidegauge.drive.controller.scenarios import finding_cases
     from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
     from tidegauge.drive.controller.walks import walks
     from tidegauge.drive.kafka_process.jars import jars_of

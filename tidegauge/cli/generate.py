@@ -4,8 +4,8 @@ import argparse
 
 from tidegauge.cli.options import add_profile, add_spark, chosen_master, chosen_profile, natural, positive
 from tidegauge.cli.terminal import echo
-from tidegauge.conformance.checking.verdicts import CONFORMS, UNDECIDED
 from tidegauge.util.errors import TidegaugeError, UsageError
+from tidegauge.util.exit_codes import CONFORMS, UNDECIDED
 from tidegauge.util.files import replacing, writable
 from tidegauge.util.workers import DEFAULT_SEED
 
@@ -129,7 +129,7 @@ def _simulate(args: argparse.Namespace) -> int:
             "profile comes from --model; RepairedFromInit, HwOnly, Kip101, Kip279, Kip320 and Kip966 have others"
         )
 
-    from tidegauge.conformance.export.exported import simulated, write
+    from tidegauge.conformance.counterexamples.tlc_runs import simulated, write
     from tidegauge.spec.tlc.models import find_model
 
     model = find_model(args.model)

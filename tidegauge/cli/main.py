@@ -15,8 +15,8 @@ from typing import Protocol
 from tidegauge import __version__
 from tidegauge.cli import bugs, check, convert, doctor, drive, generate, model, play, probe, prove, recheck, scenario
 from tidegauge.cli.terminal import aside, flushed, interrupted, nobody_reads
-from tidegauge.conformance.checking.verdicts import BAD
 from tidegauge.util.errors import SpecError, TidegaugeError
+from tidegauge.util.exit_codes import BAD
 from tidegauge.util.workers import collect_garbage_rarely
 
 TRACEBACK = "TIDEGAUGE_TRACEBACK"

@@ -6,7 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from tidegauge.cli.terminal import echo
-from tidegauge.conformance.checking.verdicts import CONFORMS, FAILS
+from tidegauge.util.exit_codes import CONFORMS, FAILS
 
 if TYPE_CHECKING:
     from tidegauge.spec.tlc.models import Model, PinComparison
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(comparison: "PinComparison") -> None:
     """Print, step by step, how a model failed that was expected to do otherwise."""
-    from tidegauge.conformance.export.exported import failing_run
+    from tidegauge.conformance.counterexamples.tlc_runs import failing_run
 
     for number, line in enumerate(failing_run(comparison)):
         if not number:
@@ -71,7 +71,7 @@ def _show(comparison: "PinComparison") -> None:
 
 def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
     """Write a run of each model that has one. A model without one is skipped, or an error if it was named."""
-    from tidegauge.conformance.export.exported import ExportError, export
+    from tidegauge.conformance.counterexamples.tlc_runs import ExportError, export
     from tidegauge.util.errors import SpecError
     from tidegauge.util.files import directory
 

@@ -4,8 +4,8 @@ import argparse
 
 from tidegauge.cli.options import positive, seconds
 from tidegauge.cli.terminal import echo
-from tidegauge.conformance.checking.verdicts import CONFORMS
 from tidegauge.traces.schema import Trace
+from tidegauge.util.exit_codes import CONFORMS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +98,7 @@ def _counter_model(args: argparse.Namespace) -> int:
 
 
 def _two_logs(args: argparse.Namespace) -> int:
-    from tidegauge.conformance.export.counter_models import counter_model_trace
+    from tidegauge.conformance.counterexamples.counter_models import counter_model_trace
     from tidegauge.spec.proofs.premises import modes_of, removal_named
 
     echo(f"Suppose: {removal_named(args.scenario).name}")
@@ -112,7 +112,7 @@ def _two_logs(args: argparse.Namespace) -> int:
 
 
 def _committed_run(args: argparse.Namespace) -> int:
-    from tidegauge.conformance.export.committed import committed_run
+    from tidegauge.conformance.counterexamples.proof_runs import committed_run
 
     committed = committed_run(args.scenario)
     echo(f"Suppose this does not hold: {committed.loss.premise}")

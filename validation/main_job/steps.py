@@ -11,7 +11,6 @@ from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.spec.tlc import models
 from tidegauge.traces.formats import ndjson
 from tidegauge.util.workers import Echo, workers
-from validation.acceptance import Language
 from validation.captures import judge_captures
 from validation.golden import DIRECTORY, SMALL, STORIES
 from validation.main_job.job import JobCase, StepResult
@@ -19,6 +18,7 @@ from validation.product.false_accepts import completeness, differences, false_ac
 from validation.product.models import SMALLEST, Model
 from validation.product.walk import soundness, walk
 from validation.spec_equals_impl import COMPARED, Equality, compare_all
+from validation.trace_language import Language
 from validation.trace_mutants import figures
 from validation.trace_mutants import run as run_mutants
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from tidegauge.traces.from_model.behaviour import events_of_step, initial_events
 from tidegauge.traces.from_model.views import Label, View
 from tidegauge.traces.schema import Event
-from validation.acceptance import key
 from validation.partial_traces import NOTHING, Omission
+from validation.trace_language import key
 
 Ints = NDArray[np.int64]
 EventEdge = tuple[int, int]

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from tidegauge.conformance.engine.one_event import Judge, MemoryTable
 from tidegauge.conformance.judge.state import Ints
 from tidegauge.traces.schema import Config, Event
-from validation.acceptance import key
 from validation.product.automaton import Automaton
 from validation.product.executions import Machine, all_groups, judge_of, machine_for
 from validation.product.machine import ASKED, MEMORY, OPEN, STATE
 from validation.product.reasons import REASONS
 from validation.product.walk import Walked
+from validation.trace_language import key
 from validation.trace_mutants import others
 
 PATH = Path(__file__).with_name("false_accepts.toml")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from tidegauge.drive.controller.contract import ControllerCase
 from tidegauge.drive.controller.cover import cover_of
+from tidegauge.drive.controller.finding_paths import SHOWN_BY, finding_cases
 from tidegauge.drive.controller.findings import FINDINGS, SAYS, controller_findings
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.reference import reference
-from tidegauge.drive.controller.scenarios import SHOWN_BY, finding_cases
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.kafka_process.jars import jars_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidegauge.conformance.checking.check import check
-from tidegauge.conformance.checking.event_rules import (
+from tidegauge.conformance.checking.rules_outside_kernel import (
     COMPARED,
     MOST,
     UNKNOWN_CACHES_RULE,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from types import FunctionType
 
-from tidegauge.conformance.checking import event_rules
+from tidegauge.conformance.checking import rules_outside_kernel
 from tidegauge.conformance.judge import event_groups
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge.event_groups import response_of
@@ -38,8 +38,10 @@ def test_the_schema_marks_the_fields_that_no_rule_reads() -> None:
 
 def test_what_is_judged_beside_the_kernel_reads_nothing_else() -> None:
     """Of the truncations it looks at, it reads what the kernel reads too."""
-    texts = {one.value for one in ast.walk(ast.parse(inspect.getsource(event_rules))) if isinstance(one, ast.Constant)}
-    for truncated in event_rules.TRUNCATING:
+    texts = {
+        one.value for one in ast.walk(ast.parse(inspect.getsource(rules_outside_kernel))) if isinstance(one, ast.Constant)
+    }
+    for truncated in rules_outside_kernel.TRUNCATING:
         assert texts & set(FIELDS) <= fields_read(judge_traces)[truncated] | BESIDE_THE_KERNEL
 
 

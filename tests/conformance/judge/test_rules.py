@@ -26,7 +26,7 @@ from tests.conformance.hand import (
     start,
     take,
 )
-from tidegauge.conformance.checking.event_rules import judge_sequence
+from tidegauge.conformance.checking.rules_outside_kernel import judge_sequence
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.conformance.judge.fields import RULE_IDS
 from tidegauge.traces.columns import to_columns

@@ -5,10 +5,9 @@ import random
 import pytest
 
 from tidegauge.conformance.repl.arguments import controller_action_text
-from tidegauge.conformance.repl.clusters import CONTROLLER_INVARIANTS
 from tidegauge.conformance.repl.directives import DIRECTIVES, Player
-from tidegauge.conformance.repl.session import Session
-from tidegauge.impl.explorer import control_cluster
+from tidegauge.conformance.repl.session import CONTROLLER_INVARIANTS, Session
+from tidegauge.impl.explorer import controller_model
 
 BEGIN = "cluster brokers=3 control=on profile=elr min_isr=2 clients=on"
 CREATED = ("reassign", "cancel", "set", "delete", "create", "shut-down", "unregister", "fail-directory", "elect-unclean")
@@ -172,4 +171,4 @@ def test_a_deleted_topic_has_no_registration_and_is_created_with_another_id() ->
 
 def test_every_invariant_of_the_controller_is_told_in_words() -> None:
     """None is missing, and they stand in the order in which they are looked at."""
-    assert list(CONTROLLER_INVARIANTS) == list(control_cluster.CONTROL_INVARIANTS)
+    assert list(CONTROLLER_INVARIANTS) == list(controller_model.CONTROL_INVARIANTS)

@@ -15,6 +15,7 @@ from collections import Counter
 import pytest
 
 from tidegauge.impl.controller import brokers as brokers_
+from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.configurations import ConfigChange, incremental_alter_configs, update_features
 from tidegauge.impl.controller.features import ELR_VERSION, Features, FeatureUpdate
 from tidegauge.impl.controller.partition_change import Election
@@ -29,11 +30,8 @@ from tidegauge.impl.controller.replication_control import (
     min_isr,
 )
 from tidegauge.impl.controller.requests import (
-    AlterPartition,
     DirectoryAssignment,
-    Proposal,
     Reassignment,
-    alter_partition,
     alter_partition_reassignments,
     assign_replicas_to_dirs,
     elect_leader,

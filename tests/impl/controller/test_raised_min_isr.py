@@ -1,6 +1,7 @@
 """F11: the controller makes an ELR by the min.insync.replicas it wrote, a leader commits by the one it has read."""
 
 from tests.impl.controller.controls import fence_broker
+from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.configurations import ConfigChange, incremental_alter_configs, update_features
 from tidegauge.impl.controller.features import ELR_VERSION, FeatureUpdate
 from tidegauge.impl.controller.partition_registration import PartitionRegistration, RecoveryState
@@ -12,7 +13,6 @@ from tidegauge.impl.controller.replication_control import (
     BrokerRegistration,
     ReplicationControl,
 )
-from tidegauge.impl.controller.requests import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionRequest, Batch, BrokerState
 from tidegauge.impl.profiles import ELR, Profile, Setup

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.impl.controller import controls as c
+from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.partition_change import ChangeRequest, Election, build_change
 from tidegauge.impl.controller.partition_registration import PartitionRegistration, RecoveryState, merge_change
 from tidegauge.impl.controller.records import TOPIC, ConfigResource
@@ -15,7 +16,6 @@ from tidegauge.impl.controller.replication_control import (
     ReplicationControl,
     is_active,
 )
-from tidegauge.impl.controller.requests import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.errors import (
     ELECTION_NOT_NEEDED,
     ELIGIBLE_LEADERS_NOT_AVAILABLE,

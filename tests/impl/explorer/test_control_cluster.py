@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegauge.impl.explorer.control_cluster import (
+from tidegauge.impl.explorer.controller_model import (
     CONTROL_INVARIANTS,
     ControlBounds,
     control_successors,

@@ -4,13 +4,13 @@ import pytest
 
 from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.controller.replication_control import min_isr
-from tidegauge.impl.explorer.control_cluster import FAILED_STILL, MENDED, NAME, ControlBounds, control_violation
-from tidegauge.impl.explorer.controlled_cluster import (
+from tidegauge.impl.explorer.cluster_under_controller import (
     ControlledCluster,
     controlled_successors,
     initial_controlled_cluster,
     take_label,
 )
+from tidegauge.impl.explorer.controller_model import FAILED_STILL, MENDED, NAME, ControlBounds, control_violation
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, UNDEFINED
 

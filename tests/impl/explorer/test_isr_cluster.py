@@ -4,7 +4,7 @@ import pytest
 
 from tidegauge.impl.explorer.describe import isr_label_text, isr_view_text
 from tidegauge.impl.explorer.faults import FAULTS
-from tidegauge.impl.explorer.isr_cluster import (
+from tidegauge.impl.explorer.isr_model import (
     IsrBounds,
     check_isr_completeness,
     check_isr_superset,

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from tidegauge.conformance.checking.event_rules import SEQUENCE_RULE as SEQUENCE
-from tidegauge.conformance.checking.event_rules import UNKNOWN_CACHES_RULE as UNKNOWN_CACHES
-from tidegauge.conformance.checking.event_rules import judge_sequence, judge_unknown_caches
 from tidegauge.conformance.checking.inputs import InputBatch, InputFindings, open_input, read_input
+from tidegauge.conformance.checking.rules_outside_kernel import SEQUENCE_RULE as SEQUENCE
+from tidegauge.conformance.checking.rules_outside_kernel import UNKNOWN_CACHES_RULE as UNKNOWN_CACHES
+from tidegauge.conformance.checking.rules_outside_kernel import judge_sequence, judge_unknown_caches
 from tidegauge.conformance.checking.uncertain_failures import (
     LostDisk,
     keep_certain_failures,
@@ -33,27 +33,18 @@ from tidegauge.conformance.checking.uncertain_failures import (
     lost_disks,
     undecide_after_loss,
 )
-from tidegauge.conformance.checking.verdicts import (
-    BAD,
-    CONFORMS,
-    FAILS,
-    UNDECIDED,
-    RuleVerdict,
-    Verdict,
-    decides_data_path,
-    rule_verdicts,
-    run_verdict,
-)
+from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict, decides_data_path, rule_verdicts, run_verdict
 from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge
 from tidegauge.conformance.engine.judge import Failure, Judgement, RuleTally, judge, total_tallies
+from tidegauge.conformance.explain.causes import HistoryCache
 from tidegauge.conformance.explain.explain import Explanation, explain
-from tidegauge.conformance.explain.history import HistoryCache
 from tidegauge.impl.releases import profile_named
 from tidegauge.traces.formats.ndjson_columns import Span
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem, lost
 from tidegauge.traces.schema import Config
 from tidegauge.util.errors import TidegaugeError
+from tidegauge.util.exit_codes import BAD, CONFORMS, FAILS, UNDECIDED
 from tidegauge.util.workers import Echo
 
 Origin = TypeVar("Origin")

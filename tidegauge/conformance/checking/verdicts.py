@@ -17,9 +17,6 @@ from tidegauge.conformance.engine.judge import RuleTally
 from tidegauge.conformance.judge.fields import RULE_IDS
 from tidegauge.conformance.judge.rulebook import Rule, rulebook
 
-CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3
-"""Exit codes: nothing differs; a rule fails, or a step differs; bad usage or bad input; nothing could be decided."""
-
 
 class Verdict(Enum):
     """The verdict on a rule, or on a run."""

@@ -40,7 +40,6 @@ from tidegauge.conformance.judge import (
 from tidegauge.conformance.judge import kernel as judge_kernel
 from tidegauge.conformance.judge.events import (
     controller,
-    eligible,
     end_of_trace,
     follower,
     leader,
@@ -72,7 +71,6 @@ MODULES = (
     leader,
     follower,
     truncation,
-    eligible,
     controller,
     end_of_trace,
     judge_kernel,

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tidegauge.conformance.engine.judge import Failure
-from tidegauge.conformance.explain.events import event_at, event_text, value_text
-from tidegauge.conformance.explain.history import HistoryCache, failure_history
-from tidegauge.conformance.explain.replay import Snapshot, replay, snapshot_grid
+from tidegauge.conformance.explain.causes import HistoryCache, failure_history
+from tidegauge.conformance.explain.replay import Snapshot, event_at, event_text, replay, snapshot_grid, value_text
 from tidegauge.conformance.explain.root_cause import find_root_cause, has_root_cause
 from tidegauge.conformance.judge.rulebook import Rule, looks_like, releases_of, rulebook
 from tidegauge.conformance.judge.state import State

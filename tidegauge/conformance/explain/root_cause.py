@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tidegauge.conformance.engine.judge import Failure
 from tidegauge.conformance.explain.causes import (
     CausalStep,
+    History,
     RootCause,
     broker_set,
     explain_contradicted_log,
@@ -25,7 +26,6 @@ from tidegauge.conformance.explain.causes import (
     whereabouts,
     writes,
 )
-from tidegauge.conformance.explain.history import History
 from tidegauge.impl.rules import NONE
 
 # DATA-01 to DATA-03: the replicas that held a record, the leader that promised it, and the steps that lost it.

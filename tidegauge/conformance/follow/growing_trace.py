@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidegauge.conformance.checking.event_rules import (
+from tidegauge.conformance.checking.rules_outside_kernel import (
     COMPARED,
     MOST,
     TRUNCATING,

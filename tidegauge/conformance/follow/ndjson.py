@@ -33,8 +33,8 @@ from tidegauge.conformance.checking.inputs import InputFindings
 from tidegauge.conformance.checking.uncertain_failures import LostDisk, log_gaps, lost_disk_notes
 from tidegauge.conformance.checking.verdicts import rule_verdicts
 from tidegauge.conformance.engine.judge import Failure, TooLargeError, total_tallies
-from tidegauge.conformance.explain.events import value_text
 from tidegauge.conformance.explain.explain import Explanation
+from tidegauge.conformance.explain.replay import value_text
 from tidegauge.conformance.follow.growing_trace import GrowingTrace
 from tidegauge.conformance.follow.loop import Alarm, Publish, Source, Withdrawn
 from tidegauge.traces.formats.ndjson import LineReader

@@ -62,7 +62,7 @@ MIN_ISR, ELR_FEATURE = "min_isr", "elr"
 """What `set` sets."""
 
 DIRECTORIES = ("first", "another", "failed")
-"""The directory of a broker that starts, in the order MENDED, TAKEN_OUT, FAILED_STILL of impl.explorer.control_cluster."""
+"""The directory of a broker that starts, in the order MENDED, TAKEN_OUT, FAILED_STILL of impl.explorer.controller_model."""
 
 
 class Words:

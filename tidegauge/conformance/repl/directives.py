@@ -25,18 +25,18 @@ from tidegauge.conformance.repl.arguments import (
     label_of,
     parsed,
 )
-from tidegauge.conformance.repl.clusters import (
+from tidegauge.conformance.repl.session import (
     ACTIONS_WITH_ELR,
     UNBOUNDED,
     ControllerPlay,
+    Session,
     bounds_for,
     broker_play,
     controller_play,
 )
-from tidegauge.conformance.repl.session import Session
 from tidegauge.impl.cluster.cluster import Label
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN
-from tidegauge.impl.explorer.control_cluster import ControlBounds
+from tidegauge.impl.explorer.controller_model import ControlBounds
 from tidegauge.impl.explorer.describe import broker_name
 from tidegauge.impl.messages import (
     FetchRequest,

@@ -13,10 +13,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tidegauge.conformance.checking.check import JudgedBatch
-from tidegauge.conformance.explain.events import IN_FLIGHT, event_text, node_ids
+from tidegauge.conformance.explain.causes import history_of_rows
 from tidegauge.conformance.explain.explain import Explanation, TraceRow
-from tidegauge.conformance.explain.history import history_of_rows
-from tidegauge.conformance.explain.replay import ReplayedReplica, Snapshot
+from tidegauge.conformance.explain.replay import IN_FLIGHT, ReplayedReplica, Snapshot, event_text, node_ids
 from tidegauge.conformance.judge.rulebook import releases_of
 from tidegauge.traces.schema import Config, Event
 

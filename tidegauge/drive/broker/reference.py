@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 from tidegauge.conformance.judge.rulebook import actions
+from tidegauge.drive.broker.applied_rules import Count, Decision, counting, coverage_lines, recording_rules
 from tidegauge.drive.broker.contract import BY_PEER, BrokerCase, Opening
-from tidegauge.drive.broker.decisions import Count, Decision, counting, coverage_lines, recording_rules
 from tidegauge.drive.broker.known_bugs import BUGS, DrivenBug, broker_findings, bug_named
 from tidegauge.drive.broker.peer_fetches import answered_in_sessions, completed
 from tidegauge.drive.broker.state import Fetched, Produced, ReferenceBroker, WrongStep, opened, report

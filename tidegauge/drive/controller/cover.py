@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. The graph is that of impl.explorer.control_cluster, which is TLC's. What brokers and logs do by themselves is no request:
+1. The graph is that of impl.explorer.controller_model, which is TLC's. What brokers and logs do by themselves is no request:
    states that the controller cannot tell apart are one, and a step is a request, or two, in such a state.
 2. A path begins with a shortest run to a state that still has something to take, and goes on while there is something near.
 3. What is expected is the reference's word (reference.py), as on every path. A step that does not take it to the graph's
@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 from tidegauge.drive.contract import Path
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
-from tidegauge.drive.controller.image import Incarnations
+from tidegauge.drive.controller.finding_paths import beats, is_left_unnoticed, registers, up
+from tidegauge.drive.controller.metadata_image import Incarnations
 from tidegauge.drive.controller.reference import ReferenceController, opened, take_step
-from tidegauge.drive.controller.scenarios import beats, is_left_unnoticed, registers, up
 from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.controller.records import TOPIC
 from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl, is_active
-from tidegauge.impl.explorer.control_cluster import (
+from tidegauge.impl.explorer.controller_model import (
     ELSEWHERE,
     TAKEN_OUT,
     ControlBounds,

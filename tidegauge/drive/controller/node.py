@@ -17,8 +17,8 @@ from typing import Any
 from tidegauge.drive.contract import Report, Step, Watch
 from tidegauge.drive.controller import requests
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, controller_capabilities
-from tidegauge.drive.controller.image import Incarnations, state_report
-from tidegauge.drive.controller.lane import Lane
+from tidegauge.drive.controller.metadata_image import Incarnations, state_report
+from tidegauge.drive.controller.path_cluster import Lane
 from tidegauge.drive.controller.process import ControllerProcess
 from tidegauge.drive.controller.reference import FEATURES, RESIGNS, empty
 from tidegauge.drive.kafka_process.clock import RealClock

@@ -3,8 +3,8 @@
 Source: KIP-595 (observers, diverging and fenced epochs), KIP-631 (the frame of a metadata record, MetadataRecordSerde).
 """
 
-from tidegauge.drive.controller.image import LogRecord
-from tidegauge.drive.kafka_broker.controller import TOPIC_ID
+from tidegauge.drive.controller.metadata_image import LogRecord
+from tidegauge.drive.kafka_broker.controller_stub import TOPIC_ID
 from tidegauge.drive.wire.compiler import Cursor, WireError, WireMessage, read_uvarint
 from tidegauge.drive.wire.frames import Connection
 from tidegauge.drive.wire.messages import Messages

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from tidegauge.drive.controller.image import LogRecord
+from tidegauge.drive.controller.metadata_image import LogRecord
 from tidegauge.drive.controller.observer import Observer
 from tidegauge.drive.kafka_process.clock import Clock, make_clock
 from tidegauge.drive.kafka_process.jars import release_in

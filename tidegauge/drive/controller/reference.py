@@ -15,15 +15,16 @@ from tidegauge.drive.controller.contract import (
     fields_that_differ,
     step_line,
 )
+from tidegauge.drive.controller.finding_paths import SHOWN_BY
 from tidegauge.drive.controller.findings import FINDINGS, controller_findings
-from tidegauge.drive.controller.image import Incarnations, state_report
-from tidegauge.drive.controller.scenarios import SHOWN_BY
+from tidegauge.drive.controller.metadata_image import Incarnations, state_report
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.reference import Finding, Reference, Suspect
 from tidegauge.drive.runner.report import value_text
 from tidegauge.impl.controller import brokers as heartbeats_
 from tidegauge.impl.controller import configurations, quorum_controller, requests
+from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.brokers import BrokerHeartbeat, Heartbeats
 from tidegauge.impl.controller.configurations import ConfigChange
 from tidegauge.impl.controller.features import ELR_VERSION, METADATA_VERSION, Features, FeatureUpdate, profile_in_force
@@ -32,7 +33,7 @@ from tidegauge.impl.controller.partition_registration import RecoveryState
 from tidegauge.impl.controller.quorum_controller import QuorumController
 from tidegauge.impl.controller.records import ConfigResource, ControllerRecord, RegisterBrokerRecord
 from tidegauge.impl.controller.replication_control import CLUSTER, MIN_IN_SYNC_REPLICAS, ReplicationControl
-from tidegauge.impl.controller.requests import AlterPartition, DirectoryAssignment, Proposal, Reassignment, alter_partition
+from tidegauge.impl.controller.requests import DirectoryAssignment, Reassignment
 from tidegauge.impl.errors import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionRequest

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 
 from tidegauge.drive.contract import Step
 from tidegauge.drive.controller.contract import ALL, ClusterOpening, ControllerCase
-from tidegauge.drive.controller.image import Incarnations
+from tidegauge.drive.controller.finding_paths import beats, is_left_unnoticed, registers, up
+from tidegauge.drive.controller.metadata_image import Incarnations
 from tidegauge.drive.controller.reference import ReferenceController, opened, take_step
-from tidegauge.drive.controller.scenarios import beats, is_left_unnoticed, registers, up
 from tidegauge.impl.controller.records import BROKER, TOPIC
 from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
 from tidegauge.impl.profiles import Profile

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from tidegauge.drive.broker.contract import BROKER
 from tidegauge.drive.kafka_broker.clients import PartitionRequests, Topic, fetched_partition
-from tidegauge.drive.kafka_broker.controller import ControllerStub
+from tidegauge.drive.kafka_broker.controller_stub import ControllerStub
 from tidegauge.drive.wire.frames import Connection
 from tidegauge.impl.rules import NONE, UNDEFINED
 

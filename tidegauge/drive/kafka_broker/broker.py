@@ -17,7 +17,7 @@ from pathlib import Path
 from tidegauge.drive.broker.contract import BROKER
 from tidegauge.drive.kafka_broker.barriers import AppliedMetadataBarrier, KeepAlive
 from tidegauge.drive.kafka_broker.clients import PartitionRequests
-from tidegauge.drive.kafka_broker.controller import CONTROLLER_ID, ControllerStub
+from tidegauge.drive.kafka_broker.controller_stub import CONTROLLER_ID, ControllerStub
 from tidegauge.drive.kafka_broker.lag_check import CHECKED_EVERY_MS, LAG_MS, LagCheck
 from tidegauge.drive.kafka_broker.peers import Peer
 from tidegauge.drive.kafka_broker.state_reader import StateReader

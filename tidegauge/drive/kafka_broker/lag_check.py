@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-from tidegauge.drive.kafka_broker.controller import ControllerStub
+from tidegauge.drive.kafka_broker.controller_stub import ControllerStub
 from tidegauge.drive.kafka_process.clock import MovedClock
 from tidegauge.drive.wire.compiler import WireError
 from tidegauge.drive.wire.frames import PATIENCE

@@ -17,7 +17,7 @@ from tidegauge.drive.kafka_broker.clients import (
     diverging_of,
     fetched_partition,
 )
-from tidegauge.drive.kafka_broker.controller import MetadataRecord
+from tidegauge.drive.kafka_broker.controller_stub import MetadataRecord
 from tidegauge.drive.kafka_broker.peers import fetch_response
 from tidegauge.drive.kafka_broker.waiting_requests import PeerSessions, Producers, ReadPartition, WaitingFetches
 from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot

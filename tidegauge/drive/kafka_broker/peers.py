@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from itertools import cycle
 from uuid import UUID, uuid4
 
-from tidegauge.drive.kafka_broker.controller import ControllerStub
+from tidegauge.drive.kafka_broker.controller_stub import ControllerStub
 from tidegauge.drive.wire.compiler import WireError, WireMessage
 from tidegauge.drive.wire.frames import Conditions, Listener, ReceivedRequest
 from tidegauge.drive.wire.messages import Messages

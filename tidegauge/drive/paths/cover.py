@@ -22,7 +22,7 @@ from tidegauge.drive.broker.reference import is_possible, missing_capability, ta
 from tidegauge.drive.broker.state import ReferenceBroker, opened
 from tidegauge.drive.broker.steps import ENDS, EVERYTHING, IN_SESSION, MAY_WAIT, NEXT, NOT_DUE, STEPS
 from tidegauge.drive.contract import Capabilities, Path, Step
-from tidegauge.drive.paths.inputs import LEADER_EPOCH, Input, Inputs, Local, Requested, counted, local
+from tidegauge.drive.paths.graph_projection import LEADER_EPOCH, Input, Inputs, Local, Requested, counted, local
 from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH, INITIAL_EPOCH
 from tidegauge.impl.messages import FetchRequest, FollowerRequest
 from tidegauge.impl.profiles import Profile

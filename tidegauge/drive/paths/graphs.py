@@ -18,9 +18,9 @@ from tidegauge.drive.broker.contract import BrokerCase, Opening
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.contract import Capabilities, frozen
 from tidegauge.drive.paths.cover import Cover, cover
-from tidegauge.drive.paths.inputs import Inputs, of_cluster, of_isr_changes
+from tidegauge.drive.paths.graph_projection import Inputs, of_cluster, of_isr_changes
 from tidegauge.impl.cluster.transitions import Bounds
-from tidegauge.impl.explorer.isr_cluster import IsrBounds
+from tidegauge.impl.explorer.isr_model import IsrBounds
 from tidegauge.impl.profiles import Profile, recording_reads
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import cache, replacing

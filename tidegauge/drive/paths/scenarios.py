@@ -5,25 +5,37 @@ from dataclasses import replace
 from pathlib import Path as File
 from typing import Any, NamedTuple
 
+from tidegauge.conformance.engine.judge import judge
+from tidegauge.conformance.explain.explain import explain
 from tidegauge.conformance.repl.directives import Player
 from tidegauge.conformance.repl.scenario import DIRECTORY, Scenario, read, shipped
 from tidegauge.conformance.repl.session import Session
-from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
-from tidegauge.drive.broker.reference import is_possible, missing_capability, take_step
+from tidegauge.drive.broker.contract import BROKER, REPORTED, BrokerCase, Opening
+from tidegauge.drive.broker.reference import field_text, is_possible, missing_capability, step_text, take_step
 from tidegauge.drive.broker.state import ReferenceBroker, opened
 from tidegauge.drive.broker.steps import ENDS
-from tidegauge.drive.contract import Capabilities, Path, Step
+from tidegauge.drive.contract import Capabilities, Path, Report, Step
 from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
-from tidegauge.drive.paths.inputs import Input, Rename, image_step, inputs_of, isr_beginning, isr_step, local, renaming
+from tidegauge.drive.paths.graph_projection import (
+    Input,
+    Rename,
+    image_step,
+    inputs_of,
+    isr_beginning,
+    isr_step,
+    local,
+    renaming,
+)
 from tidegauge.impl.cluster.broker import truncate_alone
 from tidegauge.impl.cluster.cluster import Cluster, actions
 from tidegauge.impl.cluster.transitions import Label
-from tidegauge.impl.explorer import isr_cluster
+from tidegauge.impl.explorer import isr_model
 from tidegauge.impl.explorer.describe import broker_name
-from tidegauge.impl.explorer.isr_cluster import IsrBounds, IsrCluster
+from tidegauge.impl.explorer.isr_model import IsrBounds, IsrCluster
 from tidegauge.impl.explorer.search import Counterexample
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.isr_changes import steps_of, trace_of_isr_changes
 from tidegauge.traces.schema import Trace
 from tidegauge.util.errors import UsageError
@@ -189,7 +201,7 @@ def is_a_path(case: BrokerCase, profile: Profile) -> bool:
 #
 # Rules of this part
 #
-# 1. The run is the shortest that the model of ISR changes (impl.explorer.isr_cluster) has without a lag time that runs out:
+# 1. The run is the shortest that the model of ISR changes (impl.explorer.isr_model) has without a lag time that runs out:
 #    members leave because they are fenced, so no broker's clock is needed.
 # 2. A proposal that metadata has overtaken is responded to before anything else: rule 5 of the contract.
 # 3. The controller is the suite's: it does not raise the leader epoch for a member that leaves, as Kafka's has not since
@@ -209,9 +221,9 @@ def erased_proposal(profile: Profile) -> tuple[BrokerCase, Trace]:
     counterexample = _erasing_run()
     # The run ends where the record commits; the overtaken proposal still gets its response.
     labels, (lacking,) = (*counterexample.labels, ("HandleAlterPartitionResponse",)), counterexample.violation.brokers
-    states = [isr_cluster.initial_isr_cluster(BOUNDS, profile._replace(epoch_bump_on_shrink=False))]
+    states = [isr_model.initial_isr_cluster(BOUNDS, profile._replace(epoch_bump_on_shrink=False))]
     for label in labels:
-        states.append(dict(isr_cluster.isr_successors(states[-1]))[label])
+        states.append(dict(isr_model.isr_successors(states[-1]))[label])
     steps = list(isr_beginning(states[0]))
     for before, label, after in zip(states, labels, states[1:], strict=False):
         step = isr_step(before, label, after)
@@ -225,8 +237,8 @@ def erased_proposal(profile: Profile) -> tuple[BrokerCase, Trace]:
 
 def _erasing_run() -> Counterexample[IsrCluster]:
     """Search the shortest run by the rules of a generation that reads such metadata."""
-    start = isr_cluster.initial_isr_cluster(BOUNDS, FETCH_TRUNCATION)
-    counterexample = isr_cluster.search_isr(start, _successors).first_violation(isr_cluster.check_isr_completeness)
+    start = isr_model.initial_isr_cluster(BOUNDS, FETCH_TRUNCATION)
+    counterexample = isr_model.search_isr(start, _successors).first_violation(isr_model.check_isr_completeness)
     assert counterexample is not None, "the model has the run"
     return counterexample
 
@@ -234,17 +246,17 @@ def _erasing_run() -> Counterexample[IsrCluster]:
 def _successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
     # Rule 2 above: an overtaken proposal gets its response first.
     overtaken = state.exchange is not None and not state.leader.state.is_inflight
-    for label, after in isr_cluster.isr_successors(state):
+    for label, after in isr_model.isr_successors(state):
         if label[0].startswith("HandleAlterPartition") if overtaken else label[0] not in NOT_TAKEN:
             yield label, after
 
 
 def _election(last: IsrCluster, elected: int) -> Iterator[Step]:
     """Yield the election of a broker that lacks the record; its log is empty, so the former leader truncates to 0."""
-    rename, registration = renaming(isr_cluster.LEADER), last.registration
+    rename, registration = renaming(isr_model.LEADER), last.registration
     members = tuple(sorted(map(rename, registration.isr)))
-    yield "metadata", rename(elected), isr_cluster.EPOCH + 1, registration.partition_epoch + 1, members
-    yield "fetch_response", rename(elected), NONE, 0, 0, (), (isr_cluster.EPOCH, 0), None
+    yield "metadata", rename(elected), isr_model.EPOCH + 1, registration.partition_epoch + 1, members
+    yield "fetch_response", rename(elected), NONE, 0, 0, (), (isr_model.EPOCH, 0), None
 
 
 # A high watermark inside a batch, as a path: since 4.0 a read looks its position up, which is the batch's base.
@@ -397,3 +409,65 @@ def _trace(session: Session, place: File) -> Trace:
     # By the release's own profile the judge would allow what the release did wrong.
     trace = session.trace(place.stem)
     return replace(trace, config=replace(trace.config, profile=FETCH_TRUNCATION.name))
+
+
+# A path as it went on the broker under test: each step, what it changed, and the judge's verdict on the run.
+
+
+ALWAYS_NEW = ("result", "produced", "fetched")
+"""Fields that are about one step only; the others are reported when they change."""
+
+
+def shown_text(scenario: Named, reports: Sequence[Report], broker: str) -> str:
+    """Return the whole report; `reports` begins with that of the opening, and ends where the broker differed."""
+    lines = [
+        f"{scenario.name}: {scenario.claim}",
+        f"  {scenario.broker} is {broker}, broker 1 of the steps; n1, n2, .. are b1, b2, ..",
+    ]
+    lines += steps_text(scenario.case, reports)
+    # The trace is the cluster's, with the driven broker in it only as long as no step differs.
+    if len(reports) <= len(scenario.case.path):
+        lines.append(
+            f"  left out: {len(scenario.case.path) + 1 - len(reports)} steps, for the broker differs; the judge is not asked"
+        )
+    elif scenario.trace is None:
+        lines.append(f"  No step differs, but {scenario.unjudged}; the judge is not asked")
+    else:
+        lines += ["  No step differs: this is the run of the cluster, with that broker in it.", *judged_text(scenario.trace)]
+    return "\n".join([*lines, ""])
+
+
+def steps_text(case: BrokerCase, reports: Sequence[Report]) -> list[str]:
+    """Return a line for each step that was played, and one for what changed."""
+    lines = []
+    for at, (step, before, after) in enumerate(zip(case.path, reports, reports[1:], strict=False), start=1):
+        lines += [f"  {at:>2}  {step_text(step)}", f"        {'; '.join(_changes(before, after)) or 'nothing changes'}"]
+    return lines
+
+
+def _changes(before: Report, after: Report) -> Iterator[str]:
+    """Yield what a step changed, a text per field; of the fields about one step, what they have."""
+    for field in REPORTED:
+        if field not in after:
+            continue
+        now = after[field]
+        if field in ALWAYS_NEW:
+            if now:
+                yield f"{field} {field_text(field, now)}"
+        elif field not in before or before[field] != now:
+            was = f"{field_text(field, before[field])} -> " if field in before else ""
+            yield f"{field} {was}{field_text(field, now)}"
+
+
+def judged_text(trace: Trace) -> list[str]:
+    """Return which rules the run breaks, at which event, and what led there."""
+    columns = to_columns([trace], trace.config)
+    judgement = judge(columns, trace.config)
+    if not judgement.failures:
+        return ["the judge accepts this run: no rule is broken"]
+    lines = [f"the judge rejects this run: {', '.join(failure.rule for failure in judgement.failures)}"]
+    for failure in judgement.failures:
+        explanation = explain(columns, trace.config, failure, [trace])
+        lines.append(f"  {failure.rule:<9} at n{explanation.event.node} {explanation.event.event}: {explanation.means}")
+        lines += [f"            {cause.number:>4}  {cause.says}" for cause in explanation.because]
+    return lines

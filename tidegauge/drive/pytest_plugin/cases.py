@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidegauge.conformance.judge.rulebook import rulebook
+from tidegauge.drive.broker.applied_rules import Count, counting, with_callees
 from tidegauge.drive.broker.contract import BrokerCase
-from tidegauge.drive.broker.decisions import Count, counting, with_callees
 from tidegauge.drive.broker.reference import decisions, reference
 from tidegauge.drive.broker.steps import action_of
 from tidegauge.drive.contract import Capabilities, Node

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Generic, NamedTuple
 
-from tidegauge.conformance.checking.verdicts import CONFORMS, FAILS, UNDECIDED
 from tidegauge.drive.contract import CaseT, Path, Report
 from tidegauge.drive.runner.differences import Difference, by_kind
 from tidegauge.drive.runner.reference import Finding, Reference, Suspect
@@ -14,6 +13,7 @@ from tidegauge.drive.runner.report import SuspectedBugs, explanations, story
 from tidegauge.drive.runner.transcript import TranscriptNode
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import profile_named
+from tidegauge.util.exit_codes import CONFORMS, FAILS, UNDECIDED
 
 UNEXPLAINED = "no known bug"
 

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Generic, NamedTuple
 
-from tidegauge.conformance.checking.verdicts import CONFORMS, FAILS, UNDECIDED
 from tidegauge.drive.contract import CaseT, Report, Step
+from tidegauge.util.exit_codes import CONFORMS, FAILS, UNDECIDED
 
 
 class Difference(NamedTuple, Generic[CaseT]):

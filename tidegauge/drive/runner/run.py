@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple
 
-from tidegauge.conformance.checking.verdicts import CONFORMS, FAILS, UNDECIDED
 from tidegauge.drive.contract import CaseT, Node, Watch
 from tidegauge.drive.runner.differences import Difference, PlayResult, by_kind
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.reference import Reference
 from tidegauge.drive.runner.report import NAMES, SuspectedBugs, explain_most, explanations, story
 from tidegauge.drive.runner.shrink import shrunk
+from tidegauge.util.exit_codes import CONFORMS, FAILS, UNDECIDED
 
 KINDS = 5
 """How many kinds of differences are shrunk and explained."""

@@ -1,7 +1,6 @@
-"""Requests to the controller: AlterPartition, topics, reassignments, elections."""
+"""Requests to the controller about topics: creation, deletion, reassignments, elections."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from tidegauge.impl.controller.configurations import clear_elr_records
@@ -9,11 +8,9 @@ from tidegauge.impl.controller.partition_change import ChangeRequest, Election, 
 from tidegauge.impl.controller.partition_registration import (
     MIGRATING,
     PartitionRegistration,
-    RecoveryState,
     directory_of,
     is_online,
     is_reassigning,
-    merge_change,
 )
 from tidegauge.impl.controller.records import (
     TOPIC,
@@ -21,7 +18,6 @@ from tidegauge.impl.controller.records import (
     ConfigResource,
     ControllerRecord,
     ControllerResult,
-    PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
@@ -43,7 +39,6 @@ from tidegauge.impl.errors import (
     INVALID_REPLICA_ASSIGNMENT,
     INVALID_REPLICATION_FACTOR,
     NO_REASSIGNMENT_IN_PROGRESS,
-    NOT_CONTROLLER,
     PREFERRED_LEADER_NOT_AVAILABLE,
     STALE_BROKER_EPOCH,
     TOPIC_ALREADY_EXISTS,
@@ -51,120 +46,8 @@ from tidegauge.impl.errors import (
     UNSUPPORTED_VERSION,
     IllegalArgumentError,
 )
-from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse
-from tidegauge.impl.rules import (
-    FENCED_LEADER_EPOCH,
-    INELIGIBLE_REPLICA,
-    INVALID_REQUEST,
-    INVALID_UPDATE_VERSION,
-    NEW_LEADER_ELECTED,
-    NONE,
-    NOT_LEADER_OR_FOLLOWER,
-    UNDEFINED,
-    UNKNOWN_TOPIC_ID,
-    UNKNOWN_TOPIC_OR_PARTITION,
-)
+from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.topic_partition import TopicPartition
-
-# AlterPartition: the checks of a proposed ISR in Kafka's order, the first thing wrong decides, and what a good one makes.
-#
-# Rules of this part
-#
-# 1. The sender's broker epoch stands for the whole request, everything else for one partition.
-# 2. Source: org.apache.kafka.controller.ReplicationControlManager#alterPartition, #validateAlterPartitionData.
-
-
-Eligible = Callable[[int, int], bool]
-"""Whether a broker may be in the ISR, given the broker epoch that the leader means: UNDEFINED, or KIP-903."""
-
-
-def validate_proposal(
-    partition: PartitionRegistration,
-    sender: int,
-    proposal: AlterPartitionRequest,
-    eligible: Eligible,
-    recovery: RecoveryState = RecoveryState.RECOVERED,
-) -> int:
-    """Return the error code for a proposal of `sender`, NONE when the ISR may become that."""
-    if proposal.leader_epoch > partition.leader_epoch or proposal.partition_epoch > partition.partition_epoch:
-        # Another controller made a change that this one does not know: the broker shall look for the active one.
-        return NOT_CONTROLLER
-    if proposal.leader_epoch < partition.leader_epoch:
-        return FENCED_LEADER_EPOCH
-    # Epochs are compared first: a deposed leader learns that it is fenced rather than that its request is wrong.
-    if sender != partition.leader:
-        return INVALID_REQUEST
-    if proposal.partition_epoch < partition.partition_epoch:
-        return INVALID_UPDATE_VERSION
-    members = set(proposal.isr)
-    if len(members) != len(proposal.isr) or not members <= set(partition.replicas) or partition.leader not in members:
-        return INVALID_REQUEST
-    # After an unclean election the leader alone is in the ISR until it reports RECOVERED; it cannot go back.
-    if recovery is RecoveryState.RECOVERING and (len(members) > 1 or partition.recovery is RecoveryState.RECOVERED):
-        return INVALID_REQUEST
-    epochs = proposal.isr_epochs or (UNDEFINED,) * len(proposal.isr)
-    return NONE if all(map(eligible, proposal.isr, epochs)) else INELIGIBLE_REPLICA
-
-
-class Proposal(NamedTuple):
-    """A leader's proposal for one partition."""
-
-    tp: TopicPartition
-    isr: AlterPartitionRequest
-    recovery: RecoveryState = RecoveryState.RECOVERED
-
-
-class AlterPartition(NamedTuple):
-    """The request of a leader: its broker epoch, and what it proposes."""
-
-    broker_id: int
-    broker_epoch: int
-    proposals: tuple[Proposal, ...]
-
-
-class AlterPartitionResult(NamedTuple):
-    """An error for the whole request, or a response for each proposal."""
-
-    error: int
-    responses: tuple[AlterPartitionResponse, ...] = ()
-
-
-def alter_partition(control: ReplicationControl, request: AlterPartition) -> ControllerResult[AlterPartitionResult]:
-    """Handle AlterPartition of a leader. ReplicationControlManager#alterPartition."""
-    sender = control.brokers.get(request.broker_id)
-    if sender is None or sender.epoch != request.broker_epoch:
-        return ControllerResult((), AlterPartitionResult(STALE_BROKER_EPOCH))
-    results = [_alter_one(control, request.broker_id, proposal) for proposal in request.proposals]
-    records = tuple(record for result in results for record in result.records)
-    return ControllerResult(records, AlterPartitionResult(NONE, tuple(result.response for result in results)))
-
-
-def _alter_one(control: ReplicationControl, sender: int, proposal: Proposal) -> ControllerResult[AlterPartitionResponse]:
-    partition = control.partitions.get(proposal.tp)
-    if partition is None:
-        topic_exists = has_topic(control, proposal.tp.topic)
-        return _refused(UNKNOWN_TOPIC_OR_PARTITION if topic_exists else UNKNOWN_TOPIC_ID)
-    error = validate_proposal(partition, sender, proposal.isr, partial(_is_eligible, control), proposal.recovery)
-    if error != NONE:
-        return _refused(error)
-    request = ChangeRequest(proposal.isr.isr, election_by_config(control, proposal.tp.topic), proposal.recovery)
-    records = change_partition(control, proposal.tp, request)
-    after = merge_change(partition, records[0].fields) if records else partition
-    if after.leader != sender:
-        # A completed reassignment may have moved leadership away: the change is made all the same.
-        return _refused(NEW_LEADER_ELECTED, records)
-    response = AlterPartitionResponse(NONE, after.leader_epoch, after.partition_epoch, after.isr)
-    return ControllerResult(records, response)
-
-
-def _refused(error: int, records: tuple[PartitionChangeRecord, ...] = ()) -> ControllerResult[AlterPartitionResponse]:
-    return ControllerResult(records, AlterPartitionResponse(error))
-
-
-def _is_eligible(control: ReplicationControl, broker: int, epoch: int) -> bool:
-    """Return whether a broker may join: not fenced or shutting down (KIP-841), the right incarnation (KIP-903)."""
-    return is_active(control, broker) and epoch in {UNDEFINED, control.brokers[broker].epoch}
-
 
 # Where the replicas of a partition shall be: AlterPartitionReassignments, and the directories that brokers assign.
 #
@@ -192,7 +75,7 @@ def alter_partition_reassignments(
     errors: list[tuple[TopicPartition, int]] = []
     for target in reassignments:
         try:
-            result = _reassignments_alter_one(control, target, allow_rf_change=allow_rf_change)
+            result = _alter_one(control, target, allow_rf_change=allow_rf_change)
         # The election asks for the directory of a broker that is no replica: one removed before is still in the ELR (F4).
         except IllegalArgumentError:
             result = ControllerResult((), UNKNOWN_SERVER_ERROR)
@@ -201,9 +84,7 @@ def alter_partition_reassignments(
     return ControllerResult(tuple(records), tuple(errors))
 
 
-def _reassignments_alter_one(
-    control: ReplicationControl, target: Reassignment, *, allow_rf_change: bool
-) -> ControllerResult[int]:
+def _alter_one(control: ReplicationControl, target: Reassignment, *, allow_rf_change: bool) -> ControllerResult[int]:
     """Begin, change or cancel the reassignment of one partition."""
     if target.tp not in control.partitions:
         return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)

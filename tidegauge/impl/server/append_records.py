@@ -25,7 +25,7 @@ from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.delayed_operations import delayed_produce
+from tidegauge.impl.server.purgatory import delayed_produce
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
     count_events,

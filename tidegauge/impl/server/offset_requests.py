@@ -23,7 +23,7 @@ from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.delayed_operations import Deleted, delayed_delete_records
+from tidegauge.impl.server.purgatory import Deleted, delayed_delete_records
 from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition, partition_error, with_partition
 from tidegauge.impl.topic_partition import TopicPartition
 

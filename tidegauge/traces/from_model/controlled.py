@@ -1,4 +1,4 @@
-"""A run of brokers under the whole controller (impl.explorer.controlled_cluster) as traces, one for each topic id.
+"""A run of brokers under the whole controller (impl.explorer.cluster_under_controller) as traces, one for each topic id.
 
 Rules of this file
 
@@ -14,8 +14,8 @@ from itertools import pairwise
 
 from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.controller.partition_registration import PartitionRegistration
-from tidegauge.impl.explorer.control_cluster import STOPPED, gives_up, stops_in_order
-from tidegauge.impl.explorer.controlled_cluster import ControlledCluster
+from tidegauge.impl.explorer.cluster_under_controller import ControlledCluster
+from tidegauge.impl.explorer.controller_model import STOPPED, gives_up, stops_in_order
 from tidegauge.impl.explorer.view import view
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.traces.from_model.behaviour import LABELS, config_for, events_of_step, numbered

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN, Bounds
-from tidegauge.impl.explorer import isr_cluster
-from tidegauge.impl.explorer.control_cluster import ControlBounds
+from tidegauge.impl.explorer import isr_model
+from tidegauge.impl.explorer.controller_model import ControlBounds
 from tidegauge.impl.explorer.explore import Walker
 from tidegauge.impl.profiles import ELR, Profile, Rules
 from tidegauge.spec.tlc.models import Model
@@ -48,11 +48,11 @@ def bounds_of(model: Model, **constants: int) -> Bounds:
     return bounds._replace(max_waiting=bounds.max_log, min_insync_replicas=cfg.number("MinIsr"))
 
 
-def isr_bounds_of(model: Model, **constants: int) -> isr_cluster.IsrBounds:
+def isr_bounds_of(model: Model, **constants: int) -> isr_model.IsrBounds:
     """Return the bounds for a model of MCAlterPartition."""
     cfg = model.config(**constants)
     followers = len(cfg.members("Follower"))
-    return isr_cluster.IsrBounds(followers, *map(cfg.number, ("MaxEnd", "MaxPartitionEpoch", "MaxRestarts")))
+    return isr_model.IsrBounds(followers, *map(cfg.number, ("MaxEnd", "MaxPartitionEpoch", "MaxRestarts")))
 
 
 CONTROLLER_SWITCHES = (

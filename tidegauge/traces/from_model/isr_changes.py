@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from tidegauge.impl.cluster.transitions import Label
-from tidegauge.impl.explorer.isr_cluster import LEADER, AlterPartitionExchange, IsrCluster
+from tidegauge.impl.explorer.isr_model import LEADER, AlterPartitionExchange, IsrCluster
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE
 from tidegauge.spec.tlc.tlc import TlcStep
@@ -15,7 +15,7 @@ from tidegauge.traces.from_model.behaviour import config_for, numbered
 from tidegauge.traces.from_model.views import CONTROLLER
 from tidegauge.traces.schema import Event, Trace
 
-# A run of impl.explorer.isr_cluster as states of spec/AlterPartition.tla, from which traces are made as from TLC's runs.
+# A run of impl.explorer.isr_model as states of spec/AlterPartition.tla, from which traces are made as from TLC's runs.
 #
 # The names of the fields are the variables of the specification; node ids are those of the traces, from 1.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tidegauge.conformance.judge.rulebook import rulebook
-from tidegauge.drive.broker.decisions import T_TABLE
+from tidegauge.drive.broker.applied_rules import T_TABLE
 from tidegauge.impl.profiles import Rules
 
 MATRIX_FILE = Path(__file__).parent / "matrix.json"

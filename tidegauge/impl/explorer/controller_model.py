@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from tidegauge.impl.cluster.transitions import Label, mask
 from tidegauge.impl.controller import requests
+from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.brokers import BrokerHeartbeat, BrokerHeartbeatState, Heartbeats
 from tidegauge.impl.controller.brokers_to_elrs import DELETED
 from tidegauge.impl.controller.configurations import ConfigChange, incremental_alter_configs, update_features
@@ -42,11 +43,8 @@ from tidegauge.impl.controller.replication_control import (
     min_isr,
 )
 from tidegauge.impl.controller.requests import (
-    AlterPartition,
     DirectoryAssignment,
-    Proposal,
     Reassignment,
-    alter_partition,
     alter_partition_reassignments,
     assign_replicas_to_dirs,
     delete_topic,

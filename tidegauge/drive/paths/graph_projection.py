@@ -23,7 +23,7 @@ from tidegauge.drive.contract import Step
 from tidegauge.impl.cluster.broker import Broker, truncate_alone
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, initial
 from tidegauge.impl.cluster.transitions import Label
-from tidegauge.impl.explorer import isr_cluster
+from tidegauge.impl.explorer import isr_model
 from tidegauge.impl.explorer.explore import transitions_from
 from tidegauge.impl.messages import FetchResponseInFlight, Message
 from tidegauge.impl.profiles import Profile
@@ -215,17 +215,17 @@ BOLD = 99
 # ISR changes
 
 
-def of_isr_changes(bounds: isr_cluster.IsrBounds, profile: Profile) -> Inputs:
-    """Return what the graph of impl.explorer.isr_cluster gives its leader: also responses before the metadata they made."""
-    rename = renaming(isr_cluster.LEADER)
-    start = isr_cluster.initial_isr_cluster(bounds, profile)
+def of_isr_changes(bounds: isr_model.IsrBounds, profile: Profile) -> Inputs:
+    """Return what the graph of impl.explorer.isr_model gives its leader: also responses before the metadata they made."""
+    rename = renaming(isr_model.LEADER)
+    start = isr_model.initial_isr_cluster(bounds, profile)
     given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
     peers = tuple(range(BROKER + 1, BROKER + 1 + bounds.followers))
     state = opened(Opening(peers), profile)
     for step in isr_beginning(start):
         given[counted(state.broker, state.partition_epoch)][Input(step)] = None
         state, _ = take_step(state, step)
-    search = isr_cluster.search_isr(start)
+    search = isr_model.search_isr(start)
     transitions = 0
     for source, label, target, _ in search.transitions():
         transitions += 1
@@ -239,20 +239,20 @@ def of_isr_changes(bounds: isr_cluster.IsrBounds, profile: Profile) -> Inputs:
 
 
 def _fetch(peer: int, offset: int, *, join: bool) -> Step:
-    epoch = isr_cluster.EPOCH
+    epoch = isr_model.EPOCH
     return "fetch", peer, epoch, offset, epoch if offset else UNDEFINED, join
 
 
-def isr_beginning(start: isr_cluster.IsrCluster) -> tuple[Step, ...]:
+def isr_beginning(start: isr_model.IsrCluster) -> tuple[Step, ...]:
     """Return the steps before the model's first state: the leader reads its first metadata, and everybody fetches once."""
-    everybody = _set(start.registration.isr, renaming(isr_cluster.LEADER))
-    first = ("metadata", BROKER, isr_cluster.EPOCH, start.registration.partition_epoch, everybody)
+    everybody = _set(start.registration.isr, renaming(isr_model.LEADER))
+    first = ("metadata", BROKER, isr_model.EPOCH, start.registration.partition_epoch, everybody)
     return first, *(_fetch(peer, 0, join=False) for peer in everybody if peer != BROKER)
 
 
-def isr_step(before: isr_cluster.IsrCluster, label: Label, after: isr_cluster.IsrCluster) -> Step | None:
+def isr_step(before: isr_model.IsrCluster, label: Label, after: isr_model.IsrCluster) -> Step | None:
     """Return the step that a transition is to the leader; None for one that it does not see."""
-    exchange, rename = before.exchange, renaming(isr_cluster.LEADER)
+    exchange, rename = before.exchange, renaming(isr_model.LEADER)
     match label:
         case ("LeaderAppend",):
             return "append", 1
@@ -262,7 +262,7 @@ def isr_step(before: isr_cluster.IsrCluster, label: Label, after: isr_cluster.Is
             return "lag", _set(tuple(b for b in range(members.bit_length()) if members >> b & 1), rename)
         case ("ReadMetadata", n):
             image = before.images[n - 1]
-            return "metadata", BROKER, isr_cluster.EPOCH, image.partition_epoch, _set(image.isr, rename)
+            return "metadata", BROKER, isr_model.EPOCH, image.partition_epoch, _set(image.isr, rename)
         # Where the exchange ends at the controller, it has refused the proposal. A leader that metadata has overtaken no
         # longer heeds that.
         case ("HandleAlterPartition", _) if after.exchange is None and not before.leader.state.is_inflight:

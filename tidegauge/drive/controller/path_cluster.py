@@ -15,7 +15,7 @@ from collections.abc import Collection
 from uuid import UUID, uuid4
 
 from tidegauge.drive.controller.contract import ALL
-from tidegauge.drive.controller.image import Image, Names
+from tidegauge.drive.controller.metadata_image import Image, Names
 from tidegauge.drive.controller.process import ControllerProcess
 from tidegauge.drive.kafka_process.process import CLUSTER_ID
 from tidegauge.drive.wire.compiler import WireError, WireMessage

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tidegauge.conformance.kill_matrix import GROWING, Fate, Judged, judged_within, shown_in
+from tidegauge.drive.broker.applied_rules import ROWS, Count, counting, with_callees
 from tidegauge.drive.broker.contract import BrokerCase
-from tidegauge.drive.broker.decisions import ROWS, Count, counting, with_callees
 from tidegauge.drive.broker.known_bugs import BUGS, DrivenBug
 from tidegauge.drive.broker.reference import reference
-from tidegauge.drive.bugs.matrix import BugRow, Caught, Matrix
+from tidegauge.drive.bugs.matrix_file import BugRow, Caught, Matrix
 from tidegauge.drive.paths.graphs import USUAL, cover_of
 from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.runner.player import play

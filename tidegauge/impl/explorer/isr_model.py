@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from tidegauge.impl.cluster.transitions import Label, mask
 from tidegauge.impl.controller import brokers as brokers_
+from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.partition_registration import PartitionRegistration
 from tidegauge.impl.controller.records import RegisterBrokerRecord
 from tidegauge.impl.controller.replay import replay_records
 from tidegauge.impl.controller.replication_control import BrokerRegistration, ReplicationControl
-from tidegauge.impl.controller.requests import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.explorer.invariants import Violation
 from tidegauge.impl.explorer.search import Graph, Search
 from tidegauge.impl.explorer.view import View

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. A broker does what impl.cluster says, and the controller decides what impl.controller says, request by request
-   (impl.explorer.control_cluster). Here the two are joined: the controller's partition is the image that brokers read, and
+   (impl.explorer.controller_model). Here the two are joined: the controller's partition is the image that brokers read, and
    their logs are those of its states.
 2. A broker reads the image when it is news: another partition epoch, another topic id, or that it is no replica. It reads
    min.insync.replicas with a new leader epoch at the latest: both stand in the metadata log. That of the same leader epoch
@@ -29,10 +29,11 @@ from tidegauge.impl.cluster.broker import REGISTERED, Broker
 from tidegauge.impl.cluster.cluster import DIRECT, Cluster, after_crash, apply
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.cluster.transitions import BoundedModel, Bounds, Label, Transition, metadata_cache, record_epochs
+from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.replication_control import is_active, min_isr
-from tidegauge.impl.controller.requests import AlterPartition, Proposal, alter_partition, create_topic
-from tidegauge.impl.explorer import control_cluster
-from tidegauge.impl.explorer.control_cluster import (
+from tidegauge.impl.controller.requests import create_topic
+from tidegauge.impl.explorer import controller_model
+from tidegauge.impl.explorer.controller_model import (
     FAILED,
     FAILED_STILL,
     NAME,
@@ -66,7 +67,7 @@ class ControlledCluster(NamedTuple):
 def initial_controlled_cluster(bounds: ControlBounds, profile: Profile = ELR, *, clients: bool = False) -> ControlledCluster:
     """Return the initial state: the first replica leads, all are informed. With clients records are acks=all produces."""
     bounds = bounds._replace(max_log=UNBOUNDED, max_partition_epoch=UNBOUNDED, max_stops=UNBOUNDED, deletes=True)
-    control = control_cluster.initial_control_cluster(bounds._replace(targets=(), min_isrs=(), unregisters=True), profile)
+    control = controller_model.initial_control_cluster(bounds._replace(targets=(), min_isrs=(), unregisters=True), profile)
     count = bounds.brokers
     unbounded = Bounds(count, UNBOUNDED, UNBOUNDED, UNBOUNDED, UNBOUNDED, max_waiting=UNBOUNDED if clients else 0)
     model = BoundedModel(unbounded, Setup(Rules(), profile, bounds.min_isr, replica_lag_time_max_ms=-1))
@@ -213,7 +214,7 @@ def _alter_partition_steps(state: ControlledCluster, b: int) -> Iterator[tuple[L
         metadata = metadata_cache(cluster.model, eligible=False)
         refused = broker_.handle_alter_partition_response(cluster.model.setup, broker, response, metadata)
         cluster = cluster._replace(brokers=(*cluster.brokers[:b], refused, *cluster.brokers[b + 1 :]))
-    for _, after in control_cluster.write_records_step(control, label, result.records):
+    for _, after in controller_model.write_records_step(control, label, result.records):
         control = after
     yield label, _share_state(state._replace(cluster=cluster), control)
 
@@ -226,7 +227,7 @@ def _broker_epoch(control: ControlCluster, b: int, incarnation: int) -> int:
 
 def _controller_steps(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
     """Find every step of the controller's model but those of leader and followers, with its effect on the brokers."""
-    for label, after in control_cluster.control_successors(state.control):
+    for label, after in controller_model.control_successors(state.control):
         if label[0] not in ABSTRACT:
             yield label, _share_state(_with_processes(state, label, after), after)
 
@@ -266,7 +267,7 @@ def _create_steps(
     bounds = state.control.bounds
     if state.control.partition is None and not bounds.partition_zero and not bounds.disks_fail:
         records = create_topic(state.control.control, NAME, (replicas,), {}).records
-        for _, after in control_cluster.write_records_step(state.control, label, records):
+        for _, after in controller_model.write_records_step(state.control, label, records):
             yield label, _share_state(state._replace(topic_id=state.topic_id + 1), after)
 
 

@@ -115,6 +115,4 @@ def test_what_is_no_transcript_and_no_release_is_refused_with_those_there_are(ca
     with pytest.raises(UsageError, match=r"3\.4\.0, 3\.4\.1, .*4\.4\.0; seen '1\.2\.3'"):
         recorded_of("1.2.3")
     assert main(["drive", "--compare", "4.1.1", "4.3.1", "--walks", "3"]) == 2
-    assert (
-        "expected --compare alone, or with --controller; seen also walks; leave one of them out" in capsys.readouterr().err
-    )
+    assert "expected --compare alone, or with --controller; seen walks besides; leave these out" in capsys.readouterr().err

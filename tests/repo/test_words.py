@@ -82,3 +82,49 @@ def test_names_have_one_word_per_idea() -> None:
 def test_a_banned_word_is_found(reader, text: str, wrong: list[str]) -> None:  # type: ignore[no-untyped-def]
     """In functions, variables, classes and operators; a verb of an action is none."""
     assert list(wrong_in("f", list(reader(text)))) == wrong
+
+
+LEFT = Path(__file__).with_name("names_left.txt")
+"""Names that have no noun yet, a line each; the list may only become shorter."""
+
+
+@cache
+def no_nouns() -> frozenset[str]:
+    """Return the words of the glossary that are no names by themselves."""
+    table = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").partition("## Identifiers name a thing")[2]
+    rows = [line.split("|")[1] for line in table.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    return frozenset(word.strip() for row in rows[1:] for word in row.split(","))
+
+
+def nameless(text: str) -> Iterator[str]:
+    """Yield the functions, classes and parameters that are called by such a word alone."""
+    for node in ast.walk(ast.parse(text)):
+        name = node.arg if isinstance(node, ast.arg) else getattr(node, "name", None)
+        if isinstance(node, ast.arg | ast.FunctionDef | ast.ClassDef) and str(name).strip("_").lower() in no_nouns():
+            yield str(name)
+
+
+def test_a_thing_is_called_by_its_noun() -> None:
+    """Functions, classes and parameters of the package and of the validation. Else: name the thing."""
+    seen = {
+        f"{path.relative_to(ROOT).as_posix()} {name}"
+        for package in ("tidegauge", "validation")
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for name in nameless(path.read_text(encoding="utf-8"))
+    }
+    left = set(LEFT.read_text(encoding="utf-8").splitlines())
+    assert sorted(seen - left) == []
+    assert sorted(left - seen) == [], "these have a noun now: remove them from names_left.txt"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("def found(): ...", ["found"]),
+        ("def read(said, *, _asked): ...", ["said", "_asked"]),
+        ("class Kept: ...", ["Kept"]),
+        ("def kept_sessions(known_epoch): ...", []),
+    ],
+)
+def test_a_name_without_a_noun_is_found(text: str, names: list[str]) -> None:
+    assert list(nameless(text)) == names

@@ -38,7 +38,7 @@ def test_order_is_part_of_the_value() -> None:
     assert one != FrozenMap([(2, "b"), (1, "a")])
     assert one != {1: "a", 2: "b"}
     assert one.get(3) is None
-    assert repr(one) == "Table([(1, 'a'), (2, 'b')])"
+    assert repr(one) == "FrozenMap([(1, 'a'), (2, 'b')])"
 
 
 def test_a_partition_is_written_as_kafka_does() -> None:

@@ -41,7 +41,7 @@ def test_the_contract_has_what_the_classes_were_asked(release: str, table: Table
 def test_a_controller_without_a_finding_is_told(switch: str, table: Table) -> None:
     found, _ = paths(table, "4.3.1", FEW)
     profile = profile_of_release("4.3.1")
-    repaired = ReferenceNode(profile.switched({switch: not getattr(profile, switch)}))
+    repaired = ReferenceNode(reference(profile.switched({switch: not getattr(profile, switch)})))
     assert play(repaired, [one.case for one in found], reference(profile)).differences
 
 

@@ -35,7 +35,7 @@ def test_the_steps_are_shown_in_words(pinned: Callable[[str], Model], capsys: py
     assert [step[0] for step in steps] == [str(number) for number in range(1, len(steps) + 1)]
     assert any(step[1] == "Crash" and step[2].startswith("b") for step in steps)
     assert "fails in the last state" in printed
-    assert "0 of 1 models gave what is pinned" in printed
+    assert "0 of 1 models gave the pinned result" in printed
 
 
 def test_a_model_that_is_as_pinned_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.validation.test_product import CONFIG, ROOM, graph_of, right
 from tidegauge.conformance.judge import lineage
-from tidegauge.conformance.judge.events import leader, serving
+from tidegauge.conformance.judge.events import follower, leader
 from tidegauge.traces.schema import Event
 from validation.partial_traces import Omission, of_fields, of_kinds, of_nodes
 from validation.product import __main__ as command
@@ -55,7 +55,7 @@ def test_a_kind_that_is_left_out_undeclared_raises_one() -> None:
     assert walked_without(Omission(kinds={"SendFetch"})).rules == ()
 
 
-@pytest.mark.parametrize("module", [serving, leader, lineage])
+@pytest.mark.parametrize("module", [follower, leader, lineage])
 def test_a_judge_that_takes_what_is_absent_for_a_value_is_seen(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all is told it does nothing wrong."""
     monkeypatch.setattr(module, "UNKNOWN", 1 << 50)

@@ -1,9 +1,8 @@
-"""Exceptions, in two groups: those of the whole package, and those that Kafka's own classes raise.
+"""What Kafka raises, as exceptions, and what its responses carry, as error codes.
 
-    TidegaugeError
-    ├── UsageError                      general: the caller asked for something that does not exist
-    ├── FatalExitError                  protocol: the broker process ends
-    └── KafkaError                      protocol: what Kafka's own class raises in the same place
+    TidegaugeError                      util.errors
+    ├── FatalExitError                  the broker process ends
+    └── KafkaError                      what Kafka's own class raises in the same place
         ├── IllegalArgumentError        IllegalArgumentException
         ├── IllegalStateError           IllegalStateException
         ├── OffsetOutOfRangeError       OffsetOutOfRangeException
@@ -14,7 +13,7 @@
         ├── InvalidOffsetError          InvalidOffsetException
         └── CheckpointError             IOException: Malformed line in checkpoint file
 
-The error of a response is no exception: it is a code (impl.errors).
+The error of a response is no exception: it is a code, in the table below.
 """
 
 from collections.abc import Mapping
@@ -22,13 +21,6 @@ from types import MappingProxyType
 from typing import Any
 
 from tidegauge.util.errors import TidegaugeError
-
-# ---------------------------------------------------------------------------------------------------------------------
-# General errors
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Protocol errors
 
 
 class FatalExitError(TidegaugeError):

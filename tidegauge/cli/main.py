@@ -15,7 +15,7 @@ from typing import Protocol
 from tidegauge import __version__
 from tidegauge.cli import bugs, check, convert, doctor, drive, generate, model, play, probe, prove, recheck, scenario
 from tidegauge.cli.terminal import aside, flushed, interrupted, nobody_reads
-from tidegauge.util.errors import SpecError, TidegaugeError
+from tidegauge.util.errors import TidegaugeError
 from tidegauge.util.exit_codes import BAD
 from tidegauge.util.workers import collect_garbage_rarely
 
@@ -103,7 +103,7 @@ def guarded(command: Callable[[], int]) -> int:
 
 def sentence(raised: Exception) -> str:
     """Write an exception as a sentence: what was expected, what was seen, what to do."""
-    if isinstance(raised, TidegaugeError | SpecError):
+    if isinstance(raised, TidegaugeError):
         return str(raised)
     if isinstance(raised, ModuleNotFoundError) and (package := (raised.name or "").split(".")[0]) in EXTRAS:
         return f"expected the package {raised.name}, seen none; run: pip install 'tidegauge[{EXTRAS[package]}]'"

@@ -6,6 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from tidegauge.cli.terminal import echo
+from tidegauge.util.errors import SpecError
 from tidegauge.util.exit_codes import CONFORMS, FAILS
 
 if TYPE_CHECKING:
@@ -72,7 +73,6 @@ def _show(comparison: "PinComparison") -> None:
 def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
     """Write a run of each model that has one. A model without one is skipped, or an error if it was named."""
     from tidegauge.conformance.counterexamples.tlc_runs import ExportError, export
-    from tidegauge.util.errors import SpecError
     from tidegauge.util.files import directory
 
     folder = directory(args.export)

@@ -9,5 +9,5 @@ class UsageError(TidegaugeError):
     """The caller named something that does not exist: a profile, a label that is not enabled."""
 
 
-class SpecError(Exception):
+class SpecError(TidegaugeError):
     """Something that `spec` needs is missing or broken; the message says what, where, and what to do."""

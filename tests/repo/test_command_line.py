@@ -1,5 +1,7 @@
 """The command line as a newcomer meets it."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,18 @@ def test_a_bug_in_real_logs_is_found(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "n1/server.log:719" in reported
     assert "KAFKA-14704" in reported
     assert (tmp_path / "index.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_verdict_does_not_wait_for_what_it_does_not_use() -> None:
+    """Modules that other commands, other inputs and the page need cost a check of logs a quarter of its start."""
+    script = (
+        "import sys; from tidegauge.cli.main import main; main(['check', '--quiet', sys.argv[1]]);"
+        "print(*sorted(name for name in sys.argv[2:] if name in sys.modules), file=sys.stderr)"
+    )
+    others = ("importlib.metadata", "jinja2", "multiprocessing", "numba", "pyarrow.parquet", "xml.etree", "z3")
+    command = [sys.executable, "-c", script, str(shipped()["3.4.0/b-kill-leader"]), *others]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stderr.split() == []
 
 
 @pytest.mark.parametrize(

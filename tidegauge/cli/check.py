@@ -48,7 +48,6 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.conformance.checking.check import CheckOptions
     from tidegauge.conformance.checking.sharded import check_in_parallel
     from tidegauge.conformance.report.json_report import json_text, schema_text, write_json
-    from tidegauge.conformance.report.junit import write_junit
     from tidegauge.conformance.report.text import as_text
     from tidegauge.util.files import directory, replacing
 
@@ -77,8 +76,9 @@ def run(args: argparse.Namespace) -> int:
         report = check_in_parallel(args.path, how, args.processes, aside if watched else silent)
     echo(json_text(report) if args.json else as_text(report, colour=colour(), everything=args.all))
     if out is not None:
-        # The template engine takes a tenth of a second to load: only who wants the page waits for it.
+        # The template engine and the XML library take a tenth of a second to load: only who wants the files waits for them.
         from tidegauge.conformance.report.html import write_html
+        from tidegauge.conformance.report.junit import write_junit
 
         for name, write in (("check.json", write_json), ("check.xml", write_junit), ("index.html", write_html)):
             with replacing(out / name) as file:

@@ -5,13 +5,10 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 
 from tidegauge.cli.terminal import echo
-from tidegauge.spec.tlc.tlc import find_jar
 from tidegauge.util.errors import SpecError
 from tidegauge.util.exit_codes import BAD, CONFORMS
-from tidegauge.util.java import find_java
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,8 @@ _PACKAGES = (
 
 
 def _package(name: str, needed_for: str) -> MachineFinding:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return MachineFinding(name, True, version(name), needed_for)
     except PackageNotFoundError:
@@ -52,11 +51,15 @@ def _package(name: str, needed_for: str) -> MachineFinding:
 
 
 def _java() -> str:
+    from tidegauge.util.java import find_java
+
     java = find_java()
     return f"{java.version} from {java.origin}, {java.path}"
 
 
 def _tlc() -> str:
+    from tidegauge.spec.tlc.tlc import find_jar
+
     return f"{find_jar()}, sha256 checked"
 
 

@@ -1,7 +1,6 @@
 """tidegauge probe."""
 
 import argparse
-import secrets
 from pathlib import Path
 
 from tidegauge.cli.options import natural, seconds
@@ -38,6 +37,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Send client requests to a running broker, of any make, and check its responses against Kafka's rules."""
+    import secrets
+
     from tidegauge import __version__
     from tidegauge.drive.probe.connection import tcp
     from tidegauge.drive.probe.report import check_list, probe_json, probe_text, write_probe_junit

@@ -1,11 +1,15 @@
 """tidegauge prove."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from tidegauge.cli.options import positive, seconds
 from tidegauge.cli.terminal import echo
-from tidegauge.traces.schema import Trace
+from tidegauge.util.errors import SpecError
 from tidegauge.util.exit_codes import CONFORMS
+
+if TYPE_CHECKING:
+    from tidegauge.traces.schema import Trace
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +86,6 @@ def _counter_model(args: argparse.Namespace) -> int:
     from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
     from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
     from tidegauge.spec.proofs.premises import REMOVALS
-    from tidegauge.util.errors import SpecError
 
     # Three kinds of runs: of the committed-data proof, of two logs that do not converge, of the proof about elections.
     if args.scenario in COMMITTED_LOSSES:
@@ -124,7 +127,6 @@ def _committed_run(args: argparse.Namespace) -> int:
 
 def _clean_loss(args: argparse.Namespace) -> int:
     from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES, describe_clean_loss
-    from tidegauge.util.errors import SpecError
 
     loss = CLEAN_LOSSES[args.scenario]
     if args.trace:
@@ -137,7 +139,7 @@ def _clean_loss(args: argparse.Namespace) -> int:
     return CONFORMS
 
 
-def _write(args: argparse.Namespace, trace: Trace) -> None:
+def _write(args: argparse.Namespace, trace: "Trace") -> None:
     from tidegauge.traces.formats.ndjson import write
     from tidegauge.util.files import directory
 

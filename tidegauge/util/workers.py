@@ -1,17 +1,13 @@
 """A map over processes, for work that takes a core each; and how long runs report their progress."""
 
 import gc
-import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-# A map over processes, for work that takes a core each.
-#
 # Rule of this file: no process is left when the block ends, however it ends, nor when the process that waits for them is
 # killed. A program that a worker has started must therefore end by itself when its stdin does.
 
@@ -34,6 +30,10 @@ def collect_garbage_rarely() -> None:
 @contextmanager
 def workers(processes: int) -> Iterator[Callable[..., Iterator[Any]]]:
     """Provide a map over so many processes; none of them is left afterwards."""
+    # Every command imports this module, few have a pool to wait for.
+    import multiprocessing  # noqa: PLC0415
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
+
     pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
     try:
         yield pool.map
@@ -55,7 +55,9 @@ def _begin() -> None:
 
 def _end_with_parent() -> None:
     """Exit as soon as the parent process has ended, however it ended."""
-    parent = multiprocessing.parent_process()
+    from multiprocessing import parent_process  # noqa: PLC0415
+
+    parent = parent_process()
     assert parent is not None
     parent.join()
     # Not sys.exit: in a thread that would end the thread only, and there is nothing to clean up.

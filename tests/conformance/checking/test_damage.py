@@ -9,7 +9,8 @@ from tests.conformance.hand import COPIED, TWO, bent
 from tidegauge.conformance.checking.check import Report, check
 from tidegauge.conformance.checking.verdicts import Verdict, verdict_of
 from tidegauge.conformance.engine.judge import RuleTally
-from tidegauge.conformance.report import as_json, as_text
+from tidegauge.conformance.report.json_report import as_json
+from tidegauge.conformance.report.text import as_text
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.schema import Event, Trace

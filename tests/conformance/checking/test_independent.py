@@ -6,7 +6,7 @@ import pytest
 
 from tidegauge.conformance.checking.check import check
 from tidegauge.conformance.checking.verdicts import Verdict
-from tidegauge.conformance.report import as_text
+from tidegauge.conformance.report.text import as_text
 
 TRACES = Path(__file__).parents[1] / "independent"
 FOUND = {

@@ -17,8 +17,9 @@ from tidegauge import __version__
 from tidegauge.conformance.checking.check import Report, check
 from tidegauge.conformance.explain.explain import TraceRow
 from tidegauge.conformance.explain.replay import replay
-from tidegauge.conformance.report import timeline, write_html, write_junit
-from tidegauge.conformance.report.html import SCRIPTS, asset, page
+from tidegauge.conformance.report import timeline
+from tidegauge.conformance.report.html import SCRIPTS, asset, page, write_html
+from tidegauge.conformance.report.junit import write_junit
 from tidegauge.conformance.report.timeline import CAUSES, Timelines, causes, changed
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson, parquet

@@ -13,8 +13,9 @@ from tidegauge import __version__
 from tidegauge.conformance.checking.check import Report, check
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.judge.fields import RULE_IDS
-from tidegauge.conformance.report import as_json, as_text, write_json, write_junit
-from tidegauge.conformance.report.json_report import json_text, schema_text
+from tidegauge.conformance.report.json_report import as_json, json_text, schema_text, write_json
+from tidegauge.conformance.report.junit import write_junit
+from tidegauge.conformance.report.text import as_text
 from tidegauge.traces.kafka_logs.capture import shipped
 from validation.golden import DIRECTORY
 

@@ -24,7 +24,6 @@ from tidegauge.traces.columns import Columns, to_columns
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.formats.dictionary import Distinct
 from tidegauge.traces.formats.ndjson_columns import Span, read_at_once, read_span
-from tidegauge.traces.formats.parquet import Reader, Unreadable
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, Config, Trace
@@ -228,6 +227,8 @@ def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Ite
 
 def _parquet(source: InputSource, problems: list[Problem]) -> Iterator[InputBatch]:
     """Yield a batch for each row group that can be read."""
+    from tidegauge.traces.formats.parquet import Reader, Unreadable  # noqa: PLC0415  slow to load, and few need it
+
     path, name = source
     try:
         with Reader(path) as reader:

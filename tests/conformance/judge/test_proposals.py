@@ -5,11 +5,28 @@ mutants of the judge slipped by (tests/mutation/kernel.py).
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.conformance.hand import COPIED, FORKED, OPENING, append, bent, broken, change, judged, reported, send, serve, take
+from tests.conformance.hand import (
+    CONFIG,
+    COPIED,
+    FORKED,
+    OPENING,
+    append,
+    bent,
+    broken,
+    change,
+    judged,
+    lead,
+    reported,
+    send,
+    serve,
+    start,
+    take,
+)
 from tests.conformance.judge.test_rules import GROWN, SHRUNK
 from tidegauge.traces.schema import Event
 
@@ -90,6 +107,32 @@ def test_a_response_commits_a_proposal_or_gives_it_up(events: Sequence[Event], r
 def test_a_proposal_adds_the_replica_that_has_caught_up(fields: dict[str, Any], rules: set[str]) -> None:
     """ISR-01: Partition#maybeExpandIsr."""
     assert "ISR-01" in broken(bent(GROWN, 13, **fields)) if rules else "ISR-01" not in broken(bent(GROWN, 13, **fields))
+
+
+ALONE = tuple(
+    replace(event, fields={**event.fields, "partition_epoch": epoch})
+    for event, epoch in ((change(1, 0, (1,)), 1), (lead(1, 0, (1,), leo=1, hw_before=1, hw=1, epoch_start=0), 1))
+)
+ADDS_2 = reported(1, "ExpandIsr", peer=2, isr=(1, 2), remote_leo=1)
+ADDS_3 = reported(1, "ExpandIsr", peer=3, isr=(1, 3), remote_leo=1)
+
+
+@pytest.mark.parametrize(
+    ("events", "rules"),
+    [
+        ((ADDS_2, ADDS_2), {"ISR-03"}),
+        ((ADDS_2, ALONE[1], ADDS_2), set()),
+        ((ADDS_2, ALONE[1], ADDS_3), set()),
+        ((ADDS_2, ALONE[1], ADDS_3, responded(error=107, isr=(1, 2), hw_before=1, hw=1)), set()),
+        ((ADDS_2, ALONE[1], ADDS_2, ADDS_2), {"ISR-03"}),
+        ((ADDS_2, ALONE[1], change(1, 0, (1, 2)), ADDS_3, append(1, 0, 1, 1, 2)), {"HW-02"}),
+        ((ADDS_2, ALONE[1], change(1, 0, (1, 2)), append(1, 0, 1, 1, 2)), {"HW-02"}),
+    ],
+)
+def test_a_proposal_that_known_metadata_erased_counts_on(events: Sequence[Event], rules: set[str]) -> None:
+    """Finding F3: the leader may propose again, and is wrong only if it commits without the member it proposed before."""
+    begun = (*SHRUNK[:-2], responded(error=0, isr=(1,), hw=1), *ALONE)
+    assert broken((start(3), *begun, *events), replace(CONFIG, lag_rule=True)) == rules
 
 
 def test_who_leads_is_needed_to_say_who_may_grow_the_isr() -> None:

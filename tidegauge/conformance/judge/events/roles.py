@@ -129,6 +129,7 @@ def become_leader(
     st[s.REPLICAS + b, s.LEADER] = b
     st[s.REPLICAS + b, s.ISR] = isr
     st[s.REPLICAS + b, s.PENDING] = pending
+    st[s.REPLICAS + b, s.ERASED] = pending not in (0, UNKNOWN)
     st[s.REPLICAS + b, s.MORE_ROUNDS] = 0
     st[s.REPLICAS + b, s.HW_MOVED] = -1
     update_assignment(st, b, epoch, partition_epoch, isr)

@@ -9,11 +9,14 @@ Rules of this file
    thread may have used it meanwhile to raise the high watermark. `timeline.py` puts such fetches before that.
 3. A log that ends in mid-fetch (4.x stops logging at SIGTERM while requests are handled) has the high watermark line
    without the `Recorded` line. It becomes a HandleFetch with what the LEOs or the value of the line show.
-4. A change of partition metadata without a new leader epoch is a `Skipped the become-..` line: that is how brokers learn
+4. Only a proposal that was sent is one. DefaultAlterPartitionManager#submit takes one per partition and refuses the next in
+   the same thread, before it is sent (OPERATION_NOT_ATTEMPTED). A response to a proposal that metadata has replaced is
+   ignored (Partition#submitAlterPartition): it changes nothing.
+5. A change of partition metadata without a new leader epoch is a `Skipped the become-..` line: that is how brokers learn
    committed ISRs in KRaft. It becomes the same event with the epoch unchanged.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 from tidegauge.traces.kafka_logs.nodes.steps import (
     Fields,
@@ -219,13 +222,34 @@ def _settle_kept(broker: LoggedBroker, kept: KeptHighWatermark) -> None:
 
 
 def _expand_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    members, leader_epoch, partition_epoch = proposal(parsed.text("sent"))
+    if _sent_again(broker, parsed):
+        return
+    members, _, partition_epoch = proposal(parsed.text("sent"))
     fields: Fields = {"peer": parsed.number("peer"), "isr": members, "partition_epoch": partition_epoch}
     # Since 3.5 the proposal names the broker epoch that the leader knows of each member (KIP-903).
     broker_epoch = broker_epochs(parsed.text("sent")).get(parsed.number("peer"))
     step = broker.step(parsed, "ExpandIsr", fields | reported(broker_epoch=broker_epoch))
-    step.provides.append(("proposal", parsed.tp, leader_epoch, partition_epoch, frozenset(members)))
+    _proposed(broker, parsed, step)
     broker.expanding[parsed.line.thread, parsed.tp] = step
+
+
+def _sent_again(broker: LoggedBroker, parsed: ParsedLine) -> bool:
+    """Return whether the thread that took an error as response sends its proposal again (#handleAlterPartitionError)."""
+    response = broker.opened(parsed, "HandleAlterPartitionResponse")
+    return response is not None and response.fields.get("error") != 0
+
+
+def _proposed(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> None:
+    step.provides.append(_proposal(parsed))
+    broker.proposals[parsed.line.thread, parsed.tp] = step
+    # Whatever the controller did with the proposal before, whose response was ignored, it did before it answered.
+    step.depends_on += broker.replica(parsed.tp).ignored
+    broker.replica(parsed.tp).ignored.clear()
+
+
+def _proposal(parsed: ParsedLine) -> Hashable:
+    members, leader_epoch, partition_epoch = proposal(parsed.text("sent"))
+    return "proposal", parsed.tp, leader_epoch, partition_epoch, frozenset(members)
 
 
 def _shrinking(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -235,10 +259,42 @@ def _shrinking(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _shrink_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    members, leader_epoch, partition_epoch = proposal(parsed.text("sent"))
+    if _sent_again(broker, parsed):
+        return
+    members, _, partition_epoch = proposal(parsed.text("sent"))
     step: LoggedStep = broker.opened(parsed, "ShrinkIsr") or broker.begin(parsed, "ShrinkIsr", {"isr": members})
     broker.add(step, partition_epoch=partition_epoch)
-    step.provides.append(("proposal", parsed.tp, leader_epoch, partition_epoch, frozenset(members)))
+    _proposed(broker, parsed, step)
+
+
+def _isr_refused(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take back a proposal that its own thread could not send; one that the controller refused has its response."""
+    if broker.opened(parsed, "HandleAlterPartitionResponse") is not None:
+        return
+    step = broker.proposals.pop((parsed.line.thread, parsed.tp), None)
+    # Without thread names the last proposal may be another thread's.
+    if step is not None and _proposal(parsed) in step.provides:
+        _take_back(broker, parsed, step)
+        broker.expanding.pop((parsed.line.thread, parsed.tp), None)
+
+
+def _isr_ignored(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take back a response that changed nothing, or a proposal that was not sent as another one was under way."""
+    response = broker.opened(parsed, "HandleAlterPartitionResponse")
+    if response is None:
+        _isr_refused(broker, parsed)
+    elif response.fields.get("error") == 0:
+        _take_back(broker, parsed, response)
+        broker.replica(parsed.tp).ignored += response.depends_on
+    broker.replica(parsed.tp).isr = frozenset(parsed.ids())
+
+
+def _take_back(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> None:
+    at = next((at for at in range(len(broker.steps) - 1, -1, -1) if broker.steps[at] is step), None)
+    if at is not None:
+        del broker.steps[at]
+    if broker.opened(parsed) is step:
+        broker.close(parsed)
 
 
 def _isr_response(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -280,5 +336,7 @@ HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {
     "shrinking": _shrinking,
     "shrink-isr": _shrink_isr,
     "isr-answer": _isr_response,
+    "isr-refused": _isr_refused,
+    "isr-ignored": _isr_ignored,
     "isr-updated": _isr_updated,
 }

@@ -166,5 +166,6 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
     broker.kept.clear()
     broker.busy.clear()
     broker.expanding.clear()
+    broker.proposals.clear()
     broker.stopping = broker.logs_closed = False
     broker.clean_start = None

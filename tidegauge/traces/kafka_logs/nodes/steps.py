@@ -61,6 +61,8 @@ class LoggedReplica:
     created: bool = False
     recorded: dict[int, int] = field(default_factory=dict)
     isr: frozenset[int] = frozenset()
+    ignored: list[Hashable] = field(default_factory=list)
+    """What responses that were ignored depend on."""
 
     def forget(self) -> None:
         """Forget what was known: lines are missing, so it may have changed."""
@@ -207,6 +209,8 @@ class LoggedBroker:
     raised: dict[tuple[str, str], RaisedHighWatermark] = field(default_factory=dict)
     kept: dict[tuple[str, str], KeptHighWatermark] = field(default_factory=dict)
     expanding: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
+    proposals: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
+    """By thread and partition, its last proposal."""
     busy: dict[str, int] = field(default_factory=dict)
     sends: list[Send] = field(default_factory=list)
     topic_ids: dict[str, str] = field(default_factory=dict)

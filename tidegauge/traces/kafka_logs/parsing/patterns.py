@@ -23,6 +23,7 @@ _ROLE = (
 )
 _STATE = r"TruncationState\(offset=(?P<target>-?\d+), completed=(?P<completed>true|false)\)"
 _SENT = r"sentLeaderAndIsr=(?P<sent>.*?partitionEpoch=\d+)"
+_PENDING = rf"Pending\w+Isr\(.*?{_SENT}"
 _CONFIG_READ = r"Updating topic (?P<topic>\S+) with new configuration : (?:.*?\bmin\.insync\.replicas -> (?P<min_isr>\d+))?"
 _UNCLEAN = "since no clean shutdown file was found"
 _CLEAN = "since clean shutdown file was found"
@@ -158,6 +159,21 @@ _LEADER = (
             r"errorCode=(?P<error>-?\d+), leaderId=-?\d+, leaderEpoch=-?\d+, isr=\[(?P<isr>[^\]]*)\]"
             r".*?partitionEpoch=(?P<partition_epoch>-?\d+)"
         ),
+    ),
+    (
+        "isr-refused",
+        "Partition",
+        _PARTITION
+        + rf"Failed to alter partition to {_PENDING}"
+        + r".* since the controller rejected the request with (?P<reason>\w+)",
+    ),
+    (
+        "isr-ignored",
+        "Partition",
+        # what it was updated to may be a proposal again, which ends with the ISR that was committed before it
+        _PARTITION
+        + rf"Ignoring failed ISR update to {_PENDING}"
+        + r".* since we have already updated state to .*CommittedPartitionState[(\[]isr=(?:Set\(|List\(|\[)(?P<isr>[\d, ]*)",
     ),
     (
         "isr-updated",

@@ -1,0 +1,87 @@
+"""What becomes of ISR proposals at their leader: sent, refused before they are sent, ignored as metadata came first."""
+# ruff: noqa: E501
+
+from pathlib import Path
+
+import pytest
+
+from tests.kafka_logs.hand import LEADS, LOADED, PART, REQUEST_HANDLER, broker, events
+from tidegauge.traces.kafka_logs import Capture
+
+LED = (*LEADS[:2], LEADS[2].format("1"))
+COMMITTED = "CommittedPartitionState(isr=Set({}), leaderRecoveryState=RECOVERED)"
+ANOTHER = "data-plane-kafka-request-handler-1"
+ALTER = "alter-partition-channel-manager"
+
+
+def pending(peer: int) -> str:
+    sent = f"sentLeaderAndIsr=LeaderAndIsr(leader=1, leaderEpoch=3, isr=List(1, {peer}), leaderRecoveryState=RECOVERED, partitionEpoch=6)"
+    return f"PendingExpandIsr(newInSyncReplicaId={peer}, {sent}, leaderRecoveryState=RECOVERED, lastCommittedState={COMMITTED.format('1')})"
+
+
+def submits(peer: int, thread: str = REQUEST_HANDLER) -> tuple[str, str, str]:
+    return (thread, "Partition", f"{PART}Submitting ISR state change {pending(peer)}")
+
+
+def fails(peer: int, error: str, thread: str = REQUEST_HANDLER) -> tuple[str, str, str]:
+    says = f"since the controller rejected the request with {error}. Partition state has been reset to the latest committed state"
+    return (thread, "Partition", f"{PART}Failed to alter partition to {pending(peer)} {says} {COMMITTED.format('1')}.")
+
+
+def ignores(peer: int, state: str, thread: str = ALTER) -> tuple[str, str, str]:
+    says = f"since we have already updated state to {state}"
+    return (thread, "Partition", f"{PART}Ignoring failed ISR update to {pending(peer)} {says}")
+
+
+def answered(peer: int, error: int = 0) -> tuple[str, str, str]:
+    return (
+        ALTER,
+        "DefaultAlterPartitionManager",
+        "Controller successfully handled AlterPartition request for alpha-0: PartitionData(partitionIndex=0, "
+        f"errorCode={error}, leaderId=1, leaderEpoch=3, isr=[1, {peer}], leaderRecoveryState=0, partitionEpoch=7)",
+    )
+
+
+def told(capture: Capture) -> list[tuple[str, object]]:
+    kinds = events(capture, "ExpandIsr", "HandleAlterPartitionResponse")
+    return [(event.event, event.fields.get("error", event.fields.get("peer"))) for event in kinds]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ((submits(2), submits(2, ANOTHER), fails(2, "OPERATION_NOT_ATTEMPTED", ANOTHER)), [("ExpandIsr", 2)]),
+        # The line of the one that was sent may stand behind that of the one that was not.
+        ((submits(3, ANOTHER), submits(2), ignores(3, pending(2), ANOTHER)), [("ExpandIsr", 2)]),
+        ((submits(2), answered(2), ignores(2, COMMITTED.format("1"))), [("ExpandIsr", 2)]),
+        ((submits(2), answered(2), ignores(2, COMMITTED.format("1")), submits(2)), [("ExpandIsr", 2)] * 2),
+        (
+            (submits(2), answered(2, 107), fails(2, "INELIGIBLE_REPLICA", ALTER)),
+            [("ExpandIsr", 2), ("HandleAlterPartitionResponse", 107)],
+        ),
+        # An error that may pass: the thread that took it sends the proposal once more.
+        ((submits(2), answered(2, 7), submits(2, ALTER)), [("ExpandIsr", 2), ("HandleAlterPartitionResponse", 7)]),
+    ],
+)
+def test_what_was_not_sent_is_no_proposal_and_what_is_ignored_no_response(
+    lines: tuple[tuple[str, str, str], ...], expected: list[tuple[str, object]], tmp_path: Path
+) -> None:
+    """DefaultAlterPartitionManager#submit, Partition#submitAlterPartition."""
+    assert told(broker(tmp_path, *LOADED, LED, *lines)) == expected
+
+
+def test_an_ignored_response_leaves_the_isr_as_it_was(tmp_path: Path) -> None:
+    """Alone in the ISR, the leader raises the high watermark as it appends."""
+    append = (
+        REQUEST_HANDLER,
+        "UnifiedLog",
+        "[UnifiedLog partition=alpha-0, dir=/d] Appended message set with last offset: 40, first offset: 40, next offset: 41, x",
+    )
+    raised = (
+        REQUEST_HANDLER,
+        "Partition",
+        f"{PART}High watermark updated from (offset=40, segment=[0:0]) to (offset=41, segment=[0:0])",
+    )
+    lines = (submits(2), answered(2), ignores(2, COMMITTED.format("1")), append, raised)
+    (appended,) = events(broker(tmp_path, *LOADED, LED, *lines), "LeaderAppend")
+    assert (appended.fields["hw_before"], appended.fields["hw"]) == (40, 41)

@@ -11,11 +11,10 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest, ch
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "lines.json").read_text())
-BY_CHANCE = {"isr-refused", "isr-ignored"}
-"""Metadata has to overtake a proposal: no shipped capture has one."""
 NOT_SEEN_IN = {
     # what no capture of a release showed, with the reason
     "3.4.0": {
+        "isr-refused",  # two proposals at once: finding F3
         "clean-start",
         "log-start",
         "cut-all",
@@ -26,9 +25,12 @@ NOT_SEEN_IN = {
         "log-deleted",
         "broker-changed",  # the release does not say it
     }
-    | BY_CHANCE
     | {"fetch-error-74", "fetch-error-6", "fetch-error-100", "reset-to-leader-start", "reset-done"},
-    "4.2.0": {"logs-closed", "log-deleted"} | BY_CHANCE,  # 4.x stops logging at SIGTERM; no capture of it deletes a replica
+    "4.2.0": {
+        "logs-closed",
+        "log-deleted",
+        "isr-refused",
+    },  # 4.x stops logging at SIGTERM; no capture of it deletes a replica
 }
 
 

@@ -37,8 +37,7 @@ def answered(peer: int, error: int = 0) -> tuple[str, str, str]:
     return (
         ALTER,
         "DefaultAlterPartitionManager",
-        "Controller successfully handled AlterPartition request for alpha-0: PartitionData(partitionIndex=0, "
-        f"errorCode={error}, leaderId=1, leaderEpoch=3, isr=[1, {peer}], leaderRecoveryState=0, partitionEpoch=7)",
+        f"Controller successfully handled AlterPartition request for alpha-0: PartitionData(partitionIndex=0, errorCode={error}, leaderId=1, leaderEpoch=3, isr=[1, {peer}], leaderRecoveryState=0, partitionEpoch=7)",
     )
 
 

@@ -90,9 +90,9 @@ def test_small_logs_and_other_inputs_are_no_shares(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--topic", "alpha"], 1, "1 trace, 1,080 events"),
+        (["--topic", "alpha"], 1, "1 trace, 1,079 events"),
         (["--partition", "beta-0"], 0, "1 trace, 519 events"),
-        (["--partition", "beta-0", "--partition", "alpha-0"], 1, "2 traces, 1,599 events"),
+        (["--partition", "beta-0", "--partition", "alpha-0"], 1, "2 traces, 1,598 events"),
         (["--topic", "gamma"], 2, "no event was judged"),
         (["--to", "2020-01-01T00:00:00"], 2, "no event was judged"),
         (["--from", "yesterday"], 2, "expected a day and a time"),

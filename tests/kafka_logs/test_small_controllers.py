@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.kafka_logs.hand import CREATED, DELETED, FOLLOWS, LEADS, LOADED, STARTED, broker, events, request
+from tidegauge.traces.kafka_logs import Capture, read
 
 
 def test_a_proposal_the_controller_refuses_has_no_line_but_a_request(tmp_path: Path) -> None:
@@ -173,3 +174,73 @@ def test_a_controller_tells_the_min_isr_that_it_has_written(tmp_path: Path) -> N
     loggers = ("ReplicationControlManager" if "Partition" in text else "ConfigurationControlManager" for text in texts)
     capture = broker(tmp_path, *(("quorum", logger, text) for logger, text in zip(loggers, texts, strict=True)))
     assert [dict(event.fields) for event in events(capture, "SetMinIsr")] == [{"min_isr": 1}, {}]
+
+
+WHO = "[QuorumController id=100] "
+QUORUM = "quorum-controller-event-handler"
+
+
+def created(partition_epoch: int = 0, topic_id: str = "T", isr: str = "1, 2") -> tuple[str, str, str]:
+    registration = f"PartitionRegistration(replicas=[1, 2], directories=[a, b], isr=[{isr}], removingReplicas=[], addingReplicas=[], elr=[], lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch={partition_epoch})"
+    return (
+        QUORUM,
+        "ReplicationControlManager",
+        f"{WHO}Replayed PartitionRecord for new partition alpha-0 with topic ID {topic_id} and {registration}.",
+    )
+
+
+def changed(epoch: int, old: str, new: str) -> tuple[str, str, str]:
+    return (
+        QUORUM,
+        "ReplicationControlManager",
+        f"{WHO}partition change for alpha-0 with topic ID T: isr: [{old}] -> [{new}], partitionEpoch: {epoch - 1} -> {epoch}",
+    )
+
+
+def of_broker(record: str) -> tuple[str, str, str]:
+    return (QUORUM, "ClusterControlManager", f"{WHO}Replayed something: {record}")
+
+
+def fencing(by: int) -> tuple[str, str, str]:
+    return of_broker(f"BrokerRegistrationChangeRecord(brokerId=2, brokerEpoch=7, fenced={by}, inControlledShutdown=0)")
+
+
+REGISTERS = of_broker("RegisterBrokerRecord(brokerId=2, isMigratingZkBroker=false, brokerEpoch=7, endPoints=[])")
+LOG = (REGISTERS, fencing(-1), created(), changed(1, "1, 2", "1"), fencing(1), fencing(-1), changed(2, "1", "1, 2"))
+NEWS = (changed(3, "1, 2", "1"), fencing(1))
+
+
+def told(capture: Capture) -> list[tuple[str, object]]:
+    kinds = ("ChangePartition", "RegisterBroker", "FenceBroker", "UnfenceBroker")
+    return [(event.event, event.fields.get("partition_epoch")) for event in events(capture, *kinds)]
+
+
+def test_a_controller_that_starts_again_replays_its_log(tmp_path: Path) -> None:
+    """Everything once more, then what is new; from a snapshot, partitions as they are."""
+    once = told(broker(tmp_path / "once", STARTED, *LOG, *NEWS))
+    assert [epoch for name, epoch in once if name == "ChangePartition"] == [0, 1, 2, 3]
+    assert told(broker(tmp_path / "replayed", STARTED, *LOG, STARTED, *LOG, *NEWS, STARTED, *LOG, *NEWS)) == once
+    assert told(broker(tmp_path / "snapshot", STARTED, *LOG, STARTED, created(2), REGISTERS, *NEWS)) == once
+
+
+def test_a_partition_epoch_that_falls_within_a_process_is_no_replay(tmp_path: Path) -> None:
+    """Lines of the controller are missing, or wrong: it is not judged."""
+    capture = broker(tmp_path, STARTED, *LOG, changed(2, "1, 2", "1"))
+    assert "partition epochs without a `partition change`" in [problem.seen for problem in capture.problems]
+
+
+def test_of_several_controllers_the_one_that_did_not_start_again_is_read(tmp_path: Path) -> None:
+    """The proposals that another accepted while it was active are the controller's, and come before their change."""
+    accepted = (QUORUM, "ReplicationControlManager", f"{WHO}Node 1 has altered ISR for alpha-0 to [1, 2].")
+    once = told(broker(tmp_path / "once", STARTED, *LOG, *NEWS))
+    restarted = (STARTED, *LOG[:-1], accepted, LOG[-1], STARTED, *LOG, *NEWS)
+    for node, lines in ((101, restarted), (102, (STARTED, *LOG, *NEWS))):
+        own = ((thread, logger, text.replace("id=100", f"id={node}")) for thread, logger, text in lines)
+        broker(tmp_path / "quorum" / f"n{node}", *own)
+    capture = read(tmp_path / "quorum")
+    assert (capture.summary.controller, told(capture)) == (102, once)
+    (trace,) = capture.traces
+    assert {event.node for event in trace.events} == {102}
+    assert trace.config.nodes == (1, 2)
+    names = [(event.event, event.fields.get("partition_epoch")) for event in trace.events]
+    assert names[names.index(("ChangePartition", 2)) - 1][0] == "AlterPartition"

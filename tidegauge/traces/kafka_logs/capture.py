@@ -15,7 +15,7 @@ from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, find_clusters
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import read_disks
 from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap
-from tidegauge.traces.kafka_logs.nodes.node import Node, node_of
+from tidegauge.traces.kafka_logs.nodes.node import OF_A_CONTROLLER, Node, node_of
 from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
 from tidegauge.traces.kafka_logs.parsing.lines import clock
 from tidegauge.traces.kafka_logs.passes import NO_CARRY_OVER, PASSES, CarryOver, Reading
@@ -211,7 +211,11 @@ def _trace(
 ) -> Trace:
     """Return the trace of a partition: its config, from what all nodes logged, and its events with numbers by node."""
     tp = generation.tp
-    brokers = {step.node for step in merged.steps} | set(replicas)
+    # Another controller of the quorum may have judged a proposal: in a trace they are one.
+    actors = [
+        step.node if controller is None or step.name not in OF_A_CONTROLLER else controller.id for step in merged.steps
+    ]
+    brokers = {*actors, *replicas}
     for step in merged.steps:
         for field_name, value in step.fields.items():
             kind = FIELDS[field_name].kind
@@ -244,9 +248,9 @@ def _trace(
     )
     counts: dict[int, int] = defaultdict(int)
     events = []
-    for step in merged.steps:
-        events.append(Event(step.node, step.name, step.fields, counts[step.node], clock(step.time), None, step.at))
-        counts[step.node] += 1
+    for actor, step in zip(actors, merged.steps, strict=True):
+        events.append(Event(actor, step.name, step.fields, counts[actor], clock(step.time), None, step.at))
+        counts[actor] += 1
     return Trace(f"{name}/{generation}", tp, config, tuple(events))
 
 

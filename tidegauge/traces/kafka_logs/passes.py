@@ -104,14 +104,16 @@ def learn_from_skipped_lines(reading: Reading) -> None:
 def choose_controller(reading: Reading) -> None:
     """Choose the controller: the node whose lines have most partition changes. Each node of a quorum prints them all."""
     # All controllers of a quorum replay the same records: one of them is enough, and two would report every change twice.
-    best = max(reading.nodes, key=lambda node: (changes_reported(node), -node.id), default=None)
-    reading.controller = best if best is not None and changes_reported(best) else None
+    reported = {node.id: changes_reported(node) for node in reading.nodes}
+    best = max(reading.nodes, key=lambda node: (*reported[node.id], -node.id), default=None)
+    reading.controller = best if best is not None and reported[best.id][0] else None
 
 
 def lines_into_steps(reading: Reading) -> None:
     """Turn each node's lines into steps, process by process."""
     for node in reading.nodes:
-        node.read(node is reading.controller)
+        node.controller.chosen = node is reading.controller
+        node.read(with_controller=reading.controller is not None)
 
 
 def name_topics(reading: Reading) -> None:

@@ -77,8 +77,8 @@ def enough_in_sync(st: s.State, b: int, acks: int) -> None:
 def propose(st: s.State, b: int, isr: int) -> None:
     """Check ISR-03: one proposal at a time, and only a leader's."""
     pending = st[s.REPLICAS + b, s.PENDING]
-    # A leader that forgets a proposal (finding F3) may make another one, as soon as the first was answered: DefaultAlterPartition-
-    # Manager#submit sends one at a time. The controller may have accepted the first: its members go on counting.
+    # A leader that forgets a proposal (finding F3) may make another one. AlterPartitionManager sends one at a time
+    # even so, but the controller may have accepted the first, so its members go on counting.
     erased = st[s.REPLICAS + b, s.ERASED] == 1
     if pending == UNKNOWN:
         undecided(st, RULE.ISR_03, 1 << field.ISR)

@@ -289,7 +289,11 @@ def _keys(nodes: Sequence[Node]) -> Iterator[Gap]:
     logged = {node.id for node in nodes if node.broker.replicas}
     for step in (step for node in nodes for step in node.broker.steps if step.name == "AlterPartition"):
         peer = step.fields.get("peer")
-        if isinstance(peer, int) and peer in logged and any(key not in offered for key in step.depends_on):
+        if (
+            isinstance(peer, int)
+            and peer in logged
+            and any(key not in offered for key in step.depends_on if isinstance(key, tuple) and key[0] == "proposal")
+        ):
             why = f"the controller judged a proposal ({step.at}) that no line makes"
             yield Gap(peer, PARTITION, BEFORE_ALL_LINES, AFTER_ALL_LINES, (None, None), why)
 

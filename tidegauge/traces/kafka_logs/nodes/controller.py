@@ -7,14 +7,17 @@ Rules of this file
    if the new leader was in the ISR or among the eligible leader replicas (KIP-966) before.
 3. Every change raises the partition epoch by one: a step of two, or a broker that acts on an epoch nobody set, shows that
    the lines are incomplete (the logger was at INFO).
-4. Every controller of a quorum prints the change when it replays it. One of them is read, see capture.py.
+4. Every controller of a quorum prints a change when it replays it. One of them is read (choose_controller); of the others
+   only the proposals that they accepted while they were active, which nobody else prints.
+5. A controller that starts again replays its log from the beginning, or from a snapshot, and prints again what it printed
+   before. A topic's partition epochs and a broker's epochs only grow, so they show what is new.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedBroker, LoggedStep, or_null
+from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedBroker, LoggedStep, Place, or_null
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, changes, ids
 
 
@@ -43,11 +46,45 @@ _LISTS = {
 """Kafka's names of the lists in a registration, and the schema's."""
 
 
+class PrintedBefore:
+    """What the processes of a controller printed by key, to tell what a later one replays."""
+
+    def __init__(self) -> None:
+        self._values: dict[Hashable, list[Hashable]] = {}
+        self._replayed: dict[Hashable, int] = {}
+
+    def begin_process(self) -> None:
+        """Begin a process, which replays everything."""
+        self._replayed.clear()
+
+    def begin_at_snapshot(self) -> None:
+        """Begin behind everything that was printed: a snapshot has the state, and not what led to it."""
+        self._replayed = {key: len(values) for key, values in self._values.items()}
+
+    def again(self, key: Hashable, value: Hashable) -> bool:
+        """Return whether an earlier process printed this, in this order; else note it."""
+        values = self._values.setdefault(key, [])
+        at = self._replayed.get(key, 0)
+        replayed = at < len(values) and values[at] == value
+        if not replayed:
+            values.append(value)
+        self._replayed[key] = at + 1 if replayed else len(values)
+        return replayed
+
+
 class LoggedController:
-    """The registrations of one controller, as its lines show them, read in order."""
+    """The registrations of one controller, as its lines show them, read in order.
+
+    Without `chosen` another controller of the quorum is read, and this one adds only the proposals that it accepted.
+    """
 
     def __init__(self, broker: LoggedBroker) -> None:
         self.broker = broker
+        self.chosen = True
+        self._printed = PrintedBefore()
+        self._latest: dict[tuple[str, str], int] = {}
+        self._latest_before: dict[tuple[str, str], int] = {}
+        self._registered_before: dict[int, frozenset[int]] = {}
         self.registrations: dict[str, Registration] = {}
         self.replicas: dict[str, tuple[int, ...]] = {}
         self.altered: dict[str, LoggedStep] = {}
@@ -65,18 +102,28 @@ class LoggedController:
             "min-isr-written": self.min_isr_written,
         }
 
+    def begin_process(self) -> None:
+        """Begin a process of this controller."""
+        self._printed.begin_process()
+        self._latest_before = dict(self._latest)
+        self._registered_before = {peer: frozenset(epochs) for peer, epochs in self.broker_epochs.items()}
+
     def registered(self, parsed: ParsedLine) -> None:
         """Register a new partition."""
+        again = self._known(parsed, parsed.number("partition_epoch"))
+        # A log begins with partitions as they were created, a snapshot has them as they are.
+        if again and parsed.number("partition_epoch") > 0:
+            self._printed.begin_at_snapshot()
         self.replicas[parsed.tp] = parsed.ids("replicas")
-        self.broker.learn_topic(parsed)
         assigned: dict[str, Any] = {name: parsed.ids(name) for name in _LISTS.values() if name in parsed.values}
         registration = Registration(leader=parsed.number("leader"), leader_epoch=parsed.number("leader_epoch"))
         self.registrations[parsed.tp] = replace(registration, **assigned)
-        self._change(parsed, parsed.number("partition_epoch"), clean=True)
+        if not again:
+            self.broker.learn_topic(parsed)
+            self._change(parsed, parsed.number("partition_epoch"), clean=True)
 
     def changed(self, parsed: ParsedLine) -> None:
         """Change the registration of a partition."""
-        self.broker.learn_topic(parsed)
         changed = changes(parsed.text("changes"))
         before = self.registrations.get(parsed.tp, Registration())
         # Of the values before the change the line names only those that changed: the others come from the registration.
@@ -94,6 +141,9 @@ class LoggedController:
         elected = "leader" in changed and after.leader is not None and after.leader >= 0
         clean = None if elected and isr is None else not elected or after.leader in (*(isr or ()), *elr)
         epoch = int(changed["partitionEpoch"][1]) if "partitionEpoch" in changed else None
+        if self._known(parsed, epoch):
+            return
+        self.broker.learn_topic(parsed)
         # Rule 3: every change raises the partition epoch by one.
         if epoch is not None and self.epochs.get(parsed.tp, epoch - 1) != epoch - 1:
             self.gaps += 1
@@ -107,37 +157,60 @@ class LoggedController:
         """Add a proposal of a leader that was accepted; the request log adds the epochs."""
         step = self.broker.step(parsed, "AlterPartition", {"peer": parsed.number("peer"), "isr": parsed.ids(), "error": 0})
         self.altered[parsed.tp] = step
+        # The change that it makes may be read from the log of another controller.
+        if parsed.tp in self.epochs:
+            step.depends_on.append(("metadata", parsed.tp, self.epochs[parsed.tp]))
+            step.provides.append(("altered", parsed.tp, self.epochs[parsed.tp] + 1))
 
     def broker_registered(self, parsed: ParsedLine) -> None:
         """Register a broker, in a new incarnation."""
         peer, epoch = parsed.number("peer"), parsed.number("broker_epoch")
         self.broker_epochs.setdefault(peer, set()).add(epoch)
-        self._concerns(parsed, "RegisterBroker", {"peer": peer, "broker_epoch": epoch})
+        if epoch not in self._registered_before.get(peer, ()):
+            self._concerns(parsed, "RegisterBroker", {"peer": peer, "broker_epoch": epoch})
 
     def broker_changed(self, parsed: ParsedLine) -> None:
         """Fence a broker (1), or unfence it (-1). A controlled shutdown is neither."""
         # BrokerRegistrationFencingChange: 1 fences, -1 unfences, 0 leaves it; a controlled shutdown has a field of its own.
-        if parsed.number("fenced"):
+        key = ("fenced", parsed.number("peer"), parsed.number("broker_epoch"))
+        if parsed.number("fenced") and not self._printed.again(key, parsed.number("fenced")):
             name = "FenceBroker" if parsed.number("fenced") > 0 else "UnfenceBroker"
             self._concerns(parsed, name, {"peer": parsed.number("peer")})
 
     def min_isr_written(self, parsed: ParsedLine) -> None:
         """Set min.insync.replicas of an existing topic; if it was removed, the value is unknown."""
+        if self._printed.again(("min.insync.replicas", parsed.text("topic")), parsed.values.get("min_isr")):
+            return
         for tp in self.registrations:
             # A configuration is of a topic, a trace of one of its partitions.
             if tp.rpartition("-")[0] == parsed.text("topic"):
                 fields: Fields = {"min_isr": parsed.number("min_isr")} if "min_isr" in parsed.values else {}
-                self.broker.step(parsed, "SetMinIsr", fields, tp)
+                self._step(parsed, "SetMinIsr", fields, tp)
 
     def _concerns(self, parsed: ParsedLine, name: str, fields: Fields) -> None:
         """Add a step to each partition of which a broker has a replica."""
         for tp, registration in self.registrations.items():
             if parsed.number("peer") in (registration.replicas or ()):
-                self.broker.step(parsed, name, dict(fields), tp)
+                self._step(parsed, name, dict(fields), tp)
+
+    def _step(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
+        """Make a step; it becomes one of the trace if this is the controller that is read."""
+        if self.chosen:
+            return self.broker.step(parsed, name, fields, tp)
+        place: Place = (self.broker.run, self.broker.index, 0, 0)
+        return LoggedStep(self.broker.node, tp or parsed.tp, name, fields, parsed.line.at, parsed.line.time, place)
+
+    def _known(self, parsed: ParsedLine, epoch: int | None) -> bool:
+        """Return whether an earlier process reported a partition epoch, or a later one, of this partition; else note it."""
+        if epoch is None:
+            return False
+        key = (parsed.tp, parsed.text("topic_id"))
+        self._latest[key] = max(epoch, self._latest.get(key, -1))
+        return epoch <= self._latest_before.get(key, -1)
 
     def _change(self, parsed: ParsedLine, epoch: int | None, clean: bool | None) -> LoggedStep:
         now = self.registrations[parsed.tp]
-        step = self.broker.step(parsed, "ChangePartition", {})
+        step = self._step(parsed, "ChangePartition", {})
         if now.leader is not None:
             step.fields["leader"] = or_null(now.leader)
         for name, value in (
@@ -151,6 +224,7 @@ class LoggedController:
         if epoch is not None:
             self.epochs[parsed.tp] = epoch
             step.provides.append(("metadata", parsed.tp, epoch))
+            step.depends_on.append(("altered", parsed.tp, epoch))
         return step
 
 

@@ -26,7 +26,7 @@ from tidegauge.traces.problems import Problem, shown
 
 _OF_A_FETCH = frozenset({"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "expand-isr", "recorded"})
 
-_OF_A_CONTROLLER = frozenset(
+OF_A_CONTROLLER = frozenset(
     {"ChangePartition", "AlterPartition", "RegisterBroker", "FenceBroker", "UnfenceBroker", "SetMinIsr"}
 )
 
@@ -62,6 +62,7 @@ class Node:
         detector = GapDetector(self.broker)
         for number, lines in enumerate(runs):
             self.broker.run = number
+            self.controller.begin_process()
             last = self._read_run(lines, with_controller, detector)
             next_start = _next_start(runs[number + 1 :])
             closed = self.broker.logs_closed
@@ -79,7 +80,7 @@ class Node:
     def silence(self) -> None:
         """Forget the replicas of this node, of which a logger was off; what it logged as a controller stays."""
         self.silenced = True
-        self.broker.steps = [step for step in self.broker.steps if step.name in _OF_A_CONTROLLER]
+        self.broker.steps = [step for step in self.broker.steps if step.name in OF_A_CONTROLLER]
         self.requests = [request for request in self.requests if request.name == "ALTER_PARTITION"]
         self.broker.sends.clear()
         self.broker.replicas.clear()
@@ -87,7 +88,7 @@ class Node:
     def silence_controller(self) -> None:
         """Forget what this node logged as a controller."""
         self.silenced_controller = True
-        self.broker.steps = [step for step in self.broker.steps if step.name not in _OF_A_CONTROLLER]
+        self.broker.steps = [step for step in self.broker.steps if step.name not in OF_A_CONTROLLER]
         self.requests = [request for request in self.requests if request.name != "ALTER_PARTITION"]
 
     def _read_run(self, lines: Sequence[Line], with_controller: bool, detector: GapDetector) -> ParsedLine | None:
@@ -136,10 +137,21 @@ def _next_start(runs: Sequence[Sequence[Line]]) -> bool | None:
     return None
 
 
-def changes_reported(node: Node) -> int:
-    """Count the partition changes in a node's lines: the node with most of them is read as the controller."""
-    own = sum(1 for line in node.lines if line.logger == "ReplicationControlManager" and "partition" in line.message)
-    return own + bool(node.kinds["changed"] or node.kinds["registered"])
+def changes_reported(node: Node) -> tuple[int, int, int]:
+    """Return how many different partition changes a node's lines have, the more the better, and what decides between equals.
+
+    That is how many processes it had, negative: each replays the changes of the one before it; and how many proposals it
+    accepted, which only the active controller prints.
+    """
+    changes = set()
+    accepted = processes = 0
+    for line in node.lines:
+        if line.logger == "ReplicationControlManager":
+            if "partition" in line.message:
+                changes.add(hash(line.message.partition("] ")[2]))
+            accepted += "has altered ISR" in line.message
+        processes += line.message.startswith("Registered signal handlers")
+    return len(changes) + bool(node.kinds["changed"] or node.kinds["registered"]), -processes, accepted
 
 
 def node_of(files: NodeFiles) -> Node:

@@ -274,7 +274,10 @@ _CONTROLLER = (
     (
         "broker-changed",
         "ClusterControlManager",
-        r"BrokerRegistrationChangeRecord\(brokerId=(?P<peer>\d+), brokerEpoch=\d+, fenced=(?P<fenced>-?\d+)",
+        (
+            r"BrokerRegistrationChangeRecord\(brokerId=(?P<peer>\d+), brokerEpoch=(?P<broker_epoch>\d+), "
+            r"fenced=(?P<fenced>-?\d+)"
+        ),
     ),
     (
         "min-isr-written",

@@ -16,6 +16,8 @@ from tidegauge.conformance.report.junit import write_junit
 from tidegauge.conformance.report.text import as_text
 from tidegauge.traces.kafka_logs import read
 from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.parsing.lines import Line
+from tidegauge.traces.kafka_logs.parsing.merge_streams import without_copies
 from validation.metamorphic.cases import logs
 
 HEALTHY, BROKEN = "4.2.0/k-epoch-jump-control", "4.2.0/k-epoch-jump"
@@ -190,6 +192,19 @@ def test_lines_that_are_there_twice_are_read_once(name: str, tmp_path: Path) -> 
         (folder / "n1" / "server.log").write_text("".join(lines[150:]))
     assert events_of(folder) == once
     assert any(problem.expected == "every line once" for problem in read(folder).problems)
+
+
+def test_a_thread_may_print_a_line_twice_while_another_prints_a_later_one() -> None:
+    """`Progress awaiting ISR acks` in 3.9; behind a later line of its own thread it is a copy."""
+    lines = [
+        Line("server.log", number, time, thread, message, "Partition")
+        for number, (time, thread, message) in enumerate(
+            [(1, "a", "awaiting"), (2, "b", "other"), (1, "a", "awaiting"), (3, "a", "later")], 1
+        )
+    ]
+    assert without_copies([lines]) == ([lines], [])
+    (once,), problems = without_copies([[*lines, lines[0]]])
+    assert (once, [problem.seen for problem in problems]) == (lines, ["1 lines twice"])
 
 
 def test_a_node_that_is_there_twice_is_no_pass(tmp_path: Path) -> None:

@@ -244,3 +244,9 @@ def test_of_several_controllers_the_one_that_did_not_start_again_is_read(tmp_pat
     assert trace.config.nodes == (1, 2)
     names = [(event.event, event.fields.get("partition_epoch")) for event in trace.events]
     assert names[names.index(("ChangePartition", 2)) - 1][0] == "AlterPartition"
+
+
+def test_a_node_whose_replicas_were_all_deleted_did_something(tmp_path: Path) -> None:
+    """Its logs are not missing."""
+    capture = broker(tmp_path, STARTED, *LOADED, FOLLOWS, DELETED)
+    assert not any("nothing it did is known" in line for line in capture.missing if "node 1" in line)

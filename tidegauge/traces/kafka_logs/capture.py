@@ -224,7 +224,7 @@ def _trace(
             elif kind is FieldKind.NODES and isinstance(value, tuple):
                 brokers |= set(value)
     # In a combined process the controller has replicas of its own: it stays among the brokers.
-    both_roles = controller is not None and any(node.id == controller.id and node.broker.replicas for node in nodes)
+    both_roles = controller is not None and any(node.id == controller.id and node.has_replicas for node in nodes)
     if controller is not None and not both_roles:
         brokers.discard(controller.id)
     min_isr = next((node.broker.min_isr[tp] for node in nodes if tp in node.broker.min_isr), 1)

@@ -45,7 +45,7 @@ def node_coverage(nodes: Sequence[Node], gaps: Sequence[Gap]) -> tuple[NodeCover
 def missing(nodes: Sequence[Node], controller: Node | None, gaps: Sequence[Gap], brokers: Iterable[int]) -> tuple[str, ...]:
     """List what would have to be added for a verdict on everything that happened; empty if the logs are complete."""
     wanted: list[str] = []
-    logged = {node.id for node in nodes if node.broker.replicas and not node.silenced}
+    logged = {node.id for node in nodes if node.has_replicas and not node.silenced}
     silenced = {node.id for node in nodes if node.silenced}
     if controller is None:
         wanted.append(

@@ -286,7 +286,7 @@ def _records(leader: Node, run: int | None, response: LoggedStep) -> bool:
 def _keys(nodes: Sequence[Node]) -> Iterator[Gap]:
     """Yield a gap for each proposal that the controller judged and that no line of its leader makes."""
     offered = {key for node in nodes for step in node.broker.steps for key in step.provides}
-    logged = {node.id for node in nodes if node.broker.replicas}
+    logged = {node.id for node in nodes if node.has_replicas}
     for step in (step for node in nodes for step in node.broker.steps if step.name == "AlterPartition"):
         peer = step.fields.get("peer")
         if (

@@ -56,6 +56,11 @@ class Node:
         self.broker = LoggedBroker(self.id)
         self.controller = LoggedController(self.broker)
 
+    @property
+    def has_replicas(self) -> bool:
+        """Whether its lines show replicas of it; they may all have been deleted since."""
+        return bool(self.broker.replicas) or any(step.name not in OF_A_CONTROLLER for step in self.broker.steps)
+
     def read(self, with_controller: bool) -> None:
         """Turn all lines into steps, process by process."""
         runs = incarnations(self.lines)

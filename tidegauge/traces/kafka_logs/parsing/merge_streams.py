@@ -12,7 +12,7 @@ from tidegauge.traces.problems import Problem
 # Duplicate lines: a file copied beside itself, a log shipper that tried again.
 #
 # 1. Lines are equal if their times, threads and messages are. In one file an equal line is a copy if it comes after later
-#    lines, or reports what cannot happen twice within one tick of the clock.
+#    lines of its thread, or reports what cannot happen twice within one tick of the clock.
 # 2. A file is a copy if every line of it is in another file. A second copy of the very same lines is skipped while files are
 #    found, before it can be mistaken for a rotated part of a log (`FileCopies`).
 
@@ -66,15 +66,16 @@ def without_copies(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], l
 def _forwards(lines: Sequence[Line]) -> list[Line]:
     seen: set[_LineKey] = set()
     lines_once: list[Line] = []
-    latest, again = 0, False
+    latest: dict[str, int] = {}  # by thread: between two equal lines of one another thread may print a later one
+    again = False
     for line in lines:
         key = _key(line)
         # A logger may print the same text twice in one tick of a millisecond clock; such lines stay, except those of _ONCE.
-        again = key in seen and (again or line.time < latest or any(words in line.message for words in _ONCE))
+        again = key in seen and (again or line.time < latest.get(line.thread, 0) or any(words in line.message for words in _ONCE))
         if not again:
             seen.add(key)
             lines_once.append(line)
-            latest = max(latest, line.time)
+            latest[line.thread] = max(latest.get(line.thread, 0), line.time)
     return lines_once
 
 

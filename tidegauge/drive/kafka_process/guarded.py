@@ -48,10 +48,12 @@ class Guarded:
         )
         self.home = Path(self._read_line()["folder"])
         self.out = self.home / OUT
+        self.pid = 0
+        """that of the latest process"""
 
     def run(self, command: Sequence[str]) -> None:
         """Start a process. Raises WireError when the guard has gone."""
-        self._command(run=list(command), out=str(self.out))
+        self.pid = int(self._command(run=list(command), out=str(self.out))["pid"])
 
     def end(self, number: int) -> None:
         """Send the process a signal, and wait until it has ended. Raises WireError when the guard has gone."""
@@ -66,13 +68,13 @@ class Guarded:
         if self._guard.stdout is not None:
             self._guard.stdout.close()
 
-    def _command(self, **line: Any) -> None:
-        """Send the guard a command, and wait until it is done."""
+    def _command(self, **line: Any) -> dict[str, Any]:
+        """Send the guard a command, wait until it is done, and return its report."""
         if self._guard.stdin is None or self._guard.poll() is not None:
             raise WireError("the guard of a process: expected it to run; seen that it has ended")
         self._guard.stdin.write(json.dumps(line).encode() + b"\n")
         self._guard.stdin.flush()
-        self._read_line()
+        return self._read_line()
 
     def _read_line(self) -> dict[str, Any]:
         line = self._guard.stdout.readline() if self._guard.stdout is not None else b""

@@ -1,0 +1,197 @@
+"""What surrounds real clusters, without one: shapes by seed, the truth, what is right, and logs cut down to a partition."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tidegauge.traces.kafka_logs.capture import read, shipped
+from tidegauge.traces.schema import Event
+from tidegauge.traces.segments.record_batch import batch_of
+from tidegauge.traces.segments.segment import write
+from validation.real_clusters.judgement import PACKED, Judgement, Rightness, judged, pack, unpacked
+from validation.real_clusters.nodes import STOCK_FILES, TWO_FILES, log4j, log4j2
+from validation.real_clusters.one_partition import write_partitions
+from validation.real_clusters.shapes import INCIDENTS, ClusterShape, shape_of
+from validation.real_clusters.truth import Acknowledged, ReadAgain, Truth, differences, truth_of
+
+ONE_FETCHER = ("4.2.0/a-steady", "3.4.1/b-kill-leader", "4.3.1/l-ghost-elr", "3.9.1/m-lost-disk")
+
+
+def what_happened(events: Sequence[Event]) -> list[tuple[object, ...]]:
+    """Return all but the places of lines, which differ, and what checkpoint files say, which are no logs.
+
+    Where a process ends without a word, the last line that was read stands for it: that may be one of the others.
+    """
+    left_out = ("Observe", "Stop", "Crash")
+    return [(one.node, one.event, one.time, dict(one.fields)) for one in events if one.event not in left_out]
+
+
+@pytest.mark.parametrize("name", ONE_FETCHER)
+def test_the_cut_logs_of_a_partition_are_read_as_it_is_read_in_the_whole(name: str, tmp_path: Path) -> None:
+    """Each event of it, in the same order, and nothing of the others; nothing is missing that was not."""
+    source = shipped()[name]
+    whole = read(source)
+    for trace in whole.traces:
+        write_partitions(source, tmp_path / trace.tp, [trace.tp])
+        part = read(tmp_path / trace.tp)
+        assert [one.tp for one in part.traces] == [trace.tp]
+        assert what_happened(part.traces[0].events) == what_happened(trace.events)
+        assert len(part.missing) <= len(whole.missing)
+
+
+REQUEST = (
+    '[2026-11-27 10:00:01,000000] DEBUG [data-plane-kafka-request-handler-1] Completed request:{"requestHeader":'
+    '{"requestApiKey":1,"requestApiKeyName":"FETCH","clientId":"broker-2-fetcher-0"},"request":{"replicaState":{"replicaId":2},'
+    '"sessionId":%d,"sessionEpoch":%d,"topics":[%s],"forgottenTopicsData":[]},"response":{"sessionId":%d,"responses":[%s]}} '
+    "(kafka.request.logger)\n"
+)
+LINE = "[2026-11-27 10:00:00,000000] INFO [t] {} (x)\n"
+
+
+def fetch(session: int, epoch: int, topics: str = "", responses: str = "", opened: int = 0) -> str:
+    return REQUEST % (session, epoch, topics, opened or session, responses)
+
+
+def entry(topic: str, *partitions: int) -> str:
+    parts = ",".join(f'{{"partition":{n},"fetchOffset":0}}' for n in partitions)
+    return f'{{"topic":"{topic}","partitions":[{parts}]}}'
+
+
+def extracted(tmp_path: Path, files: dict[str, list[str]], *partitions: str) -> dict[str, list[str]]:
+    for name, lines in files.items():
+        path = tmp_path / "whole" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(lines), encoding="utf-8")
+    write_partitions(tmp_path / "whole", tmp_path / "cut", partitions)
+    return {name: (tmp_path / "cut" / name).read_text(encoding="utf-8").splitlines(keepends=True) for name in files}
+
+
+def test_a_session_that_asked_for_the_partition_keeps_its_empty_requests(tmp_path: Path) -> None:
+    """Else its epochs would skip (KIP-227). A session that never did goes."""
+    lines = [
+        fetch(0, 0, f"{entry('a', 0, 1)},{entry('b', 0)}", opened=7),
+        fetch(7, 1, entry("b", 0)),
+        fetch(7, 2),
+        fetch(0, 0, entry("b", 1), opened=8),
+        fetch(8, 1),
+    ]
+    found = extracted(tmp_path, {"n1/request.log": lines}, "a-1")["n1/request.log"]
+    assert found == [fetch(0, 0, entry("a", 1), opened=7), fetch(7, 1), fetch(7, 2)]
+
+
+def test_a_line_is_kept_that_names_the_partition_or_none(tmp_path: Path) -> None:
+    """Names that begin alike are other partitions, and an id stands for its topic."""
+    topic_id, other_id = "q" * 22, "r" * 22
+    kept = [
+        LINE.format("Registered signal handlers for TERM"),
+        LINE.format(f"Creating new partition a-1 with topic id {topic_id}."),
+        LINE.format("[Partition a-1 broker=1] Recorded replica 2"),
+        LINE.format("Removed fetcher for partitions Set(b-0, a-1)"),
+        LINE.format("Created log for partition a-1 in /var/lib/kafka/n1/a-1.0123-future with properties {}"),
+        LINE.format(f"Replayed partition change PartitionChangeRecord(partitionId=1, topicId={topic_id}) for topic a"),
+    ]
+    others = [
+        LINE.format(f"Creating new partition b-0 with topic id {other_id}."),
+        LINE.format("[Partition a-10 broker=1] Recorded replica 2"),
+        "[2026-11-27 10:00:00,000000] INFO [t] KafkaConfig values: \n",
+        "\tlog.dirs = /var/lib/kafka\n",
+        LINE.format(f"Replayed partition change PartitionChangeRecord(partitionId=2, topicId={topic_id}) for topic a"),
+        LINE.format(f"Replayed partition change PartitionChangeRecord(partitionId=1, topicId={other_id}) for topic b"),
+    ]
+    lines = [line for pair in zip(kept, others, strict=True) for line in pair]
+    assert extracted(tmp_path, {"n1/server.log": lines}, "a-1")["n1/server.log"] == kept
+
+
+def sending(leader: int, session: str, parts: str, removed: str = "") -> str:
+    return LINE.replace("[t]", f"[ReplicaFetcherThread-0-{leader}]").format(
+        f"[ReplicaFetcher replicaId=2, leaderId={leader}, fetcherId=0] Sending fetch request (type=FetchRequest, "
+        f"replicaId=2, fetchData={{{parts}}}, isolationLevel=READ_UNCOMMITTED, removed={removed}, replaced=, "
+        f"metadata=(sessionId={session}, epoch=1), rackId=)"
+    )
+
+
+def test_a_fetch_that_is_sent_is_kept_with_its_session(tmp_path: Path) -> None:
+    """A full fetch names no session: it is that of the fetch behind it, of the same thread."""
+    part = "PartitionData(fetchOffset=0, lastFetchedEpoch=Optional.empty)"
+    files = {
+        "n1/request.log": [fetch(0, 0, entry("a", 1), opened=7), fetch(7, 1)],
+        "n2/server.log": [
+            sending(1, "INVALID", f"a-1={part}, b-0={part}"),
+            sending(1, "7", "", removed="a-2, a-1"),
+            sending(3, "INVALID", f"b-0={part}"),
+            sending(3, "7", ""),
+        ],
+    }
+    expected = [sending(1, "INVALID", f"a-1={part}"), sending(1, "7", "", removed="a-1")]
+    assert [line for line in extracted(tmp_path, files, "a-1")["n2/server.log"] if "leaderId=3" not in line] == expected
+    assert extracted(tmp_path, files, "a-1")["n2/server.log"] == expected
+
+
+def test_a_seed_draws_the_same_shape_and_seeds_draw_all_incidents() -> None:
+    shapes = [shape_of(seed) for seed in range(300)]
+    assert shapes == [shape_of(seed) for seed in range(300)]
+    assert {name for shape in shapes for name in shape.incidents} == set(INCIDENTS)
+    assert all(ClusterShape.from_json(json.loads(json.dumps(shape.as_json()))) == shape for shape in shapes)
+    assert sum(shape.fetchers == 4 for shape in shapes) >= 60
+    assert sum(shape.transactions > 0 for shape in shapes) >= 40
+
+
+@pytest.mark.parametrize("files", [STOCK_FILES, TWO_FILES])
+def test_each_file_of_the_logging_configuration_has_its_own_loggers(files: dict[str, str]) -> None:
+    for text in (log4j, log4j2):
+        lines = "\n".join(text(Path("/logs"), files))
+        assert all(f"/logs/{name}.log" in lines for name in ("server", *files.values()))
+
+
+def test_a_record_that_is_nowhere_is_lost() -> None:
+    """A record below the log start is not, and one that a retry has put elsewhere is not."""
+    there = ReadAgain(2, {2: "c", 3: "d", 4: "e"})
+    acknowledged = [Acknowledged("a", 0, offset, name, "all") for offset, name in enumerate("abcxd")]
+    truth = truth_of(acknowledged, {("a", 0): there})
+    assert (truth.expired, [one.name for one in truth.lost], truth.elsewhere) == (2, ["x"], 1)
+    assert truth.forbidden == ["lost a-0 offset 3 (x)"]
+    truth.unclean = True
+    assert truth.forbidden == []
+
+
+def test_a_loss_without_acks_is_allowed() -> None:
+    assert truth_of([Acknowledged("a", 0, 0, "a", "1")], {("a", 0): ReadAgain(0, {})}).forbidden == []
+
+
+def test_replicas_differ_where_both_have_the_offset(tmp_path: Path) -> None:
+    logs = {1: [(0, b"a"), (1, b"b"), (2, b"c")], 2: [(1, b"b"), (2, b"x")], 3: [(2, b"c"), (3, b"d")]}
+    for broker, records in logs.items():
+        folder = tmp_path / str(broker) / "a-0"
+        folder.mkdir(parents=True)
+        write(folder, [batch_of(offset, 1, [value]) for offset, value in records])
+    directories = {broker: [tmp_path / str(broker)] for broker in logs}
+    expected = [f"a-0: brokers {one} and {other} differ at offset 2" for one, other in ((1, 2), (2, 3))]
+    assert differences(directories) == expected
+    assert Truth(differ=expected).forbidden == expected
+
+
+@pytest.mark.parametrize(
+    ("verdict", "right"),
+    [
+        ("PASS", Rightness.RIGHT),
+        ("FAIL", Rightness.WRONG_FAIL),
+        ("INCONCLUSIVE", Rightness.UNTRUE_GAP),
+        ("EXIT 2", Rightness.BAD),
+    ],
+)
+def test_only_a_pass_is_right_where_nothing_was_lost(verdict: str, right: Rightness) -> None:
+    assert Judgement(verdict, {}).rightness([]) == right
+    assert Judgement(verdict, {}).rightness(["lost a-0 offset 3 (x)"]) == Rightness.UNKNOWN
+
+
+def test_a_broken_capture_is_judged_broken_from_its_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept logs are judged as the logs were."""
+    monkeypatch.setenv("PYTHONPATH", os.fspath(Path(__file__).parents[2]))
+    pack(shipped()["3.4.0/b-kill-leader"], tmp_path / PACKED)
+    with unpacked(tmp_path / PACKED) as logs:
+        judgement = judged(logs)
+    assert judgement.verdict == "FAIL"
+    assert "HW-06" in judgement.signature

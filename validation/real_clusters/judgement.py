@@ -1,0 +1,114 @@
+"""What `tidegauge check` says of the kept logs of a cluster, and whether it is right."""
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+PACKED, UNPACKED = "logs.tar.xz", "logs"
+CHECK_SECONDS = 900
+
+
+class Rightness(StrEnum):
+    """Whether a verdict is right, given the truth."""
+
+    RIGHT = "right"
+    WRONG_FAIL = "wrong FAIL"
+    UNTRUE_GAP = "gap that is none"
+    BAD = "no verdict"
+    UNKNOWN = "look: the truth is a loss"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on one directory of logs. `report` is what `check --json` printed, {} if it printed none."""
+
+    verdict: str
+    report: Mapping[str, Any]
+    output: str = ""
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Rule -> how often it failed."""
+        return {rule["rule"]: rule["failed"] for rule in self.report.get("rules", ()) if rule["failed"]}
+
+    @property
+    def missing(self) -> list[str]:
+        """What the reader says is not there."""
+        return [text for source in self.report.get("inputs", ()) for text in source["missing"]]
+
+    @property
+    def coverage(self) -> list[str]:
+        """How much of each node is known, but for those that are known wholly."""
+        covered = [text for source in self.report.get("inputs", ()) for text in source["covered"]]
+        return [text for text in covered if not text.endswith(" 100%")]
+
+    @property
+    def undecided(self) -> dict[str, int]:
+        """Rule -> how often it was not decided."""
+        return {rule["rule"]: rule["undecided"] for rule in self.report.get("rules", ()) if rule["undecided"]}
+
+    @property
+    def signature(self) -> str:
+        """What is wrong, without numbers and places: equal for runs that go wrong in the same way."""
+        texts = dict.fromkeys(_PLACE.sub("#", text) for text in self.missing if not text.endswith("more gaps"))
+        parts = [" ".join(self.failures), *texts]
+        return "; ".join(part for part in parts if part) or self.output.strip().rpartition("\n")[2][:200]
+
+    def rightness(self, forbidden: list[str]) -> Rightness:
+        """Compare with the truth: nothing went wrong in the cluster but what is `forbidden`."""
+        if forbidden:
+            return Rightness.UNKNOWN
+        if self.verdict == "PASS":
+            return Rightness.RIGHT
+        if self.verdict == "FAIL":
+            return Rightness.WRONG_FAIL
+        return Rightness.UNTRUE_GAP if self.verdict == "INCONCLUSIVE" else Rightness.BAD
+
+
+_PLACE = re.compile(r"[^\s(]+\.log(?:\.\d+)?:\d+|\b\d+(?::\d+)*\b")
+
+
+def judged(logs: Path) -> Judgement:
+    """Judge a directory of logs in a process of its own."""
+    command = [sys.executable, "-m", "tidegauge", "check", str(logs), "--json", "--quiet", "--processes", "1"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return Judgement("TIMEOUT", {}, f"not done after {CHECK_SECONDS} s")
+    try:
+        report = json.loads(done.stdout)
+    except ValueError:
+        return Judgement(f"EXIT {done.returncode}", {}, done.stdout + done.stderr)
+    return Judgement(report["verdict"], report)
+
+
+def pack(folder: Path, archive: Path) -> None:
+    """Write a folder to a tar.xz whose bytes depend on the content only."""
+
+    def anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.uid = member.gid = member.mtime = 0
+        member.uname = member.gname = ""
+        return member
+
+    with tarfile.open(archive, "w:xz", preset=6 if archive.name != PACKED else 1) as tar:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.stat().st_size:
+                tar.add(path, path.relative_to(folder).as_posix(), filter=anonymous)
+
+
+@contextmanager
+def unpacked(archive: Path) -> Iterator[Path]:
+    """Unpack an archive for a while."""
+    with tempfile.TemporaryDirectory(prefix="tidegauge-logs-") as folder:
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+        yield Path(folder)

@@ -11,9 +11,12 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest, ch
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "lines.json").read_text())
+MOVED = {"log-replacing", "log-replaced"}
+"""No shipped capture moves a replica between directories."""
 NOT_SEEN_IN = {
     # what no capture of a release showed, with the reason
     "3.4.0": {
+        *MOVED,
         "isr-refused",  # two proposals at once: finding F3
         "clean-start",
         "log-start",
@@ -30,6 +33,7 @@ NOT_SEEN_IN = {
         "logs-closed",
         "log-deleted",
         "isr-refused",
+        *MOVED,
     },  # 4.x stops logging at SIGTERM; no capture of it deletes a replica
 }
 

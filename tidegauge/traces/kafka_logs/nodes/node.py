@@ -16,6 +16,7 @@ from tidegauge.traces.kafka_logs.discovery.files import NodeFiles
 from tidegauge.traces.kafka_logs.nodes import follower, leader, process
 from tidegauge.traces.kafka_logs.nodes.controller import LoggedController
 from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap, GapDetector
+from tidegauge.traces.kafka_logs.nodes.log_dirs import LogDirs
 from tidegauge.traces.kafka_logs.nodes.steps import LoggedBroker
 from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
 from tidegauge.traces.kafka_logs.parsing.lines import Line, incarnations
@@ -45,6 +46,7 @@ class Node:
     problems: list[Problem]
     broker: LoggedBroker = field(init=False)
     controller: LoggedController = field(init=False)
+    log_dirs: LogDirs = field(init=False)
     runs: list[ProcessRun] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
@@ -54,6 +56,7 @@ class Node:
 
     def __post_init__(self) -> None:
         self.broker = LoggedBroker(self.id)
+        self.log_dirs = LogDirs(self.broker)
         self.controller = LoggedController(self.broker)
 
     @property
@@ -99,6 +102,7 @@ class Node:
     def _read_run(self, lines: Sequence[Line], with_controller: bool, detector: GapDetector) -> ParsedLine | None:
         """Read the lines of one process: check each for gaps, then hand it to its handler. Return the end of the process."""
         parsed = None
+        self.log_dirs.begin_process()
         detector.begin_process(
             next((parsed_line for line in lines if (parsed_line := parse_line(line)) is not None), None), lines[0]
         )
@@ -111,6 +115,9 @@ class Node:
             if parsed is None:
                 continue
             self.kinds[parsed.kind] += 1
+            parsed = self.log_dirs.of_replica(parsed)
+            if parsed is None:
+                continue
             # Before the handler: a gap shows in what was known when the line was printed.
             detector.check(parsed)
             handler = HANDLERS.get(parsed.kind)

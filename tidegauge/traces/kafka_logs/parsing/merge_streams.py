@@ -71,7 +71,9 @@ def _forwards(lines: Sequence[Line]) -> list[Line]:
     for line in lines:
         key = _key(line)
         # A logger may print the same text twice in one tick of a millisecond clock; such lines stay, except those of _ONCE.
-        again = key in seen and (again or line.time < latest.get(line.thread, 0) or any(words in line.message for words in _ONCE))
+        again = key in seen and (
+            again or line.time < latest.get(line.thread, 0) or any(words in line.message for words in _ONCE)
+        )
         if not again:
             seen.add(key)
             lines_once.append(line)

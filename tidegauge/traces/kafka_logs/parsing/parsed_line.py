@@ -194,6 +194,8 @@ _TEXTS = frozenset(
         "completed",
         "session",
         "leos",
+        "dir",
+        "future",
     }
 )
 

@@ -25,6 +25,7 @@ _STATE = r"TruncationState\(offset=(?P<target>-?\d+), completed=(?P<completed>tr
 _SENT = r"sentLeaderAndIsr=(?P<sent>.*?partitionEpoch=\d+)"
 _PENDING = rf"Pending\w+Isr\(.*?{_SENT}"
 _CONFIG_READ = r"Updating topic (?P<topic>\S+) with new configuration : (?:.*?\bmin\.insync\.replicas -> (?P<min_isr>\d+))?"
+_FUTURE = r"(?P<future>[^\s,]+)/[^/\s,]+-future"  # of AlterReplicaLogDirs (KIP-113)
 _UNCLEAN = "since no clean shutdown file was found"
 _CLEAN = "since clean shutdown file was found"
 _AGAIN = (
@@ -46,12 +47,26 @@ _PROCESS = (
     (
         "log-created",
         "LogManager",
-        rf"^Created log for partition {_TP} in \S+ with properties \{{(?:.*?\bmin\.insync\.replicas=(?P<min_isr>\d+))?",
+        (
+            rf"^Created log for partition {_TP} in (?:{_FUTURE}|\S+) with properties "
+            r"\{(?:.*?\bmin\.insync\.replicas=(?P<min_isr>\d+))?"
+        ),
     ),
     # BrokerMetadataPublisher until 3.4
     ("config-read", "DynamicConfigPublisher", _CONFIG_READ),
     ("config-read", "BrokerMetadataPublisher", _CONFIG_READ),
-    ("log-deleted", "LogManager", rf"^Log for partition {_TP} is renamed to \S+-delete and is scheduled for deletion"),
+    (
+        "log-deleted",
+        "LogManager",
+        rf"^Log for partition {_TP} is renamed to (?P<dir>\S+)/[^/\s]+-delete and is scheduled for deletion",
+    ),
+    (
+        "log-replacing",
+        "LogManager",
+        rf"^Attempting to replace current log Log\(dir=(?P<dir>[^,]*)/{_TP},.* with Log\(dir={_FUTURE},",
+    ),
+    ("log-replaced", "LogManager", rf"^The current replica is successfully replaced with the future replica for {_TP}"),
+    ("future-completed", "LogManager", rf"^Completed load of Log\(dir=(?P<future>[^,]*)/{_TP}\.[^/,.]+-future,"),
     (
         "log-completed",
         "LogManager",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tidegauge.drive.wire.compiler import WireError
 from validation.real_clusters.cluster import ClusterError
-from validation.real_clusters.family import Outcome, judge_cluster, make, outcomes, write_results
+from validation.real_clusters.family import Outcome, judge_cluster, made, make, outcomes, write_results
 from validation.real_clusters.judgement import Rightness
 from validation.real_clusters.shapes import shape_of
 
@@ -54,7 +54,9 @@ def _made(chosen: argparse.Namespace) -> Iterator[Outcome]:
                 print(seed, shape.words, shape.incidents)
                 continue
             try:
-                judged.append(judging.submit(judge_cluster, make(shape, chosen.out)))
+                folder = make(shape, chosen.out)
+                if not chosen.unjudged:
+                    judged.append(judging.submit(judge_cluster, folder))
             except (ClusterError, WireError) as error:
                 print(f"seed {seed}: {shape.words}: {error}", file=sys.stderr, flush=True)
             while judged and judged[0].done():
@@ -64,10 +66,16 @@ def _made(chosen: argparse.Namespace) -> Iterator[Outcome]:
 
 
 def _again(chosen: argparse.Namespace) -> Iterator[Outcome]:
+    """Judge those of the seeds that are there; with --unjudged those that never were, with --wrong those judged wrongly."""
     seeds = range(chosen.seed, chosen.seed + chosen.clusters) if chosen.clusters > 1 or chosen.seed else None
-    for outcome in outcomes(chosen.out):
-        if (seeds is None or int(outcome.folder.name) in seeds) and not (chosen.wrong and outcome.right == Rightness.RIGHT):
-            yield judge_cluster(outcome.folder)
+    before = {outcome.folder: outcome.right for outcome in outcomes(chosen.out)}
+    for folder in made(chosen.out):
+        if (
+            (seeds is None or int(folder.name) in seeds)
+            and not (chosen.wrong and before.get(folder) == Rightness.RIGHT)
+            and not (chosen.unjudged and folder in before)
+        ):
+            yield judge_cluster(folder)
 
 
 if __name__ == "__main__":

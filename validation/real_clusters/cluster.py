@@ -16,13 +16,11 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, Of
 from kafka.errors import KafkaError
 
 from tidegauge.util.errors import TidegaugeError
-from validation.real_clusters.nodes import ClusterNode
+from validation.real_clusters.nodes import START_SECONDS, ClusterNode
 from validation.real_clusters.shapes import ClusterShape
 
 HEAP_MB = {60: 288, 300: 384, 1000: 512}
 """By the number of partitions, at most."""
-
-START_SECONDS = 90.0
 INTERNAL = {"offsets": "offsets.topic", "transactions": "transaction.state.log"}
 FIRST_CONTROLLER = 100
 TIMEOUT_MS = 15_000

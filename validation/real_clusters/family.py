@@ -17,11 +17,11 @@ from typing import Any
 
 from validation.real_clusters.judgement import PACKED, UNPACKED, Judgement, Rightness, judged, pack, unpacked
 from validation.real_clusters.one_partition import write_partitions
-from validation.real_clusters.run import run
+from validation.real_clusters.run import TRUTH, run
 from validation.real_clusters.shapes import ClusterShape
 
 OUTCOME, RESULTS, CASES, NOTE = "outcome.json", "RESULTS.md", "cases", "kind.txt"
-MOST_CASES, LARGEST_CASE = 3, 400_000
+MOST_CASES, MOST_SUSPECTS, LARGEST_CASE = 3, 5, 400_000
 """Of a cluster; in bytes, packed."""
 
 COLUMNS = ("seed", "cluster", "what happened", "truth", "verdict", "right?", "what it says", "suspected kind")
@@ -84,7 +84,7 @@ def judge_cluster(folder: Path) -> Outcome:
     if (folder / UNPACKED).is_dir():
         pack(folder / UNPACKED, folder / PACKED)
         shutil.rmtree(folder / UNPACKED)
-    truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    truth = json.loads((folder / TRUTH).read_text(encoding="utf-8"))
     with unpacked(folder / PACKED) as logs:
         judgement = judged(logs)
         right = judgement.rightness(truth["forbidden"])
@@ -109,15 +109,20 @@ def judge_cluster(folder: Path) -> Outcome:
 
 def read_outcome(folder: Path) -> Outcome:
     """Read what was kept of a judgement."""
-    parts = [json.loads((folder / name).read_text(encoding="utf-8")) for name in ("shape.json", "truth.json", OUTCOME)]
+    parts = [json.loads((folder / name).read_text(encoding="utf-8")) for name in ("shape.json", TRUTH, OUTCOME)]
     return Outcome(folder, *parts)
 
 
+def made(family: Path) -> list[Path]:
+    """Return the folders of the clusters whose truth is known, by seed."""
+    return sorted((path.parent for path in family.glob(f"*/{TRUTH}")), key=lambda path: int(path.name))
+
+
 def outcomes(family: Path) -> Iterator[Outcome]:
-    """Read all of a family, by seed."""
-    folders = (path.parent for path in family.glob(f"*/{OUTCOME}"))
-    for folder in sorted(folders, key=lambda path: int(path.name)):
-        yield read_outcome(folder)
+    """Read what was said of those that were judged."""
+    for folder in made(family):
+        if (folder / OUTCOME).is_file():
+            yield read_outcome(folder)
 
 
 def write_results(family: Path) -> None:
@@ -143,7 +148,7 @@ def _cases(folder: Path, logs: Path, judgement: Judgement) -> Iterator[str]:
     place = folder / CASES
     shutil.rmtree(place, ignore_errors=True)
     seen = set()
-    for partitions in _suspects(logs, judgement)[: 3 * MOST_CASES]:
+    for partitions in _suspects(logs, judgement)[:MOST_SUSPECTS]:
         with tempfile.TemporaryDirectory(prefix="tidegauge-case-") as scratch:
             extracted = Path(scratch) / "logs"
             write_partitions(logs, extracted, partitions)

@@ -12,6 +12,7 @@ from validation.real_clusters.incidents import happen
 from validation.real_clusters.shapes import ClusterShape
 from validation.real_clusters.truth import Truth, differences, truth_of
 
+TRUTH = "truth.json"
 TOPICS = ("orders", "payments", "clicks")
 TRANSACTIONS_A_SECOND, ABORTS = 3, 0.3
 
@@ -46,5 +47,5 @@ def run(shape: ClusterShape, folder: Path) -> Truth:
         truth.differ = differences({n: broker.directories for n, broker in cluster.brokers.items()})
         size = cluster.keep(folder)
     written = {**truth.as_json(), "clients": load.counts, "megabytes": round(size / 1e6, 1)}
-    (folder / "truth.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    (folder / TRUTH).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
     return truth

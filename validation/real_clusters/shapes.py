@@ -127,7 +127,7 @@ def shape_of(seed: int, small: bool = False) -> ClusterShape:
         consumers=tuple(consumers),
         large_records=random.random() < 0.12,
         lag_ms=random.choice((SHORT_LAG, LONG_LAG)),
-        rate=random.choice((15, 30, 50)) if partitions <= 60 else 12,
+        rate=random.choice((10, 20, 40)) if partitions <= 60 else 12,
         incidents=incidents,
     )
 

@@ -29,6 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--clusters", type=int, default=1, help="how many (default 1)")
     parser.add_argument("--small", action="store_true", help="at most 24 partitions and two incidents")
     parser.add_argument("--out", type=Path, default=Path("clusters"), help="where the family is kept (default ./clusters)")
+    parser.add_argument("--unjudged", action="store_true", help="judge none now; with --again: those never judged")
     parser.add_argument(
         "--again", action="store_true", help="make none: judge the kept logs again, of these seeds or of all"
     )

@@ -6,9 +6,10 @@ Rules of this file
    fills (ReplicaAlterLogDirsThread). Its lines name the partition as those of the replica's log do; the directory or the
    thread tell them apart, as the two are never in one directory.
 2. The future log replaces the replica's when it has the same log end, with its high watermark, under the lock of the
-   partition (Partition#maybeReplaceCurrentWithFutureReplica). So no step of the replica happens; the other log is now the old one.
-3. A fetcher looks the log up before it handles a response (ReplicaFetcherThread#processPartitionData). If the log is replaced
-   meanwhile, the records are appended to the new log, and log end and high watermark are those of the old one.
+   partition (Partition#maybeReplaceCurrentWithFutureReplica). So the replica makes no step; the other log is now the old
+   one.
+3. A fetcher looks the log up before it handles a response (ReplicaFetcherThread#processPartitionData). If the log is
+   replaced meanwhile, the records go to the new log, and the log end and high watermark that it prints are the old one's.
 """
 
 import re

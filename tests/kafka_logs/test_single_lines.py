@@ -154,3 +154,20 @@ def test_a_truncation_and_its_reason(said: bool, tmp_path: Path) -> None:
     )
     assert not any("truncate" in str(gap) for gap in whole.gaps), [str(gap) for gap in whole.gaps]
     assert any("truncate" in str(gap) for gap in half.gaps)
+
+
+def test_a_handler_may_count_while_the_replica_becomes_a_follower(tmp_path: Path) -> None:
+    """Its line comes behind that of the role, and the fetch in front; a thread that printed something since shows a gap."""
+    led = (STARTED, *LOADED, (*LEADS[:2], LEADS[2].format("1,2,3")), recorded(3, 40))
+    follows = (*FOLLOWS[:2], FOLLOWS[2].replace("leader epoch 3", "leader epoch 4"))
+    gone = (
+        REQUEST_HANDLER,
+        "Partition",
+        f"{PART}The replica state of replica ID:[3] doesn't exist in the leader node. It might",
+    )
+    capture = broker(tmp_path / "counts", *led, follows, gone, recorded(3, 40))
+    assert not any("acts as a leader" in str(gap) for gap in capture.gaps)
+    names = [event.event for trace in capture.traces for event in trace.events]
+    assert names[-3:] == ["HandleFetch", "HandleFetch", "BecomeFollower"]
+    capture = broker(tmp_path / "gap", *led, follows, (REQUEST_HANDLER, "KafkaApis", "x"), recorded(3, 40))
+    assert any("acts as a leader" in str(gap) for gap in capture.gaps)

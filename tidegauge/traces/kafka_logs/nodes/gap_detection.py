@@ -73,6 +73,8 @@ Break = tuple[str, tuple[str, str], str]
 
 _OF_A_RESPONSE = "HandleFetchResponse"
 _OF_A_LEADER = frozenset({"recorded", "leader-high-watermark", "expand-isr", "shrinking", "shrink-isr"})
+_WITHOUT_LOCK = frozenset({"recorded", "expand-isr", "shrink-isr"})
+"""Lines of a leader that Partition prints when it has let go of its lock: it may be a follower by then."""
 _ROLE_LINES = frozenset({"leader", "leader-again", "follower", "follower-again"})
 _CHANGES_LOG = frozenset(
     {"log-created", "log-completed", "appended", "received", "after-append", "cut", "cut-nothing", "cut-all"}
@@ -293,7 +295,8 @@ class GapDetector:
                 yield EVERYTHING, ("load", parsed.tp), "a replica is loaded twice by one process"
         if parsed.kind in _LOOKS and not may_fetch(parsed) and broker.opened(parsed, *_MAKES_IT_LOOK) is None:
             yield ROLES, ("role", parsed.tp), "a leader looks at its high watermark, and no line says for what"
-        if parsed.kind in _OF_A_LEADER and self._leading.get(parsed.tp) is False:
+        acted_before = parsed.kind in _WITHOUT_LOCK and named and replica.led_after(broker.busy.get(parsed.line.thread, -1))
+        if parsed.kind in _OF_A_LEADER and self._leading.get(parsed.tp) is False and not acted_before:
             yield ROLES, ("role", parsed.tp), "a follower acts as a leader"
 
     def _found(self, loaded: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:

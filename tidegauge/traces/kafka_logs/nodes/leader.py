@@ -35,7 +35,7 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, broker_e
 def _leader(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     replica.leo, replica.hw, replica.leader_epoch = parsed.number("leo"), parsed.number("hw"), parsed.number("leader_epoch")
-    replica.leader = broker.node
+    replica.leader, replica.follows_from = broker.node, -1
     replica.recorded.clear()
     replica.isr = frozenset(parsed.ids())
     broker.learn_topic(parsed)
@@ -76,7 +76,7 @@ def _leader_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def _follower(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     replica.leo, replica.hw, replica.leader_epoch = parsed.number("leo"), parsed.number("hw"), parsed.number("leader_epoch")
-    replica.leader = parsed.number("leader")
+    replica.leader, replica.follows_from = parsed.number("leader"), broker.index
     step = broker.begin(
         parsed,
         "BecomeFollower",
@@ -171,6 +171,9 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     fields = reported(peer=peer, req_offset=position, remote_leo=position, hw_before=replica.hw, hw=replica.hw)
     step = broker.step(parsed, "HandleFetch", fields)
     step.since = broker.busy.get(parsed.line.thread, -1)
+    # It was counted while the replica led: Partition#updateFollowerFetchState prints its line without the lock.
+    if replica.led_after(step.since):
+        step.place = (broker.run, replica.follows_from, -1, 0)
     kept = broker.kept.pop(key, None)
     # Without thread names: this fetch has a `Skipping update` line, so the raise before that was by another one.
     another = not parsed.line.thread and kept is not None and key in broker.raised

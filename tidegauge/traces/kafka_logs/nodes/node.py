@@ -25,7 +25,9 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, parse_li
 from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedRequest, is_request, read_request
 from tidegauge.traces.problems import Problem, shown
 
-_OF_A_FETCH = frozenset({"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "expand-isr", "recorded"})
+_OF_A_FETCH = frozenset(
+    {"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "no-replica", "expand-isr", "recorded"}
+)
 
 OF_A_CONTROLLER = frozenset(
     {"ChangePartition", "AlterPartition", "RegisterBroker", "FenceBroker", "UnfenceBroker", "SetMinIsr"}

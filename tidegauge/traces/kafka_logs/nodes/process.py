@@ -159,6 +159,7 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
     for replica in broker.replicas.values():
         # A process that starts has no role and no leader epoch; log and epoch cache are on its disk.
         replica.loaded, replica.leader_epoch, replica.hw, replica.last_hw = False, None, None, replica.hw
+        replica.follows_from = -1
     broker.silent_since = last.line.time if last is not None and broker.stopping and not broker.logs_closed else None
     broker.open.clear()
     broker.fetchers.clear()

@@ -55,6 +55,8 @@ class LoggedReplica:
     epochs: list[tuple[int, int]] | None = None
     leader_epoch: int | None = None
     leader: int | None = None
+    follows_from: int = -1
+    """The line at which this process last made it a follower."""
     last_hw: int | None = None
     """The high watermark at the end of the process before."""
     loaded: bool = False
@@ -63,6 +65,10 @@ class LoggedReplica:
     isr: frozenset[int] = frozenset()
     ignored: list[Hashable] = field(default_factory=list)
     """What responses that were ignored depend on."""
+
+    def led_after(self, index: int) -> bool:
+        """Return whether it led at some time after this line of its process, and follows now."""
+        return index < self.follows_from
 
     def forget(self) -> None:
         """Forget what was known: lines are missing, so it may have changed."""

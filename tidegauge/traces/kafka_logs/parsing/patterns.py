@@ -150,6 +150,11 @@ _LEADER = (
         + r"Recorded replica (?P<peer>\d+) log end offset \(LEO\) position (?P<remote_leo>\d+) and log start offset",
     ),
     (
+        "no-replica",  # what it counts for is gone: the leader follows by now, or the topic is deleted
+        "Partition",
+        _PARTITION + r"The replica state of replica ID:\[(?P<peer>\d+)\] doesn't exist in the leader node",
+    ),
+    (
         "expand-isr",
         "Partition",
         _PARTITION + r"Submitting ISR state change PendingExpandIsr\(newInSyncReplicaId=(?P<peer>\d+), " + _SENT,

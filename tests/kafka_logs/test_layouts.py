@@ -159,6 +159,19 @@ def test_json_that_is_no_log_line(text: str) -> None:
     assert layout.entry(text) is None
 
 
+@pytest.mark.parametrize("prefix", ["2026-11-21T08:27:15.637123456Z stdout F ", "broker-1  | "])
+def test_a_log_that_begins_with_a_dump_of_its_configuration(prefix: str, tmp_path: Path) -> None:
+    """Nine lines of ten have no date of the broker's, behind what a container writes in front of each."""
+    entry = f"[2026-11-21 08:27:15,637] INFO [main] {VERSION} ({LOGGER})"
+    dump = [f"\tlog.setting.{number} = {number}" for number in range(9)]
+    lines = [prefix + text for _ in range(40) for text in (entry, *dump)]
+    path = tmp_path / "server.log"
+    path.write_text("\n".join(lines) + "\n")
+    read_file = read_lines(path, "server.log")
+    assert read_file.problems == []
+    assert [line.message for line in read_file.lines] == [VERSION] * 40
+
+
 def test_a_hole_in_a_file_costs_only_the_lines_it_tore(tmp_path: Path) -> None:
     """NUL bytes: what stands before and behind them is read, what is lost is named."""
     line = f"[2026-11-21 08:27:15,637] INFO [main] {VERSION} ({LOGGER})\n"

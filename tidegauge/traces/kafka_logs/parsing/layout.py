@@ -304,6 +304,8 @@ def peel(texts: Sequence[str], wrappers: Sequence[Wrapper]) -> tuple[list[int], 
 
 
 LOOKED_AT, LOOKED_AT_FIRST = 1000, 20
+DATED = 20
+"""One line in so many has a date at least."""
 DOCUMENTED, KAFKAS = "[%d] %p [%t] %m (%c)%n", "[%d] %p %m (%c)%n"
 PATTERNS = (
     DOCUMENTED,
@@ -413,9 +415,11 @@ def _pattern(sample: Sequence[str], wrappers: tuple[Wrapper, ...], given_pattern
 
 
 def _candidates(sample: Sequence[str]) -> Sequence[Envelope]:
-    """Return each pattern with each date format that the lines begin with."""
-    # A third: stack traces and configuration dumps have no date.
-    ways = [way for way in WAYS if sum(re.match(rf"\[?{way.regex}", text) is not None for text in sample) * 3 > len(sample)]
+    """Return each pattern with the two date formats that most lines begin with."""
+    # Stack traces have no date, nor has the configuration that a broker prints as it starts: of the first thousand lines two
+    # thirds and more. Any text may have a line that begins with a number.
+    begun = {way: sum(re.match(rf"\[?{way.regex}", text) is not None for text in sample) for way in WAYS}
+    ways = sorted((way for way in WAYS if begun[way] * DATED > len(sample)), key=lambda way: -begun[way])
     return [envelope(pattern, way) for way in ways[:2] for pattern in PATTERNS]
 
 

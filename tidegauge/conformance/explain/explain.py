@@ -4,7 +4,7 @@ Rules of this file
 
 1. An Explanation holds the failure's meaning in a sentence, the steps that led there if they are known, the failing event,
    the expected and the actual value, the events before it at the replicas involved with what the judge knew after each, and
-   the known bugs that look like it.
+   the known bugs that look like it and whose own step the trace has (bug_steps).
 2. `explanation_text` writes it; the HTML page draws the same data.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tidegauge.conformance.engine.judge import Failure
+from tidegauge.conformance.explain.bug_steps import Before, happened
 from tidegauge.conformance.explain.causes import HistoryCache, failure_history
 from tidegauge.conformance.explain.replay import Snapshot, event_at, event_text, replay, snapshot_grid, value_text
 from tidegauge.conformance.explain.root_cause import find_root_cause, has_root_cause
@@ -165,8 +166,13 @@ def explain_at(place: TraceRow, failure: Failure, histories: HistoryCache | None
         before=snapshots[failure.row - 1],
         steps=shown,
         left_out=place.number(failure.row) - len(window),
-        bugs=tuple((bug.name, bug.says) for bug in looks_like(rule, config)),
+        bugs=tuple((bug.name, bug.says) for bug in looks_like(rule, config) if _shows(place, failure.row, bug.name)),
     )
+
+
+def _shows(place: TraceRow, row: int, bug: str) -> bool:
+    """Return whether a bug's own step comes before a failure; without the beginning of the trace it may have."""
+    return place.begun is not None or happened(bug, Before(place.columns, place.rows.start, row, place.event))
 
 
 def _involved(columns: Columns, config: Config, row: int, first: int, steps: int) -> list[int]:

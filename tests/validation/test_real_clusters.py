@@ -147,11 +147,12 @@ def test_each_file_of_the_logging_configuration_has_its_own_loggers(files: dict[
 
 
 def test_a_record_that_is_nowhere_is_lost() -> None:
-    """A record below the log start is not, and one that a retry has put elsewhere is not."""
+    """One below the log start is not, nor one that a retry has put elsewhere, nor one that may have been below."""
     there = ReadAgain(2, {2: "c", 3: "d", 4: "e"})
     acknowledged = [Acknowledged("a", 0, offset, name, "all") for offset, name in enumerate("abcxd")]
+    acknowledged += [Acknowledged("a", 0, -1, name, "all") for name in "ey"]
     truth = truth_of(acknowledged, {("a", 0): there})
-    assert (truth.expired, [one.name for one in truth.lost], truth.elsewhere) == (2, ["x"], 1)
+    assert (truth.expired, [one.name for one in truth.lost], truth.elsewhere) == (3, ["x"], 1)
     assert truth.forbidden == ["lost a-0 offset 3 (x)"]
     truth.unclean = True
     assert truth.forbidden == []

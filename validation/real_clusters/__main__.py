@@ -12,6 +12,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+
 from tidegauge.drive.wire.compiler import WireError
 from validation.real_clusters.cluster import ClusterError
 from validation.real_clusters.family import Outcome, judge_cluster, made, make, outcomes, write_results
@@ -58,7 +60,7 @@ def _made(chosen: argparse.Namespace) -> Iterator[Outcome]:
                 folder = make(shape, chosen.out)
                 if not chosen.unjudged:
                     judged.append(judging.submit(judge_cluster, folder))
-            except (ClusterError, WireError) as error:
+            except (ClusterError, WireError, KafkaException, OSError) as error:
                 print(f"seed {seed}: {shape.words}: {error}", file=sys.stderr, flush=True)
             while judged and judged[0].done():
                 yield judged.pop(0).result()

@@ -88,7 +88,7 @@ class Load:
         def delivered(name: str) -> Callable[[KafkaError | None, Message], None]:
             def done(error: KafkaError | None, message: Message) -> None:
                 if error is None:
-                    self._took([Acknowledged(message.topic(), message.partition(), message.offset(), name, acks)])
+                    self._took([_acknowledged(message, name, acks)])
                 else:
                     self._count("failed")
 
@@ -123,7 +123,7 @@ class Load:
                 def done(error: KafkaError | None, message: Message, records: list[Acknowledged] = records) -> None:
                     if error is None:
                         name = message.value().split(SEPARATOR)[0].decode()
-                        records.append(Acknowledged(message.topic(), message.partition(), message.offset(), name, "all"))
+                        records.append(_acknowledged(message, name, "all"))
 
                 for _ in range(random.choice((1, 3, 5))):
                     topic, partition = self._target(random)
@@ -173,6 +173,11 @@ class Load:
             if message is not None and message.error() is None:
                 self._count("consumed")
         consumer.close()
+
+
+def _acknowledged(message: Message, name: str, acks: str) -> Acknowledged:
+    offset = message.offset()
+    return Acknowledged(message.topic(), message.partition(), -1 if offset is None else offset, name, acks)
 
 
 READ_SECONDS = 30.0

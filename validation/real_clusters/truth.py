@@ -21,7 +21,10 @@ SHOWN = 20
 
 
 class Acknowledged(NamedTuple):
-    """A record that a broker has acknowledged, or whose transaction was committed. `acks`: what its producer asked for."""
+    """A record that a broker has acknowledged, or whose transaction was committed. `acks`: what its producer asked for.
+
+    The offset is -1 where the broker told none: for a batch that a retry sent twice.
+    """
 
     topic: str
     partition: int
@@ -73,11 +76,13 @@ def truth_of(acknowledged: Iterable[Acknowledged], read_again: Mapping[tuple[str
         if found is None:
             continue
         truth.acknowledged += 1
-        if record.offset < found.log_start:
+        there = record.name in offsets[record.topic, record.partition]
+        # Without an offset a record that is not there may have been below the log start.
+        if record.offset < found.log_start and not there:
             truth.expired += 1
-        elif record.name not in offsets[record.topic, record.partition]:
+        elif not there:
             truth.lost.append(record)
-        elif found.names.get(record.offset) != record.name:
+        elif record.offset >= 0 and found.names.get(record.offset) != record.name:
             truth.elsewhere += 1
     return truth
 

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException
 
 from tidegauge.drive.wire.compiler import WireError
 from validation.real_clusters.cluster import ClusterError
-from validation.real_clusters.family import Outcome, judge_cluster, made, make, outcomes, write_results
+from validation.real_clusters.family import Outcome, judge_cluster, made, make, outcomes, size_of_logs, write_results
 from validation.real_clusters.judgement import Rightness
 from validation.real_clusters.shapes import shape_of
 
@@ -72,7 +72,8 @@ def _again(chosen: argparse.Namespace) -> Iterator[Outcome]:
     """Judge those of the seeds that are there; with --unjudged those that never were, with --wrong those judged wrongly."""
     seeds = range(chosen.seed, chosen.seed + chosen.clusters) if chosen.clusters > 1 or chosen.seed else None
     before = {outcome.folder: outcome.right for outcome in outcomes(chosen.out)}
-    for folder in made(chosen.out):
+    # The smallest logs first: most verdicts come soon.
+    for folder in sorted(made(chosen.out), key=size_of_logs):
         if (
             (seeds is None or int(folder.name) in seeds)
             and not (chosen.wrong and before.get(folder) == Rightness.RIGHT)

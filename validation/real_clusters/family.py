@@ -118,6 +118,11 @@ def made(family: Path) -> list[Path]:
     return sorted((path.parent for path in family.glob(f"*/{TRUTH}")), key=lambda path: int(path.name))
 
 
+def size_of_logs(folder: Path) -> float:
+    """Return the megabytes of logs of a cluster."""
+    return float(json.loads((folder / TRUTH).read_text(encoding="utf-8"))["megabytes"])
+
+
 def outcomes(family: Path) -> Iterator[Outcome]:
     """Read what was said of those that were judged."""
     for folder in made(family):

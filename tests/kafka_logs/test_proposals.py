@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka_logs.hand import LEADS, LOADED, PART, REQUEST_HANDLER, broker, events
-from tidegauge.traces.kafka_logs import Capture
+from tests.kafka_logs.hand import LEADS, LOADED, PART, REQUEST_HANDLER, STARTED, broker, events, request
+from tidegauge.traces.kafka_logs import Capture, read
 
 LED = (*LEADS[:2], LEADS[2].format("1"))
 COMMITTED = "CommittedPartitionState(isr=Set({}), leaderRecoveryState=RECOVERED)"
@@ -84,3 +84,41 @@ def test_an_ignored_response_leaves_the_isr_as_it_was(tmp_path: Path) -> None:
     lines = (submits(2), answered(2), ignores(2, COMMITTED.format("1")), append, raised)
     (appended,) = events(broker(tmp_path, *LOADED, LED, *lines), "LeaderAppend")
     assert (appended.fields["hw_before"], appended.fields["hw"]) == (40, 41)
+
+
+@pytest.mark.parametrize(
+    ("isr", "partition_epoch", "told_to_stop", "made"),
+    [
+        ([1, 2], 6, True, "ExpandIsr"),
+        ([1, 2], 6, False, None),
+        ([1, 2], 5, True, None),
+        ([2, 3], 6, True, None),
+    ],
+)
+def test_a_leader_that_logs_no_more_may_propose(
+    isr: list[int], partition_epoch: int, told_to_stop: bool, made: str | None, tmp_path: Path
+) -> None:
+    """Behind SIGTERM in 4.x only the controller tells of it; a proposal in other epochs shows a gap as before."""
+    stops = (("sig", "LoggingSignalHandler", "Terminating process due to signal SIGTERM"),) if told_to_stop else ()
+    broker(tmp_path / "n1", STARTED, *LOADED, LED, *stops)
+    registered = "PartitionRegistration(replicas=[1, 2], isr=[1], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=3, partitionEpoch=6)"
+    part = {
+        "partitionIndex": 0,
+        "leaderEpoch": 3,
+        "newIsrWithEpochs": [{"brokerId": one} for one in isr],
+        "partitionEpoch": partition_epoch,
+    }
+    proposed = request(
+        56,
+        {"brokerId": 1, "topics": [{"topicId": "T", "partitions": [part]}]},
+        {"errorCode": 0, "topics": [{"topicId": "T", "partitions": [{"partitionIndex": 0, "errorCode": 74}]}]},
+    )
+    who = "[QuorumController id=100] Replayed PartitionRecord for new partition alpha-0 with topic ID T and"
+    broker(tmp_path / "n100", ("q", "ReplicationControlManager", f"{who} {registered}."), requests=(proposed,))
+    capture = read(tmp_path)
+    assert any("that no line makes" in str(gap) for gap in capture.gaps) == (made is None)
+    names = [event.event for trace in capture.traces for event in trace.events]
+    assert (made in names) == (made is not None)
+    if made is not None:
+        assert names.index(made) < names.index("AlterPartition")
+        assert names.index(made) < names.index("Stop")

@@ -16,6 +16,7 @@ from tidegauge.traces.kafka_logs.correlation.coverage import silent_controller, 
 from tidegauge.traces.kafka_logs.correlation.exchanges import EARLIEST, LATEST, Exchanges
 from tidegauge.traces.kafka_logs.correlation.match import match, match_summaries
 from tidegauge.traces.kafka_logs.correlation.unlogged import tie_unlogged, unlogged_processes
+from tidegauge.traces.kafka_logs.correlation.unlogged_proposals import add_unlogged_proposals
 from tidegauge.traces.kafka_logs.correlation.unmatched import torn_lines, unmatched, without_send
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import beyond_the_lines, observe
@@ -166,10 +167,11 @@ def match_sends(reading: Reading) -> None:
 
 
 def requests_into_steps(reading: Reading) -> None:
-    """Put requests beside the lines of the node that logged them."""
+    """Put requests beside the lines of the node that logged them; a leader that logs no more has proposals without."""
     moved, unexplained = _exchange(reading.nodes, reading.fetches, reading.matched)
     reading.moved += moved
     reading.unexplained += unexplained
+    add_unlogged_proposals(reading.nodes)
 
 
 def find_gaps(reading: Reading) -> None:

@@ -9,7 +9,6 @@ from tidegauge.traces.kafka_logs import Capture, read
 from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.kafka_logs.correlation.merge import merge
 from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep
-from tidegauge.traces.kafka_logs.nodes.timeline import fetches_before_what_they_raised
 from tidegauge.traces.schema import Event, Trace
 
 HOUR = 3_600_000_000
@@ -62,35 +61,6 @@ def test_a_commit_and_a_loss_that_nothing_ties_are_counted_as_concurrent() -> No
     ack.provides.append("told")
     truncated.depends_on.append("told")
     assert merge([ack, truncated]).concurrent == 0
-
-
-def test_a_fetch_another_thread_has_used_comes_before_what_it_raised() -> None:
-    """Two handler threads: the high watermark over both is written before the line of the first fetch."""
-    raising = step(1, "HandleFetch", 10, 10, peer=3, remote_leo=8, hw_before=7, hw=8)
-    used = step(1, "HandleFetch", 12, 12, peer=2, remote_leo=8, hw_before=8, hw=8)
-    used.since = 4
-    assert fetches_before_what_they_raised([raising, used]) == 1
-    assert merge([raising, used]).steps == (used, raising)
-    assert (used.fields["hw_before"], used.fields["hw"]) == (7, 7)
-
-
-@pytest.mark.parametrize(
-    ("since", "leo", "res_hw", "why"),
-    [
-        (11, 8, None, "its thread was busy with something else when the high watermark rose"),
-        (4, 7, None, "it does not reach the high watermark: the raise stays unexplained"),
-        (4, 8, 8, "its response tells the new high watermark"),
-    ],
-)
-def test_a_fetch_stays_where_it_is_when_it_cannot_have_been_used(since: int, leo: int, res_hw: int | None, why: str) -> None:
-    """The reader explains what the logs allow, and nothing more."""
-    raising = step(1, "HandleFetch", 10, 10, peer=3, remote_leo=8, hw_before=7, hw=8)
-    other = step(
-        1, "HandleFetch", 12, 12, peer=2, remote_leo=leo, hw_before=8, hw=8, **({} if res_hw is None else {"res_hw": res_hw})
-    )
-    other.since = since
-    assert fetches_before_what_they_raised([raising, other]) == 0, why
-    assert merge([raising, other]).steps == (raising, other)
 
 
 @pytest.mark.parametrize("by", [HOUR, -HOUR])

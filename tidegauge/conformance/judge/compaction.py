@@ -169,7 +169,7 @@ def all_past_epoch(st: s.State) -> int:
     lowest = st[s.PARTITION, s.C_EPOCH]
     for b in range(st[s.OPTION, s.BROKERS]):
         # A broker that is down reads the latest metadata before it leads again; one without events has no term here.
-        if st[s.PARTITION, s.OBSERVED] >> b & 1 == 1 and st[s.REPLICAS + b, s.UP] != 0:
+        if st[s.PARTITION, s.OBSERVED] >> b & 1 == 1 and st[s.REPLICAS + b, s.UP] not in (0, s.ABSENT):
             lowest = min(lowest, st[s.REPLICAS + b, s.EPOCH])
     return int(lowest)
 

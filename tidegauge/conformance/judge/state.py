@@ -27,7 +27,7 @@ Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
 
 # Columns of row REPLICAS + b
 (
-    UP,
+    UP,  # 1 while it runs, 0 when it is down, ABSENT when its broker runs without it
     ROLE,
     EPOCH,
     LEADER,
@@ -60,6 +60,7 @@ REPLICA = 27
 NO_ROLE, LEADING, FOLLOWING = 0, 1, 2
 
 REGISTERED = 2
+ABSENT = 2
 
 # Columns of row pair(follower, leader): what is in flight, and what the leader recorded
 (

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from tidegauge.traces.kafka_logs.correlation.coverage import silent_controller, silent_loggers
 from tidegauge.traces.kafka_logs.correlation.exchanges import EARLIEST, LATEST, Exchanges
 from tidegauge.traces.kafka_logs.correlation.match import match, match_summaries
+from tidegauge.traces.kafka_logs.correlation.order import order_of_node
 from tidegauge.traces.kafka_logs.correlation.unlogged import tie_unlogged, unlogged_processes
 from tidegauge.traces.kafka_logs.correlation.unlogged_proposals import add_unlogged_proposals
 from tidegauge.traces.kafka_logs.correlation.unmatched import torn_lines, unmatched, without_send
@@ -23,8 +24,7 @@ from tidegauge.traces.kafka_logs.disks.disk import beyond_the_lines, observe
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES as END_OF_LOG
 from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap
 from tidegauge.traces.kafka_logs.nodes.node import Node, changes_reported, topic_ids
-from tidegauge.traces.kafka_logs.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
-from tidegauge.traces.kafka_logs.nodes.timeline import fetches_before_what_they_raised
+from tidegauge.traces.kafka_logs.nodes.steps import KEPT, TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedFetch, LoggedRequest, Sessions
 from tidegauge.traces.problems import Problem
 
@@ -168,10 +168,16 @@ def match_sends(reading: Reading) -> None:
 
 def requests_into_steps(reading: Reading) -> None:
     """Put requests beside the lines of the node that logged them; a leader that logs no more has proposals without."""
-    moved, unexplained = _exchange(reading.nodes, reading.fetches, reading.matched)
-    reading.moved += moved
-    reading.unexplained += unexplained
+    _exchange(reading.nodes, reading.fetches, reading.matched)
     add_unlogged_proposals(reading.nodes)
+
+
+def order_steps(reading: Reading) -> None:
+    """Put the steps of each replica in an order that threads, locks and values allow."""
+    for node in reading.nodes:
+        found = order_of_node(node.broker)
+        reading.moved += found.moved
+        reading.unexplained += sum(1 for step, _ in found.stuck if step.name != KEPT)
 
 
 def find_gaps(reading: Reading) -> None:
@@ -191,11 +197,6 @@ def tie_what_one_side_logged(reading: Reading) -> None:
     gapped = {gap.node for gap in reading.gaps}
     without = tie_unlogged(reading.nodes, reading.fetches, reading.sends, reading.matched, gapped)
     reading.gaps += [without_send(node, step) for node, step in without]
-
-
-def order_fetches(reading: Reading) -> None:
-    """Put a fetch before the line of another thread that must have used it."""
-    reading.moved += sum(fetches_before_what_they_raised(node.broker.steps) for node in reading.nodes)
 
 
 def observe_disks(reading: Reading) -> None:
@@ -220,9 +221,9 @@ PASSES: tuple[Callable[[Reading], None], ...] = (
     silence_nodes,  # needs the fetches: a node that was fetched from should have logged it
     match_sends,  # after silencing: silenced fetches are not matched
     requests_into_steps,  # after matching: the follower knows the records of a response
+    order_steps,  # of all steps that lines and requests show, before anything asks where one is
     find_gaps,  # when requests are beside the lines: one that only one side logged shows
     tie_what_one_side_logged,  # for requests that are left over, where no line is missing
-    order_fetches,  # last of those that move steps: it compares all of them
     observe_disks,
 )
 
@@ -279,11 +280,8 @@ def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[Non
         )
 
 
-def _exchange(
-    nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], matched: Mapping[int, Send]
-) -> tuple[int, int]:
-    """Turn requests into steps; return how many places were moved, and how many responses stay unexplained."""
-    moved = unexplained = 0
+def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], matched: Mapping[int, Send]) -> None:
+    """Turn requests into steps."""
     offsets: dict[tuple[int, int, str], list[tuple[int, int]]] = defaultdict(list)
     handled = {
         (key, step.tp): step
@@ -311,14 +309,12 @@ def _exchange(
                 elif request.name == "LIST_OFFSETS":
                     for replica, tp, which, offset in exchanges.list_offsets(request):
                         offsets[replica, node.id, tp].append((which, offset))
-        moved, unexplained = moved + exchanges.moved, unexplained + exchanges.unexplained
     for node in nodes:
         for step in node.broker.steps:
             # A fetcher out of range asks its leader by ListOffsets: LATEST, and EARLIEST unless its own log ends beyond that
             # (AbstractFetcherThread#fetchOffsetAndTruncate).
             if step.name == "HandleOutOfRange":
                 _leader_range(step, offsets[node.id, int(str(step.fields["peer"])), step.tp])
-    return moved, unexplained
 
 
 def _leader_range(step: LoggedStep, offsets: list[tuple[int, int]]) -> None:

@@ -17,6 +17,7 @@ from tidegauge.conformance.judge.lineage import cache_assign
 from tidegauge.conformance.judge.log_checks import (
     acts_on,
     alive,
+    answers,
     cache_in_order,
     hw_unmoved,
     hw_within_log,
@@ -199,7 +200,7 @@ def handle_alter_partition_response(
 
 def produce_ack(st: s.State, b: int, acks: int, end: int, error: int) -> None:
     """Check ACK-01: an acks=all produce is answered once the high watermark has passed it."""
-    alive(st, b)
+    answers(st, b, error)
     if error != NONE or acks != -1 or end == UNKNOWN:
         if error == UNKNOWN or acks == UNKNOWN or (error == NONE and acks == -1):
             undecided(st, RULE.ACK_01, 1 << field.ACKS | 1 << field.ERROR | 1 << field.REC_END)

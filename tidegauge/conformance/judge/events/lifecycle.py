@@ -83,13 +83,13 @@ def delete_replica(st: s.State, b: int) -> None:
     """Empty the log of b, which is no replica any more. ReplicaManager#stopPartitions."""
     process_gone(st, b)
     lose_disk(st, b)
-    st[s.REPLICAS + b, s.UP] = 0
+    st[s.REPLICAS + b, s.UP] = s.ABSENT
 
 
 def start(st: s.State, b: int, clean: int, leo: int, hw: int, log_start: int, reported: bool, pairs: s.Ints) -> None:
     """Judge Start: LOAD-01 against the log that the broker had, LOAD-02 for its epoch cache."""
     if st[s.REPLICAS + b, s.UP] != UNKNOWN:
-        decide(st, RULE.LIFE_01, st[s.REPLICAS + b, s.UP] == 0, field.RUNNING, 0, st[s.REPLICAS + b, s.UP])
+        decide(st, RULE.LIFE_01, st[s.REPLICAS + b, s.UP] != 1, field.RUNNING, 0, st[s.REPLICAS + b, s.UP])
     before, highest = st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.HIGHEST_HW]
     had, stopped = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.STOPPED]
     # Records that were not flushed may be lost in a crash, but none can be added (LogLoader#load).

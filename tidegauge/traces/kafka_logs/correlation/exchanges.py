@@ -4,8 +4,8 @@ Rules of this file
 
 1. A fetch that the leader counted has a `Recorded replica` line already; the request adds what it asked for and, if the
    response was sent at once, the response. match.py finds the line.
-2. A response that was sent later is a step of its own, AnswerFetch, at the time when it was completed. So is one that was
-   sent by the handler thread but read after the fetch was counted: it has another high watermark, or later records.
+2. A response to a fetch that was counted is a step of its own, AnswerFetch. One that the handler thread sent itself becomes
+   part of the event of its fetch if it was read before that was counted (order.py).
 3. A fetch that was refused or that diverges is not recorded: the request is the only source.
 4. The JSON has the bytes of the records, not their offsets: those are taken from the follower that appended them.
 """
@@ -16,15 +16,13 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.traces.kafka_logs.correlation.match import RecordedLines
 from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedBroker, LoggedStep, Send, or_null, reported
-from tidegauge.traces.kafka_logs.nodes.timeline import Mark, ProcessRun, explains
+from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedRequest, LoggedResponse
 
 LATEST, EARLIEST = -1, -2
-TAKEN = 200_000
-"""Microseconds from the line of a new leader epoch until it is in force (observed: 109 ms, cold start)."""
-LATE = 20_000
-"""Microseconds from the end of a request to its line in the request log, at most (a busy network thread)."""
+AFTER_LINES = 1 << 60
+"""The line index of a request among lines of the same time: after them."""
 
 
 class Exchanges:
@@ -42,11 +40,10 @@ class Exchanges:
         self.taken = taken
         self.runs = runs
         self.sends = sends
-        self.unexplained = 0
-        self.moved = 0
         self._recorded = RecordedLines(broker.steps, fetches)
         self._appends: dict[tuple[str, object], list[LoggedStep]] = defaultdict(list)
         self._proposals: dict[str, list[LoggedStep]] = defaultdict(list)
+        self._of_session: dict[tuple[int, int, str], list[LoggedStep]] = {}
         for step in broker.steps:
             if step.name == "AlterPartition":
                 self._proposals[step.tp].append(step)
@@ -58,9 +55,10 @@ class Exchanges:
         return next((run for run in reversed(self.runs) if run.first <= time), self.runs[0])
 
     def add(self, time: int, name: str, tp: str, fields: Fields, request: LoggedRequest) -> LoggedStep:
-        """Add a step that only the request log shows."""
+        """Add a step that only the request log shows; it happened by `time`, and after the request was taken up."""
         run = self.run_of(request.line.time)
         step = LoggedStep(self.broker.node, tp, name, fields, request.line.at, time, run.place(time))
+        step.begins, step.ends, step.key = request.dequeued - request.late - 1, time + run.slack, (time, AFTER_LINES, 0)
         self.broker.steps.append(step)
         return step
 
@@ -91,15 +89,11 @@ class Exchanges:
         # An unknown topic is refused as the request is handled (KafkaApis#handleFetchRequest), even while the response as a
         # whole waits for other partitions.
         unknown_topic = step is None and response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
-        together = request.at_once or unknown_topic
         if step is None:
             step = self.add(request.handled, "HandleFetch", tp, {"peer": fetch.replica}, request)
-            if refused and not unknown_topic:
-                self._place_refused(run, step, partition, response, request)
-        elif request.at_once and response.hw is not None:
-            together = self._read_before_counted(run, step, response.hw, request)
-        # The fetch counts no earlier than its request was taken up: timeline.py may put it before the line, up to here.
-        step.since = max(step.since, run.index(request.dequeued - LATE))
+        else:
+            # The fetch counts no earlier than its request was taken up.
+            step.begins = max(step.begins, min(request.dequeued - request.late, step.ends) - 1)
         asks = _asks(fetch, partition)
         step.fields.update(asks)
         send = self.sends.get(id(fetch))
@@ -107,13 +101,19 @@ class Exchanges:
         step.depends_on.append(("sent", origin))
         answering = step
         responses = _responses(partition, response) | self._records(origin, tp, response)
-        if together and run.had(tp, step.place, responses.get("rec_end")):
+        if refused or unknown_topic:
             step.fields.update(responses)
         else:
-            # Sent from purgatory, or with records that were appended after this place: the log was read again, later.
             fields = {"peer": fetch.replica} | asks | responses
             answering = self.add(request.completed, "AnswerFetch", tp, fields, request)
-            self._place_response(run, answering, step, response, request)
+            if request.at_once:
+                # Immediate response:  read -> count the fetch -> respond, with the high watermark from before.
+                # DelayedFetch:        read -> count the fetch -> tryComplete reads again, in the same thread -> respond.
+                step.response, answering.joins, answering.key = answering, step, (*step.key[:2], step.key[2] - 1)
+                answering.ends = max(answering.ends, step.key[0])
+            else:
+                answering.follows.append(step)
+        self._chain(fetch, tp, step, answering)
         answering.provides.append(("answered", origin))
         if send is not None:
             # The sender's process ends after its requests were handled and answered (process.py).
@@ -129,64 +129,16 @@ class Exchanges:
             name: handled.fields[name] for name in ("rec_base", "rec_end", "rec_epoch", "epochs") if name in handled.fields
         }
 
-    def _read_before_counted(self, run: ProcessRun, step: LoggedStep, res_hw: int, request: LoggedRequest) -> bool:
-        """Return whether the log was read before the fetch was counted; place the step accordingly.
-
-        Immediate response:  read -> count the fetch -> respond, with the high watermark from before.
-        DelayedFetch:        read -> count the fetch -> tryComplete reads again, in the same thread -> respond.
-        """
-        if step.fields.get("hw_before") == res_hw:
-            return True
-        # The fetch raised the high watermark, and the response has another one than before: it was read again.
-        if step.fields.get("hw") != step.fields.get("hw_before"):
-            return False
-        # The fetch raised nothing: another thread may have raised it between the read and the line of the fetch.
-        place = run.choose(step.tp, (request.dequeued, step.time), step.time, lambda mark: mark.hw == res_hw, latest=True)
-        if place is None:
-            return False
-        self.moved += 1
-        step.place = min(place, step.place)
-        step.fields.update(hw_before=res_hw, hw=res_hw)
-        return True
-
-    def _place_refused(
-        self,
-        run: ProcessRun,
-        step: LoggedStep,
-        partition: PartitionRequest,
-        response: LoggedResponse,
-        request: LoggedRequest,
-    ) -> None:
-        """Place a refused fetch where the leader epoch explains the response: errors compare it with the request's epoch."""
-
-        def fits(mark: Mark) -> bool:
-            return explains(mark, partition.epoch, response.error)
-
-        place = run.choose(step.tp, (request.dequeued, request.handled), request.handled, fits, latest=True)
-        if place is None:
-            # The line of a new leader epoch is printed before the epoch is in force: the old one may have refused it.
-            place = run.choose(step.tp, (request.dequeued - TAKEN, request.handled), request.handled, fits, latest=True)
-        # A partition answers before its log is loaded, as if in epoch -1; its Start comes first all the same.
-        step.place = max(place or step.place, run.start(step.tp))
-
-    def _place_response(
-        self, run: ProcessRun, answering: LoggedStep, step: LoggedStep, response: LoggedResponse, request: LoggedRequest
-    ) -> None:
-        """Place a late response where its high watermark held and its records were there."""
-        end = answering.fields.get("rec_end")
-
-        def fits(mark: Mark) -> bool:
-            there = not isinstance(end, int) or mark.leo is None or mark.leo >= end
-            return response.error != 0 or response.hw is None or (mark.hw == response.hw and there)
-
-        place = run.choose(answering.tp, (request.completed, request.line.time), request.completed, fits, latest=False)
-        if place is None:
-            # No place after its completion explains it: the log may have been read any time after the fetch was handled.
-            place = run.choose(answering.tp, (step.time, request.line.time), request.completed, fits, latest=True)
-        if place is None:
-            # Kept where it is: a place that explained it by force would hide a wrong high watermark from the judge.
-            self.unexplained += 1
-        answering.place = max(place or answering.place, step.place)
+    def _chain(self, fetch: LoggedFetch, tp: str, handled: LoggedStep, answering: LoggedStep) -> None:
+        """Put the steps of a fetch after those of the request before it: a session sends the next when it has a response."""
+        opened = int(fetch.request.response.get("sessionId", 0)) if fetch.session_epoch <= 0 else 0
+        session, number = opened or fetch.session, max(0, fetch.session_epoch)
+        if number > 0:
+            handled.follows += self._of_session.get((session, number - 1, tp), ())
+            if answering is not handled:
+                answering.follows += self._of_session.get((session, number - 1, tp), ())
+        if session:
+            self._of_session[session, number, tp] = [handled] if answering is handled else [handled, answering]
 
     # everything else
 
@@ -202,7 +154,7 @@ class Exchanges:
                     appends = [step for step in self._appends[tp, base] if step.time <= request.line.time]
                     # The response has only the base offset: the append at that offset has the end.
                     fields |= reported(rec_base=base, rec_end=appends[-1].fields["rec_end"] if appends else None)
-                self.add(request.line.time, "ProduceAck", tp, fields, request)
+                self.add(request.completed, "ProduceAck", tp, fields, request)
 
     def offsets_request(self, request: LoggedRequest) -> None:
         """Add the OffsetsForLeaderEpoch requests of replicas (KIP-101, KIP-279, KIP-320); consumers send them, too."""

@@ -208,14 +208,14 @@ def _logs_no_more(senders: Mapping[int, Node], replica: int, latest: Mapping[int
 
 def _is_older(step: LoggedStep, epoch: int | None, sender: Node, run: int) -> bool:
     """Return whether the sender logged a later leader epoch than that of a fetch: it was sent before that line."""
-    (last,) = sender.runs[run].marks(step.tp, END, END)[:1]
-    return epoch is not None and last.leader_epoch is not None and 0 <= epoch < last.leader_epoch
+    last = sender.runs[run].leader_epoch(step.tp, END)
+    return epoch is not None and last is not None and 0 <= epoch < last
 
 
 def _epoch(leader: Node, step: LoggedStep) -> int | None:
     """Return the leader epoch in which a fetch was recorded."""
     run, index = step.place[:2]
-    return leader.runs[run].marks(step.tp, index, index)[0].leader_epoch
+    return leader.runs[run].leader_epoch(step.tp, index)
 
 
 def _send_before(step: LoggedStep, sender: Node, latest: tuple[int, int], fields: Fields) -> None:

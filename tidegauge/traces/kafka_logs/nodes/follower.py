@@ -139,7 +139,10 @@ def _after_append(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def _high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Note the high watermark of a follower; at a leader, which prints this too, the line of Partition follows."""
     step = broker.opened(parsed, "HandleFetchResponse", *TRUNCATES)
-    if step is not None:
+    if step is None:
+        key = parsed.line.thread, parsed.tp
+        broker.setting[key] = (parsed.number("hw"), broker.begins, broker.now + broker.tick, broker.index)
+    else:
         broker.replica(parsed.tp).hw = parsed.number("hw")
         broker.add(step, hw=parsed.number("hw"))
 

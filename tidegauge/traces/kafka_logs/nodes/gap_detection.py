@@ -4,7 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tidegauge.traces.kafka_logs.nodes.steps import FETCHER_THREAD, TRUNCATES, LoggedBroker, LoggedReplica, Send, may_fetch
+from tidegauge.traces.kafka_logs.nodes.steps import (
+    FETCHER_THREAD,
+    FORGOTTEN,
+    TRUNCATES,
+    LoggedBroker,
+    LoggedReplica,
+    Send,
+    may_fetch,
+)
 from tidegauge.traces.kafka_logs.parsing.lines import Line, clock
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, fetch_line
 
@@ -174,8 +182,9 @@ class GapDetector:
         # A high watermark is printed twice, by the log and by Partition: if one line is missing, the other has the value.
         # After any other break nothing that is known of any replica is certain.
         if any(key[0] != "set" for _, key, _ in breaks):
-            for replica in broker.replicas.values():
+            for tp, replica in broker.replicas.items():
                 replica.forget()
+                broker.step(parsed, FORGOTTEN, {}, tp).thread = ""
         self._note_line(parsed, here)
 
     def _note_line(self, parsed: ParsedLine, here: Seen) -> None:
@@ -295,7 +304,7 @@ class GapDetector:
                 yield EVERYTHING, ("load", parsed.tp), "a replica is loaded twice by one process"
         if parsed.kind in _LOOKS and not may_fetch(parsed) and broker.opened(parsed, *_MAKES_IT_LOOK) is None:
             yield ROLES, ("role", parsed.tp), "a leader looks at its high watermark, and no line says for what"
-        acted_before = parsed.kind in _WITHOUT_LOCK and named and replica.led_after(broker.busy.get(parsed.line.thread, -1))
+        acted_before = parsed.kind in _WITHOUT_LOCK and named and replica.led_after(broker.counts_from(parsed))
         if parsed.kind in _OF_A_LEADER and self._leading.get(parsed.tp) is False and not acted_before:
             yield ROLES, ("role", parsed.tp), "a follower acts as a leader"
 

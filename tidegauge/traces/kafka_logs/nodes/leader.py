@@ -2,11 +2,10 @@
 
 Rules of this file
 
-1. `High watermark updated` is printed by the thread that caused it: by an append, a fetch, a role change, the response to an
-   ISR proposal. For a fetch it comes *before* the `Recorded replica` line of the same thread. Between an append and a fetch
-   of one thread it belongs to the fetch, unless the leader is alone in the ISR: only then can an append raise it.
-2. A fetch counts before its `Recorded replica` line, up to as far back as the thread was busy with something else; another
-   thread may have used it meanwhile to raise the high watermark. `timeline.py` puts such fetches before that.
+1. `High watermark updated` is printed by the thread that looked: at an append, a fetch, a role change, the response to an
+   ISR proposal. For a fetch it comes *before* the `Recorded replica` line of the same thread. Which step allowed the raise
+   is another question: correlation/order.py answers it.
+2. A fetch counts before its `Recorded replica` line, and before what its thread printed about the high watermark of it.
 3. A log that ends in mid-fetch (4.x stops logging at SIGTERM while requests are handled) has the high watermark line
    without the `Recorded` line. It becomes a HandleFetch with what the LEOs or the value of the line show.
 4. Only a proposal that was sent is one. DefaultAlterPartitionManager#submit takes one per partition and refuses the next in
@@ -19,17 +18,26 @@ Rules of this file
 from collections.abc import Callable, Hashable, Mapping
 
 from tidegauge.traces.kafka_logs.nodes.steps import (
+    KEPT,
+    LATE,
+    RAISED,
+    CountedFetch,
     Fields,
-    KeptHighWatermark,
     LoggedBroker,
     LoggedStep,
-    RaisedHighWatermark,
     may_fetch,
     or_null,
     record_fields,
     reported,
 )
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, broker_epochs, leos, proposal
+
+
+def _takes_effect(broker: LoggedBroker, step: LoggedStep) -> LoggedStep:
+    """Note a step whose line comes before it: it has happened when its thread prints the next one."""
+    step.takes_effect = True
+    broker.add(step)
+    return step
 
 
 def _leader(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -51,7 +59,7 @@ def _leader(broker: LoggedBroker, parsed: ParsedLine) -> None:
             "hw": replica.hw,
         },
     )
-    step.depends_on.append(("metadata", parsed.tp, parsed.number("partition_epoch")))
+    _takes_effect(broker, step).depends_on.append(("metadata", parsed.tp, parsed.number("partition_epoch")))
 
 
 def _leader_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -70,13 +78,13 @@ def _leader_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
             **reported(leo=replica.leo),
         },
     )
-    step.depends_on.append(("metadata", parsed.tp, parsed.number("partition_epoch")))
+    _takes_effect(broker, step).depends_on.append(("metadata", parsed.tp, parsed.number("partition_epoch")))
 
 
 def _follower(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     replica.leo, replica.hw, replica.leader_epoch = parsed.number("leo"), parsed.number("hw"), parsed.number("leader_epoch")
-    replica.leader, replica.follows_from = parsed.number("leader"), broker.index
+    replica.leader, replica.follows_from = parsed.number("leader"), broker.now
     step = broker.begin(
         parsed,
         "BecomeFollower",
@@ -88,7 +96,7 @@ def _follower(broker: LoggedBroker, parsed: ParsedLine) -> None:
             "hw": replica.hw,
         },
     )
-    step.depends_on.append(("metadata", parsed.tp, parsed.number("partition_epoch")))
+    _takes_effect(broker, step).depends_on.append(("metadata", parsed.tp, parsed.number("partition_epoch")))
 
 
 def _follower_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -102,13 +110,11 @@ def _follower_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
             "partition_epoch": parsed.number("partition_epoch"),
         },
     )
-    step.depends_on.append(("metadata", parsed.tp, parsed.number("partition_epoch")))
+    _takes_effect(broker, step).depends_on.append(("metadata", parsed.tp, parsed.number("partition_epoch")))
 
 
 def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Add an append outside a fetcher thread: records of a producer (or of a group coordinator)."""
-    if parsed.line.thread:  # without thread names the waiting line may be another thread's
-        settle(broker, parsed)
     replica = broker.replica(parsed.tp)
     base, end = parsed.number("rec_base"), parsed.number("rec_end")
     fields = record_fields(replica, base, end)
@@ -117,7 +123,9 @@ def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
     if replica.leader_epoch is not None:
         fields |= {"leader_epoch": replica.leader_epoch, "rec_epoch": replica.leader_epoch}
     replica.leo = end
-    broker.begin(parsed, "LeaderAppend", fields | reported(leo_before=base, leo=end, hw_before=replica.hw, hw=replica.hw))
+    step = broker.begin(parsed, "LeaderAppend", fields | reported(leo_before=base, leo=end))
+    if not parsed.line.thread:
+        step.begins = broker.now - LATE
 
 
 def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -129,20 +137,27 @@ def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
         broker.add(step, hw_before=before, hw=after)
         broker.close(parsed)
         return
-    # The thread prints a new raise, so the one that waits had no `Recorded` line.
-    settle(broker, parsed)
-    append_step = broker.opened(parsed, "LeaderAppend")
-    was = dict(append_step.fields) if append_step is not None else {}
-    if append_step is not None:
-        append_step.fields.update(hw_before=before, hw=after)
-        if broker.replica(parsed.tp).isr == {broker.node}:
-            # Alone in the ISR the append raised it. The ISR is asked now: it may be larger at the thread's next fetch.
-            return
-    elif not may_fetch(parsed):
+    appends = broker.opened(parsed, "LeaderAppend")
+    if appends is None and not may_fetch(parsed):
         return  # the line of its cause is missing (gap_detection.py)
-    broker.raised[parsed.line.thread, parsed.tp] = RaisedHighWatermark(
-        parsed, (broker.run, broker.index, 0, 0), append_step, was
-    )
+    step = broker.step(parsed, RAISED, {"hw_before": before, "hw": after})
+    key = parsed.line.thread, parsed.tp
+    if not parsed.line.thread:
+        step.begins = broker.now - LATE
+        return
+    # UnifiedLog prints its line when it has the new value, Partition when it has looked at everything else.
+    value, begins, ends, index = broker.setting.pop(key, (after, step.begins, step.ends, broker.index))
+    if value == after:
+        step.begins, step.ends, step.key = begins, ends, (ends - broker.tick, index, 0)
+    if appends is not None:
+        broker.close(parsed)  # an append looks once: the thread's next line of this kind is of a fetch
+        # This one is, too, if the line of the append that moved nothing was not logged (Partition at DEBUG).
+        broker.counted[key] = CountedFetch(step.begins, step.ends, index, append=appends)
+        return
+    # The thread prints a new raise, so the one that waits had no `Recorded` line.
+    if key in broker.counted and broker.counted[key].raised is not None:
+        _settle(broker, broker.counted.pop(key))
+    _counting(broker, key, step.begins, step.ends, index).raised = step
 
 
 def _high_watermark_kept(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -151,11 +166,17 @@ def _high_watermark_kept(broker: LoggedBroker, parsed: ParsedLine) -> None:
     if step is None:
         if may_fetch(parsed):
             key = parsed.line.thread, parsed.tp
-            if parsed.line.thread and key in broker.kept:  # a thread handles one fetch at a time
-                _settle_kept(broker, broker.kept[key])
-            recorded = dict(broker.replica(parsed.tp).recorded)
-            broker.kept[key] = KeptHighWatermark(parsed, (broker.run, broker.index, 0, 0), recorded)
+            if not parsed.line.thread:
+                return
+            # A thread handles one fetch at a time.
+            if key in broker.counted and broker.counted[key].kept is not None:
+                _settle(broker, broker.counted.pop(key))
+            counting = _counting(broker, key, broker.begins, broker.now + broker.tick, broker.index)
+            counting.kept = (parsed, (broker.run, broker.index, 0, 0))
+            counting.recorded = dict(broker.replica(parsed.tp).recorded)
+            _kept(broker, parsed)
         return
+    _kept(broker, parsed)
     # A fetch that is handled between the line of Partition#makeLeader and this one is still refused: makeLeader sets the new
     # epoch after its line, and looks at the high watermark last. So the step happens with this line.
     if step.name == "BecomeLeader":
@@ -168,60 +189,68 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     peer, position = parsed.number("peer"), parsed.number("remote_leo")
     replica.recorded[peer] = position
-    fields = reported(peer=peer, req_offset=position, remote_leo=position, hw_before=replica.hw, hw=replica.hw)
-    step = broker.step(parsed, "HandleFetch", fields)
-    step.since = broker.busy.get(parsed.line.thread, -1)
-    # It was counted while the replica led: Partition#updateFollowerFetchState prints its line without the lock.
-    if replica.led_after(step.since):
-        step.place = (broker.run, replica.follows_from, -1, 0)
-    kept = broker.kept.pop(key, None)
-    # Without thread names: this fetch has a `Skipping update` line, so the raise before that was by another one.
-    another = not parsed.line.thread and kept is not None and key in broker.raised
-    raised = None if another else broker.raised.pop(key, None)
-    if raised is not None:
-        step.fields.update(hw_before=raised.parsed.number("hw_before"), hw=raised.parsed.number("hw"))
-        step.place = raised.place
-        if raised.append is not None:
-            raised.append.fields.update(raised.was)
+    step = broker.step(parsed, "HandleFetch", reported(peer=peer, req_offset=position, remote_leo=position))
+    counted = broker.counted.pop(key, None)
+    if not parsed.line.thread:
+        step.begins = broker.now - LATE
+    elif counted is not None and counted.append is not None:
+        step.begins, step.thread = counted.begins, ""
+        step.follows.append(counted.append)
+    elif counted is not None:
+        # It was counted before the first of the lines that its thread printed of it.
+        step.begins, step.ends, step.key = counted.begins, counted.ends, (counted.ends - broker.tick, counted.index, -1)
     expanding = broker.expanding.pop(key, None)
     if expanding is not None and expanding.fields.get("peer") == peer:
         expanding.fields["remote_leo"] = position
     broker.close(parsed)
 
 
-def settle(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Add a HandleFetch of an unknown replica for a raise that neither an append nor a `Recorded` line explains."""
-    raised = broker.raised.pop((parsed.line.thread, parsed.tp), None)
-    if raised is not None and raised.append is None:
-        fields = {"hw_before": raised.parsed.number("hw_before"), "hw": raised.parsed.number("hw")}
-        step = broker.step(raised.parsed, "HandleFetch", dict(fields))
-        step.place = raised.place
+def _counting(broker: LoggedBroker, key: tuple[str, str], begins: int, ends: int, index: int) -> CountedFetch:
+    """Return what a thread has printed so far of the fetch that it handles."""
+    if key in broker.counted and broker.counted[key].append is not None:
+        del broker.counted[key]
+    return broker.counted.setdefault(key, CountedFetch(begins, ends, index))
+
+
+def _no_replica(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Note that a fetch was counted: its leader finds only afterwards that it leads no more."""
+    _counting(broker, (parsed.line.thread, parsed.tp), broker.begins, broker.now + broker.tick, broker.index)
+
+
+def _kept(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Add what a leader saw that did not raise its high watermark. `Not increasing HWM` names no log ends."""
+    if "leos" in parsed.values:
+        step = broker.step(parsed, KEPT, {"leos": parsed.text("leos")} | reported(hw=parsed.values.get("new_hw")))
+        if not parsed.line.thread:
+            step.begins = broker.now - LATE
 
 
 def settle_all(broker: LoggedBroker) -> None:
-    """Settle all waiting high watermark lines, at the end of a process."""
-    for kept in broker.kept.values():
-        _settle_kept(broker, kept)
-    for raised in list(broker.raised.values()):
-        settle(broker, raised.parsed)
+    """Settle all fetches whose `Recorded` line did not come, at the end of a process."""
+    for counted in broker.counted.values():
+        _settle(broker, counted)
 
 
-def _settle_kept(broker: LoggedBroker, kept: KeptHighWatermark) -> None:
-    """Add a HandleFetch for a `Skipping update` line that no `Recorded` line explains; its LEOs show of which replica."""
+def _settle(broker: LoggedBroker, counted: CountedFetch) -> None:
+    """Add a HandleFetch for lines that no `Recorded` line explains: of which replica it is, log ends show, if anything."""
+    if counted.raised is not None:
+        counted.raised.name = "HandleFetch"
     # `Not increasing HWM` names no log ends.
-    if "leos" not in kept.parsed.values:
+    if counted.kept is None or "leos" not in counted.kept[0].values:
         return
+    parsed, place = counted.kept
     new = {
         peer: leo
-        for peer, leo in leos(kept.parsed.text("leos")).items()
-        if peer != broker.node and leo != kept.recorded.get(peer, -1)
+        for peer, leo in leos(parsed.text("leos")).items()
+        if peer != broker.node and leo != counted.recorded.get(peer, -1)
     }
     if len(new) != 1:
         return  # several changed: `Recorded` lines of other threads may still come
     for peer, leo in new.items():
-        step = broker.step(kept.parsed, "HandleFetch", reported(peer=peer, req_offset=leo, remote_leo=leo))
-        step.place = kept.place
-        broker.replica(kept.parsed.tp).recorded[peer] = leo
+        step = broker.step(parsed, "HandleFetch", reported(peer=peer, req_offset=leo, remote_leo=leo))
+        step.begins, step.ends, step.key = counted.begins, counted.ends, (counted.ends - broker.tick, counted.index, -1)
+        step.place = place
+        broker.replica(parsed.tp).recorded[peer] = leo
 
 
 def _expand_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -234,6 +263,8 @@ def _expand_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = broker.step(parsed, "ExpandIsr", fields | reported(broker_epoch=broker_epoch))
     _proposed(broker, parsed, step)
     broker.expanding[parsed.line.thread, parsed.tp] = step
+    if may_fetch(parsed):
+        _counting(broker, (parsed.line.thread, parsed.tp), step.begins, step.ends, broker.index)
 
 
 def _sent_again(broker: LoggedBroker, parsed: ParsedLine) -> bool:
@@ -266,7 +297,8 @@ def _shrink_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
         return
     members, _, partition_epoch = proposal(parsed.text("sent"))
     step: LoggedStep = broker.opened(parsed, "ShrinkIsr") or broker.begin(parsed, "ShrinkIsr", {"isr": members})
-    broker.add(step, partition_epoch=partition_epoch)
+    # The values are those of the first line, under the lock; this one is printed when the lock is free again.
+    step.fields["partition_epoch"] = partition_epoch
     _proposed(broker, parsed, step)
 
 
@@ -285,7 +317,9 @@ def _isr_ignored(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take back a response that changed nothing, or a proposal that was not sent as another one was under way."""
     response = broker.opened(parsed, "HandleAlterPartitionResponse")
     if response is None:
-        _isr_refused(broker, parsed)
+        # Without thread names the response may be there, under another thread's lines.
+        if parsed.line.thread:
+            _isr_refused(broker, parsed)
     elif response.fields.get("error") == 0:
         _take_back(broker, parsed, response)
         broker.replica(parsed.tp).ignored += response.depends_on
@@ -305,9 +339,8 @@ def _isr_response(broker: LoggedBroker, parsed: ParsedLine) -> None:
     topic, _, partition = parsed.text("partition").rpartition(":")
     tp = f"{broker.topic_ids.get(topic, topic)}-{partition}" if topic else parsed.text("partition")
     error, epoch = parsed.number("error"), parsed.number("partition_epoch")
-    hw = broker.replica(tp).hw
-    fields = {"error": error} | ({"isr": parsed.ids(), "partition_epoch": epoch} if error == 0 else {})
-    step = broker.begin(parsed, "HandleAlterPartitionResponse", fields | reported(hw_before=hw, hw=hw), tp)
+    fields: Fields = {"error": error} | ({"isr": parsed.ids(), "partition_epoch": epoch} if error == 0 else {})
+    step = _takes_effect(broker, broker.begin(parsed, "HandleAlterPartitionResponse", fields, tp))
     if error == 0:
         broker.replica(tp).isr = frozenset(parsed.ids())
         step.depends_on.append(("metadata", tp, epoch))
@@ -318,12 +351,8 @@ def _isr_updated(broker: LoggedBroker, parsed: ParsedLine) -> None:
     # DefaultAlterPartitionManager was silent (its logger is at DEBUG): this line alone shows the response.
     if broker.opened(parsed, "HandleAlterPartitionResponse") is None:
         epoch = parsed.number("partition_epoch")
-        hw = broker.replica(parsed.tp).hw
-        step = broker.begin(
-            parsed,
-            "HandleAlterPartitionResponse",
-            {"error": 0, "isr": parsed.ids(), "partition_epoch": epoch} | reported(hw_before=hw, hw=hw),
-        )
+        fields: Fields = {"error": 0, "isr": parsed.ids(), "partition_epoch": epoch}
+        step = broker.begin(parsed, "HandleAlterPartitionResponse", fields)
         step.depends_on.append(("metadata", parsed.tp, epoch))
 
 
@@ -334,6 +363,7 @@ HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {
     "follower-again": _follower_again,
     "leader-high-watermark": _high_watermark_risen,
     "leader-high-watermark-kept": _high_watermark_kept,
+    "no-replica": _no_replica,
     "recorded": _recorded,
     "expand-isr": _expand_isr,
     "shrinking": _shrinking,

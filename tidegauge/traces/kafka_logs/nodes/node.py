@@ -17,21 +17,13 @@ from tidegauge.traces.kafka_logs.nodes import follower, leader, process
 from tidegauge.traces.kafka_logs.nodes.controller import LoggedController
 from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap, GapDetector
 from tidegauge.traces.kafka_logs.nodes.log_dirs import LogDirs
-from tidegauge.traces.kafka_logs.nodes.steps import LoggedBroker
+from tidegauge.traces.kafka_logs.nodes.steps import LATE, OF_A_CONTROLLER, LoggedBroker
 from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
 from tidegauge.traces.kafka_logs.parsing.lines import Line, incarnations
 from tidegauge.traces.kafka_logs.parsing.merge_streams import merge_streams, without_copies
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, parse_line
 from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedRequest, is_request, read_request
 from tidegauge.traces.problems import Problem, shown
-
-_OF_A_FETCH = frozenset(
-    {"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "no-replica", "expand-isr", "recorded"}
-)
-
-OF_A_CONTROLLER = frozenset(
-    {"ChangePartition", "AlterPartition", "RegisterBroker", "FenceBroker", "UnfenceBroker", "SetMinIsr"}
-)
 
 HANDLERS = {**process.HANDLERS, **leader.HANDLERS, **follower.HANDLERS}
 
@@ -108,12 +100,10 @@ class Node:
         detector.begin_process(
             next((parsed_line for line in lines if (parsed_line := parse_line(line)) is not None), None), lines[0]
         )
+        self.broker.begin_process([line.time for line in lines])
         for index, line in enumerate(lines):
-            self.broker.index = index
+            self.broker.read_line(line, index)
             parsed = parse_line(line)
-            # The lines that a fetch prints before its `Recorded replica` line do not end the stretch in which it may count.
-            if line.thread and (parsed is None or parsed.kind not in _OF_A_FETCH):
-                self.broker.busy[line.thread] = index
             if parsed is None:
                 continue
             self.kinds[parsed.kind] += 1
@@ -130,8 +120,6 @@ class Node:
                     self.controller.handlers[parsed.kind](parsed)
             except NOT_KAFKAS as error:
                 self.problems.append(_unlike_kafka(line, error))
-            if line.thread and parsed.kind == "recorded":
-                self.broker.busy[line.thread] = index
         return ParsedLine("end", lines[-1], {}) if lines else parsed
 
 
@@ -181,8 +169,13 @@ def node_of(files: NodeFiles) -> Node:
             lines.append([line for line in stream if not is_request(line)] if requests else stream)
     problems = [*files.problems, *copies]
     read: list[LoggedRequest] = []
-    for order, line in enumerate(merge_streams([stream for stream in request_streams if stream])):
-        request = read_request(line, order)
+    merged_requests = merge_streams([stream for stream in request_streams if stream])
+    spoke: dict[str, int] = {}
+    for order, line in enumerate(merged_requests):
+        # A network thread writes the line of a request when it has sent the response, and nothing else before its next one.
+        late = line.time - spoke.get(line.thread, merged_requests[0].time - 1) if line.thread else LATE
+        spoke[line.thread] = line.time
+        request = read_request(line, order, late)
         if isinstance(request, Problem):
             problems.append(request)
         elif request is not None:

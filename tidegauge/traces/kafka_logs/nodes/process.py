@@ -163,9 +163,9 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
     broker.silent_since = last.line.time if last is not None and broker.stopping and not broker.logs_closed else None
     broker.open.clear()
     broker.fetchers.clear()
-    broker.raised.clear()
-    broker.kept.clear()
-    broker.busy.clear()
+    broker.counted.clear()
+    broker.setting.clear()
+    broker.taking_effect.clear()
     broker.expanding.clear()
     broker.proposals.clear()
     broker.stopping = broker.logs_closed = False

@@ -4,18 +4,19 @@ Rules of this file
 
 1. A LoggedStep is an event in the making: `fields` grows while more lines of the same thread add to it.
 2. `place` orders the steps of one node: (process run, index of the line, 0 for a line of the log and 1 for a request put
-   after it, time). Places of different nodes cannot be compared. `since` is the line from which on the step may have
-   happened: a fetch counts some time before its line is printed.
+   after it, time). Places of different nodes cannot be compared. `begins` and `ends` bound when the step happened, `key` is
+   where its stamp puts it: correlation/order.py finds the order, and sets `place`.
 3. Steps of different nodes are tied by keys: a step that depends on a key comes after every step that provides it.
    ("sent", request) from SendFetch to HandleFetch, ("answered", request) from there to the step that handles the response,
    ("metadata", partition, partition epoch) from ChangePartition to who acts on it, ("proposal", ..) from ExpandIsr or
    ShrinkIsr to AlterPartition, ("handled", node, run) from the requests of a process to its end.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegauge.impl import rules
+from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, PartitionRequest
 
 Place = tuple[int, int, int, int]
@@ -27,11 +28,27 @@ REQUEST_HANDLER, FETCHER_THREAD = "kafka-request-handler-", "ReplicaFetcherThrea
 TAKES_RESPONSES = frozenset({"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError"})
 TRUNCATES = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange", "HandleEpochResponse")
 """Steps whose line a follower prints before it truncates its log."""
+OF_A_CONTROLLER = frozenset(
+    {"ChangePartition", "AlterPartition", "RegisterBroker", "FenceBroker", "UnfenceBroker", "SetMinIsr"}
+)
+LATE = 50_000
+"""Microseconds from a step to its line where lines name no threads, which would show it (observed on busy brokers)."""
+RAISED, KEPT = "RaiseHighWatermark", "KeepHighWatermark"
+"""Lines of a leader that raises its high watermark, or does not, until order.py has found the step that made it look."""
+FORGOTTEN = "LinesMissing"
+"""Where lines are missing: what they showed of a replica is unknown from there on, to order.py as well."""
+NO_REPLICA = (3, 6, 100)
+"""Errors of a broker that has no such replica, not yet or no more (ReplicaManager#getPartitionOrError)."""
 
 
 @dataclass(eq=False, slots=True)
 class LoggedStep:
-    """A step of one node on one of its replicas."""
+    """A step of one node on one of its replicas.
+
+    It happened after `begins` and not after `ends` (microseconds), and after the steps that it `follows`. `thread` is that
+    of its lines; one that `takes_effect` comes after them. A fetch that is counted has its `response`; a response that was
+    sent at once `joins` the event of its fetch if it was read before that.
+    """
 
     node: int
     tp: str
@@ -40,7 +57,14 @@ class LoggedStep:
     at: str
     time: int
     place: Place
-    since: int = -1
+    begins: int = -1
+    ends: int = -1
+    key: tuple[int, int, int] = (0, 0, 0)
+    thread: str = ""
+    takes_effect: bool = False
+    follows: list["LoggedStep"] = field(default_factory=list)
+    response: "LoggedStep | None" = None
+    joins: "LoggedStep | None" = None
     provides: list[Hashable] = field(default_factory=list)
     depends_on: list[Hashable] = field(default_factory=list)
 
@@ -66,9 +90,9 @@ class LoggedReplica:
     ignored: list[Hashable] = field(default_factory=list)
     """What responses that were ignored depend on."""
 
-    def led_after(self, index: int) -> bool:
-        """Return whether it led at some time after this line of its process, and follows now."""
-        return index < self.follows_from
+    def led_after(self, time: int) -> bool:
+        """Return whether the replica still led after a time."""
+        return time < self.follows_from
 
     def forget(self) -> None:
         """Forget what was known: lines are missing, so it may have changed."""
@@ -173,25 +197,20 @@ class LoggedFetcher:
 
 
 @dataclass(eq=False, slots=True)
-class RaisedHighWatermark:
-    """A `High watermark updated` line whose cause is not known yet; it may be `append`, of the same thread.
+class CountedFetch:
+    """What a handler thread has printed of a fetch before its `Recorded replica` line: the fetch was counted before it all.
 
-    `was` are the fields of the append before that line.
+    `raised` and `kept` are its lines about the high watermark, `recorded` the LEOs by replica at the latter.
     """
 
-    parsed: ParsedLine
-    place: Place
-    append: LoggedStep | None
-    was: Fields
-
-
-@dataclass(eq=False, slots=True)
-class KeptHighWatermark:
-    """A `Skipping update high watermark` line whose cause is not known yet; `recorded` are the LEOs by replica."""
-
-    parsed: ParsedLine
-    place: Place
-    recorded: Mapping[int, int]
+    begins: int
+    ends: int
+    index: int
+    raised: LoggedStep | None = None
+    kept: tuple[ParsedLine, Place] | None = None
+    recorded: Mapping[int, int] = field(default_factory=dict)
+    append: LoggedStep | None = None
+    """The append before it in its thread, whose raise may be of this fetch."""
 
 
 @dataclass(eq=False)
@@ -200,9 +219,10 @@ class LoggedBroker:
 
     `open` has, by thread and partition, the step that later lines of the thread may add to. A broker prints several lines
     for one step, without an id, and lines of other threads between them; but a thread works on one request at a time, and
-    on a partition once in it. So thread and partition find the step that a line belongs to. `raised` and `kept` are high
-    watermark lines whose cause is not known yet. `silent_since` is the time of the last line of a process that was told to
-    stop and did not log its end. `busy` is, by thread, its last line that did not belong to the fetch it is handling.
+    on a partition once in it. So thread and partition find the step that a line belongs to. `counted` are fetches whose
+    `Recorded` line is still to come. `silent_since` is the time of the last line of a process that was told to stop and did
+    not log its end. `now` is the time of the current line, `begins` until when all that its thread does next was still to
+    come; `setting` are high watermarks that logs were given, with the step's interval and line.
     """
 
     node: int
@@ -212,12 +232,20 @@ class LoggedBroker:
     replicas: dict[str, LoggedReplica] = field(default_factory=dict)
     open: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
     fetchers: dict[tuple[str, int], LoggedFetcher] = field(default_factory=dict)
-    raised: dict[tuple[str, str], RaisedHighWatermark] = field(default_factory=dict)
-    kept: dict[tuple[str, str], KeptHighWatermark] = field(default_factory=dict)
+    counted: dict[tuple[str, str], CountedFetch] = field(default_factory=dict)
+    setting: dict[tuple[str, str], tuple[int, int, int, int]] = field(default_factory=dict)
     expanding: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
     proposals: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
     """By thread and partition, its last proposal."""
-    busy: dict[str, int] = field(default_factory=dict)
+    taking_effect: dict[str, LoggedStep] = field(default_factory=dict)
+    """By thread, the step whose line it printed before the step; it has happened by the thread's next line."""
+    now: int = 0
+    begins: int = -1
+    tick: int = 0
+    latest: int = -1
+    """The latest stamp so far: a line that is in the file is after everything that was stamped before it."""
+    spoken: dict[str, int] = field(default_factory=dict)
+    """By thread, `latest` at its last line."""
     sends: list[Send] = field(default_factory=list)
     topic_ids: dict[str, str] = field(default_factory=dict)
     named: dict[str, list[tuple[tuple[int, int], str]]] = field(default_factory=dict)
@@ -246,11 +274,39 @@ class LoggedBroker:
 
     def step(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
         """Add a step at this line."""
-        made = LoggedStep(
-            self.node, tp or parsed.tp, name, fields, parsed.line.at, parsed.line.time, (self.run, self.index, 0, 0)
+        time = parsed.line.time
+        made = LoggedStep(self.node, tp or parsed.tp, name, fields, parsed.line.at, time, (self.run, self.index, 0, 0))
+        made.begins, made.ends, made.key, made.thread = (
+            self.begins,
+            time + self.tick,
+            (time, self.index, 0),
+            parsed.line.thread,
         )
         self.steps.append(made)
         return made
+
+    def counts_from(self, parsed: ParsedLine) -> int:
+        """Return the time after which the fetch that a line is about was counted."""
+        counted = self.counted.get((parsed.line.thread, parsed.tp))
+        return self.begins if counted is None else counted.begins
+
+    def begin_process(self, times: Sequence[int]) -> None:
+        """Forget the clock of the process before. `times` are those of its lines: 3.x prints milliseconds."""
+        self.latest = times[0] - 1
+        self.tick = 999 if all(time % 1000 == 0 for time in times) else 0
+        self.spoken.clear()
+
+    def read_line(self, line: Line, index: int) -> None:
+        """Advance to a line: it bounds when its thread did what it prints, and what it printed before."""
+        self.index, self.now = index, line.time
+        first = self.latest if self.spoken else line.time - 1
+        # Without thread names nothing is known but that the line is there.
+        self.begins = min(self.spoken.get(line.thread, first), line.time - 1) if line.thread else line.time - 1
+        self.latest = max(self.latest, line.time)
+        self.spoken[line.thread] = self.latest
+        step = self.taking_effect.pop(line.thread, None) if line.thread else None
+        if step is not None:
+            step.ends = max(step.ends, line.time + self.tick)
 
     def begin(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
         """Add a step that later lines of this thread may add to."""
@@ -267,8 +323,12 @@ class LoggedBroker:
         """Add fields of this line to a step."""
         step.fields.update(reported(**values))
         # A step happens with its last line: what other threads printed between its lines came before it.
-        step.place = (self.run, self.index, 0, 0)
+        step.place, step.key = (self.run, self.index, 0, 0), (self.now, self.index, 0)
+        step.ends = max(step.ends, self.now + self.tick)
+        if step.takes_effect and step.thread:
+            self.taking_effect[step.thread] = step
 
     def close(self, parsed: ParsedLine) -> None:
         """Close the open step: no later line of this thread adds to it."""
+        self.taking_effect.pop(parsed.line.thread, None)
         self.open.pop((parsed.line.thread, parsed.tp), None)

@@ -41,7 +41,10 @@ _DECODER = json.JSONDecoder(parse_int=number)
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One finished request, the `order`-th that its node logged; times in microseconds of the node's clock."""
+    """One finished request, the `order`-th that its node logged; times in microseconds of the node's clock.
+
+    Its times count back from its line, which its network thread wrote at most `late` microseconds after the response left.
+    """
 
     line: Line
     name: str
@@ -53,6 +56,7 @@ class LoggedRequest:
     completed: int
     at_once: bool
     order: int = 0
+    late: int = 0
 
 
 LOGGED = "Completed request"
@@ -63,7 +67,7 @@ def is_request(line: Line) -> bool:
     return line.logger == "logger" and line.message.startswith(LOGGED)
 
 
-def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
+def read_request(line: Line, order: int = 0, late: int = 0) -> LoggedRequest | Problem | None:
     """Parse the request of a line; None if it is of a kind that is not read."""
     begin = line.message.find("{")
     try:
@@ -72,7 +76,7 @@ def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
         name = NAMES.get(header["requestApiKey"])
         if name is None or (name == "FETCH" and of_metadata_log(document["request"])):
             return None
-        return _request(line, order, name, str(header["clientId"]), document)
+        return _request(line, order, late, name, str(header["clientId"]), document)
     except NOT_KAFKAS as error:
         return Problem(
             line.file,
@@ -90,7 +94,7 @@ def of_metadata_log(body: Mapping[str, Any]) -> bool:
     return bool(topics) and all(topic.get("topic", topic.get("topicId")) in _METADATA_TOPIC for topic in topics)
 
 
-def _request(line: Line, order: int, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
+def _request(line: Line, order: int, late: int, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
     def micros(field_name: str) -> int:
         microseconds = round(float(document[field_name]) * 1000)
         if not 0 <= microseconds <= line.time:
@@ -102,7 +106,7 @@ def _request(line: Line, order: int, name: str, client: str, document: Mapping[s
     completed = handled + micros("remoteTimeMs")
     at_once = micros("remoteTimeMs") == 0
     return LoggedRequest(
-        line, name, client, document["request"], document["response"], dequeued, handled, completed, at_once, order
+        line, name, client, document["request"], document["response"], dequeued, handled, completed, at_once, order, late
     )
 
 

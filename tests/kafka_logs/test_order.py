@@ -1,0 +1,193 @@
+"""The order of a replica's steps: one that threads and values allow is found if there is any, and none is invented.
+
+row:  thread, what, after (its thread's line before), by (its own line)
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegauge.traces.columns import UNKNOWN
+from tidegauge.traces.kafka_logs.correlation import order as search
+from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, FITS, Ordered, Replica, order, take
+from tidegauge.traces.kafka_logs.nodes.steps import KEPT, RAISED, LoggedStep
+
+LEADER = 1
+
+
+def step(thread: str, name: str, after: int, by: int, **fields: object) -> LoggedStep:
+    made = LoggedStep(LEADER, "alpha-0", name, dict(fields), f"n1:{by}", by, (0, by, 0, 0))
+    made.begins, made.ends, made.key, made.thread = after, by, (by, by, 0), thread
+    return made
+
+
+def leads(leo: int, hw: int) -> list[LoggedStep]:
+    return [
+        step("metadata", "Start", 0, 1, leo=leo, hw=hw),
+        step("metadata", "BecomeLeader", 1, 2, leader_epoch=1, isr=(1, 2, 3), leo=leo, hw_before=hw, hw=hw),
+    ]
+
+
+def counts(thread: str, after: int, by: int, peer: int, leo: int) -> LoggedStep:
+    return step(thread, "HandleFetch", after, by, peer=peer, remote_leo=leo, req_epoch=1)
+
+
+def raises(thread: str, after: int, by: int, before: int, hw: int) -> LoggedStep:
+    return step(thread, RAISED, after, by, hw_before=before, hw=hw)
+
+
+def appends(thread: str, after: int, by: int, base: int) -> LoggedStep:
+    return step(thread, "LeaderAppend", after, by, rec_base=base, rec_end=base + 1)
+
+
+def reads(after: int, by: int, bound: int) -> LoggedStep:
+    return step("", "Read", after, by, bound=bound)
+
+
+def told(events: Sequence[LoggedStep]) -> list[tuple[object, ...]]:
+    return [
+        (one.name, one.fields.get("peer"), one.fields.get("hw_before"), one.fields.get("hw"))
+        for one in events
+        if one.name not in ("Start", "BecomeLeader")
+    ]
+
+
+def test_a_fetch_that_another_thread_used_comes_before_what_it_raised() -> None:
+    """Thread A counts b2 and prints late; thread B counts b3 and raises over both."""
+    steps = [
+        *leads(7, 6),
+        counts("B", 3, 10, 3, 7),
+        raises("B", 3, 10, 6, 7),
+        counts("A", 4, 12, 2, 7),
+    ]
+    found = Ordered()
+    assert told(order(steps, LEADER, found)) == [("HandleFetch", 3, 6, 6), ("HandleFetch", 2, 6, 7)]
+    assert found.stuck == []
+
+
+def test_a_raise_that_an_append_printed_is_credited_to_the_fetch_that_allowed_it() -> None:
+    """An append raises nothing by itself: the thread looks after it, and sees what another thread has counted."""
+    steps = [
+        *leads(7, 6),
+        counts("B", 2, 4, 3, 7),
+        appends("C", 3, 9, 7),
+        raises("C", 3, 9, 6, 7),
+        counts("A", 4, 12, 2, 7),
+    ]
+    events = order(steps, LEADER, found := Ordered())
+    assert found.stuck == []
+    assert ("HandleFetch", 2, 6, 7) in told(events)
+    (appended,) = (one for one in told(events) if one[0] == "LeaderAppend")
+    assert appended[2] == appended[3], "the append leaves the high watermark alone"
+
+
+@pytest.mark.parametrize(
+    ("after", "leo", "why"),
+    [(11, 7, "its thread wrote another line when the raise was over"), (4, 6, "it does not reach the high watermark")],
+)
+def test_a_raise_that_nothing_allowed_stays_unexplained(after: int, leo: int, why: str) -> None:
+    """What threads and values rule out is not put right."""
+    steps = [*leads(7, 6), counts("B", 3, 10, 3, 7), raises("B", 3, 10, 6, 7), counts("A", after, 12, 2, leo)]
+    order(steps, LEADER, found := Ordered())
+    assert [one.name for one, _ in found.stuck] != [], why
+
+
+def test_a_read_comes_behind_the_raise_that_it_shows() -> None:
+    """Its times are counted back from a line that its network thread wrote later."""
+    steps = [
+        *leads(7, 6),
+        counts("A", 2, 4, 2, 7),
+        reads(3, 9, 7),
+        counts("B", 5, 10, 3, 7),
+        raises("B", 5, 10, 6, 7),
+    ]
+    steps[2].key = (6, 1 << 60, 0)
+    events = order(steps, LEADER, found := Ordered())
+    assert [name for name, *_ in told(events)] == ["HandleFetch", "HandleFetch", "Read"]
+    assert found.stuck == []
+
+
+def test_a_step_that_no_order_fits_is_named_and_the_others_go_on() -> None:
+    """A log end from nowhere: the append is told, what comes after it is ordered by what it left."""
+    steps = [*leads(7, 6), appends("A", 3, 5, 9), appends("B", 6, 8, 10)]
+    events = order(steps, LEADER, found := Ordered())
+    assert [(one.fields["rec_base"], broken) for one, broken in found.stuck] == [(9, BREAKS_VALUE)]
+    assert [one.fields.get("rec_base") for one in events] == [None, None, 9, 10]
+
+
+def test_a_search_without_end_is_cut_off_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve counts in any order, and a raise that none of them allows."""
+    monkeypatch.setattr(search, "LIMIT", 50)
+    steps = [*leads(9, 0), *(counts(f"T{at}", 3, 20 + at, 2, 1 + at) for at in range(12)), raises("R", 3, 40, 5, 9)]
+    events = order(steps, LEADER, found := Ordered())
+    assert found.cut_off == 1
+    assert len(events) >= 13, "a cut search loses no event"
+
+
+# Brute force: every order of a few steps
+
+values = st.integers(0, 3)
+
+
+@st.composite
+def small_windows(draw: st.DrawFn) -> list[LoggedStep]:
+    """A few steps of two threads and the request log, with intervals that overlap, true or not."""
+    steps = leads(draw(values), 0)
+    last = {"A": 2, "B": 2}
+    for by in range(3, 3 + draw(st.integers(1, 5))):
+        thread = draw(st.sampled_from(("A", "B")))
+        kind = draw(st.sampled_from(("append", "count", "raise", "read", "kept")))
+        if kind == "append":
+            made = appends(thread, last[thread], by, draw(values))
+        elif kind == "count":
+            made = counts(thread, last[thread], by, draw(st.sampled_from((2, 3))), draw(values))
+        elif kind == "raise":
+            before = draw(values)
+            made = raises(thread, last[thread], by, before, before + 1)
+        elif kind == "kept":
+            ends = ", ".join(f"replica {peer}: (offset={draw(values)}, segment=[0:1])" for peer in (1, 2, 3))
+            made = step(thread, KEPT, last[thread], by, leos=ends)
+        else:
+            made = reads(draw(st.integers(1, by - 1)), by, draw(values))
+        if made.thread:
+            last[thread] = by
+        steps.append(made)
+    return steps
+
+
+def every_order(rows: Sequence[search.Row]) -> Iterator[tuple[int, ...]]:
+    for one in permutations(range(len(rows))):
+        place = {row: at for at, row in enumerate(one)}
+        if all(
+            place[first] < place[second]
+            for second, row in enumerate(rows)
+            for first, other in enumerate(rows)
+            if first in row.follows or (first != second and other.ends <= row.begins)
+        ):
+            yield one
+
+
+def fits(rows: Sequence[search.Row], one: Sequence[int], peers: int) -> bool:
+    replica = Replica(role=search.ABSENT, counted=(UNKNOWN,) * peers)
+    for at in one:
+        due = replica.due != UNKNOWN and replica.due > replica.hw
+        if due and rows[at].kind > search.SKIPPED:
+            return False
+        broken, replica = take(rows[at], at, replica, 0)
+        if broken != FITS:
+            return False
+    return True
+
+
+@settings(max_examples=300, deadline=None)
+@given(small_windows())
+def test_an_order_is_found_exactly_if_there_is_one(steps: list[LoggedStep]) -> None:
+    """Against all interleavings of small windows."""
+    peers = sorted({peer for one in steps for peer in search._peers(one)} | {LEADER})
+    rows = search._rows(steps, {peer: at for at, peer in enumerate(peers)})
+    there_is_one = any(fits(rows, one, len(peers)) for one in every_order(rows))
+    order(steps, LEADER, found := Ordered())
+    assert (found.stuck == []) == there_is_one

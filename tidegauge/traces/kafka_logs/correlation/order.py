@@ -1,0 +1,594 @@
+"""The order of the steps of one replica within one process: one that threads, locks and values allow, if there is any.
+
+A line is where its thread got to write it, not where the thing happened, up to 50 ms later. So each step has an interval:
+
+    thread A    line ....... step ... line        it happened after the line before it of its thread was in the file, and
+                 ^begins              ^ends       before its own line was stamped (a role: before the thread's next line)
+
+    request     dequeued - late .. completed      the request log counts back from a line that was written after the response
+                                                  was sent: `late` is how long its network thread had been silent
+
+Rules of this file
+
+1. Step a comes before step b if a ended before b began, if one thread did both in that order, or if b is of the next request
+   of the session of a. What is left open is searched: an order in which each step finds what it says (high watermark before
+   a raise, log end before an append, recorded log ends of a skipped update, high watermark of a response) and in which the
+   rules of the leader hold. Wing and Gong's search as in Porcupine: depth first, nearest to the stamps first, never twice
+   from the same state.
+2. What only observes (a response, a read, an acknowledgement, a refusal) is taken as soon as it fits: it changes nothing, so
+   no order is lost.
+3. Kafka reads, counts, raises and answers in four steps; the trace has one event for count and raise. A raise is credited to
+   the step that allowed it, whichever thread printed it, and nothing that shows the old value may come between the two.
+
+       thread A   counts b2 at 7                                    prints `Recorded replica 2 .. 7`
+       thread B                   appends 7..8, raises 6 to 7       prints `High watermark updated from 6 to 7`
+
+4. If no order fits, the step that holds the others up is given up: it goes where its stamp puts it, and the judge sees it
+   there. The search is bounded: at most LIMIT steps are taken back for one that is given up, out of the last DEPTH.
+
+| step | one or two | when, and under which lock | Kafka |
+|---|---|---|---|
+| append | append, then raise | log's lock; the raise in leaderIsrUpdateLock (read) | Partition#appendRecordsToLeader |
+| fetch | read, count, expand, raise | four steps of one thread | Partition#fetchRecords, #updateFollowerFetchState |
+| shrink | one | leaderIsrUpdateLock (write): no append between its values and the proposal | Partition#maybeShrinkIsr |
+| role | one, after its line | leaderIsrUpdateLock (write) | Partition#makeLeader, #makeFollower |
+| ISR response | one, after its line | leaderIsrUpdateLock (write) | Partition#handleAlterPartitionUpdate |
+| response | read once more if it waited | any time until it is complete | DelayedFetch#onComplete |
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, fetch_error, high_watermark_after_log_start
+from tidegauge.traces.columns import UNKNOWN
+from tidegauge.traces.kafka_logs.nodes.process import END
+from tidegauge.traces.kafka_logs.nodes.steps import (
+    FORGOTTEN,
+    KEPT,
+    NO_REPLICA,
+    OF_A_CONTROLLER,
+    RAISED,
+    LoggedBroker,
+    LoggedStep,
+)
+from tidegauge.traces.kafka_logs.parsing.parsed_line import leos
+
+LIMIT, DEPTH, AHEAD = 4000, 400, 96
+"""Steps that are taken back for one that is stuck; decisions that are remembered; rows that are looked at ahead."""
+
+(OTHER, START, LEAD, FOLLOW, APPEND, COUNT, RAISE, SHRINK, EXPAND, ISR, LOG_START, GONE, FORGET) = range(13)
+(SKIPPED, RESPONSE, SHOWN, ACKNOWLEDGED, REFUSED, SENT, IDLE) = range(13, 20)
+"""Kinds of rows; those from SKIPPED on only observe."""
+FITS, BREAKS_RULE, BREAKS_VALUE = range(3)
+NO_ROLE, LEADS, FOLLOWS, ABSENT = range(4)
+
+
+class Replica(NamedTuple):
+    """What a step finds and leaves. `cause` is the step that may have allowed a raise, `due` to where it must raise."""
+
+    leo: int = UNKNOWN
+    hw: int = UNKNOWN
+    epoch: int = UNKNOWN
+    role: int = UNKNOWN
+    isr: int = UNKNOWN
+    pending: int = 0
+    cause: int = -1
+    due: int = UNKNOWN
+    counted: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A step in numbers; `values` are those of its kind (see `_row`), `follows` rows that come before it in any order."""
+
+    kind: int
+    values: tuple[int, ...]
+    begins: int
+    ends: int
+    key: tuple[int, int, int]
+    follows: tuple[int, ...]
+    step: LoggedStep
+
+
+@dataclass
+class Ordered:
+    """How many steps are not where their stamps put them, and those that no order fits, by what they break."""
+
+    moved: int = 0
+    stuck: list[tuple[LoggedStep, int]] = field(default_factory=list)
+    cut_off: int = 0
+
+
+def order_of_node(broker: LoggedBroker) -> Ordered:
+    """Order the steps of each replica of a broker; those of its controller, and those after its lines, stay in place."""
+    found = Ordered()
+    groups: dict[tuple[str, int], list[LoggedStep]] = {}
+    ordered: list[LoggedStep] = []
+    for step in broker.steps:
+        if step.name in OF_A_CONTROLLER or step.place[1] >= END - 1:
+            ordered.append(step)
+        else:
+            groups.setdefault((step.tp, step.place[0]), []).append(step)
+    for steps in groups.values():
+        ordered += order(steps, broker.node, found)
+    broker.steps = ordered
+    return found
+
+
+def order(steps: Sequence[LoggedStep], node: int, found: Ordered) -> list[LoggedStep]:
+    """Order the steps of one replica in one process of `node`; return those that are events."""
+    peers = sorted({peer for step in steps for peer in _peers(step)} | {node})
+    rows = _rows(steps, {peer: at for at, peer in enumerate(peers)})
+    taken = _Search(rows, peers.index(node), len(peers)).run(found)
+    found.moved += sum(1 for at, row in enumerate(taken) if at != row)
+    return _events(rows, taken, peers.index(node), len(peers))
+
+
+# From steps to rows
+
+
+def _peers(step: LoggedStep) -> Iterator[int]:
+    peer, isr = step.fields.get("peer"), step.fields.get("isr")
+    if isinstance(peer, int):
+        yield peer
+    if isinstance(isr, tuple):
+        yield from isr
+    if step.name == KEPT:
+        yield from leos(str(step.fields["leos"]))
+
+
+def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
+    starts = [step for step in steps if step.name == "Start"]
+    for step in steps:
+        # Metadata reaches clients before the broker has made the replica: it answers for a partition that it has not
+        # (ReplicaManager#getPartitionOrError). The replica starts first all the same: without a role it answers so, too.
+        refused = step.name in ("HandleFetch", "HandleEpochRequest", "ProduceAck") and step.fields.get("error", 0) != 0
+        if refused and starts and step.ends < starts[0].ends:
+            step.begins, step.ends, step.key = starts[0].ends - 1, starts[0].ends, (starts[0].ends, starts[0].place[1], 1)
+            step.follows.append(starts[0])
+    at_key = sorted(range(len(steps)), key=lambda at: (steps[at].key, at))
+    # One thread writes its lines in the order in which it does things; a step is never put in front of one it follows.
+    position = {id(steps[at]): row for row, at in enumerate(at_key)}
+    last: dict[str, int] = {}
+    rows: list[Row] = []
+    for row, at in enumerate(at_key):
+        step = steps[at]
+        follows = [position[id(one)] for one in step.follows if id(one) in position and position[id(one)] < row]
+        if step.thread:
+            if step.thread in last:
+                follows.append(last[step.thread])
+            last[step.thread] = row
+        kind, values = _row(step, peers)
+        rows.append(
+            Row(kind, values, min(step.begins, step.key[0] - 1), max(step.ends, step.key[0]), step.key, tuple(follows), step)
+        )
+    return rows
+
+
+def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]:
+    """Return the kind of a step, and the values that it finds or leaves."""
+
+    def number(name: str) -> int:
+        value = step.fields.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else UNKNOWN
+
+    def members() -> int:
+        isr = step.fields.get("isr")
+        return sum(1 << peers[peer] for peer in isr) if isinstance(isr, tuple) else UNKNOWN
+
+    if step.name == "Start":
+        return START, (number("leo"), number("hw"))
+    if step.name == "BecomeLeader":
+        return LEAD, (number("leader_epoch"), members(), number("leo"), number("hw_before"), number("hw"))
+    if step.name == "BecomeFollower":
+        return FOLLOW, (number("leader_epoch"), number("leo"), number("hw"))
+    if step.name == "LeaderAppend":
+        return APPEND, (number("rec_base"), number("rec_end"))
+    if step.name == "ShrinkIsr":
+        return SHRINK, (members(), number("leo"), number("hw"))
+    if step.name == "ExpandIsr":
+        return EXPAND, (members(),)
+    if step.name == "HandleAlterPartitionResponse":
+        return ISR, (members(), number("hw_before"), number("hw"))
+    if step.name == "LogStartMoved":
+        return LOG_START, (number("log_start"),)
+    if step.name in ("DeleteReplica", "LoseDisk"):
+        return GONE, ()
+    if step.name == FORGOTTEN:
+        return FORGET, ()
+    if step.name == "HandleFetch" and step.fields.get("error", 0) == 0 and "remote_leo" in step.fields:
+        shown = step.response.fields.get("res_hw") if step.response is not None else None
+        return COUNT, (peers.get(number("peer"), -1), number("remote_leo"), shown if isinstance(shown, int) else UNKNOWN)
+    if step.name == RAISED:
+        return RAISE, (number("hw_before"), number("hw"))
+    if step.name == KEPT:
+        ends = leos(str(step.fields["leos"]))
+        # Up to 3.x the leader's own log end is among them.
+        pairs = [value for peer, end in sorted(ends.items()) for value in (-1 if peer == step.node else peers[peer], end)]
+        return SKIPPED, (number("hw"), *pairs)
+    if step.name == "AnswerFetch" and step.fields.get("error", 0) == 0:
+        return RESPONSE, (number("res_hw"), number("rec_end"))
+    if step.name == "Read":
+        return SHOWN, (number("bound"),)
+    if step.name == "ProduceAck":
+        acknowledged = step.fields.get("acks") == -1 and step.fields.get("error") == 0
+        return ACKNOWLEDGED, (number("rec_end") if acknowledged else UNKNOWN, number("error"))
+    if step.name in ("HandleFetch", "HandleEpochRequest") and "error" in step.fields:
+        epoch = step.fields.get("req_epoch")
+        return REFUSED, (number("error"), epoch if isinstance(epoch, int) else -1, peers.get(number("peer"), -1))
+    if step.name == "SendFetch":
+        return SENT, (number("req_epoch"),)
+    if step.name == "AnswerFetch":
+        return IDLE, ()
+    return OTHER, (number("leo"), number("hw"))
+
+
+# What a step finds and leaves
+
+
+def _lowest(replica: Replica, own: int, members: int) -> int:
+    """Return the lowest recorded log end of `members`, the leader's own among them; UNKNOWN if one is unknown."""
+    lowest = replica.leo
+    for peer, end in enumerate(replica.counted):
+        if peer != own and members >> peer & 1:
+            lowest = min(lowest, end)  # UNKNOWN is below every number
+    return lowest
+
+
+def _known(value: int, expected: int) -> bool:
+    return value == expected or UNKNOWN in (value, expected)
+
+
+def take(row: Row, at: int, replica: Replica, own: int) -> tuple[int, Replica]:
+    """Return what a row breaks at this replica, and what it leaves: a step that does not fit leaves what it says."""
+    kind, v = row.kind, row.values
+    if kind >= SKIPPED:
+        return _observed(kind, v, replica), replica if replica.cause < 0 or kind == SKIPPED else replica._replace(cause=-1)
+    # A raise that is due comes next: whatever else happens would find, or show, a high watermark that is too low.
+    late = replica.due != UNKNOWN and replica.due > replica.hw and kind not in (RAISE, EXPAND)
+    broken = BREAKS_RULE if late else FITS
+    if kind == APPEND:
+        fits = _known(replica.leo, v[0])
+        after = replica._replace(leo=v[1], cause=at)
+    elif kind == COUNT:
+        return max(broken, _counts(v, replica)), _counted(v, at, replica, own)
+    elif kind == RAISE:
+        fits = _known(replica.hw, v[0])
+        members = replica.isr if replica.isr == UNKNOWN else replica.isr | replica.pending
+        lowest = UNKNOWN if members == UNKNOWN else _lowest(replica, own, members)
+        if replica.cause < 0 or (lowest != UNKNOWN and v[1] > lowest):
+            broken = BREAKS_RULE
+        after = replica._replace(hw=v[1], cause=-1, due=UNKNOWN)
+    elif kind == SHRINK:
+        fits = _known(replica.leo, v[1]) and _known(replica.hw, v[2])
+        if replica.isr != UNKNOWN and v[0] != UNKNOWN:
+            removed = replica.isr & ~v[0]
+            if any(removed >> peer & 1 and end == replica.leo != UNKNOWN for peer, end in enumerate(replica.counted)):
+                broken = BREAKS_RULE
+        after = replica._replace(leo=v[1], hw=v[2], pending=max(v[0], 0), cause=-1)
+    elif kind == EXPAND:
+        fits, after = True, replica._replace(pending=max(v[0], 0))
+    elif kind == LEAD:
+        fits = _known(replica.leo, v[2]) and _known(replica.hw, v[3])
+        # A leader keeps the log ends that it recorded before it was elected again (finding F2).
+        leo = v[2] if v[2] != UNKNOWN else replica.leo
+        after = Replica(leo, v[4], v[0], LEADS, v[1], 0, -1, UNKNOWN, replica.counted)
+    elif kind == FOLLOW:
+        fits = _known(replica.leo, v[1]) and _known(replica.hw, v[2])
+        after = replica._replace(
+            leo=v[1] if v[1] != UNKNOWN else replica.leo,
+            hw=v[2] if v[2] != UNKNOWN else replica.hw,
+            epoch=v[0],
+            role=FOLLOWS,
+            isr=UNKNOWN,
+            pending=0,
+            cause=-1,
+            due=UNKNOWN,
+        )
+    elif kind == ISR:
+        fits = _known(replica.hw, v[1])
+        isr = replica.isr if v[0] == UNKNOWN else v[0]
+        after = replica._replace(isr=isr, pending=0, hw=replica.hw if v[2] == UNKNOWN else v[2], cause=at, due=UNKNOWN)
+    elif kind == LOG_START:
+        fits = True
+        hw = UNKNOWN if UNKNOWN in (replica.hw, v[0]) else high_watermark_after_log_start(replica.hw, v[0])
+        after = replica._replace(hw=hw, cause=-1)
+    elif kind == START:
+        fits, after = True, Replica(v[0], v[1], -1, NO_ROLE, counted=(-1,) * len(replica.counted))
+    elif kind == FORGET:
+        fits, broken, after = True, FITS, Replica(counted=(UNKNOWN,) * len(replica.counted))
+    elif kind == GONE:
+        fits, after = True, Replica(role=ABSENT, counted=(UNKNOWN,) * len(replica.counted))
+    else:
+        fits = True
+        after = replica._replace(
+            leo=replica.leo if v[0] == UNKNOWN else v[0], hw=replica.hw if v[1] == UNKNOWN else v[1], cause=-1
+        )
+    return (broken if fits else BREAKS_VALUE), after
+
+
+def _counts(v: tuple[int, ...], replica: Replica) -> int:
+    # A response that is sent at once is read before the fetch is counted: the event has both, at the high watermark of the
+    # response or before it.
+    if UNKNOWN not in (replica.hw, v[2]) and replica.hw > v[2]:
+        return BREAKS_VALUE
+    return FITS if replica.role in (LEADS, UNKNOWN) else BREAKS_RULE
+
+
+def _counted(v: tuple[int, ...], at: int, replica: Replica, own: int) -> Replica:
+    peer, end, _ = v
+    if peer < 0 or replica.counted[peer] == end:
+        return replica if replica.cause < 0 else replica._replace(cause=-1)
+    counted = (*replica.counted[:peer], end, *replica.counted[peer + 1 :])
+    after = replica._replace(counted=counted, cause=at)
+    # With every log end known, those outside the ISR among them, the rule leaves no choice.
+    # Partition#maybeIncrementLeaderHW
+    lowest = _lowest(after, own, (1 << len(counted)) - 1)
+    return after._replace(due=lowest) if lowest > after.hw != UNKNOWN else after._replace(due=UNKNOWN)
+
+
+def _observed(kind: int, v: tuple[int, ...], replica: Replica) -> int:
+    """Return whether what a step shows is what there is."""
+    if replica.role == ABSENT and kind not in (IDLE, SKIPPED):
+        return (
+            FITS if kind in (ACKNOWLEDGED, REFUSED) and v[-1 if kind == ACKNOWLEDGED else 0] in NO_REPLICA else BREAKS_RULE
+        )
+    if kind == RESPONSE:
+        there = UNKNOWN in (replica.leo, v[1]) or replica.leo >= v[1]
+        return FITS if there and _known(replica.hw, v[0]) else BREAKS_VALUE
+    if kind == SHOWN:
+        return FITS if UNKNOWN in (replica.hw, v[0]) or replica.hw >= v[0] else BREAKS_VALUE
+    if kind == ACKNOWLEDGED:
+        return FITS if UNKNOWN in (replica.hw, v[0]) or replica.hw >= v[0] else BREAKS_VALUE
+    if kind == SKIPPED:
+        if UNKNOWN not in (replica.hw, v[0]) and replica.hw < v[0]:
+            return BREAKS_VALUE
+        for peer, end in zip(v[1::2], v[2::2], strict=True):
+            known = replica.counted[peer] if peer >= 0 else replica.leo
+            if known != UNKNOWN and end != UNKNOWN and known != end:
+                return BREAKS_VALUE
+        return FITS
+    if kind == REFUSED:
+        return FITS if _refuses(*v, replica) else BREAKS_RULE
+    if kind == SENT:
+        return FITS if UNKNOWN in (v[0], replica.epoch) or v[0] == replica.epoch else BREAKS_RULE
+    return FITS
+
+
+def _refuses(error: int, epoch: int, peer: int, replica: Replica) -> bool:
+    """Return whether a request of `peer` in `epoch` gets this response."""
+    if replica.role == UNKNOWN or replica.epoch == UNKNOWN:
+        return True
+    if replica.role == NO_ROLE:
+        return error not in (NONE, 1, 74)
+    expected = fetch_error(epoch, replica.epoch, replica.role == LEADS, True, epoch >= 0)
+    if error in (NONE, 1):
+        return expected == NONE
+    # The leader may not know yet that it is a replica, unless it is in the ISR (Partition#followerReplicaOrThrow).
+    if error == 75 and expected == NONE:
+        return peer < 0 or replica.isr == UNKNOWN or replica.isr >> peer & 1 == 0
+    # Other errors (storage, topic ids) refuse for reasons that no line shows.
+    return error == expected or error not in (NOT_LEADER_OR_FOLLOWER, 74, 75)
+
+
+# The search
+
+
+class _Node:
+    """A point of the search: rows before `front` and those in `beyond` are taken; the replica, and what may come next."""
+
+    __slots__ = ("beyond", "choices", "front", "replica")
+
+    def __init__(self, front: int, beyond: frozenset[int], replica: Replica) -> None:
+        self.front, self.beyond, self.replica = front, beyond, replica
+        self.choices: Iterator[tuple[int, Replica]] | None = None
+
+
+class _Search:
+    def __init__(self, rows: Sequence[Row], own: int, peers: int) -> None:
+        self.rows, self.own = rows, own
+        self.given_up: set[int] = set()
+        # A process that makes the replica has none before.
+        role = ABSENT if any(row.kind == START for row in rows) else UNKNOWN
+        self.begin = Replica(role=role, counted=(UNKNOWN,) * peers)
+        least_end, least_begin = [1 << 62], [1 << 62]
+        for row in reversed(rows):
+            least_end.append(min(least_end[-1], row.ends))
+            least_begin.append(min(least_begin[-1], row.begins))
+        self.least_end, self.least_begin = least_end[::-1], least_begin[::-1]
+
+    def run(self, found: Ordered) -> list[int]:
+        """Return the rows in the order that was found."""
+        taken: list[int] = []
+        stack = [_Node(0, frozenset(), self.begin)]
+        dead: set[tuple[int, frozenset[int], Replica]] = set()
+        # How far the search came before it had to go back, and where it was then.
+        furthest, stuck, returns = -1, stack[0], 0
+        while stack[-1].front < len(self.rows):
+            node = stack[-1]
+            if node.choices is None:
+                node.choices = self._choices(node)
+            choice = next(node.choices, None)
+            if choice is not None:
+                child = self._after(node, *choice)
+                if (child.front, child.beyond, child.replica) in dead:
+                    continue
+                taken.append(choice[0])
+                stack.append(child)
+                if len(stack) > 2 * DEPTH:
+                    del stack[:DEPTH]
+                    dead.clear()
+                    returns = 0
+                continue
+            if len(taken) > furthest:
+                furthest, stuck = len(taken), node
+            dead.add((node.front, node.beyond, node.replica))
+            returns += 1
+            if len(stack) > 1 and returns <= LIMIT:
+                stack.pop()
+                taken.pop()
+                continue
+            # No order fits, or none was found within the limit. One step is given up: it goes where its stamp puts it.
+            found.cut_off += returns > LIMIT
+            at, broken = self._blocking(stuck)
+            self.given_up.add(at)
+            found.stuck.append((self.rows[at].step, broken))
+            del taken[len(taken) - len(stack) + 1 :]
+            stack = [_Node(stack[0].front, stack[0].beyond, stack[0].replica)]
+            dead.clear()
+            furthest, returns = -1, 0
+        return taken
+
+    def _after(self, node: _Node, at: int, replica: Replica) -> _Node:
+        if at != node.front:
+            return _Node(node.front, node.beyond | {at}, replica)
+        front = at + 1
+        while front in node.beyond:
+            front += 1
+        beyond = frozenset(row for row in node.beyond if row > front) if node.beyond else node.beyond
+        return _Node(front, beyond, replica)
+
+    def _open(self, node: _Node) -> Iterator[int]:
+        """Yield the rows that may come next, as far as intervals, threads and sessions go, in the order of their stamps."""
+        rows, front, beyond = self.rows, node.front, node.beyond
+        last = max(beyond, default=front)
+        # Two least ends: a row does not wait for itself.
+        first = second = self.least_end[last + 1]
+        for at in range(front, last + 1):
+            if at not in beyond:
+                end = rows[at].ends
+                if end <= first:
+                    first, second = end, first
+                elif end < second:
+                    second = end
+        for at in range(front, min(len(rows), front + AHEAD)):
+            if at > last and self.least_begin[at] >= first:
+                return
+            if at in beyond:
+                continue
+            row = rows[at]
+            if row.begins >= (second if row.ends == first else first):
+                continue
+            if all(one < front or one in beyond for one in row.follows):
+                yield at
+
+    def _choices(self, node: _Node) -> Iterator[tuple[int, Replica]]:
+        """Yield what may come next and fits: observers first, then by stamp; right after a cause, the raise."""
+        rows, replica = self.rows, node.replica
+        front = rows[node.front]
+        if front.kind >= SKIPPED and replica.cause < 0:
+            broken, after = self._take(node.front, replica)
+            if broken == FITS:
+                yield node.front, after
+                return
+        due = replica.due != UNKNOWN and replica.due > replica.hw
+        changing: list[tuple[int, Replica]] = []
+        observing: list[tuple[int, Replica]] = []
+        for at in self._open(node):
+            broken, after = self._take(at, replica)
+            if broken == FITS:
+                # A fetch at the offset that was counted before changes nothing either.
+                if rows[at].kind < SKIPPED and after != replica:
+                    changing.append((at, after))
+                # Between a cause and its raise nothing may be shown.
+                elif rows[at].kind == SKIPPED or not due or at in self.given_up:
+                    observing.append((at, after))
+        if replica.cause >= 0:
+            changing.sort(key=lambda choice: rows[choice[0]].kind != RAISE)
+            yield from (choice for choice in changing if rows[choice[0]].kind == RAISE)
+        changing = [choice for choice in changing if replica.cause < 0 or rows[choice[0]].kind != RAISE]
+        if observing and (not changing or observing[0][0] < changing[0][0]):
+            yield observing[0]
+            return
+        for at, after in changing:
+            # What would show something else after this step is taken before it.
+            lost = (choice for choice in observing if self._take(choice[0], after)[0] != FITS)
+            first = next(lost, None)
+            if first is not None:
+                yield first
+            yield at, after
+
+    def _take(self, at: int, replica: Replica) -> tuple[int, Replica]:
+        broken, after = take(self.rows[at], at, replica, self.own)
+        return FITS if at in self.given_up else broken, after
+
+    def _blocking(self, node: _Node) -> tuple[int, int]:
+        """Return the step that holds the others up, as it ends first, and what it breaks."""
+        waiting = [at for at in self._open(node) if at not in self.given_up] or [node.front]
+        at = min(waiting, key=lambda one: (self._take(one, node.replica)[0] == FITS, self.rows[one].ends, one))
+        return at, take(self.rows[at], at, node.replica, self.own)[0]
+
+
+# From rows back to events
+
+
+def _events(rows: Sequence[Row], taken: Sequence[int], own: int, peers: int) -> list[LoggedStep]:
+    """Return the events in order, each with its place and the high watermark that it found and left."""
+    causes = _causes(rows, taken, own, peers)
+    joined: set[int] = set()
+    counted_at = {id(rows[at].step): number for number, at in enumerate(taken)}
+    least: list[int] = []
+    for at in reversed(taken):
+        index = rows[at].step.place[1]
+        least.append(min(index, least[-1]) if least else index)
+    least.reverse()
+    replica = Replica(counted=(UNKNOWN,) * peers)
+    events: list[LoggedStep] = []
+    for number, at in enumerate(taken):
+        row, step = rows[at], rows[at].step
+        _, replica = take(row, at, replica, own)
+        if step.name in (KEPT, FORGOTTEN) or (step.name == RAISED and at in causes.values()):
+            continue
+        if step.name == RAISED:
+            step.name = "HandleFetch"  # of an unknown replica: its process stopped logging before it printed which
+        if step.joins is not None and _joins(step, counted_at, number):
+            joined.add(id(step.joins))
+            step.joins.fields.update(step.fields)
+            step.joins.provides += step.provides
+            continue
+        step.place = (step.place[0], least[number], number + 2, step.time)
+        events.append(step)
+    _fill_high_watermarks(rows, taken, causes, own, peers)
+    return events
+
+
+def _joins(answer: LoggedStep, counted_at: dict[int, int], number: int) -> bool:
+    """Return whether a response that was sent at once is part of the event that counts its fetch: it was read before."""
+    count = answer.joins
+    return count is not None and number < counted_at.get(id(count), -1)
+
+
+def _causes(rows: Sequence[Row], taken: Sequence[int], own: int, peers: int) -> dict[int, int]:
+    """Return the raise of each step that allowed one, by row."""
+    replica = Replica(counted=(UNKNOWN,) * peers)
+    causes: dict[int, int] = {}
+    for at in taken:
+        if rows[at].kind == RAISE and replica.cause >= 0 and replica.cause not in causes:
+            causes[replica.cause] = at
+        _, replica = take(rows[at], at, replica, own)
+    return causes
+
+
+def _fill_high_watermarks(rows: Sequence[Row], taken: Sequence[int], causes: dict[int, int], own: int, peers: int) -> None:
+    """Give each step of a leader the high watermark that it found and left: lines tell only those that change it."""
+    replica = Replica(counted=(UNKNOWN,) * peers)
+    credited = set(causes.values())
+    for at in taken:
+        step, found = rows[at].step, replica.hw
+        if at in credited:
+            continue
+        _, replica = take(rows[at], at, replica, own)
+        if at in causes:
+            raised = rows[causes[at]]
+            _, replica = take(raised, causes[at], replica, own)
+            if step.name == "HandleAlterPartitionResponse":
+                step.fields.setdefault("hw_before", raised.values[0])
+            else:
+                step.fields["hw_before"] = raised.values[0]
+            step.fields["hw"] = raised.values[1]
+        elif step.name in ("HandleFetch", "LeaderAppend", "HandleAlterPartitionResponse") and found != UNKNOWN:
+            step.fields.setdefault("hw_before", found)
+            step.fields.setdefault("hw", found)
+        elif step.name == "LogStartMoved" and replica.hw != UNKNOWN:
+            step.fields["hw"] = replica.hw

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from tidegauge.traces.kafka_logs.correlation.coverage import silent_controller, silent_loggers
 from tidegauge.traces.kafka_logs.correlation.exchanges import EARLIEST, LATEST, Exchanges
 from tidegauge.traces.kafka_logs.correlation.match import match, match_summaries
-from tidegauge.traces.kafka_logs.correlation.order import order_of_node
+from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, order_of_node
 from tidegauge.traces.kafka_logs.correlation.unlogged import tie_unlogged, unlogged_processes
 from tidegauge.traces.kafka_logs.correlation.unlogged_proposals import add_unlogged_proposals
 from tidegauge.traces.kafka_logs.correlation.unmatched import torn_lines, unmatched, without_send
@@ -177,7 +177,7 @@ def order_steps(reading: Reading) -> None:
     for node in reading.nodes:
         found = order_of_node(node.broker)
         reading.moved += found.moved
-        reading.unexplained += sum(1 for step, _ in found.stuck if step.name != KEPT)
+        reading.unexplained += sum(1 for step, broken in found.stuck if broken == BREAKS_VALUE and step.name != KEPT)
 
 
 def find_gaps(reading: Reading) -> None:

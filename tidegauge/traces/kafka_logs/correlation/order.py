@@ -216,7 +216,7 @@ def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]
         return ACKNOWLEDGED, (number("rec_end") if acknowledged else UNKNOWN, number("error"))
     if step.name in ("HandleFetch", "HandleEpochRequest") and "error" in step.fields:
         epoch = step.fields.get("req_epoch")
-        return REFUSED, (number("error"), epoch if isinstance(epoch, int) else -1, peers.get(number("peer"), -1))
+        return REFUSED, (number("error"), epoch if isinstance(epoch, int) else -1)
     if step.name == "SendFetch":
         return SENT, (number("req_epoch"),)
     if step.name == "AnswerFetch":
@@ -356,8 +356,8 @@ def _observed(kind: int, v: tuple[int, ...], replica: Replica) -> int:
     return FITS
 
 
-def _refuses(error: int, epoch: int, peer: int, replica: Replica) -> bool:
-    """Return whether a request of `peer` in `epoch` gets this response."""
+def _refuses(error: int, epoch: int, replica: Replica) -> bool:
+    """Return whether a request in `epoch` gets this response."""
     if replica.role == UNKNOWN or replica.epoch == UNKNOWN:
         return True
     if replica.role == NO_ROLE:
@@ -365,9 +365,6 @@ def _refuses(error: int, epoch: int, peer: int, replica: Replica) -> bool:
     expected = fetch_error(epoch, replica.epoch, replica.role == LEADS, True, epoch >= 0)
     if error in (NONE, 1):
         return expected == NONE
-    # The leader may not know yet that it is a replica, unless it is in the ISR (Partition#followerReplicaOrThrow).
-    if error == 75 and expected == NONE:
-        return peer < 0 or replica.isr == UNKNOWN or replica.isr >> peer & 1 == 0
     # Other errors (storage, topic ids) refuse for reasons that no line shows.
     return error == expected or error not in (NOT_LEADER_OR_FOLLOWER, 74, 75)
 

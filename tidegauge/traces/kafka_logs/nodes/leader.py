@@ -316,10 +316,12 @@ def _isr_refused(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def _isr_ignored(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take back a response that changed nothing, or a proposal that was not sent as another one was under way."""
     response = broker.opened(parsed, "HandleAlterPartitionResponse")
+    if not parsed.line.thread:
+        # Other threads' lines may stand between the response and this one.
+        responses = (step for step in reversed(broker.steps) if step.name == "HandleAlterPartitionResponse")
+        response = next((step for step in responses if step.tp == parsed.tp), None)
     if response is None:
-        # Without thread names the response may be there, under another thread's lines.
-        if parsed.line.thread:
-            _isr_refused(broker, parsed)
+        _isr_refused(broker, parsed)
     elif response.fields.get("error") == 0:
         _take_back(broker, parsed, response)
         broker.replica(parsed.tp).ignored += response.depends_on

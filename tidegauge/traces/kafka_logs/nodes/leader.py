@@ -350,8 +350,13 @@ def _isr_response(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 def _isr_updated(broker: LoggedBroker, parsed: ParsedLine) -> None:
     broker.replica(parsed.tp).isr = frozenset(parsed.ids())
-    # DefaultAlterPartitionManager was silent (its logger is at DEBUG): this line alone shows the response.
-    if broker.opened(parsed, "HandleAlterPartitionResponse") is None:
+    step = broker.opened(parsed, "HandleAlterPartitionResponse")
+    if step is not None:
+        # The response is taken over between the two lines; this one is printed under the lock.
+        broker.add(step)
+        broker.taking_effect.pop(parsed.line.thread, None)
+    else:
+        # DefaultAlterPartitionManager was silent (its logger is at DEBUG): this line alone shows the response.
         epoch = parsed.number("partition_epoch")
         fields: Fields = {"error": 0, "isr": parsed.ids(), "partition_epoch": epoch}
         step = broker.begin(parsed, "HandleAlterPartitionResponse", fields)

@@ -38,7 +38,7 @@ JVM_FLAGS = ("-Xms96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-Use
 PUBLIC_FOLDER = "/var/lib/kafka"
 LOGS = "logs"
 SHOWN_LINES = 8
-START_SECONDS = 90.0
+START_SECONDS = 240.0
 CONFIGURATION = "server.properties"
 
 

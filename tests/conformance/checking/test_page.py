@@ -84,7 +84,7 @@ def test_what_is_broken_can_be_read_without_a_script(text: str, report: Report) 
     words = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body))
     first = report.explanations[0]
     assert words.split("3 failures ")[1].startswith(
-        f"DATA-03 {first.means} Because n1 appended offset 1 in epoch 0. event 140"
+        f"DATA-03 {first.means} Because n1 appended offset 1 in epoch 0. event 139"
     )
     assert [words.index(one.means) for one in report.explanations] == sorted(
         words.index(one.means) for one in report.explanations
@@ -140,10 +140,10 @@ def test_a_change_is_what_differs() -> None:
 
 
 def test_a_failure_knows_its_event_and_the_offsets_to_mark(text: str) -> None:
-    """DATA-03 at event 186: expected up to 2, seen up to 1."""
+    """DATA-03 at event 185: expected up to 2, seen up to 1."""
     failure = data_of(text)["failures"][0]
-    assert (failure["rule"], failure["event"], failure["between"]) == ("DATA-03", 186, [1, 2])
-    assert failure["because"] == [140, 153, 171, 174, 175, 184, 186, 202]
+    assert (failure["rule"], failure["event"], failure["between"]) == ("DATA-03", 185, [1, 2])
+    assert failure["because"] == [139, 152, 170, 173, 174, 183, 185, 201]
 
 
 def long(events: int) -> TraceRow:
@@ -244,7 +244,7 @@ def test_arrows_join_what_caused_what(report: Report) -> None:
     batch = next(one.batch for one in report.judged for trace in one.batch.traces or () if trace.tp == "alpha-0")
     events = (batch.traces or ())[0].events
     of = causes(events)
-    assert of[185] == 183  # n2 becomes leader because of the registration
+    assert of[184] == 182  # n2 becomes leader because of the registration
     for at, cause in enumerate(of):
         if cause is not None:
             assert cause < at

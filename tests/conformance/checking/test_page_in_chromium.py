@@ -81,12 +81,12 @@ def test_a_link_leads_to_its_event_and_failure(broken: str, drive: Drive) -> Non
         """out.at = at(); out.now = $("now").textContent; out.slider = $("slider").value;
         out.chosen = document.querySelector(".chosen .rule").textContent; out.hash = location.hash;
         out.row = document.querySelector("[aria-selected=true] .n").textContent;""",
-        "#trace=k-epoch-jump%2Falpha-0&event=153&rule=DATA-01",
+        "#trace=k-epoch-jump%2Falpha-0&event=152&rule=DATA-01",
     )
-    assert out["at"] == "after event 153 of 363"
+    assert out["at"] == "after event 152 of 362"
     assert out["now"].startswith("n2 HandleDivergingResponse")
-    assert (out["chosen"], out["slider"], out["row"]) == ("DATA-01", "153", "153")
-    assert "event=153" in out["hash"]
+    assert (out["chosen"], out["slider"], out["row"]) == ("DATA-01", "152", "152")
+    assert "event=152" in out["hash"]
 
 
 def test_without_a_link_the_worst_failure_is_shown(broken: str, drive: Drive) -> None:
@@ -100,10 +100,10 @@ def test_without_a_link_the_worst_failure_is_shown(broken: str, drive: Drive) ->
         cards[2].querySelector("summary").click(); out.third = at();
         out.open = [...cards].map((card) => card.open); out.card = document.querySelector(".chosen .rule").textContent;""",
     )
-    assert out["at"] == "after event 186 of 363"
+    assert out["at"] == "after event 185 of 362"
     assert "DATA-03 fails" in out["now"]
-    assert out["then"] == "after event 140 of 363"
-    assert (out["third"], out["card"], out["open"]) == ("after event 171 of 363", "HW-08", [True, False, True])
+    assert out["then"] == "after event 139 of 362"
+    assert (out["third"], out["card"], out["open"]) == ("after event 170 of 362", "HW-08", [True, False, True])
 
 
 def test_a_card_that_opens_late_does_not_lead_away(broken: str, drive: Drive) -> None:
@@ -111,9 +111,9 @@ def test_a_card_that_opens_late_does_not_lead_away(broken: str, drive: Drive) ->
     out = drive(
         broken,
         """document.querySelectorAll("details").forEach((one) => one.dispatchEvent(new Event("toggle"))); out.at = at();""",
-        "#trace=k-epoch-jump%2Falpha-0&event=153&rule=DATA-01",
+        "#trace=k-epoch-jump%2Falpha-0&event=152&rule=DATA-01",
     )
-    assert out["at"] == "after event 153 of 363"
+    assert out["at"] == "after event 152 of 362"
 
 
 def test_the_slider_and_the_focus_stay(broken: str, drive: Drive) -> None:
@@ -129,9 +129,9 @@ def test_the_slider_and_the_focus_stay(broken: str, drive: Drive) -> None:
         out.kept = document.activeElement === slider && slider.isConnected && $("slider") === slider;
         $("forward").focus(); $("forward").click(); out.next = at(); out.button = document.activeElement.id;""",
     )
-    assert out["seen"] == ["after event 5 of 363", "after event 90 of 363", "after event 300 of 363"]
+    assert out["seen"] == ["after event 5 of 362", "after event 90 of 362", "after event 300 of 362"]
     assert out["kept"] is True
-    assert (out["next"], out["button"]) == ("after event 301 of 363", "forward")
+    assert (out["next"], out["button"]) == ("after event 301 of 362", "forward")
 
 
 def test_every_event_is_reached_by_keys(broken: str, drive: Drive) -> None:
@@ -139,16 +139,16 @@ def test_every_event_is_reached_by_keys(broken: str, drive: Drive) -> None:
     out = drive(
         broken,
         """key("Home", document.body); out.first = at(); out.seen = [];
-        for (let k = 0; k < 363; k += 1) { key("ArrowRight", document.body); out.seen.push(Number(at().split(" ")[2])); }
+        for (let k = 0; k < 362; k += 1) { key("ArrowRight", document.body); out.seen.push(Number(at().split(" ")[2])); }
         out.last = at(); key("ArrowLeft", document.body); out.back = at(); key("ArrowUp", $("events")); out.up = at();
         key("Home", $("filter").find); out.field = at(); key("End", document.body); out.end = at();""",
     )
-    assert out["first"] == "before event 1 of 363"
-    assert out["seen"] == list(range(1, 364))
+    assert out["first"] == "before event 1 of 362"
+    assert out["seen"] == list(range(1, 363))
     assert (out["last"], out["back"], out["up"]) == (
-        "after event 363 of 363",
-        "after event 362 of 363",
-        "after event 361 of 363",
+        "after event 362 of 362",
+        "after event 361 of 362",
+        "after event 360 of 362",
     )
     assert (out["field"], out["end"]) == (out["up"], out["last"])
 
@@ -163,12 +163,12 @@ def test_filters_and_search(broken: str, drive: Drive) -> None:
         set("kind", "BecomeLeader"); key("Home", document.body);
         key("ArrowRight", document.body); out.stepped = $("now").textContent; out.hash = location.hash;""",
     )
-    assert out["story"][1] == ["140", "153", "171", "174", "175", "184", "186", "202"]
-    assert out["find"] == ["1 of 363 events", ["174"]]
-    assert out["kind"][1] == ["175"]
-    assert out["offset"][1][0] == "140"
-    assert out["node"][0].endswith(" of 363 events")
-    assert int(out["from"][0].split()[0]) < 363
+    assert out["story"][1] == ["139", "152", "170", "173", "174", "183", "185", "201"]
+    assert out["find"] == ["1 of 362 events", ["173"]]
+    assert out["kind"][1] == ["174"]
+    assert out["offset"][1][0] == "139"
+    assert out["node"][0].endswith(" of 362 events")
+    assert int(out["from"][0].split()[0]) < 362
     assert out["to"][1][0] == "1"
     assert out["stepped"].startswith("n1 BecomeLeader")
     assert "kind=BecomeLeader" in out["hash"]

@@ -13,7 +13,7 @@ from tidegauge.traces.segments.record_batch import batch_of
 from tidegauge.traces.segments.segment import write
 from validation.real_clusters.judgement import PACKED, Judgement, Rightness, judged, pack, unpacked
 from validation.real_clusters.nodes import STOCK_FILES, TWO_FILES, log4j, log4j2
-from validation.real_clusters.one_partition import write_partitions
+from validation.real_clusters.one_partition import fetched_partitions, write_partitions
 from validation.real_clusters.shapes import INCIDENTS, ClusterShape, shape_of
 from validation.real_clusters.truth import Acknowledged, ReadAgain, Truth, differences, truth_of
 
@@ -128,6 +128,14 @@ def test_a_fetch_that_is_sent_is_kept_with_its_session(tmp_path: Path) -> None:
     expected = [sending(1, "INVALID", f"a-1={part}"), sending(1, "7", "", removed="a-1")]
     assert [line for line in extracted(tmp_path, files, "a-1")["n2/server.log"] if "leaderId=3" not in line] == expected
     assert extracted(tmp_path, files, "a-1")["n2/server.log"] == expected
+
+
+def test_the_partitions_of_a_fetch_are_those_that_it_names(tmp_path: Path) -> None:
+    path = tmp_path / "request.log"
+    path.write_text(
+        LINE.format("x") + fetch(0, 0, f"{entry('a', 0, 1)},{entry('b', 2)}", opened=7) + fetch(7, 1), encoding="utf-8"
+    )
+    assert list(fetched_partitions(path, {})) == [(2, "broker-2-fetcher-0", ["a-0", "a-1", "b-2"])]
 
 
 def test_a_seed_draws_the_same_shape_and_seeds_draw_all_incidents() -> None:

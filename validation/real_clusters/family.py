@@ -10,13 +10,13 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from validation.real_clusters.judgement import PACKED, UNPACKED, Judgement, Rightness, judged, pack, unpacked
-from validation.real_clusters.one_partition import write_partitions
+from validation.real_clusters.one_partition import fetched_partitions, topic_names, write_partitions
 from validation.real_clusters.run import TRUTH, run
 from validation.real_clusters.shapes import ClusterShape
 
@@ -26,7 +26,6 @@ MOST_CASES, MOST_SUSPECTS, LARGEST_CASE = 3, 5, 400_000
 
 COLUMNS = ("seed", "cluster", "what happened", "truth", "verdict", "right?", "what it says", "suspected kind")
 HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
-_REQUEST_PARTITION = re.compile(r'"topic":"([^"]+)","partitions":\[\{"partition":(\d+)')
 _AT = re.compile(r"\((\S+\.log(?:\.\d+)?):(\d+)\)")
 _NAMED = re.compile(r"\b((?:[a-z]+|__\w+)-\d+)(?=[=,\]} ])")
 
@@ -178,18 +177,25 @@ def _suspects(logs: Path, judgement: Judgement) -> list[tuple[str, ...]]:
     for explained in judgement.report.get("explanations", ()):
         failed.setdefault(explained["rule"], explained["tp"])
     chosen: list[tuple[str, ...]] = [(tp,) for tp in dict.fromkeys(failed.values())]
+    names = topic_names(sorted(logs.rglob("*.log"))) if judgement.missing else {}
     for text in judgement.missing[:6]:
         for path, line in _AT.findall(text):
-            named = _partitions_at(logs / path, int(line))
-            chosen += [(tp,) for tp in named[:2]]
-            # The third next has the same leader where there are three brokers, and another of four fetchers.
-            chosen += [(tp, _neighbour(tp, 3)) for tp in named[:1]]
+            is_request_log = path.endswith("request.log")
+            fetches = list(fetched_partitions(logs / path, names)) if is_request_log else []
+            if fetches:
+                chosen += _of_fetchers(fetches, int(line))
+            else:
+                chosen += [(tp,) for tp in _partitions_at(logs / path, int(line))[:2]]
     return list(dict.fromkeys(chosen))
 
 
-def _neighbour(tp: str, further: int) -> str:
-    topic, _, number = tp.rpartition("-")
-    return f"{topic}-{int(number) + further}"
+def _of_fetchers(fetches: Sequence[tuple[int, str, list[str]]], line: int) -> list[tuple[str, ...]]:
+    """Choose a partition of the last fetch up to a line, and with it one of each other fetcher of that replica."""
+    clients = {client: parts[0] for number, client, parts in fetches if number <= line}
+    at = next((client for number, client, _ in reversed(fetches) if number <= line), "")
+    replica = at.rpartition("-")[0]
+    beside = [tp for client, tp in clients.items() if client.rpartition("-")[0] == replica and client != at]
+    return [(clients[at],), (clients[at], *beside)] if at else []
 
 
 def _partitions_at(path: Path, number: int) -> list[str]:

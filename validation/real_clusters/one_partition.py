@@ -12,7 +12,7 @@ import gzip
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ _IDS = (
 )
 _ID = re.compile("|".join(_IDS))
 _STAMP = re.compile(r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
-_LEADER = re.compile(r"Leader (\S+-\d+) (?:with topic id Some|starts at)")
 _SENT_SESSION = re.compile(r"metadata=\(sessionId=(\w+), epoch")
 _SENT_TO = re.compile(r"leaderId=(\d+)")
 _THREAD = re.compile(r"\[(ReplicaFetcherThread-\d+-\d+)\]")
@@ -48,14 +47,11 @@ class KeptPartitions:
     def __init__(self, source: Path, partitions: Collection[str]) -> None:
         self._files = sorted(path for path in source.rglob("*.log*") if path.is_file())
         self._source, self._partitions = source, frozenset(partitions)
-        self._names: dict[str, str] = {}
-        """Topic id -> topic."""
-        self._leaders: set[str] = set()
+        self._names = topic_names(self._files)
         self._sessions: set[tuple[str, int]] = set()
         """Leader and number of the sessions of rule 2."""
         self._known_by_first_line: dict[tuple[Path, int], int] = {}
         """Where a replica sends a full fetch: the session that the response opened."""
-        self._read_names()
         topics = {tp.rpartition("-")[0] for tp in self._partitions} | set(self._names.values()) | {"__cluster_metadata"}
         names = "|".join(map(re.escape, sorted(topics, key=len, reverse=True)))
         self._named = re.compile(rf"(?<![\w.-])((?:{names})-\d+)(?![\w-])")
@@ -72,15 +68,6 @@ class KeptPartitions:
                     kept = self._kept_line(path, node, number, line)
                     if kept is not None:
                         out.write(kept)
-
-    def _read_names(self) -> None:
-        for path in self._files:
-            for line in _lines(path):
-                for match in _ID.finditer(line) if "opic" in line else ():
-                    name, topic_id = (text for text in match.groups() if text is not None)
-                    self._names[topic_id] = name
-                if "Leader " in line and (leader := _LEADER.search(line)) and leader[1] in self._partitions:
-                    self._leaders.add(_node(path))
 
     def _read_sessions(self) -> None:
         for path in self._files:
@@ -160,6 +147,32 @@ class KeptPartitions:
                     if parts:
                         kept.append({**topic, key: parts})
         return kept
+
+
+def topic_names(files: Iterable[Path]) -> dict[str, str]:
+    """Return the topic of each topic id that the logs name."""
+    names = {}
+    for path in files:
+        for line in _lines(path):
+            for match in _ID.finditer(line) if "opic" in line else ():
+                name, topic_id = (text for text in match.groups() if text is not None)
+                names[topic_id] = name
+    return names
+
+
+def fetched_partitions(path: Path, names: Mapping[str, str]) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield the number, the client and the partitions of each fetch in a request log that names some."""
+    for number, line in enumerate(_lines(path), 1):
+        if _REQUEST in line and '"FETCH"' in line:
+            _, document, _ = _parsed(line)
+            topics = document["request"].get("topics") if document is not None else None
+            if document is not None and topics:
+                parts = [
+                    f"{topic.get('topic') or names.get(topic.get('topicId', ''))}-{_number(part)}"
+                    for topic in topics
+                    for part in topic["partitions"]
+                ]
+                yield number, document["requestHeader"]["clientId"], parts
 
 
 def write_partitions(source: Path, target: Path, partitions: Collection[str]) -> None:

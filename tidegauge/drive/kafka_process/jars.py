@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tidegauge.impl.releases import parse_release
+from tidegauge.impl.releases import Release, parse_release
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import cache
 
@@ -69,6 +69,10 @@ LOG4J_2 = (
     ("org.apache.logging.log4j", "log4j-core", "2.24.3"),
 )
 
+FIRST_SPOKEN: Release = (3, 3)
+"""The first release whose controller has feature levels (KIP-778), by which the suite speaks KRaft; 2.8.2 and 3.0.2 were
+tried in vain."""
+
 _CLIENTS = re.compile(r"kafka-clients-(\d+\.\d+\.\d+)\.jar")
 
 
@@ -87,8 +91,13 @@ def jar_cache(release: str) -> Path:
 def jars_of(release: str, folder: Path | None = None) -> Path:
     """Return the folder with the jars of a release: the given one, or that in the cache, fetched if need be.
 
-    Raises UsageError for jars of another release.
+    Raises UsageError for jars of another release, and for a release that the suite does not speak.
     """
+    if parse_release(release) < FIRST_SPOKEN:
+        raise UsageError(
+            f"--kafka: expected a release from {'.'.join(map(str, FIRST_SPOKEN))} on, whose KRaft the suite speaks; seen "
+            f"{release}; drive it by an adapter of your own, or judge its logs: tidegauge check --release {release} DIR"
+        )
     if folder is None:
         folder = jar_cache(release)
         if not folder.is_dir():

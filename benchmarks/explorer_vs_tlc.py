@@ -4,10 +4,10 @@ import sys
 from functools import partial
 
 from benchmarks.measure import Report, parser
+from tidegauge.conformance.counterexamples.spec_equals_impl import system_of
 from tidegauge.spec.tlc.models import find_model
 from tidegauge.spec.tlc.tlc import TlcOutcome, TlcResult, run_tlc
 from validation.graphs import WHOLE
-from validation.spec_equals_impl import system_of
 
 LARGER = ("Epochs", "LaggingHw", "Kip966")
 MODELS = tuple(compared for compared in WHOLE if find_model(compared.model).tier == "small" or compared.model in LARGER)

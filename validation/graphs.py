@@ -1,16 +1,16 @@
 """`python -m validation.graphs [MODEL ...]`: spec = impl over the whole graph of each model that holds,
 bounds as pinned.
 
-The main job compares some of these, others within tighter bounds (validation.spec_equals_impl). Here every model
-of the protocol that must hold is walked to its end by both sides, and has as many states as models.toml says. It ends with 1
-when one differs.
+The main job compares some of these, others within tighter bounds (spec_equals_impl.COMPARED). Here every model of the
+protocol that must hold is walked to its end by both sides, and has as many states as models.toml says. It ends with 1 when
+one differs.
 """
 
 import sys
 import time
 
+from tidegauge.conformance.counterexamples.spec_equals_impl import Compared, Equality, compare
 from tidegauge.spec.tlc.models import find_model
-from validation.spec_equals_impl import Compared, Equality, compare
 
 WHOLE = (
     *(Compared(name, "fetch-truncation", {}) for name in ("Small", "Refines", "Live", "MovingStart", "MovingStartTwo")),

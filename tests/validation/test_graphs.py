@@ -2,12 +2,12 @@
 
 import pytest
 
+from tidegauge.conformance.counterexamples.spec_equals_impl import Compared
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_named
 from tidegauge.spec.tlc.models import find_model
 from validation import graphs
 from validation.graphs import WHOLE, main
-from validation.spec_equals_impl import Compared
 
 
 @pytest.mark.tlc

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.validation.test_product import CONFIG, ROOM, graph_of, right
+from tidegauge.conformance.counterexamples.spec_equals_impl import Compared
 from tidegauge.conformance.judge import lineage
 from tidegauge.conformance.judge.events import follower, leader
 from tidegauge.traces.schema import Event
@@ -17,7 +18,6 @@ from validation.product.executions import INTERPRETED
 from validation.product.models import Model
 from validation.product.partial_traces import Less, walks
 from validation.product.walk import Walked, walk
-from validation.spec_equals_impl import Compared
 
 TINIEST = Model("tiniest", Compared("Small", "fetch-truncation", {"MaxLog": 1, "MaxEpoch": 0, "MaxCrash": 0}))
 

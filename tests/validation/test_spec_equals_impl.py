@@ -2,9 +2,9 @@
 
 import pytest
 
+from tidegauge.conformance.counterexamples.spec_equals_impl import Compared, compare, first_divergence
 from tidegauge.impl.explorer.explore import Bounds, explore
 from tidegauge.impl.explorer.faults import FAULTS
-from validation.spec_equals_impl import Compared, compare, first_divergence
 
 TINY = Compared("Small", "fetch-truncation", {"MaxLog": 1, "MaxCrash": 0})
 

@@ -4,6 +4,7 @@ import os
 from dataclasses import asdict
 from typing import NamedTuple
 
+from tidegauge.conformance.counterexamples.spec_equals_impl import COMPARED, Equality, compare_all
 from tidegauge.conformance.engine.compiled import compiled
 from tidegauge.conformance.kill_matrix import Fate, kill_all
 from tidegauge.impl.explorer.explore import explore
@@ -17,7 +18,6 @@ from validation.main_job.job import JobCase, StepResult
 from validation.product.false_accepts import completeness, differences, false_accepts, pinned
 from validation.product.models import SMALLEST, Model
 from validation.product.walk import soundness, walk
-from validation.spec_equals_impl import COMPARED, Equality, compare_all
 from validation.trace_language import Language
 from validation.trace_mutants import figures
 from validation.trace_mutants import run as run_mutants

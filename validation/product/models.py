@@ -5,6 +5,7 @@ Graphs are the explorer's: `./run conformance` and `./run graphs` show that TLC 
 
 from dataclasses import dataclass
 
+from tidegauge.conformance.counterexamples.spec_equals_impl import Compared, start_of
 from tidegauge.impl.explorer.explore import Graph, explore_from
 from tidegauge.impl.profiles import Rules
 from tidegauge.spec.tlc.models import find_model
@@ -13,7 +14,6 @@ from tidegauge.traces.from_model.impl_walks import bounds_of
 from tidegauge.traces.schema import Config
 from validation.partial_traces import NOTHING, Omission
 from validation.product.automaton import Automaton, automaton
-from validation.spec_equals_impl import Compared, start_of
 
 TINY = {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 0}
 

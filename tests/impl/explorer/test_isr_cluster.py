@@ -2,6 +2,7 @@
 
 import pytest
 
+from tidegauge.conformance.counterexamples.spec_equals_impl import Compared, compare
 from tidegauge.impl.explorer.describe import isr_label_text, isr_view_text
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.explorer.isr_model import (
@@ -18,7 +19,6 @@ from tidegauge.impl.profiles import FETCH_TRUNCATION, SKIPS_EQUAL, Profile
 from tidegauge.spec.tlc.graph import labelled_graph
 from tidegauge.spec.tlc.models import find_model
 from tidegauge.traces.from_model.impl_walks import isr_bounds_of
-from validation.spec_equals_impl import Compared, compare
 
 TWICE = IsrBounds(followers=2, max_end=1, max_partition_epoch=2, max_restarts=0)
 TIGHT = {"MaxPartitionEpoch": 2}

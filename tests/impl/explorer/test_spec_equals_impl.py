@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from tidegauge.conformance.counterexamples.spec_equals_impl import Compared, compare
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import Rules
 from tidegauge.spec.tlc.models import find_model
 from tidegauge.traces.from_model.impl_walks import bounds_of
-from validation.spec_equals_impl import Compared, compare
 
 
 @pytest.mark.long
@@ -72,7 +72,9 @@ def test_where_the_fetcher_thread_truncates_it_is_the_same_graph(
 def test_an_implementation_that_truncates_as_it_becomes_follower_is_another_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the step in the specification alone they part where the role is taken."""
     at_once = bounds_of(find_model("Kip320"), MaxEpoch=1)
-    monkeypatch.setattr("validation.spec_equals_impl.bounds_of", lambda _model, **_constants: at_once)
+    monkeypatch.setattr(
+        "tidegauge.conformance.counterexamples.spec_equals_impl.bounds_of", lambda _model, **_constants: at_once
+    )
     equality = compare(Compared("ThreadKip320", "kip320", {"MaxEpoch": 1}))
     assert equality.divergence is not None
     assert "BecomeFollower b2" in equality.divergence

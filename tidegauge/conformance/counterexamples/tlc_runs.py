@@ -256,7 +256,7 @@ def _hold(model: Model, when: str, state: View, session: Session) -> None:
     if seen != state:
         raise ExportError(
             f"{model.cfg}: {when}: expected the state TLC found:\n{view_text(state)}\nseen at the reference:\n"
-            f"{view_text(seen)}\nspec and implementation differ; validation.spec_equals_impl.compare finds where"
+            f"{view_text(seen)}\nspec and implementation differ: tidegauge model --compare {model.name}"
         )
 
 

@@ -16,6 +16,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from tidegauge.spec import SPEC
 from tidegauge.spec.tlc.cfg import Cfg, parse_cfg
 from tidegauge.spec.tlc.output import OnProgress
 from tidegauge.spec.tlc.parallel import ONLY_RUN, TlcStart, run_several
-from tidegauge.spec.tlc.tlc import Limits, TlcOutcome, TlcResult, run_tlc
+from tidegauge.spec.tlc.tlc import Limits, TlcOutcome, TlcResult, modules, run_tlc
 from tidegauge.util.errors import SpecError
 
 TIERS = ("small", "medium", "large")
@@ -122,12 +123,86 @@ def load_models(text: str | None = None) -> tuple[Model, ...]:
 
 
 def find_model(name: str) -> Model:
-    """Return the model of that name ("Small") or cfg. Raises SpecError if there is none."""
+    """Return the model of that name ("Small"), or of that cfg, be it one of a user's. Raises SpecError if there is none."""
     models = load_models()
+    place = Path(name)
     for model in models:
-        if name in {model.name, model.cfg}:
+        if name in {model.name, model.cfg} or place.absolute() == SPEC / "models" / model.cfg:
             return model
-    raise SpecError(f"expected a model such as {models[0].name}; seen {name!r}; `tidegauge model --list` lists all names")
+    if place.suffix == ".cfg" and place.is_file():
+        return own_model(place)
+    raise SpecError(
+        f"expected a model such as {models[0].name}, or a file that ends in .cfg; seen {name!r}; `tidegauge model --list` "
+        "lists all names"
+    )
+
+
+@dataclass(frozen=True)
+class OwnModel(Model):
+    """A model of a user: a cfg anywhere, of a module of spec/models. Nothing is pinned; it is right if no property fails."""
+
+    place: Path = Path()
+
+    @property
+    def cfg(self) -> str:
+        """The path of its cfg, as it was given."""
+        return str(self.place)
+
+    def config(self, **constants: int) -> Cfg:
+        """Read its cfg, with other numbers for the given constants: MaxLog=1."""
+        return parse_cfg(self.place.read_text(encoding="utf-8"), self.cfg).with_constants(**constants)
+
+
+def own_model(place: Path) -> OwnModel:
+    """Return the model of a cfg that models.toml does not list. Raises SpecError where no module has its SPECIFICATION.
+
+    Its module is the one that its directory is called after, else the one that defines its SPECIFICATION and every operator
+    that it puts in or checks, and declares its constants.
+    """
+    config = parse_cfg(place.read_text(encoding="utf-8"), str(place))
+    texts = {folder.name: folder / f"{folder.name}.tla" for folder in sorted((SPEC / "models").iterdir()) if folder.is_dir()}
+    needed = {config.specification, *config.substitutions.values(), *config.checked} - {""}
+    near = place.absolute().parent.name
+    assigned = {*config.constants, *config.substitutions}
+    fits = (
+        [near]
+        if near in texts
+        else [
+            name
+            for name in texts
+            if needed <= _names_in(name).defined and {*config.constants} <= _names_in(name).constants <= assigned
+        ]
+    )
+    # A module that extends another has all that the other defines: the one with the fewest definitions is meant.
+    if not fits:
+        raise SpecError(
+            f"{place}: expected a SPECIFICATION and operators that one of {', '.join(texts)} defines, seen "
+            f"{', '.join(sorted(needed))}; put the file into a directory that is called after its module"
+        )
+    module = min(fits, key=lambda name: len(_names_in(name).defined))
+    return OwnModel(module, place.stem, "exhaustive", TlcOutcome.SUCCESS.value, TIERS[0], place=place)
+
+
+class ModuleNames(NamedTuple):
+    """What a module and those that it extends define, and the constants that they declare."""
+
+    defined: frozenset[str]
+    constants: frozenset[str]
+
+
+@cache
+def _names_in(module: str) -> ModuleNames:
+    text = re.sub(r"\\\*.*", "", modules().get(f"{module}.tla", ""))
+    extended = re.search(r"^EXTENDS (.+)$", text, flags=re.MULTILINE)
+    above = [_names_in(name.strip()) for name in (extended[1].split(",") if extended else ())]
+    defined = re.findall(r"^(\w+)(?:\(.*?\))? ==", text, flags=re.MULTILINE)
+    # A declaration ends with an empty line.
+    declared = re.findall(r"^CONSTANTS?\s+(.*?)\n\s*\n", text, flags=re.MULTILINE | re.DOTALL)
+    constants = [name.strip() for names in declared for name in names.split(",")]
+    return ModuleNames(
+        frozenset(defined).union(*(names.defined for names in above)),
+        frozenset(constants).union(*(names.constants for names in above)),
+    )
 
 
 def _only_property(model: Model) -> str:
@@ -155,7 +230,8 @@ def compare_with_pins(model: Model, result: TlcResult) -> PinComparison:
     if model.expect == TlcOutcome.SUCCESS.value and result.outcome is TlcOutcome.SUCCESS:
         check("distinct states", model.distinct, result.distinct)
         check("depth", model.depth, result.depth)
-    if differences:
+    # Nothing of a user's own model is pinned.
+    if differences and not isinstance(model, OwnModel):
         differences.append(f"if this is right, record it; if not, look at what changed in {model.module}.tla and below it")
     return PinComparison(model, result, tuple(differences))
 

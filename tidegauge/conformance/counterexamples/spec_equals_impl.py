@@ -15,9 +15,10 @@ Rules of this file
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
+from tidegauge.conformance.counterexamples.tlc_runs import setting_of
 from tidegauge.impl.cluster.cluster import Cluster, initial
 from tidegauge.impl.cluster.transitions import bounded_model
 from tidegauge.impl.explorer import controller_model, describe, isr_model
@@ -26,7 +27,7 @@ from tidegauge.impl.profiles import Profile, Rules
 from tidegauge.impl.releases import profile_named
 from tidegauge.spec.tlc.behaviour import view_of
 from tidegauge.spec.tlc.graph import LabelledGraph, labelled_graph
-from tidegauge.spec.tlc.models import Model, find_model
+from tidegauge.spec.tlc.models import Model, OwnModel, find_model
 from tidegauge.spec.tlc.parallel import ONLY_RUN, TlcStart, run_several
 from tidegauge.spec.tlc.tlc import Limits, run_tlc
 from tidegauge.traces.from_model.impl_walks import bounds_of, control_bounds_of, control_profile_of, isr_bounds_of
@@ -82,6 +83,33 @@ COMPARED = (
     Compared("RepairedMinIsr", "elr", {"MaxPartitionEpoch": 3, "MaxLog": 0}),
 )
 """What the main job compares, a few seconds each; those of ISR changes and those from deep states with three brokers."""
+
+
+def compared_of(model: Model) -> Compared:
+    """Return how a model is compared as it stands: with the profile that its cfg puts in, from where it starts.
+
+    Raises SpecError for one that the implementation has no switch for.
+    """
+    # A model of models.toml is found by its name, a user's by its file.
+    name = model.cfg if isinstance(model, OwnModel) else model.name
+    listed = next((compared for compared in COMPARED if compared.model == name), None)
+    if listed is not None:
+        return replace(listed, constants={})
+    if model.module == "MCController":
+        # Its switches are the model's own (control_profile_of).
+        return Compared(name, "elr", {})
+    if model.module == "MCAlterPartition":
+        repaired = model.config().substitutions.get("ReadsImage") == "ReadsNewerImage"
+        return Compared(name, "skips-equal" if repaired else "fetch-truncation", {})
+    setting = setting_of(model)
+    starts = {put for put in setting.beyond if put.startswith("Init <- ")}
+    if setting.beyond - starts:
+        raise SpecError(
+            f"{model.cfg}: expected what a profile of the implementation has, seen besides what {setting.profile} puts in "
+            f"{', '.join(sorted(setting.beyond - starts))}: these steps are the specification's alone; compare another model"
+        )
+    seed = "".join(f"Seed{put.removeprefix('Init <- ').removesuffix('Init')}" for put in starts)
+    return Compared(name, setting.profile, {}, seed, setting.off)
 
 
 @dataclass(frozen=True)

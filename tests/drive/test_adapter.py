@@ -22,7 +22,7 @@ def test_the_toy_broker_conforms_and_what_it_lacks_is_said(tmp_path: Path, capsy
     code = main([*DRIVE, "--record", str(place), "--", sys.executable, str(ADAPTER)])
     said = capsys.readouterr().out
     assert code == 0, said
-    assert "toy CONFORMS to fetch-truncation: no step differs" in said
+    assert "toy CONFORMS to safe: no step differs" in said
     lacks = "fetch_and_wait, fetch_in_session, fetch_in_session_and_wait, fetch_others, list_offsets, delete_records"
     assert f"cannot be given: {lacks}" in said
     assert "does not report: produced, fetched, log_start" in said
@@ -51,7 +51,7 @@ def test_a_workflow_gets_annotations_and_a_badge(
     assert line.startswith("::error title=toy DIFFERS after 5 steps%2C in hw::")
     assert "%0A  HandleDivergingResponse: " in line
     assert json.loads(place.read_text(encoding="utf-8")) == {
-        "schemaVersion": 1, "label": "tidegauge", "message": "differs (fetch-truncation, 8 steps)", "color": "red"
+        "schemaVersion": 1, "label": "tidegauge", "message": "differs (safe, 8 steps)", "color": "red"
     }  # fmt: skip
     monkeypatch.delenv("GITHUB_ACTIONS")
     assert main(smoke) == 0

@@ -112,13 +112,27 @@ def test_a_refused_proposal_is_told_too() -> None:
 
 def test_the_command_shows_each_step_and_what_the_judge_says(capsys: pytest.CaptureFixture[str]) -> None:
     """The reference behind stdio has F2, as every release has: no step differs, and the run is rejected."""
-    assert main(["drive", "--quiet", "--scenario", "F2", "--", *SERVED]) == 0
+    as_kafka = ["--profile", "fetch-truncation"]
+    assert main(["drive", "--quiet", *as_kafka, "--scenario", "F2", "--", *SERVED, *as_kafka]) == 0
     said = capsys.readouterr().out
     assert re.search(r"5  metadata leader=1 leader_epoch=2 .*\n +produced \[0,0\]; hw 0 -> 1;", said)
     assert "the judge rejects this run: HW-08, DATA-01, DATA-03" in said
     assert "scenarios: 1, as 1 brokers see them" in said
+    assert "as Kafka 4.3.1 does, this broker may lose acknowledged records (F2, F3)" in said
     assert main(["drive", "--quiet", "--scenario", "F1", "--", *SERVED]) == 0
     assert "the judge accepts this run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("expected", ["safe", "fetch-truncation", "release-4.3.1"])
+def test_a_broker_with_the_repairs_conforms_and_its_runs_pass_the_judge(
+    expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both ways in agree: what drive accepts is what the judge accepts."""
+    assert main(["drive", "--quiet", "--profile", expected, "--scenario", "F2", "--scenario", "F3", "--", *SERVED]) == 0
+    said = capsys.readouterr().out
+    assert said.count("the judge accepts this run") == 2
+    assert ("better than Kafka 4.3.1: F2, F3, KAFKA-17803 repaired" in said) == (expected != "safe")
+    assert "may lose" not in said
 
 
 def test_a_broker_that_differs_is_no_witness(capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,9 +79,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=SECONDS,
         help=f"seconds without output before the adapter is considered hung (default {SECONDS:g})",
     )
-    add_profile(
-        parser, "the profile that the broker is expected to have (default: fetch-truncation, or that of the --kafka release)"
-    )
+    add_profile(parser, "the profile that the broker is expected to have (default: safe, or that of the --kafka release)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
         return _compare(args)
     from tidegauge.drive.broker.reference import reference
     from tidegauge.drive.broker.transcript import BROKER_FORMAT
+    from tidegauge.drive.paths import repairs
     from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
     from tidegauge.drive.paths.scenarios import named_scenarios, scenario_cases, shown_text
     from tidegauge.drive.paths.selection import cases_for
@@ -97,17 +96,20 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.runner.run import run as drive
     from tidegauge.drive.runner.run import text_of
     from tidegauge.drive.runner.transcript import Recorder, write
+    from tidegauge.impl.profiles import SAFE
     from tidegauge.impl.releases import RELEASE, profile_named
 
     # Before a broker is started, which takes long.
     for place in filter(None, (args.record, args.badge)):
         writable(place)
     progress = silent if args.quiet else aside
-    profile = profile_named(chosen_profile(args) or (f"{RELEASE}{args.kafka}" if args.kafka else "fetch-truncation"))
+    asked_for = profile_named(chosen_profile(args) or (f"{RELEASE}{args.kafka}" if args.kafka else SAFE.name))
     if args.controller:
-        return _controller(args, profile, progress)
+        return _controller(args, asked_for, progress)
     with _broker(args) as node:
         progress(f"{node.capabilities.name} speaks the contract")
+        seen = repairs.ask(node, asked_for)
+        profile = asked_for.without(seen.repaired)
         usual = ON_THE_WIRE if args.kafka else USUAL
         others = args.smoke or args.walks is not None or args.scenarios or args.scenario
         shipped = scenario_cases(profile, node.capabilities) if args.scenarios else ()
@@ -125,11 +127,15 @@ def run(args: argparse.Namespace) -> int:
             scenarios=scenarios,
             echo=progress,
         )
+        # Few other paths tell F2 and F3 apart from what is right, and ten steps do not.
+        if not (args.kafka or args.smoke):
+            cases = list(dict.fromkeys((*cases, *repairs.telling_cases(profile, node.capabilities))))
         # A scenario is shown with its reports, which only a recorder keeps.
         recorder = Recorder(cases) if args.record or named_ones else None
         # Only a process of Kafka has a log that the suite knows; an adapter's log is its own.
         lines = getattr(node, "log_lines", lambda _: ())
-        shown = drive(node, cases, reference(profile), coverage, recorder, progress, lines)
+        notes = (*coverage, *repairs.told(seen, asked_for))
+        shown = drive(node, cases, reference(profile), notes, recorder, progress, lines)
         recorded = recorder.recorded() if recorder is not None else ()
         if args.record:
             write(Path(args.record), BROKER_FORMAT, node.capabilities, profile.name, recorded)

@@ -8,7 +8,7 @@ Rules of this file
    a release did in every respect is a row of impl.releases. Nothing else compares version numbers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import itemgetter
 from types import FunctionType, MappingProxyType
 from typing import Any, NamedTuple
@@ -92,6 +92,13 @@ class Profile(NamedTuple):
         """Return the same generation with other values of these switches."""
         values: dict[str, Any] = {**switches}
         return self._replace(**values)
+
+    def without(self, bugs: Collection[str]) -> "Profile":
+        """Return the same generation with these bugs of `UNSAFE` repaired, under the name that says so."""
+        repaired = {switch: False for switch, bug in UNSAFE.items() if bug in bugs and getattr(self, switch)}
+        if not repaired:
+            return self
+        return self.switched(repaired)._replace(name=f"{self.name}{WITHOUT}{'-'.join(UNSAFE[name] for name in repaired)}")
 
     @property
     def truncates_in_thread(self) -> bool:
@@ -186,6 +193,19 @@ ELR_REPAIRED = ELR._replace(
 )
 """The same with the controller repaired: the behaviour that findings F4 to F13 take to be right."""
 
+SAFE = ELR_REPAIRED._replace(
+    name="safe", keeps_remote_leo=False, reads_equal_partition_epoch=False, hw_rounded_to_batches=False
+)
+"""Every switch at its repaired value: what a broker has to be that is not Kafka (docs/decisions/0015)."""
+
+UNSAFE: Mapping[str, str] = MappingProxyType(
+    {"keeps_remote_leo": "F2", "reads_equal_partition_epoch": "F3", "hw_rounded_to_batches": "KAFKA-17803"}
+)
+"""What a broker of today's Kafka does and a safe one does not: the switch, and the name of the bug."""
+
+WITHOUT = "-without-"
+"""Between the name of a generation and those of the bugs of `UNSAFE` that it has not: fetch-truncation-without-F2-F3."""
+
 KIP320 = FETCH_TRUNCATION._replace(
     name="kip320",
     truncation_on_fetch=False,
@@ -217,7 +237,7 @@ HW_ONLY = KIP101._replace(
 """A follower truncates at its own high watermark. Nothing reads the epoch cache, so its content does not matter."""
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
-    {p.name: p for p in (FETCH_TRUNCATION, REPAIRED, SKIPS_EQUAL, HW_ONLY, KIP101, KIP279, KIP320, ELR, ELR_REPAIRED)}
+    {p.name: p for p in (SAFE, FETCH_TRUNCATION, REPAIRED, SKIPS_EQUAL, HW_ONLY, KIP101, KIP279, KIP320, ELR, ELR_REPAIRED)}
 )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tidegauge.impl.profiles import PROFILES, Profile
+from tidegauge.impl.profiles import PROFILES, UNSAFE, WITHOUT, Profile
 from tidegauge.util.errors import UsageError
 
 Release = tuple[int, ...]
@@ -125,7 +125,18 @@ def profile_of_release(text: str) -> Profile:
 
 
 def profile_named(name: str) -> Profile:
-    """Return the profile called `name`: a generation, or a release. Raises UsageError."""
+    """Return the profile called `name`: a generation, or a release, or one of them with bugs repaired. Raises UsageError."""
+    generation, without, bugs = name.partition(WITHOUT)
+    if without:
+        profile = profile_named(generation)
+        # The names of issues have a hyphen of their own: the name is compared whole.
+        repaired = profile.without([bug for bug in UNSAFE.values() if f"-{bug}-" in f"-{bugs}-"])
+        if repaired.name != name:
+            raise UsageError(
+                f"profile: expected after {generation}{WITHOUT} what {generation} has of {', '.join(UNSAFE.values())}, in "
+                f"this order, with a hyphen between; seen {name!r}; write the name so"
+            )
+        return repaired
     if name.startswith(RELEASE):
         return profile_of_release(name.removeprefix(RELEASE))
     if name not in PROFILES:

@@ -20,7 +20,7 @@ from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH, INITIAL_EPOCH
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import FetchParams
-from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, SKIPS_EQUAL, Profile, Rules
+from tidegauge.impl.profiles import FETCH_TRUNCATION, UNSAFE, Profile, Rules
 from tidegauge.impl.releases import SINCE, profile_named
 from tidegauge.impl.replica.fetcher import PartitionFetchState
 from tidegauge.impl.replica.partition import maybe_increment_leader_hw
@@ -254,11 +254,7 @@ def bug_named(name: str) -> DrivenBug:
 def broker_findings() -> list[Finding]:
     """Return every known bug with switches, then every other switch that a release had at another value than today's."""
     # Today's release still has three of the bugs; a finding compares with a broker that has none.
-    best = FETCH_TRUNCATION._replace(
-        keeps_remote_leo=REPAIRED.keeps_remote_leo,
-        reads_equal_partition_epoch=SKIPS_EQUAL.reads_equal_partition_epoch,
-        hw_rounded_to_batches=False,
-    )
+    best = FETCH_TRUNCATION.without(UNSAFE.values())
     findings = []
     for bug in known_bugs().values():
         right = {name: getattr(best, name) for name in bug.switches}

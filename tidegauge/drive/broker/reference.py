@@ -19,7 +19,7 @@ from tidegauge.drive.runner.report import value_text
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.errors import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.messages import FetchRequest
-from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules
+from tidegauge.impl.profiles import FETCH_TRUNCATION, PROFILES, SAFE, UNSAFE, Profile, Rules
 from tidegauge.impl.releases import SINCE
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import PartitionState
@@ -203,6 +203,13 @@ class BrokerReference(Reference[BrokerCase, ReferenceBroker]):
         changed = (self.rules or Rules())._replace(**rules)
         return replace(self, profile=self.profile.switched(switches), rules=changed, wrong_step=wrong_step)
 
+    def other_generations(self) -> Iterator[Self]:
+        """See Reference."""
+        for profile in PROFILES.values():
+            # Eligible leader replicas are the controller's: a broker does the same with and without.
+            if profile.name != self.profile.name and (profile == SAFE or not profile.elr):
+                yield replace(self, profile=profile)
+
     def with_fault(self, name: str) -> Self:
         """See Reference."""
         bug = bug_named(name)
@@ -308,7 +315,9 @@ def broker_suspects(profile: Profile) -> Iterator[Suspect]:
         now = getattr(profile, name)
         for value in dict.fromkeys(value for _, value in since):
             if value != now:
-                yield Suspect(f"{name}={_switch_text(value)}", _releases(since, value), {name: value})
+                # The bug's name in brackets has its sentence quoted, as for a fault.
+                named = f" ({UNSAFE[name]})" if name in UNSAFE else ""
+                yield Suspect(f"{name}={_switch_text(value)}", _releases(since, value) + named, {name: value})
         # A broker may also be wrong in a way that no release was.
         if isinstance(now, bool) and not any(value != now for _, value in since):
             yield Suspect(f"{name}={_switch_text(not now)}", "as no release did", {name: not now})
@@ -333,7 +342,7 @@ def _releases(since: tuple[tuple[tuple[int, ...], bool | str], ...], value: bool
             begins = f"from {'.'.join(map(str, first))} on" if first != (0,) else ""
             ends = f"before {'.'.join(map(str, until))}" if until else ""
             spans.append(" ".join(filter(None, (begins, ends))))
-    return f"as Kafka did {', and '.join(spans)}"
+    return f"as Kafka did {', and '.join(spans)}".rstrip()
 
 
 def step_text(step: Step) -> str:

@@ -33,7 +33,7 @@ from tidegauge.impl.explorer import isr_model
 from tidegauge.impl.explorer.describe import broker_name
 from tidegauge.impl.explorer.isr_model import IsrBounds, IsrCluster
 from tidegauge.impl.explorer.search import Counterexample
-from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
+from tidegauge.impl.profiles import ELR_REPAIRED, FETCH_TRUNCATION, SAFE, UNSAFE, Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.isr_changes import steps_of, trace_of_isr_changes
@@ -67,6 +67,12 @@ def cases_of(place: File, profile: Profile) -> list[ScenarioCase]:
     # Rule 4 above.
     if session.has_whole_controller or not _same_generation(session.profile, profile):
         return []
+    # A broker that has repaired a bug of the scenario's generation goes another way, if the scenario goes on at all.
+    if not _same_switches(session.profile, profile):
+        try:
+            session = _played(scenario, profile)
+        except UsageError:
+            return []
     cases = []
     for me in under_test(scenario, session):
         state, path = seen_by(session, me)
@@ -97,8 +103,19 @@ def played(place: File) -> Session:
 
 
 def _same_generation(of_scenario: Profile, profile: Profile) -> bool:
-    # Eligible leader replicas are the controller's: a broker does the same with and without.
-    return of_scenario._replace(name="", elr=False) == profile._replace(name="", elr=False)
+    bugs = UNSAFE.values()
+    return _same_switches(of_scenario, profile) or _same_switches(of_scenario.without(bugs), profile.without(bugs))
+
+
+def _same_switches(one: Profile, other: Profile) -> bool:
+    """Return whether brokers of two generations do the same: all but what the controller decides (SAFE has more of it)."""
+    of_brokers = {name: getattr(SAFE, name) for name in Profile._fields if _is_controllers(name)}
+    return one._replace(name="", **of_brokers) == other._replace(name="", **of_brokers)
+
+
+def _is_controllers(switch: str) -> bool:
+    # All in which today's controller differs from the repaired one.
+    return switch != "name" and getattr(FETCH_TRUNCATION, switch) != getattr(ELR_REPAIRED, switch)
 
 
 def lacks(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> str | None:

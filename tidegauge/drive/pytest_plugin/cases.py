@@ -22,6 +22,7 @@ from tidegauge.drive.broker.reference import decisions, reference
 from tidegauge.drive.broker.steps import action_of
 from tidegauge.drive.contract import Capabilities, Node
 from tidegauge.drive.paths.graphs import cover_of
+from tidegauge.drive.paths.repairs import telling_cases
 from tidegauge.drive.paths.scenarios import scenario_cases
 from tidegauge.drive.paths.selection import smoke_case
 from tidegauge.drive.paths.walks import walk
@@ -54,6 +55,8 @@ def path_cases(
     cases["smoke"].append(smoke_case(profile, capabilities))
     for scenario in scenario_cases(profile, capabilities):
         cases[f"scenario/{scenario.name}"].append(scenario.case)
+    for case in telling_cases(profile, capabilities):
+        cases["unsafe"].append(case)
     for name in graphs:
         for case in cover_of(name, profile, capabilities).cases:
             cases[f"graph/{name}/{action_of(case.path[-1])}"].append(case)

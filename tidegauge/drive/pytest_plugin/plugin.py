@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SETTINGS = {
     "command": ("", "what starts the driven program"),
-    "profile": ("fetch-truncation", "the generation of the protocol that is expected"),
+    "profile": ("safe", "the generation of the protocol that is expected"),
     "graphs": ("", "the graphs to cover (default: the usual ones)"),
     "walks": ("240", "how many random walks"),
     "seed": ("1", "their seed"),
@@ -87,16 +87,16 @@ def _node(config: pytest.Config) -> "StdioNode | None":
 
 def _suite(config: pytest.Config) -> "Suite | None":
     """Return the suite of the session, built once; None without a command."""
+    from tidegauge.drive.paths import repairs
     from tidegauge.drive.paths.graphs import USUAL
     from tidegauge.drive.pytest_plugin.cases import Suite, path_cases
     from tidegauge.impl.releases import profile_named
 
     node = _node(config)
     if node is not None and SUITE not in config.stash:
-        profile, graphs = (
-            profile_named(_setting(config, "profile")),
-            _setting(config, "graphs").replace(",", " ").split() or USUAL,
-        )
+        asked_for = profile_named(_setting(config, "profile"))
+        profile = asked_for.without(repairs.ask(node, asked_for).repaired)
+        graphs = _setting(config, "graphs").replace(",", " ").split() or USUAL
         paths = path_cases(node.capabilities, profile, graphs, _number(config, "walks"), _number(config, "seed"))
         config.stash[SUITE] = Suite(node, profile, paths)
     return config.stash.get(SUITE, None)

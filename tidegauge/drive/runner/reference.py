@@ -104,6 +104,10 @@ class Reference(ABC, Generic[CaseT, StateT]):
     def with_bugs(self, suspects: Iterable[Suspect]) -> Self:
         """Return this reference with bugs."""
 
+    def other_generations(self) -> Iterator[Self]:
+        """Yield this reference for each other generation that a user may have meant."""
+        yield from ()
+
     def with_fault(self, name: str) -> Self:
         """Return this reference with the bug of that name. Raises UsageError where the contract has no such bugs."""
         raise UsageError(f"--fault {name}: expected a broker's transcript; seen a {self.called}'s; leave --fault out")

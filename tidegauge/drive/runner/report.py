@@ -1,6 +1,7 @@
 """Differences in words: a difference as text, the known bugs that explain it, annotations for CI."""
 
 import json
+import operator
 import os
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -52,10 +53,29 @@ def _fit(first: Suspect, second: Suspect) -> bool:
 def does_the_same(
     difference: Difference[CaseT], reference: Reference[CaseT, Any], bugs: Sequence[Suspect], reported: frozenset[str]
 ) -> bool:
-    """Return whether the reference with bugs reports what the node reported at the step that differs, and what the right
-    one reports at every step before.
+    """Return whether the reference with bugs differs as the node does."""
+    return differs_so(difference, reference, reference.with_bugs(bugs), reported)
+
+
+def accepting(difference: Difference[CaseT], reference: Reference[CaseT, Any], reported: frozenset[str]) -> tuple[str, ...]:
+    """Return the generations by whose rules the node is right up to the step that differs, and at it; the nearest first."""
+    profiles = [
+        other.profile for other in reference.other_generations() if differs_so(difference, reference, other, reported)
+    ]
+    profiles.sort(key=lambda profile: sum(map(operator.ne, profile, reference.profile)))
+    return tuple(profile.name for profile in profiles)
+
+
+def differs_so(
+    difference: Difference[CaseT],
+    reference: Reference[CaseT, Any],
+    wrong: Reference[CaseT, Any],
+    reported: frozenset[str],
+) -> bool:
+    """Return whether another reference reports what the node reported at the step that differs, and what the right one
+    reports at every step before.
     """
-    wrong, case = reference.with_bugs(bugs), difference.case
+    case = difference.case
     right_state, state = reference.opened(case.opening), wrong.opened(case.opening)
     seen = wrong.report(state)
     for at, step in enumerate(case.path[: difference.at], start=1):
@@ -81,11 +101,12 @@ def story(
     reported: frozenset[str],
     names: tuple[str, str] = NAMES,
     log: Sequence[str] = (),
+    accepted: Sequence[str] = (),
 ) -> str:
     """Return one difference as text: the path, both reports, the rules, the known bugs.
 
     `same`: the known bugs that do the same; `names`: the headings of the two reports; `log`: lines that the node has logged
-    about it.
+    about it; `accepted`: the generations that do it, too.
     """
     lines = [f"DIFFERS after {difference.at} steps, in {', '.join(difference.fields)}"]
     lines.append(f"  {reference.opening_text(difference.case.opening)}")
@@ -98,6 +119,7 @@ def story(
         lines.append(f"  {sentence}")
     lines += [f"  rule      {line}" for line in dict.fromkeys(reference.decision_texts(difference))]
     lines += [f"  same as   {line}" for line in _same_as(same, reference)]
+    lines += [f"  accepted  by --profile {' or '.join(accepted[:FEW])}"] if accepted else []
     lines += [f"  log       {line}" for line in log]
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from tidegauge.drive.contract import CaseT, Node, Watch
 from tidegauge.drive.runner.differences import Difference, PlayResult, by_kind
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.reference import Reference
-from tidegauge.drive.runner.report import NAMES, SuspectedBugs, explain_most, explanations, story
+from tidegauge.drive.runner.report import NAMES, SuspectedBugs, accepting, explain_most, explanations, story
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.util.exit_codes import CONFORMS, FAILS, UNDECIDED
 
@@ -29,6 +29,8 @@ class DriveFailure(NamedTuple, Generic[CaseT]):
     paths: int
     same: tuple[SuspectedBugs, ...]
     text: str
+    accepted: tuple[str, ...] = ()
+    """The generations that do the same."""
 
 
 class DriveRun(NamedTuple, Generic[CaseT]):
@@ -89,8 +91,9 @@ def failures_of(
             continue
         # Many bugs look alike on a short path, so those are named that explain most of the longer ones, too.
         same = explain_most(explanations(shown, reference, reported), alike[:SAMPLE], reference, reported)
-        text = story(shown, reference, same, reported, NAMES, log_lines(shown.case)[-LOGGED:])
-        failures.append(DriveFailure(shown, len(alike), tuple(same), text))
+        accepted = accepting(shown, reference, reported)
+        text = story(shown, reference, same, reported, NAMES, log_lines(shown.case)[-LOGGED:], accepted)
+        failures.append(DriveFailure(shown, len(alike), tuple(same), text, accepted))
     return failures, not_again
 
 
@@ -102,6 +105,9 @@ def text_of(run: DriveRun[CaseT]) -> str:
     if run.not_again:
         lines.append(f"{run.not_again} kinds of differences did not come again: the {run.called} is not the same twice")
     lines += run.notes
+    by_all = _accepting_all(run)
+    if by_all:
+        lines.append(f"--profile {by_all[0]} accepts every difference that is shown")
     played = run.played
     rate = played.steps / run.seconds if run.seconds else 0.0
     lines.append(
@@ -114,3 +120,9 @@ def text_of(run: DriveRun[CaseT]) -> str:
         UNDECIDED: f"{run.name}: UNDECIDED, nothing was compared",
     }
     return "\n".join([*lines, verdicts[run.exit_code]])
+
+
+def _accepting_all(run: DriveRun[CaseT]) -> list[str]:
+    """Return the generations that accept every failure, the nearest first."""
+    first = run.failures[0].accepted if run.failures else ()
+    return [name for name in first if all(name in failure.accepted for failure in run.failures)]

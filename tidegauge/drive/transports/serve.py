@@ -1,7 +1,7 @@
 """The reference as a driven program: `python -m tidegauge.drive.transports.serve [--profile NAME] [--fault NAME]`.
 
-It shows what a broker in any language has to do on its side, and is a broker to try the driver on: of today's generation, of
-an older one, or with a known bug.
+It shows what a broker in any language has to do on its side, and is a broker to try the driver on: a safe one, one of
+a generation of Kafka, or with a known bug.
 """
 
 import argparse
@@ -15,13 +15,14 @@ from tidegauge.drive.broker.state import ReferenceBroker
 from tidegauge.drive.broker.steps import EVERYTHING, step_of
 from tidegauge.drive.contract import frozen
 from tidegauge.drive.transports.lines import json_line
+from tidegauge.impl.profiles import SAFE
 from tidegauge.impl.releases import profile_named
 
 
 def main() -> None:
     """Read steps and write reports until stdin ends."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--profile", default="fetch-truncation")
+    parser.add_argument("--profile", default=SAFE.name)
     parser.add_argument("--fault", help="a bug of drive.bugs: the broker is of the generation that differs by it")
     args = parser.parse_args()
     broker = reference_with(bug_named(args.fault)) if args.fault else reference(profile_named(args.profile))

@@ -36,7 +36,15 @@ func (b *Broker) metadata(s Step) any {
 	if s.PartitionEpoch < b.partitionEpoch {
 		return nil
 	}
-	led, newer := b.leader == me, s.LeaderEpoch > b.epoch
+	// Known from a response: Kafka reads it again, and forgets what it has proposed since (F3).
+	if b.leader == me && s.LeaderEpoch == b.epoch && s.PartitionEpoch == b.partitionEpoch {
+		return nil
+	}
+	newer := s.LeaderEpoch > b.epoch
+	// Kafka keeps the log ends if it led before, be it two epochs ago (F2).
+	if newer {
+		b.ends = map[int]int{}
+	}
 	b.leader, b.epoch, b.partitionEpoch, b.isr, b.pending = s.Leader, s.LeaderEpoch, s.PartitionEpoch, s.ISR, nil
 	b.heard = max(b.heard, b.epoch)
 	switch {
@@ -45,9 +53,6 @@ func (b *Broker) metadata(s Step) any {
 		if newer {
 			b.epochStart = len(b.log)
 			b.assign(b.epoch, b.epochStart)
-		}
-		if !led {
-			b.ends = map[int]int{}
 		}
 		b.raiseHW()
 	case newer:

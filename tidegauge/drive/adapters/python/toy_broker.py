@@ -1,7 +1,7 @@
 """A toy broker: one replica of one partition that leads and follows as Kafka 4 does, written without the reference.
 
-Its log is a list of leader epochs, one per record. `bug` plants KAFKA-14704: the follower adopts the high watermark of a
-diverging response before it truncates its log.
+It is safe where Kafka is not: F2 and F3 of docs/findings.md are repaired. Its log is a list of leader epochs, one per
+record. `bug` plants KAFKA-14704: the follower adopts the high watermark of a diverging response before it truncates its log.
 """
 
 ME, UNDEFINED = 1, -1
@@ -61,7 +61,13 @@ class ToyReplica:
         # The response to a proposal may have brought a newer one before.
         if partition_epoch < self.partition_epoch:
             return
-        led, newer = self.leader == ME, leader_epoch > self.epoch
+        # Or the same one: Kafka reads it again, and forgets what it has proposed since (F3).
+        if self.leader == ME and (leader_epoch, partition_epoch) == (self.epoch, self.partition_epoch):
+            return
+        newer = leader_epoch > self.epoch
+        # Kafka keeps the log ends if it led before, be it two epochs ago (F2).
+        if newer:
+            self.ends = {}
         self.leader, self.epoch, self.partition_epoch = leader, leader_epoch, partition_epoch
         self.highest, self.isr, self.proposed = max(self.highest, leader_epoch), isr, None
         if leader == ME:
@@ -70,11 +76,9 @@ class ToyReplica:
             if newer:
                 self.epoch_start = len(self.log)
                 self.begin_epoch(leader_epoch, len(self.log))
-            if newer and not led:
-                self.ends = {}
             self.raise_hw()
             return
-        self.ends, self.epoch_start = {}, UNDEFINED
+        self.epoch_start = UNDEFINED
         if newer:
             self.truncates = not self.cache
             self.source = leader if leader != UNDEFINED else None

@@ -43,7 +43,11 @@ impl Broker {
     /// Partition#makeLeader, #makeFollower.
     pub fn metadata(&mut self, step: Step) {
         let newer = Some(step.leader_epoch) > self.process.epoch;
-        let led = std::mem::replace(&mut self.process.leader, step.leader) == ME;
+        // Kafka keeps the log ends if it led before, be it two epochs ago (F2).
+        if newer {
+            self.process.ends.clear();
+        }
+        self.process.leader = step.leader;
         (self.process.epoch, self.process.isr, self.process.joining) = (Some(step.leader_epoch), step.isr, None);
         self.epochs = self.epochs.max(step.leader_epoch + 1);
         if step.leader == ME {
@@ -51,9 +55,6 @@ impl Broker {
             if newer {
                 self.process.epoch_start = self.log.end();
                 self.log.assign(step.leader_epoch, self.log.end());
-            }
-            if !led {
-                self.process.ends.clear();
             }
             self.raise_hw();
         } else if newer {

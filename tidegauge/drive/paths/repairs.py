@@ -1,0 +1,133 @@
+"""What a broker does where today's Kafka is unsafe: as Kafka, or repaired. A path for each bug of `impl.profiles.UNSAFE`.
+
+Rules of this file
+
+1. A broker that has repaired what its generation does wrong is right, so it is compared with that generation repaired.
+2. It is asked before anything else, so that all paths are made for what it is, and a recording names it.
+3. A broker whose reports fit neither is compared with the generation that was asked for: it has another bug.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.contract import Capabilities, Node, Report
+from tidegauge.drive.paths.scenarios import case as rounded_high_watermark
+from tidegauge.drive.paths.scenarios import lacks
+from tidegauge.impl.profiles import UNSAFE, WITHOUT, Profile
+from tidegauge.impl.releases import RELEASE
+from tidegauge.impl.rules import NONE
+
+LATEST = "4.3.1"
+"""The latest release whose sources were read (impl.releases, rule 4)."""
+
+BEHIND, AHEAD = 3, 2
+"""The peers: one that lacks the last record, and one that has it."""
+
+# A leader has recorded that one peer has its record. It misses an epoch, in which that peer may have truncated (F2).
+_MISSED_EPOCH = BrokerCase(
+    Opening((AHEAD, BEHIND)),
+    (
+        ("metadata", BROKER, 0, 0, (BROKER, AHEAD, BEHIND)),
+        ("append", 1),
+        ("fetch", AHEAD, 0, 1, 0, False),
+        ("metadata", BROKER, 2, 1, (BROKER, AHEAD)),
+    ),
+)
+
+# A leader has added a peer, proposes another, and then reads the metadata that adds the first (F3).
+_KNOWN_METADATA = BrokerCase(
+    Opening((AHEAD, BEHIND)),
+    (
+        ("metadata", BROKER, 0, 0, (BROKER,)),
+        ("append", 1),
+        ("fetch", AHEAD, 0, 1, 0, True),
+        ("alter_partition_response", NONE, 1, (BROKER, AHEAD)),
+        ("fetch", BEHIND, 0, 1, 0, True),
+        ("append", 1),
+        ("fetch", AHEAD, 0, 2, 0, True),
+        ("metadata", BROKER, 0, 1, (BROKER, AHEAD)),
+    ),
+)
+
+TELLING: Mapping[str, BrokerCase] = MappingProxyType(
+    {
+        "keeps_remote_leo": _MISSED_EPOCH,
+        "reads_equal_partition_epoch": _KNOWN_METADATA,
+        "hw_rounded_to_batches": rounded_high_watermark(),
+    }
+)
+"""By the switch, a path on which its two values differ."""
+
+
+class Seen(NamedTuple):
+    """The bugs that a broker has not though its generation has them, and those that it has, too."""
+
+    repaired: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def ask(node: Node[BrokerCase], profile: Profile) -> Seen:
+    """Take a broker through the paths that tell, as far as it can be given them."""
+    asked = [
+        (switch, case)
+        for switch, case in TELLING.items()
+        if getattr(profile, switch) and _can_be_given(case, profile, node.capabilities)
+    ]
+    reports: dict[int, list[Report]] = {}
+
+    cases = [case for _, case in asked]
+
+    def watch(number: int, at: int, seen: Report) -> bool:
+        reports.setdefault(number, []).append(seen)
+        return at < len(cases[number].path)
+
+    if cases:
+        node.play(cases, watch)
+    repaired, kept = [], []
+    for number, (switch, case) in enumerate(asked):
+        as_kafka, safe = (
+            _fits(case, generation, reports.get(number, ()), node.capabilities.reports)
+            for generation in (profile, profile.switched({switch: False}))
+        )
+        # A broker that reports too little to tell fits both.
+        if safe != as_kafka:
+            (repaired if safe else kept).append(UNSAFE[switch])
+    return Seen(tuple(repaired), tuple(kept))
+
+
+def telling_cases(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
+    """Return the paths that tell, as far as a broker can be given them: played among others, they show what it has kept."""
+    return [case for case in TELLING.values() if _can_be_given(case, profile, capabilities)]
+
+
+def _can_be_given(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> bool:
+    # An older generation may not allow a step, and its broker would say nothing about this bug.
+    return reference(profile).can_be_given(case, capabilities) and lacks(case, profile, capabilities) is None
+
+
+def _fits(case: BrokerCase, profile: Profile, seen: list[Report] | tuple[()], reported: frozenset[str]) -> bool:
+    right = reference(profile)
+    expected = list(right.reports(case))
+    return len(seen) == len(expected) and not any(map(right.differences, expected, seen, [reported] * len(seen)))
+
+
+def told(seen: Seen, profile: Profile) -> list[str]:
+    """Return what was seen, a line each. `profile`: the generation that was asked for."""
+    generation = profile.name.partition(WITHOUT)[0]
+    release = generation.removeprefix(RELEASE) if generation.startswith(RELEASE) else LATEST
+    lines = []
+    if seen.repaired:
+        lines.append(f"better than Kafka {release}: {', '.join(seen.repaired)} repaired")
+    losing = [bug for bug in seen.kept if bug != UNSAFE["hw_rounded_to_batches"]]
+    if losing:
+        lines.append(
+            f"as Kafka {release} does, this broker may lose acknowledged records ({', '.join(losing)}): `tidegauge check` "
+            "rejects runs that show it, and --profile safe this broker"
+        )
+    return lines
+
+
+assert TELLING.keys() == UNSAFE.keys(), "each bug that a safe broker lacks has a path that tells"

@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Judge traces: NDJSON, Parquet, or directories of Kafka broker logs or of segment files."""
     from tidegauge.conformance.checking.check import CheckOptions
     from tidegauge.conformance.checking.sharded import check_in_parallel
+    from tidegauge.conformance.engine.background import LISTENER
     from tidegauge.conformance.report.json_report import json_text, schema_text, write_json
     from tidegauge.conformance.report.text import as_text
     from tidegauge.util.files import directory, replacing
@@ -65,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("check: expected --spark with --results, seen --results alone; add --spark or leave --results out")
     if args.until_idle and not args.follow:
         raise UsageError("check: expected --until-idle with --follow, seen it alone; add --follow or leave --until-idle out")
+    # That the judge is compiled is said in a log, too: it explains why the first run takes longer.
+    LISTENER.announcement, LISTENER.progress = silent if args.quiet else aside, aside if watched else silent
     # Failures are printed as they come; with --json the output is the report alone, so they go to standard error.
     if args.follow:
         report = follow.followed(args, how, aside if args.json else echo, silent if args.quiet else aside)

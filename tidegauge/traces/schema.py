@@ -27,6 +27,10 @@ LARGEST = 2**62
 UNCLEAN_ELECTIONS = "unclean_elections"
 """Key of a Config: false if no unclean election took place, in a trace that has no events of elections."""
 
+KAFKA_TODAY, SAFE = "fetch-truncation", "safe"
+"""The profiles of those that name none (docs/decisions/0015)."""
+RELEASE_KEY = "release"
+"""Key of a Config for the releases of Kafka that wrote the source."""
 REASSIGNED = "reassigned"
 """Key of a Config: true if the nodes are not all replicas all the time, as the `replicas` of events may show."""
 
@@ -303,7 +307,7 @@ class Config:
 
     nodes: tuple[int, ...]
     min_isr: int = 1
-    profile: str = "fetch-truncation"
+    profile: str = KAFKA_TODAY
     lag_rule: bool = False
     controller: int | None = None
     source: str = ""
@@ -360,9 +364,14 @@ def as_json(config: Config) -> dict[str, Any]:
 
 def from_json(line: Mapping[str, Any], envelope: tuple[str, ...] = ()) -> Config:
     """Return the Config in `line`, in which `fault` has found none; the keys in `envelope` do not belong to it."""
-    known = {key: line[key] for key in KEYS if key in line}
+    known = {"profile": unnamed_profile(line), **{key: line[key] for key in KEYS if key in line}}
     extra = {key: value for key, value in line.items() if key not in KEYS and key not in envelope}
     return Config(**{**known, "nodes": tuple(line["nodes"])}, extra=extra)
+
+
+def unnamed_profile(line: Mapping[str, Any]) -> str:
+    """Return the profile of a source that names none: a safe broker's; today's Kafka's where it names a release of Kafka."""
+    return KAFKA_TODAY if RELEASE_KEY in line else SAFE
 
 
 def fault(line: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -18,6 +18,7 @@ from tidegauge.conformance.checking.check import (
 )
 from tidegauge.conformance.checking.inputs import NotSeparableError, is_ndjson
 from tidegauge.conformance.checking.verdicts import RuleVerdict, rule_verdicts, run_verdict
+from tidegauge.conformance.engine.background import compile_in_background
 from tidegauge.conformance.engine.judge import add_tallies
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.traces.formats.ndjson_columns import Span, spans
@@ -105,6 +106,9 @@ OF_A_SHARE = 16_000_000
 OF_A_SPAN = 256_000_000
 """Bytes of NDJSON in a share at most; each process has one share in memory. Less if that gives each process a share."""
 
+FROM_UNCOMPILED, OF_A_SPAN_UNCOMPILED = 24_000_000, 6_000_000
+"""The same while the judge is not compiled: a share is a few seconds of the interpreter, after which there is a verdict."""
+
 
 def check_in_parallel(
     paths: Sequence[str | Path],
@@ -116,6 +120,8 @@ def check_in_parallel(
     processes = processes or os.cpu_count() or 1
     shares = [share_count(path) for path in paths]
     spans_by_path = [spans_to_judge(path, how, processes) for path in paths]
+    if any(count > 1 for count in shares) or any(spans_by_path):
+        compile_in_background()
     # One call for all paths, since one `check` keeps its compiled judge and its automaton from path to path.
     if all(count == 1 for count in shares) and not any(spans_by_path):
         return check(paths, how, echo)
@@ -127,6 +133,13 @@ def check_in_parallel(
             report = check_in_spans(path, path_spans, how, processes, echo) if path_spans else None
             reports.append(report or check([path], how, echo))
     return merge_reports(reports, how.explained)
+
+
+def is_ready() -> bool:
+    """Return whether the judge is compiled already."""
+    from tidegauge.conformance.engine import compiled  # noqa: PLC0415  the compiler takes a second to load
+
+    return compiled.is_ready()
 
 
 def share_count(path: str | Path) -> int:
@@ -163,9 +176,11 @@ def spans_to_judge(path: str | Path, how: CheckOptions, processes: int) -> list[
     """Split a large NDJSON file between its traces; empty for a small one, and for anything else."""
     place = Path(path)
     size = place.stat().st_size if place.is_file() else 0
-    if size < LARGE or how.selection or how.layout or not is_ndjson(place):
+    # Whether the code is ready is asked last: that loads the compiler.
+    uncompiled = size >= FROM_UNCOMPILED and not is_ready()
+    if size < (FROM_UNCOMPILED if uncompiled else LARGE) or how.selection or how.layout or not is_ndjson(place):
         return []
-    return spans(place, min(OF_A_SPAN, -(-size // processes)))
+    return spans(place, min(OF_A_SPAN_UNCOMPILED if uncompiled else OF_A_SPAN, -(-size // processes)))
 
 
 def check_in_spans(
@@ -191,7 +206,9 @@ def _span(path: str | Path, how: CheckOptions, span: Span) -> Report:
 
 def _so_far(path: str | Path, parts: Sequence[Report], shares: int) -> str:
     events = sum(part.events for part in parts)
-    return f"{path}: {len(parts)} of {shares} shares, {events:,} events judged"
+    failing = sorted({rule.rule.id for part in parts for rule in part.rules if rule.tally.failed})
+    verdict = f"FAIL: {', '.join(failing)}" if failing else "no rule fails so far"
+    return f"{path}: {len(parts)} of {shares} shares, {events:,} events judged: {verdict}"
 
 
 def _as_one(parts: Sequence[Report], how: CheckOptions, begin: float) -> Report:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegauge.conformance.engine.background import compile_in_background
 from tidegauge.conformance.judge import fields
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.fields import RULE_IDS, RULES
 from tidegauge.conformance.judge.kernel import judge_traces
+from tidegauge.impl.profiles import SAFE
 from tidegauge.impl.releases import profile_named
 from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns
 from tidegauge.traces.formats.dictionary import Distinct, table_of
@@ -73,7 +75,8 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     options[s.KEEPS_REMOTE_LEO] = profile.keeps_remote_leo
     options[s.EPOCH_IN_RESPONSE] = profile.epoch_in_response
     options[s.EPOCH_RESPONSES_CHECKED] = profile.epoch_responses_checked
-    options[s.ELR] = profile.elr
+    # Kafka keeps eligible replicas whether or not its logs show them; any other broker does if it reports them.
+    options[s.ELR] = profile.elr and (profile.name != SAFE.name or _reports_elr(columns))
     options[s.GUARDS_PARTITION_EPOCH] = profile.guards_partition_epoch
     options[s.DUPLICATES] = config.extra.get(REPEATS) is True
     options[s.ELECTIONS_CLEAN] = config.extra.get(UNCLEAN_ELECTIONS) is False
@@ -91,6 +94,12 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     return options
 
 
+def _reports_elr(columns: Columns) -> bool:
+    """Return whether some event reports who is eligible."""
+    elr = columns.ints.get("elr")
+    return elr is not None and bool((elr != UNKNOWN).any())
+
+
 def _reassigned(columns: Columns, brokers: int) -> bool:
     """Return whether some event reports that not every broker is a replica."""
     replicas = columns.ints.get("replicas")
@@ -100,7 +109,8 @@ def _reassigned(columns: Columns, brokers: int) -> bool:
 # Judging columns: judge(columns, config) returns the tally of every rule, and the first failures.
 #
 # 1. Columns go to the kernel as they are; all fields that the file does not have share one column of UNKNOWN.
-# 2. Small inputs are judged by the interpreted kernel, large ones by the compiled one: same text, same result.
+# 2. Small inputs are judged by the interpreted kernel, large ones by the compiled one: same text, same result. The first
+# large one is judged by the interpreted kernel, too, until another process has compiled it (engine/patient_kernel.py).
 # 3. When a trace needs more room than there is (epochs in a cache, registrations and terms that cannot be removed),
 # everything is judged again with twice as much.
 
@@ -183,8 +193,13 @@ def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., No
     if events >= min(compile_from, LOAD_FROM):
         from tidegauge.conformance.engine.compiled import compiled, is_ready  # noqa: PLC0415  (imports the compiler)
 
-        if events >= compile_from or is_ready():
+        # Code that cannot be kept on disk must be compiled by this process.
+        if is_ready() or (events >= compile_from and not compile_in_background()):
             return compiled()
+        if events >= compile_from:
+            from tidegauge.conformance.engine.patient_kernel import judge_until_compiled  # noqa: PLC0415
+
+            return judge_until_compiled
     return judge_traces
 
 

@@ -1,0 +1,82 @@
+"""While the judge is compiled elsewhere: whenever the code becomes ready, the judgement is the same."""
+
+import subprocess
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.checking.test_judge import golden
+from tidegauge.conformance.engine import background, compiled, patient_kernel
+from tidegauge.conformance.engine.judge import Judgement, execution, judge_with
+from tidegauge.conformance.judge.kernel import judge_traces
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.schema import Config, Trace
+
+
+def traces() -> list[Trace]:
+    """Golden traces of three nodes, right and wrong ones, one of them long."""
+    some = [trace for trace in golden() if trace.config.nodes == (1, 2, 3)]
+    assert len(some) > 3
+    return some
+
+
+def patient(columns: Any, config: Config, ready_after: int, monkeypatch: pytest.MonkeyPatch, final: int = 0) -> Judgement:
+    """Judged while the code becomes ready after so many looks; the code is the interpreted kernel, noted."""
+    looks = count()
+    monkeypatch.setattr(patient_kernel, "is_ready", lambda: next(looks) >= ready_after)
+    monkeypatch.setattr(patient_kernel, "compiled", lambda: judge_traces)
+    return judge_with(patient_kernel.judge_until_compiled, columns, config, final)
+
+
+@pytest.mark.parametrize("piece", [7, 40])
+@pytest.mark.parametrize("final", [0, 2])
+def test_when_it_becomes_ready_makes_no_difference(piece: int, final: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first event, in the middle of a trace, between two, and never."""
+    monkeypatch.setattr(patient_kernel, "PIECE", piece)
+    config = traces()[0].config
+    columns = to_columns(traces(), config)
+    right = judge_with(judge_traces, columns, config, final)
+    assert right.failures, "or wrong numbers of traces would not be seen"
+    assert len({failure.trace for failure in right.failures}) > 1
+    for ready_after in (*range(12), 10**9):
+        assert patient(columns, config, ready_after, monkeypatch, final) == right
+
+
+def test_a_trace_that_needs_more_room_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegauge.conformance.engine.judge.ROOM", 1)
+    monkeypatch.setattr(patient_kernel, "PIECE", 7)
+    config = traces()[0].config
+    columns = to_columns(traces(), config)
+    assert patient(columns, config, 3, monkeypatch) == judge_with(judge_traces, columns, config)
+
+
+def test_it_says_how_far_it_is_and_what_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(background.LISTENER, "progress", said.append)
+    monkeypatch.setattr(patient_kernel, "PIECE", 7)
+    config = traces()[0].config
+    columns = to_columns(traces(), config)
+    judgement = patient(columns, config, 10**9, monkeypatch)
+    assert said[0].endswith("no rule fails so far")
+    assert said[-1].startswith(f"{len(columns):,} of {len(columns):,} events judged: FAIL: ")
+    assert all(failure.rule in said[-1] for failure in judgement.failures)
+
+
+def test_the_first_large_input_begins_one_compilation_and_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    begun: list[Any] = []
+    said: list[str] = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    # Set, so that it is put back whatever the code under test does to it.
+    monkeypatch.setenv(background.UNDER_WAY, "")
+    monkeypatch.delenv(background.UNDER_WAY)
+    monkeypatch.setattr(subprocess, "Popen", lambda *given, **_named: begun.append(given))
+    monkeypatch.setattr(background.LISTENER, "announcement", said.append)
+    assert execution(10**6) is patient_kernel.judge_until_compiled
+    assert execution(10**6) is patient_kernel.judge_until_compiled
+    assert execution(100_000) is judge_traces
+    assert (len(begun), said) == (1, [background.ANNOUNCEMENT])
+    # Where nothing can be kept, another process would compile for nobody.
+    monkeypatch.setattr(compiled, "cache_directory", lambda _rewriting=None: None)
+    assert not background.compile_in_background()

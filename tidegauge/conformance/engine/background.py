@@ -1,0 +1,44 @@
+"""Compile the judge in another process, at most one for a command: it goes on after the command, for the next one."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+UNDER_WAY = "TIDEGAUGE_COMPILING"
+"""The environment variable by which the workers of a command know that it compiles."""
+
+ANNOUNCEMENT = (
+    "compiling the judge in the background, once on this machine: 1 to 2 minutes of processor time, beyond this command; "
+    "until then it is interpreted, which is slower and gives the same results"
+)
+
+Hear = Callable[[str], None]
+
+
+class _Listener:
+    """Who hears what a long computation says: a command sets both, and a library call hears nothing."""
+
+    def __init__(self) -> None:
+        self.announcement: Hear = lambda _line: None
+        self.progress: Hear = lambda _line: None
+
+
+LISTENER = _Listener()
+
+
+def compile_in_background() -> bool:
+    """Begin, unless the code is ready or it was begun; return whether there will be code that every process finds."""
+    from tidegauge.conformance.engine.compiled import cache_directory, is_ready  # noqa: PLC0415  the compiler
+
+    if cache_directory() is None:
+        return False
+    if not is_ready() and UNDER_WAY not in os.environ:
+        os.environ[UNDER_WAY] = "yes"
+        LISTENER.announcement(ANNOUNCEMENT)
+        quiet = subprocess.DEVNULL
+        # Its output is discarded: if it fails, the interpreted kernel judges to the end.
+        subprocess.Popen(
+            [sys.executable, "-m", "tidegauge.conformance.engine.precompile"], stdin=quiet, stdout=quiet, stderr=quiet
+        )
+    return True

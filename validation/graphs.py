@@ -25,6 +25,7 @@ WHOLE = (
     Compared("Kip320Epochs", "kip320", {}),
     Compared("DivergenceFirst", "fetch-truncation", {}, off="out_of_range_first"),
     *(Compared(name, "elr", {}) for name in ("OnMinIsr", "Kip966", "Kip966MinIsrOne")),
+    Compared("Safe", "safe", {}),
     *(
         Compared(name, "elr", {})
         for name in ("RepairedRevert", "RepairedFeature", "RepairedDisks", "RepairedReassignmentAlone")

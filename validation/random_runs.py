@@ -84,7 +84,7 @@ class RunCase:
             max_lost_disks=2 if self.besides == LOST_DISKS else 0,
             max_waiting=8 if self.besides == CLIENTS else 0,
             max_start=24 if self.besides == LOG_STARTS else 0,
-            min_insync_replicas=2 if self.profile == "elr" else 1,
+            min_insync_replicas=2 if self.profile in {"elr", "safe"} else 1,
             loses_tails=True,
         )
 
@@ -104,6 +104,8 @@ CASES = (
     RunCase("fetch-truncation", 3, MISSED_EPOCH),
     RunCase("elr", 2, COUNTED_BEFORE),
     RunCase("elr", 3, MISSED_EPOCH),
+    RunCase("safe", 2),
+    RunCase("safe", 3),
     RunCase("repaired", 2),
     RunCase("repaired", 3),
     RunCase("kip320", 2),

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from tidegauge.spark_check.session import session
 from tidegauge.traces.formats import parquet
 from tidegauge.traces.from_model.edges import edge_table
 from tidegauge.traces.from_model.walks import generate
+from tidegauge.util.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,6 +86,45 @@ def test_a_seeded_fault_is_found_among_correct_walks(spark: "SparkSession", walk
         columns = reader.read(group.index)
         row = columns.trace_starts[first["trace"] - group.first_trace] + first["event"]
         assert first["rule"] in {f.rule for f in judge(columns, reader.config).failures if f.row == row}
+
+
+def test_two_seeds_are_not_written_into_one_directory(spark: "SparkSession", walks: Path) -> None:
+    with pytest.raises(UsageError, match="name another directory"):
+        generate_on_spark(walks, replace(ORDER, seed=ORDER.seed + 1), spark=spark)
+    assert len(list(walks.glob("*.parquet"))) == ORDER.parts
+
+
+def test_an_active_session_is_used_and_left_alone(spark: "SparkSession", walks: Path) -> None:
+    """A notebook has one, with its own settings."""
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    assert judge_on_spark([walks]).traces_judged == ORDER.walks
+    assert spark.range(3).count() == 3, "it is not stopped"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+
+
+def test_the_source_takes_directories_lists_and_patterns(spark: "SparkSession", walks: Path, tmp_path: Path) -> None:
+    """Whatever way the files are named, each is judged once."""
+    register(spark)
+    files = sorted(map(str, walks.glob("*.parquet")))
+    rows = parquet.Reader(files[0]).row_groups()
+    for named in (str(walks), files, f"{walks}/walks-*.parquet", [files[0], str(walks)], [f"{walks}/*0000[0-3]-of*"]):
+        judged = spark.read.format("tidegauge").load(named)
+        assert judged.agg({"traces": "sum"}).collect()[0][0] == ORDER.walks, named
+    assert spark.read.format("tidegauge").load(files[0]).count() == len(rows)
+    with pytest.raises(Exception, match="expected Parquet files, a directory of them or a pattern of names"):
+        spark.read.format("tidegauge").load(str(tmp_path / "none")).collect()
+
+
+def test_a_corrupt_file_is_a_row_that_says_so(spark: "SparkSession", walks: Path, tmp_path: Path) -> None:
+    register(spark)
+    (tmp_path / "no.parquet").write_bytes(b"no parquet")
+    good = next(walks.glob("*.parquet"))
+    judged = spark.read.format("tidegauge").load([str(tmp_path), str(good)]).collect()
+    told = [row["problem"] for row in judged if row["problem"] is not None]
+    assert len(told) == 1
+    assert "no.parquet" in str(told[0])
+    assert "Traceback" not in str(told[0])
+    assert any(row["traces"] for row in judged)
 
 
 def test_malformed_input_is_counted_and_the_rest_judged(spark: "SparkSession", walks: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tidegauge.spark_check.storage import AnyPath, writable_directory
 from tidegauge.spark_check.worker import atomic_write, remove_leftovers
 from tidegauge.traces.from_model.edges import EdgeTable, edge_table
 from tidegauge.traces.from_model.walks import STEPS, Generated, generate, spellable
+from tidegauge.util.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,6 +62,7 @@ def generate_on_spark(
 ) -> list[Generated]:
     """Write the parts of `order` to `directory`; same order, same bytes."""
     target = writable_directory(directory)
+    refuse_others(target, order)
     with ExitStack() as stack:
         running = spark if spark is not None else stack.enter_context(session(master))
         context = running.sparkContext
@@ -72,6 +74,17 @@ def generate_on_spark(
     for part in range(order.parts):
         remove_leftovers(target, order.file(part))
     return generated
+
+
+def refuse_others(target: AnyPath, order: Order) -> None:
+    """Raise UsageError if a directory has parts of another generation: judged together they would count as one."""
+    own = order.file(0).partition("-")[2].partition("-")[0]
+    others = sorted(path.name for path in target.glob("walks-*.parquet") if path.name.split("-")[1] != own)
+    if others:
+        raise UsageError(
+            f"{target}: expected no parts but those of this generation, seen {others[0]} of another (seed, model or size "
+            "differ); name another directory"
+        )
 
 
 def write_part(table: EdgeTable, target: AnyPath, order: Order, part: int) -> Generated:

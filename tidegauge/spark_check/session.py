@@ -1,11 +1,13 @@
 """A Spark session that works on a fresh machine: no ports to the outside, no noise, this interpreter, any Java."""
 
+import atexit
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,13 +78,21 @@ ROOT = Path(tidegauge.__file__).parent.parent
 
 @contextmanager
 def session(master: str = "local[2]") -> Iterator["SparkSession"]:
-    """Provide a session on `master`, stopped at the end. Raises SparkUnavailable if PySpark, Java or it is missing."""
+    """Provide the active session, which stays as it is, or else one on `master`, which is stopped at the end.
+
+    Raises SparkUnavailable if PySpark, Java or the master is missing.
+    """
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415  optional: `import tidegauge.spark_check` works without
     except ImportError as error:
         raise SparkUnavailable(
             "expected PySpark, saw no module of that name; run: pip install 'tidegauge[spark]'"
         ) from error
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        _ship_to(active)
+        yield active
+        return
     with tempfile.TemporaryDirectory(prefix="tidegauge-spark-") as scratch:
         try:
             java_home = spark_java_home(find_java(), Path(scratch))
@@ -103,6 +113,32 @@ def session(master: str = "local[2]") -> Iterator["SparkSession"]:
             yield spark
         finally:
             spark.stop()
+
+
+SHIPPED = "tidegauge.shipped"
+"""The local property of a session that has the package."""
+
+
+def _ship_to(spark: "SparkSession") -> None:
+    """Give the workers of somebody's session this package, once, unless they import it from where it is installed."""
+    context = spark.sparkContext
+    installed = _is_local(context.master) and _is_installed()
+    if installed or context.getLocalProperty(SHIPPED):
+        return
+    prepare()
+    # Spark serves the file from its place as long as the session lives, so it stays there till this process ends.
+    folder = Path(tempfile.mkdtemp(prefix="tidegauge-shipped-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    context.addPyFile(str(project_zip(folder)))
+    context.setLocalProperty(SHIPPED, "yes")
+
+
+def _is_installed() -> bool:
+    try:
+        distribution("tidegauge")
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The judge as a Spark data source: one row per row group, judged where it is read.
 
     register(spark)
-    spark.read.format("tidegauge").load("walks.parquet").createTempView("judged")
+    spark.read.format("tidegauge").load("walks").createTempView("judged")    # a file, a directory, a glob, a list of them
     spark.sql("SELECT t.rule, sum(t.failed) FROM judged LATERAL VIEW explode(tallies) AS t GROUP BY t.rule")
     spark.readStream.format("tidegauge").option("results", "judged").load("walks")   # a directory that grows
 
@@ -14,9 +14,11 @@ Rules of this file
    files. Row groups that have a row in `results` are not judged again: that row is read.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from glob import glob
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,9 +26,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from tidegauge.spark_check.arrivals import Arrival, Arrivals, log_in
-from tidegauge.spark_check.judging import paths_in, rows_in
+from tidegauge.spark_check.judging import files_in, paths_in, rows_in
 from tidegauge.spark_check.result_row import SQL_SCHEMA, ResultRow, record_batch
-from tidegauge.spark_check.storage import AnyPath, local_path, open_parquet, to_path
+from tidegauge.spark_check.storage import AnyPath, ArrowPath, local_path, open_parquet, to_path
 from tidegauge.spark_check.worker import (
     TASK_EVENTS,
     Task,
@@ -44,9 +46,10 @@ if TYPE_CHECKING:
 
 
 class JudgeSource(DataSource):
-    """format("tidegauge"). Options: `path` a file, of a stream a directory; `results` a directory for the rows.
+    """format("tidegauge"). Options: `path` a file, directory or glob, of a stream a directory; `paths` a JSON list, which
+    load([..]) makes; `results` a directory for the rows; `profile` replaces the one that files name.
 
-    Of a stream also `profile`, which replaces the one that files name, and `judge` (spark_check.worker.judge_fingerprint).
+    Of a stream also `judge` (spark_check.worker.judge_fingerprint).
     """
 
     @classmethod
@@ -60,9 +63,19 @@ class JudgeSource(DataSource):
 
     def reader(self, schema: StructType) -> "JudgeReader":  # noqa: ARG002
         """Return the reader for these options."""
-        path = self.options["path"]
-        mark = file_fingerprint(path, judge_fingerprint())
-        return JudgeReader(tasks_of(mark, _row_groups(path), TASK_EVENTS), self.options.get("results"))
+        places = [*json.loads(self.options.get("paths", "[]")), *filter(None, [self.options.get("path")])]
+        files = [file for place in places for file in files_named(place)]
+        profile = self.options.get("profile")
+        judge = judge_fingerprint(profile)
+        parts: list[Task | list[ResultRow]] = []
+        # A file that is named twice is judged once.
+        for path in dict.fromkeys(files):
+            mark = file_fingerprint(path, judge)
+            try:
+                parts += tasks_of(mark, _row_groups(path), TASK_EVENTS, profile)
+            except Unreadable as error:
+                parts.append([unreadable_row(path, mark, error.problem)])
+        return JudgeReader(parts, self.options.get("results"))
 
     def streamReader(self, schema: StructType) -> "JudgeStream":  # noqa: ARG002, N802
         """Return the reader of a stream for these options."""
@@ -72,18 +85,16 @@ class JudgeSource(DataSource):
 class JudgeReader(DataSourceReader):
     """Hands each task to a worker."""
 
-    def __init__(self, tasks: list[Task], results: str | None) -> None:
-        self.tasks = tasks
-        self.results = results
+    def __init__(self, parts: "list[Task | list[ResultRow]]", results: str | None) -> None:
+        self.parts, self.results = parts, results
 
     def partitions(self) -> list[InputPartition]:
-        """Return one partition per task."""
-        return [InputPartition(task) for task in self.tasks]
+        """Return one partition per task, and one for each file that cannot be read: its row says why."""
+        return [InputPartition(part) for part in self.parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Judge the row groups of a partition."""
-        for row in run_task(partition.value, self.results):
-            yield record_batch([row])
+        yield from _rows_of(partition.value, self.results)
 
 
 class JudgeStream(DataSourceStreamReader):
@@ -129,9 +140,7 @@ class JudgeStream(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Judge the row groups of a partition."""
-        part: Task | list[ResultRow] = partition.value
-        for row in run_task(part, self.results) if isinstance(part, Task) else part:
-            yield record_batch([row])
+        yield from _rows_of(partition.value, self.results)
 
     def _parts(self, arrived: Arrival) -> Iterator[Task | list[ResultRow]]:
         path, mark = arrived
@@ -149,6 +158,30 @@ class JudgeStream(DataSourceStreamReader):
         if judged:
             yield list(judged.values())
         yield from tasks_of(mark, [group for group in groups if group.index not in judged], TASK_EVENTS, self.profile)
+
+
+def files_named(place: str) -> list[str]:
+    """Return the Parquet files that a path, a URI, a directory or a glob names. Raises UsageError where there is none."""
+    path = to_path(place)
+    if path.exists():
+        found = files_in([path])
+    elif isinstance(path, ArrowPath):
+        # In a store of objects the last part may be a pattern.
+        above, _, pattern = place.rpartition("/")
+        found = [str(file) for file in to_path(above).glob(pattern)]
+    else:
+        # Path.glob takes no absolute pattern.
+        found = files_in(sorted(glob(place, recursive=True)))  # noqa: PTH207
+    if not found:
+        raise UsageError(
+            f"{place}: expected Parquet files, a directory of them or a pattern of names; seen none; check the path"
+        )
+    return found
+
+
+def _rows_of(part: "Task | list[ResultRow]", results: str | None) -> Iterator[pa.RecordBatch]:
+    for row in run_task(part, results) if isinstance(part, Task) else part:
+        yield record_batch([row])
 
 
 def _row_groups(path: str) -> list[RowGroup]:

@@ -5,11 +5,22 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.conformance.checking.test_judge import golden
 from tidegauge.conformance.engine import background, compiled, patient_kernel
-from tidegauge.conformance.engine.judge import Judgement, execution, judge_with
+from tidegauge.conformance.engine.judge import (
+    FAILURES_KEPT,
+    PAST,
+    ROOM,
+    Judgement,
+    execution,
+    frozen_inputs,
+    judge_with,
+    options_of,
+)
+from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.kernel import judge_traces
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.schema import Config, Trace
@@ -42,6 +53,26 @@ def test_when_it_becomes_ready_makes_no_difference(piece: int, final: int, monke
     assert len({failure.trace for failure in right.failures}) > 1
     for ready_after in (*range(12), 10**9):
         assert patient(columns, config, ready_after, monkeypatch, final) == right
+
+
+def test_a_caller_that_judges_piece_by_piece_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """explain.replay does: nothing is forgotten in between, nor checked at the end."""
+    monkeypatch.setattr(patient_kernel, "PIECE", 7)
+    monkeypatch.setattr(patient_kernel, "is_ready", lambda: False)
+    trace = max(traces(), key=lambda trace: len(trace.events))
+    columns = to_columns([trace], trace.config)
+    options = options_of(columns, trace.config)
+    options[s.PIECEWISE] = 1
+    tables = []
+    for kernel in (judge_traces, patient_kernel.judge_until_compiled):
+        st = s.allocate(options, ROOM, FAILURES_KEPT, PAST)
+        s.forget(st, 0)
+        inputs = frozen_inputs(columns, None, columns.missing)[:-1]
+        for piece in ([0, 11], [11, len(columns)]):
+            states = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
+            kernel(st, *inputs, np.array(piece), *states)
+        tables.append(st)
+    assert (tables[0] == tables[1]).all()
 
 
 def test_a_trace_that_needs_more_room_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:

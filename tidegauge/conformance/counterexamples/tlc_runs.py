@@ -51,6 +51,7 @@ GENERATIONS = {
     "kip279": "Kip279",
     "kip320": "Kip320",
     "elr": "Kip966",
+    "safe": "Safe",
 }
 """The profiles of `impl.profiles` that the spec has, with a model that puts each in."""
 
@@ -112,8 +113,10 @@ def setting_of(model: Model) -> ModelSetting:
         (substitutions - puts | instead for puts, instead in IN_THREAD if puts <= substitutions), substitutions
     )
     fitting = {name: _substitutions(find_model(of)) for name, of in GENERATIONS.items()}
+    fits = [name for name, puts in fitting.items() if puts <= substitutions]
     # A cfg of MCELR may also leave out one of the substitutions of its profile: that takes a guard away.
-    fits = [name for name, puts in fitting.items() if puts <= substitutions] if model.module != "MCELR" else ["elr"]
+    if model.module == "MCELR":
+        fits = ["safe" if "ForgetsFollowers <- AlwaysForgets" in substitutions else "elr"]
     profile = max(fits, key=lambda name: len(fitting[name]))
     beyond = substitutions ^ fitting[profile]
     off = SWITCHES.get(beyond, "")

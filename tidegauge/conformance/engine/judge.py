@@ -193,8 +193,8 @@ def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., No
     if events >= min(compile_from, LOAD_FROM):
         from tidegauge.conformance.engine.compiled import compiled, is_ready  # noqa: PLC0415  (imports the compiler)
 
-        # Code that cannot be kept on disk must be compiled by this process.
-        if is_ready() or (events >= compile_from and not compile_in_background()):
+        # Code that cannot be kept on disk must be compiled by this process; compile_from 0 is the caller's wish for code.
+        if is_ready() or not compile_from or (events >= compile_from and not compile_in_background()):
             return compiled()
         if events >= compile_from:
             from tidegauge.conformance.engine.patient_kernel import judge_until_compiled  # noqa: PLC0415

@@ -28,6 +28,11 @@ def judge_until_compiled(st: s.State, *given: Any) -> None:
     """Judge as `kernel.judge_traces` does, with the same arguments."""
     *inputs, trace_starts, final, caches = given
     traces, begin = len(trace_starts) - 1, 0
+    # The caller has begun the trace, and ends it.
+    if st[s.OPTION, s.PIECEWISE] == 1:
+        for piece in range(traces):
+            _judge_pieces(st, inputs, int(trace_starts[piece]), int(trace_starts[piece + 1]))
+        return
     while begin < traces and st[s.PARTITION, s.OVERFLOW] == 0:
         kernel, end = judge_traces, traces
         if is_ready():
@@ -62,10 +67,21 @@ def _judge_some(
 
 
 def _judge_in_pieces(st: s.State, inputs: list[Any], first: int, last: int, trace: int) -> None:
-    """Judge one trace, the events from `first` up to `last`; after each piece by the kernel that is there then."""
-    no_states = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
+    """Judge one trace, the events from `first` up to `last`."""
     s.forget(st, trace)
     st[s.OPTION, s.PIECEWISE] = 1
+    _judge_pieces(st, inputs, first, last)
+    st[s.OPTION, s.PIECEWISE] = 0
+    # What the kernel does itself at the end of a trace that it is given as a whole.
+    if st[s.OPTION, s.UNOBSERVED] != 0:
+        for b in range(st[s.OPTION, s.BROKERS]):
+            forget_unobserved(st, b)
+    logs_agree(st)
+
+
+def _judge_pieces(st: s.State, inputs: list[Any], first: int, last: int) -> None:
+    """Judge these events of a trace, each piece by the kernel that is there then."""
+    no_states = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
     while first < last and st[s.PARTITION, s.OVERFLOW] == 0:
         ready = is_ready()
         stop = last if ready else min(first + PIECE, last)
@@ -73,12 +89,6 @@ def _judge_in_pieces(st: s.State, inputs: list[Any], first: int, last: int, trac
         kernel(st, *inputs, _frozen(np.array([first, stop], np.int64)), *no_states)
         first = stop
         _tell(st, first, last)
-    st[s.OPTION, s.PIECEWISE] = 0
-    # What the kernel does itself at the end of a trace that it is given as a whole.
-    if st[s.OPTION, s.UNOBSERVED] != 0:
-        for b in range(st[s.OPTION, s.BROKERS]):
-            forget_unobserved(st, b)
-    logs_agree(st)
 
 
 def _tell(st: s.State, judged: int, events: int) -> None:

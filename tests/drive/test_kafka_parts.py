@@ -107,3 +107,14 @@ def test_one_broker_is_named_and_no_other(tmp_path: Path, capsys: pytest.Capture
     assert main(["drive", "--quiet", "--kafka", "4.1.1", "--", "true"]) == 2
     assert "seen both" in capsys.readouterr().err
     assert main(["drive", "--quiet", "--kafka", "seven"]) == 2
+
+
+@pytest.mark.parametrize("more", [(), ("--controller",)])
+@pytest.mark.parametrize("release", ["2.8.2", "3.0.2"])
+def test_a_release_that_the_suite_does_not_speak_is_refused_in_a_sentence(
+    release: str, more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["drive", "--kafka", release, *more]) == 2
+    said = capsys.readouterr().err
+    assert f"expected a release from 3.3 on, whose KRaft the suite speaks; seen {release}" in said
+    assert "Traceback" not in said

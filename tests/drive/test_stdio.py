@@ -22,7 +22,7 @@ from tidegauge.drive.transports.lines import DrivenProgramError, parse_handshake
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 
-SERVE = [sys.executable, "-m", "tidegauge.drive.transports.serve"]
+SERVE = [sys.executable, "-m", "tidegauge.drive.transports.serve", "--profile", "fetch-truncation"]
 SMOKE = [smoke_case(FETCH_TRUNCATION, EVERYTHING)]
 HELLO = '{"contract":1,"name":"x","can":["metadata","append"],"reports":["leo"]}'
 

@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION, KIP101, KIP279, KIP320, PROFILES, Profile
+from tidegauge.conformance.judge.rulebook import known_bugs
+from tidegauge.impl.profiles import (
+    ELR,
+    ELR_REPAIRED,
+    FETCH_TRUNCATION,
+    KIP101,
+    KIP279,
+    KIP320,
+    PROFILES,
+    SAFE,
+    UNSAFE,
+    Profile,
+)
 from tidegauge.impl.releases import EVERY_RELEASE, SINCE, parse_release, profile_named, profile_of_release
 from tidegauge.util.errors import UsageError
 
@@ -133,3 +145,25 @@ def test_any_release_in_range_has_a_profile(major: int, minor: int, patch: int) 
         return
     assert profile_of_release(text).name == f"release-{text}"
     assert version == (major, minor, patch)
+
+
+def test_a_safe_broker_has_none_of_the_bugs_that_are_not_fixed() -> None:
+    """Neither those of brokers nor those of controllers; in all else it is today's Kafka."""
+    unfixed = {switch for bug in known_bugs().values() if "Fixed" not in bug.says for switch in bug.switches}
+    has = [bug.name for bug in known_bugs().values() if bug.switches and bug.is_in((9,), SAFE)]
+    assert has == []
+    repaired = {name for name in Profile._fields if getattr(ELR_REPAIRED, name) != getattr(ELR, name)}
+    differs = {name for name in Profile._fields if getattr(SAFE, name) != getattr(FETCH_TRUNCATION, name)}
+    assert differs - {"name", "elr"} <= unfixed | repaired
+
+
+def test_a_generation_without_some_bugs_is_named_so() -> None:
+    without = profile_named("release-4.3.1-without-F2-F3")
+    assert (without.keeps_remote_leo, without.reads_equal_partition_epoch) == (False, False)
+    assert without == profile_named("release-4.3.1").without(["F3", "F2"])
+    assert profile_named("fetch-truncation-without-F2")._replace(name="repaired") == profile_named("repaired")
+    assert profile_named("fetch-truncation-without-KAFKA-17803").hw_rounded_to_batches is False
+    assert SAFE.without(UNSAFE.values()) is SAFE, "there is nothing to repair"
+    for wrong in ("safe-without-F2", "fetch-truncation-without-F4", "fetch-truncation-without-", "none-without-F2"):
+        with pytest.raises(UsageError, match="expected"):
+            profile_named(wrong)

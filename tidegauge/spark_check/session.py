@@ -122,7 +122,7 @@ SHIPPED = "tidegauge.shipped"
 def _ship_to(spark: "SparkSession") -> None:
     """Give the workers of somebody's session this package, once, unless they import it from where it is installed."""
     context = spark.sparkContext
-    installed = _is_local(context.master) and _is_installed()
+    installed = _is_local(str(context.master)) and _is_installed()
     if installed or context.getLocalProperty(SHIPPED):
         return
     prepare()

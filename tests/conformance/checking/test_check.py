@@ -1,6 +1,7 @@
 """`tidegauge check`: what a path holds is seen by its content, bad input is set aside and named, exit codes tell."""
 
 import gzip
+import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +16,9 @@ from tidegauge.conformance.engine.judge import RuleTally, judge, total_tallies
 from tidegauge.conformance.explain.explain import STEPS, explain, explanation_text
 from tidegauge.conformance.judge.fields import RULE_IDS
 from tidegauge.conformance.judge.rulebook import known_bugs, rulebook
+from tidegauge.conformance.repl.directives import Player
+from tidegauge.conformance.repl.scenario import DIRECTORY as SCENARIOS
+from tidegauge.conformance.repl.scenario import read
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson, parquet
 from tidegauge.traces.from_model.behaviour import numbered
@@ -212,3 +216,38 @@ def test_a_lost_disk_is_reported_and_breaks_nothing(tmp_path: Path) -> None:
     assert note.startswith(f"node 2 lost its disk (1 replica, {tmp_path / 'run.ndjson'}:15)")
     elected = (*lost, reported(1, "Crash"), change(2, 1, (2,), (2,)), lead(2, 1, (2,)))
     assert check([written(tmp_path / "elected.ndjson", elected)]).verdict is Verdict.FAIL
+
+
+def test_a_source_that_names_no_profile_is_held_to_a_safe_brokers(tmp_path: Path) -> None:
+    """Unless it says that it is Kafka. A leader that keeps old log ends fails HW-08 as Kafka; HW-03, too, as any other."""
+    player = Player()
+    for block in read(SCENARIOS / "042_missed_epoch_acknowledges_and_loses.txt").transcript.blocks:
+        player.run(block.command)
+    assert player.session is not None
+    ndjson.write([player.session.trace("f2")], tmp_path / "f2.ndjson")
+    lines = (tmp_path / "f2.ndjson").read_text(encoding="utf-8").splitlines()
+    config = json.loads(lines[0])
+    broken = {}
+    for name, more in (("kafka", {"release": "4.3.1"}), ("own", {}), ("named", {"profile": "fetch-truncation"})):
+        own = {key: value for key, value in config.items() if key != "profile"}
+        place = tmp_path / f"{name}.ndjson"
+        place.write_text("\n".join([json.dumps({**own, **more}), *lines[1:], ""]), encoding="utf-8")
+        report = check([place])
+        broken[name] = {verdict.rule.id for verdict in report.rules if verdict.tally.failed}
+    assert broken["kafka"] == broken["named"]
+    assert "HW-08" in broken["kafka"]
+    assert broken["own"] == broken["kafka"] | {"HW-03"}
+
+
+def test_an_isr_may_be_empty_only_where_eligible_replicas_are_reported(tmp_path: Path) -> None:
+    """A safe broker may have KIP-966 or not; who reports none has none."""
+    config = {"v": 1, "trace": "t", "tp": "t-0", "event": "Config", "nodes": [1, 2], "controller": 100}
+    change = {"v": 1, "node": 100, "event": "ChangePartition"}
+    first = {**change, "leader": 1, "leader_epoch": 0, "partition_epoch": 0, "isr": [1]}
+    empty = {**change, "leader": None, "leader_epoch": 1, "partition_epoch": 1, "isr": []}
+    for elr, failed in ((None, True), ([1], False)):
+        place = tmp_path / f"{failed}.ndjson"
+        events = [first, empty if elr is None else {**empty, "elr": elr}]
+        place.write_text("".join(json.dumps(line) + "\n" for line in (config, *events)), encoding="utf-8")
+        report = check([place])
+        assert ("CTRL-05" in {verdict.rule.id for verdict in report.rules if verdict.tally.failed}) == failed

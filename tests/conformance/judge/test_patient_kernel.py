@@ -64,7 +64,8 @@ def test_a_caller_that_judges_piece_by_piece_keeps_its_trace(monkeypatch: pytest
     options = options_of(columns, trace.config)
     options[s.PIECEWISE] = 1
     tables = []
-    for kernel in (judge_traces, patient_kernel.judge_until_compiled):
+    kernels: tuple[Any, ...] = (judge_traces, patient_kernel.judge_until_compiled)
+    for kernel in kernels:
         st = s.allocate(options, ROOM, FAILURES_KEPT, PAST)
         s.forget(st, 0)
         inputs = frozen_inputs(columns, None, columns.missing)[:-1]

@@ -73,7 +73,6 @@ COMPARED = (
     Compared("MovingStart", "fetch-truncation", {"MaxCrash": 0}),
     Compared("AcksAll", "fetch-truncation", {"MaxLog": 1, "MinIsr": 2}),
     Compared("Kip966", "elr", {"MaxEpoch": 1}),
-    Compared("Safe", "safe", {"MaxEpoch": 1}),
     Compared("EqualEpoch", "fetch-truncation", {"MaxPartitionEpoch": 2}),
     Compared("SkipsEqual", "skips-equal", {"MaxPartitionEpoch": 2}),
     Compared("GhostElr", "elr", {"MaxPartitionEpoch": 2, "MaxStops": 0}),

@@ -86,7 +86,8 @@ def ask(node: Node[BrokerCase], profile: Profile) -> Seen:
 
     if cases:
         node.play(cases, watch)
-    repaired, kept = [], []
+    repaired: list[str] = []
+    kept: list[str] = []
     for number, (switch, case) in enumerate(asked):
         as_kafka, safe = (
             _fits(case, generation, reports.get(number, ()), node.capabilities.reports)

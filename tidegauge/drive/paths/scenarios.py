@@ -50,6 +50,7 @@ from tidegauge.util.errors import UsageError
 # 3. What reaches a broker that has started and read no metadata is left out: the contract has no such partition.
 # 4. A scenario of another generation, of the whole controller, or in which the broker loses its disk is none for a driven
 #    broker.
+# 5. A broker that has repaired a bug of the scenario's generation goes another way, if the scenario goes on at all.
 
 
 class ScenarioCase(NamedTuple):
@@ -67,7 +68,7 @@ def cases_of(place: File, profile: Profile) -> list[ScenarioCase]:
     # Rule 4 above.
     if session.has_whole_controller or not _same_generation(session.profile, profile):
         return []
-    # A broker that has repaired a bug of the scenario's generation goes another way, if the scenario goes on at all.
+    # Rule 5 above.
     if not _same_switches(session.profile, profile):
         try:
             session = _played(scenario, profile)
@@ -103,8 +104,9 @@ def played(place: File) -> Session:
 
 
 def _same_generation(of_scenario: Profile, profile: Profile) -> bool:
-    bugs = UNSAFE.values()
-    return _same_switches(of_scenario, profile) or _same_switches(of_scenario.without(bugs), profile.without(bugs))
+    # A scenario of a generation with a bug is one of those that have it repaired, too: rule 5.
+    repaired = [bug for switch, bug in UNSAFE.items() if not getattr(profile, switch)]
+    return _same_switches(of_scenario.without(repaired), profile)
 
 
 def _same_switches(one: Profile, other: Profile) -> bool:

@@ -176,7 +176,7 @@ def fits(rows: Sequence[search.Row], one: Sequence[int], peers: int) -> bool:
         due = replica.due != UNKNOWN and replica.due > replica.hw
         if due and rows[at].kind > search.SKIPPED:
             return False
-        broken, replica = take(rows[at], at, replica, 0)
+        broken, replica = take(rows[at], at, replica, search.Leader(0, peers, 1))
         if broken != FITS:
             return False
     return True

@@ -78,6 +78,14 @@ class Replica(NamedTuple):
     counted: tuple[int, ...] = ()
 
 
+class Leader(NamedTuple):
+    """Which of `peers` a replica's own broker is, and min.insync.replicas: below it nothing must be raised (KIP-966)."""
+
+    own: int
+    peers: int
+    min_isr: int
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A step in numbers; `values` are those of its kind (see `_row`), `follows` rows that come before it in any order."""
@@ -111,18 +119,22 @@ def order_of_node(broker: LoggedBroker) -> Ordered:
         else:
             groups.setdefault((step.tp, step.place[0]), []).append(step)
     for steps in groups.values():
-        ordered += order(steps, broker.node, found)
+        ordered += order(steps, broker.node, found, broker.highest_min_isr.get(steps[0].tp))
     broker.steps = ordered
     return found
 
 
-def order(steps: Sequence[LoggedStep], node: int, found: Ordered) -> list[LoggedStep]:
-    """Order the steps of one replica in one process of `node`; return those that are events."""
+def order(steps: Sequence[LoggedStep], node: int, found: Ordered, min_isr: int | None = 1) -> list[LoggedStep]:
+    """Order the steps of one replica in one process of `node`; return those that are events.
+
+    `min_isr` is the highest min.insync.replicas of the partition, None if unknown.
+    """
     peers = sorted({peer for step in steps for peer in _peers(step)} | {node})
     rows = _rows(steps, {peer: at for at, peer in enumerate(peers)})
-    taken = _Search(rows, peers.index(node), len(peers)).run(found)
+    leader = Leader(peers.index(node), len(peers), len(peers) + 1 if min_isr is None else min_isr)
+    taken = _Search(rows, leader).run(found)
     found.moved += sum(1 for at, row in enumerate(taken) if at != row)
-    return _events(rows, taken, peers.index(node), len(peers))
+    return _events(rows, taken, leader)
 
 
 # From steps to rows
@@ -240,7 +252,7 @@ def _known(value: int, expected: int) -> bool:
     return value == expected or UNKNOWN in (value, expected)
 
 
-def take(row: Row, at: int, replica: Replica, own: int) -> tuple[int, Replica]:
+def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Replica]:
     """Return what a row breaks at this replica, and what it leaves: a step that does not fit leaves what it says."""
     kind, v = row.kind, row.values
     if kind >= SKIPPED:
@@ -252,11 +264,11 @@ def take(row: Row, at: int, replica: Replica, own: int) -> tuple[int, Replica]:
         fits = _known(replica.leo, v[0])
         after = replica._replace(leo=v[1], cause=at)
     elif kind == COUNT:
-        return max(broken, _counts(v, replica)), _counted(v, at, replica, own)
+        return max(broken, _counts(v, replica)), _counted(v, at, replica, leader)
     elif kind == RAISE:
         fits = _known(replica.hw, v[0])
         members = replica.isr if replica.isr == UNKNOWN else replica.isr | replica.pending
-        lowest = UNKNOWN if members == UNKNOWN else _lowest(replica, own, members)
+        lowest = UNKNOWN if members == UNKNOWN else _lowest(replica, leader.own, members)
         if replica.cause < 0 or (lowest != UNKNOWN and v[1] > lowest):
             broken = BREAKS_RULE
         after = replica._replace(hw=v[1], cause=-1, due=UNKNOWN)
@@ -316,7 +328,7 @@ def _counts(v: tuple[int, ...], replica: Replica) -> int:
     return FITS if replica.role in (LEADS, UNKNOWN) else BREAKS_RULE
 
 
-def _counted(v: tuple[int, ...], at: int, replica: Replica, own: int) -> Replica:
+def _counted(v: tuple[int, ...], at: int, replica: Replica, leader: Leader) -> Replica:
     peer, end, _ = v
     if peer < 0 or replica.counted[peer] == end:
         return replica if replica.cause < 0 else replica._replace(cause=-1)
@@ -324,8 +336,9 @@ def _counted(v: tuple[int, ...], at: int, replica: Replica, own: int) -> Replica
     after = replica._replace(counted=counted, cause=at)
     # With every log end known, those outside the ISR among them, the rule leaves no choice.
     # Partition#maybeIncrementLeaderHW
-    lowest = _lowest(after, own, (1 << len(counted)) - 1)
-    return after._replace(due=lowest) if lowest > after.hw != UNKNOWN else after._replace(due=UNKNOWN)
+    lowest = _lowest(after, leader.own, (1 << len(counted)) - 1)
+    short = replica.isr == UNKNOWN or replica.isr.bit_count() < leader.min_isr
+    return after._replace(due=UNKNOWN if short or after.hw == UNKNOWN or lowest <= after.hw else lowest)
 
 
 def _observed(kind: int, v: tuple[int, ...], replica: Replica) -> int:
@@ -383,12 +396,12 @@ class _Node:
 
 
 class _Search:
-    def __init__(self, rows: Sequence[Row], own: int, peers: int) -> None:
-        self.rows, self.own = rows, own
+    def __init__(self, rows: Sequence[Row], leader: Leader) -> None:
+        self.rows, self.leader = rows, leader
         self.given_up: set[int] = set()
         # A process that makes the replica has none before.
         role = ABSENT if any(row.kind == START for row in rows) else UNKNOWN
-        self.begin = Replica(role=role, counted=(UNKNOWN,) * peers)
+        self.begin = Replica(role=role, counted=(UNKNOWN,) * leader.peers)
         least_end, least_begin = [1 << 62], [1 << 62]
         for row in reversed(rows):
             least_end.append(min(least_end[-1], row.ends))
@@ -507,22 +520,22 @@ class _Search:
             yield at, after
 
     def _take(self, at: int, replica: Replica) -> tuple[int, Replica]:
-        broken, after = take(self.rows[at], at, replica, self.own)
+        broken, after = take(self.rows[at], at, replica, self.leader)
         return FITS if at in self.given_up else broken, after
 
     def _blocking(self, node: _Node) -> tuple[int, int]:
         """Return the step that holds the others up, as it ends first, and what it breaks."""
         waiting = [at for at in self._open(node) if at not in self.given_up] or [node.front]
         at = min(waiting, key=lambda one: (self._take(one, node.replica)[0] == FITS, self.rows[one].ends, one))
-        return at, take(self.rows[at], at, node.replica, self.own)[0]
+        return at, take(self.rows[at], at, node.replica, self.leader)[0]
 
 
 # From rows back to events
 
 
-def _events(rows: Sequence[Row], taken: Sequence[int], own: int, peers: int) -> list[LoggedStep]:
+def _events(rows: Sequence[Row], taken: Sequence[int], leader: Leader) -> list[LoggedStep]:
     """Return the events in order, each with its place and the high watermark that it found and left."""
-    causes = _causes(rows, taken, own, peers)
+    causes = _causes(rows, taken, leader)
     joined: set[int] = set()
     counted_at = {id(rows[at].step): number for number, at in enumerate(taken)}
     least: list[int] = []
@@ -530,11 +543,11 @@ def _events(rows: Sequence[Row], taken: Sequence[int], own: int, peers: int) -> 
         index = rows[at].step.place[1]
         least.append(min(index, least[-1]) if least else index)
     least.reverse()
-    replica = Replica(counted=(UNKNOWN,) * peers)
+    replica = Replica(counted=(UNKNOWN,) * leader.peers)
     events: list[LoggedStep] = []
     for number, at in enumerate(taken):
         row, step = rows[at], rows[at].step
-        _, replica = take(row, at, replica, own)
+        _, replica = take(row, at, replica, leader)
         if step.name in (KEPT, FORGOTTEN) or (step.name == RAISED and at in causes.values()):
             continue
         if step.name == RAISED:
@@ -546,7 +559,7 @@ def _events(rows: Sequence[Row], taken: Sequence[int], own: int, peers: int) -> 
             continue
         step.place = (step.place[0], least[number], number + 2, step.time)
         events.append(step)
-    _fill_high_watermarks(rows, taken, causes, own, peers)
+    _fill_high_watermarks(rows, taken, causes, leader)
     return events
 
 
@@ -556,29 +569,29 @@ def _joins(answer: LoggedStep, counted_at: dict[int, int], number: int) -> bool:
     return count is not None and number < counted_at.get(id(count), -1)
 
 
-def _causes(rows: Sequence[Row], taken: Sequence[int], own: int, peers: int) -> dict[int, int]:
+def _causes(rows: Sequence[Row], taken: Sequence[int], leader: Leader) -> dict[int, int]:
     """Return the raise of each step that allowed one, by row."""
-    replica = Replica(counted=(UNKNOWN,) * peers)
+    replica = Replica(counted=(UNKNOWN,) * leader.peers)
     causes: dict[int, int] = {}
     for at in taken:
         if rows[at].kind == RAISE and replica.cause >= 0 and replica.cause not in causes:
             causes[replica.cause] = at
-        _, replica = take(rows[at], at, replica, own)
+        _, replica = take(rows[at], at, replica, leader)
     return causes
 
 
-def _fill_high_watermarks(rows: Sequence[Row], taken: Sequence[int], causes: dict[int, int], own: int, peers: int) -> None:
+def _fill_high_watermarks(rows: Sequence[Row], taken: Sequence[int], causes: dict[int, int], leader: Leader) -> None:
     """Give each step of a leader the high watermark that it found and left: lines tell only those that change it."""
-    replica = Replica(counted=(UNKNOWN,) * peers)
+    replica = Replica(counted=(UNKNOWN,) * leader.peers)
     credited = set(causes.values())
     for at in taken:
         step, found = rows[at].step, replica.hw
         if at in credited:
             continue
-        _, replica = take(rows[at], at, replica, own)
+        _, replica = take(rows[at], at, replica, leader)
         if at in causes:
             raised = rows[causes[at]]
-            _, replica = take(raised, causes[at], replica, own)
+            _, replica = take(raised, causes[at], replica, leader)
             if step.name == "HandleAlterPartitionResponse":
                 step.fields.setdefault("hw_before", raised.values[0])
             else:

@@ -115,6 +115,7 @@ def _follower_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Add an append outside a fetcher thread: records of a producer (or of a group coordinator)."""
+    _handles_another(broker, parsed.line.thread)
     replica = broker.replica(parsed.tp)
     base, end = parsed.number("rec_base"), parsed.number("rec_end")
     fields = record_fields(replica, base, end)
@@ -154,9 +155,6 @@ def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
         # This one is, too, if the line of the append that moved nothing was not logged (Partition at DEBUG).
         broker.counted[key] = CountedFetch(step.begins, step.ends, index, append=appends)
         return
-    # The thread prints a new raise, so the one that waits had no `Recorded` line.
-    if key in broker.counted and broker.counted[key].raised is not None:
-        _settle(broker, broker.counted.pop(key))
     _counting(broker, key, step.begins, step.ends, index).raised = step
 
 
@@ -168,9 +166,6 @@ def _high_watermark_kept(broker: LoggedBroker, parsed: ParsedLine) -> None:
             key = parsed.line.thread, parsed.tp
             if not parsed.line.thread:
                 return
-            # A thread handles one fetch at a time.
-            if key in broker.counted and broker.counted[key].kept is not None:
-                _settle(broker, broker.counted.pop(key))
             counting = _counting(broker, key, broker.begins, broker.now + broker.tick, broker.index)
             counting.kept = (parsed, (broker.run, broker.index, 0, 0))
             counting.recorded = dict(broker.replica(parsed.tp).recorded)
@@ -191,6 +186,7 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica.recorded[peer] = position
     step = broker.step(parsed, "HandleFetch", reported(peer=peer, req_offset=position, remote_leo=position))
     counted = broker.counted.pop(key, None)
+    _handles_another(broker, parsed.line.thread)
     if not parsed.line.thread:
         step.begins = broker.now - LATE
     elif counted is not None and counted.append is not None:
@@ -205,11 +201,19 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     broker.close(parsed)
 
 
+def _handles_another(broker: LoggedBroker, thread: str) -> None:
+    """Forget what a thread has printed of a fetch: it goes on with something else, so there was none."""
+    for key in [key for key in broker.counted if key[0] == thread]:
+        del broker.counted[key]
+
+
 def _counting(broker: LoggedBroker, key: tuple[str, str], begins: int, ends: int, index: int) -> CountedFetch:
     """Return what a thread has printed so far of the fetch that it handles."""
-    if key in broker.counted and broker.counted[key].append is not None:
-        del broker.counted[key]
-    return broker.counted.setdefault(key, CountedFetch(begins, ends, index))
+    counted = broker.counted.get(key)
+    # Two looks are two fetches, or an append whose records the log had already (an idempotent producer's), and a fetch.
+    if counted is None or counted.append is not None or counted.raised is not None or counted.kept is not None:
+        counted = broker.counted[key] = CountedFetch(begins, ends, index)
+    return counted
 
 
 def _no_replica(broker: LoggedBroker, parsed: ParsedLine) -> None:

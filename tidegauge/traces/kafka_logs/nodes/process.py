@@ -50,6 +50,7 @@ def _log_created(broker: LoggedBroker, parsed: ParsedLine) -> None:
     # The line has the configuration of the topic at that time: it is what the broker has read so far.
     if "min_isr" in parsed.values:
         broker.min_isr[parsed.tp] = parsed.number("min_isr")
+        broker.note_min_isr(parsed.tp, parsed.number("min_isr"))
 
 
 def _config_read(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -60,6 +61,7 @@ def _config_read(broker: LoggedBroker, parsed: ParsedLine) -> None:
     for tp in broker.replicas:
         if tp.rpartition("-")[0] == topic and broker.min_isr_read.get(topic, broker.min_isr.get(tp)) != now:
             broker.step(parsed, "ReadConfig", reported(min_isr=now), tp)
+            broker.note_min_isr(tp, now)
     broker.min_isr_read[topic] = now
 
 

@@ -252,6 +252,8 @@ class LoggedBroker:
     """By topic, from which line on it has which id."""
     min_isr: dict[str, int] = field(default_factory=dict)
     min_isr_read: dict[str, int | None] = field(default_factory=dict)
+    highest_min_isr: dict[str, int | None] = field(default_factory=dict)
+    """By partition, the highest min.insync.replicas it ever had; None if that is not known."""
     version: str = ""
     clean_start: bool | None = None
     stopping: bool = False
@@ -261,6 +263,11 @@ class LoggedBroker:
     def replica(self, tp: str) -> LoggedReplica:
         """Return what is known of a replica of this broker."""
         return self.replicas.setdefault(tp, LoggedReplica())
+
+    def note_min_isr(self, tp: str, value: int | None) -> None:
+        """Note a min.insync.replicas that a partition has from now on."""
+        before = self.highest_min_isr.get(tp, 0)
+        self.highest_min_isr[tp] = None if before is None or value is None else max(before, value)
 
     def learn_topic(self, parsed: ParsedLine) -> None:
         """Note the topic id that a line names."""

@@ -512,12 +512,13 @@ class _Search:
             yield observing[0]
             return
         for at, after in changing:
-            # What would show something else after this step is taken before it.
-            lost = (choice for choice in observing if self._take(choice[0], after)[0] != FITS)
-            first = next(lost, None)
+            # What would show something else after this step, or after the raise that is due then, is taken before it.
+            then = after if after.due == UNKNOWN else after._replace(hw=after.due, due=UNKNOWN)
+            first = next((choice for choice in observing if self._take(choice[0], then)[0] != FITS), None)
             if first is not None:
                 yield first
             yield at, after
+        yield from observing[:1]
 
     def _take(self, at: int, replica: Replica) -> tuple[int, Replica]:
         broken, after = take(self.rows[at], at, replica, self.leader)

@@ -54,11 +54,12 @@ class Exchanges:
         """Return the process that was running at `time`."""
         return next((run for run in reversed(self.runs) if run.first <= time), self.runs[0])
 
-    def add(self, time: int, name: str, tp: str, fields: Fields, request: LoggedRequest) -> LoggedStep:
+    def add(self, time: int, name: str, tp: str, fields: Fields, request: LoggedRequest, topic_id: str = "") -> LoggedStep:
         """Add a step that only the request log shows; it happened by `time`, and after the request was taken up."""
         run = self.run_of(request.line.time)
         step = LoggedStep(self.broker.node, tp, name, fields, request.line.at, time, run.place(time))
         step.begins, step.ends, step.key = request.dequeued - request.late - 1, time + run.slack, (time, AFTER_LINES, 0)
+        step.topic_id = topic_id
         self.broker.steps.append(step)
         return step
 
@@ -78,7 +79,14 @@ class Exchanges:
         committed = fetch.request.body.get("isolationLevel", 0) == 1
         bound = response.stable if committed else response.hw
         if response.error == 0 and bound is not None:
-            self.add(fetch.request.completed, "Read", tp, {"bound": bound, "rec_base": partition.offset}, fetch.request)
+            self.add(
+                fetch.request.completed,
+                "Read",
+                tp,
+                {"bound": bound, "rec_base": partition.offset},
+                fetch.request,
+                fetch.topic_ids.get(tp, ""),
+            )
 
     def _handle(self, fetch: LoggedFetch, tp: str, partition: PartitionRequest, response: LoggedResponse) -> None:
         """Put a fetch beside its line, or where its response fits. A response that left later is a step of its own."""
@@ -90,7 +98,8 @@ class Exchanges:
         # whole waits for other partitions.
         unknown_topic = step is None and response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
         if step is None:
-            step = self.add(request.handled, "HandleFetch", tp, {"peer": fetch.replica}, request)
+            topic_id = fetch.topic_ids.get(tp, "")
+            step = self.add(request.handled, "HandleFetch", tp, {"peer": fetch.replica}, request, topic_id)
         else:
             # The fetch counts no earlier than its request was taken up.
             step.begins = max(step.begins, min(request.dequeued - request.late, step.ends) - 1)
@@ -105,7 +114,7 @@ class Exchanges:
             step.fields.update(responses)
         else:
             fields = {"peer": fetch.replica} | asks | responses
-            answering = self.add(request.completed, "AnswerFetch", tp, fields, request)
+            answering = self.add(request.completed, "AnswerFetch", tp, fields, request, fetch.topic_ids.get(tp, ""))
             if request.at_once:
                 # Immediate response:  read -> count the fetch -> respond, with the high watermark from before.
                 # DelayedFetch:        read -> count the fetch -> tryComplete reads again, in the same thread -> respond.
@@ -154,7 +163,7 @@ class Exchanges:
                     appends = [step for step in self._appends[tp, base] if step.time <= request.line.time]
                     # The response has only the base offset: the append at that offset has the end.
                     fields |= reported(rec_base=base, rec_end=appends[-1].fields["rec_end"] if appends else None)
-                self.add(request.completed, "ProduceAck", tp, fields, request)
+                self.add(request.completed, "ProduceAck", tp, fields, request, str(topic.get("topicId") or ""))
 
     def offsets_request(self, request: LoggedRequest) -> None:
         """Add the OffsetsForLeaderEpoch requests of replicas (KIP-101, KIP-279, KIP-320); consumers send them, too."""

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. Topics are distinguished by their ids (KIP-516), which brokers log as they create a partition and the controller as it
-   registers one. A line about a partition belongs to the topic id that its node named last.
+   registers one. A line about a partition belongs to the topic id that its node named last; a request names its own.
 2. Topics of one name are ordered as in the log of the node that names most of them.
 """
 
@@ -46,7 +46,8 @@ def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generati
             topic_ids = ids[topic_of(step.tp)]
             last = [topic_id for place, topic_id in names[node.id].get(topic_of(step.tp), ()) if place <= step.place[:2]]
             # Before its node names an id, a step belongs to the oldest topic.
-            number = topic_ids.index(last[-1]) if last and last[-1] in topic_ids else 0
+            named = step.topic_id if step.topic_id in topic_ids else last[-1] if last else ""
+            number = topic_ids.index(named) if named in topic_ids else 0
             steps_by_generation[
                 Generation(step.tp, number, max(1, len(topic_ids)), topic_ids[number] if topic_ids else None)
             ].append(step)

@@ -51,6 +51,10 @@ def _log_created(broker: LoggedBroker, parsed: ParsedLine) -> None:
     if "min_isr" in parsed.values:
         broker.min_isr[parsed.tp] = parsed.number("min_isr")
         broker.note_min_isr(parsed.tp, parsed.number("min_isr"))
+    elif parsed.tp in broker.min_isr or parsed.tp.rpartition("-")[0] in broker.min_isr_read:
+        # The topic had one, and has none here: the broker's own counts, which no line shows.
+        broker.without_min_isr.add(parsed.tp)
+        broker.note_min_isr(parsed.tp, None)
 
 
 def _config_read(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -67,7 +71,14 @@ def _config_read(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 def _log_deleted(broker: LoggedBroker, parsed: ParsedLine) -> None:
     broker.replicas.pop(parsed.tp, None)
-    broker.step(parsed, "DeleteReplica", {})
+    step = broker.step(parsed, "DeleteReplica", {})
+    # ReplicaManager#stopPartitions removes all partitions of a batch before it renames the first log.
+    first, spoken = broker.deleting.get(step.thread, (step, -1))
+    if step.thread and spoken == broker.begins:
+        step.begins, step.ends, step.key = first.begins, first.ends, (first.key[0], first.key[1], first.key[2] + 1)
+    else:
+        first = step
+    broker.deleting[step.thread] = (first, broker.latest)
 
 
 def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -130,6 +141,9 @@ def _log_loaded(broker: LoggedBroker, parsed: ParsedLine) -> None:
         ),
     )
     replica.created = False
+    if parsed.tp in broker.without_min_isr:
+        broker.without_min_isr.discard(parsed.tp)
+        broker.step(parsed, "ReadConfig", {})
 
 
 HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {
@@ -168,6 +182,7 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
     broker.counted.clear()
     broker.setting.clear()
     broker.taking_effect.clear()
+    broker.deleting.clear()
     broker.expanding.clear()
     broker.proposals.clear()
     broker.stopping = broker.logs_closed = False

@@ -46,8 +46,8 @@ class LoggedStep:
     """A step of one node on one of its replicas.
 
     It happened after `begins` and not after `ends` (microseconds), and after the steps that it `follows`. `thread` is that
-    of its lines; one that `takes_effect` comes after them. A fetch that is counted has its `response`; a response that was
-    sent at once `joins` the event of its fetch if it was read before that.
+    of its lines, `topic_id` that of its request; one that `takes_effect` comes after its lines. A fetch that is counted has
+    its `response`; a response that was sent at once `joins` the event of its fetch if it was read before that.
     """
 
     node: int
@@ -61,6 +61,7 @@ class LoggedStep:
     ends: int = -1
     key: tuple[int, int, int] = (0, 0, 0)
     thread: str = ""
+    topic_id: str = ""
     takes_effect: bool = False
     follows: list["LoggedStep"] = field(default_factory=list)
     response: "LoggedStep | None" = None
@@ -252,6 +253,10 @@ class LoggedBroker:
     """By topic, from which line on it has which id."""
     min_isr: dict[str, int] = field(default_factory=dict)
     min_isr_read: dict[str, int | None] = field(default_factory=dict)
+    without_min_isr: set[str] = field(default_factory=set)
+    """Partitions whose logs were created without a min.insync.replicas that the topic had before."""
+    deleting: dict[str, tuple[LoggedStep, int]] = field(default_factory=dict)
+    """By thread, the first replica of a batch that it deletes, and `latest` at its last line."""
     highest_min_isr: dict[str, int | None] = field(default_factory=dict)
     """By partition, the highest min.insync.replicas it ever had; None if that is not known."""
     version: str = ""

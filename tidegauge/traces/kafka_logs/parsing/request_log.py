@@ -145,6 +145,8 @@ class LoggedFetch:
     responses: dict[str, LoggedResponse]
     whole: bool = True
     unasked: Mapping[str, LoggedResponse] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """By partition, the id of its topic, where the request names topics so."""
 
 
 @dataclass(eq=False, slots=True)
@@ -152,6 +154,7 @@ class _Session:
     epoch: int = 0
     asked: dict[str, PartitionRequest] = field(default_factory=dict)
     reported: dict[str, LoggedResponse] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
 
 
 class Sessions:
@@ -171,12 +174,15 @@ class Sessions:
         # What the missing request added or removed is unknown: only what this one names is certain.
         if not goes_on:
             before = _Session()
-        travelled = {tp: _asked(part) for tp, part in self._partitions(body.get("topics", ()))}
+        topics = [(topic, self._partitions([topic])) for topic in body.get("topics", ())]
+        travelled = {tp: _asked(part) for _, parts in topics for tp, part in parts}
+        ids = {tp: str(topic["topicId"]) for topic, parts in topics for tp, _ in parts if "topicId" in topic}
         forgotten = {tp for tp, _ in self._partitions(body.get("forgottenTopicsData", ()))}
         session = _Session(
             max(0, session_epoch),
             {tp: one for tp, one in before.asked.items() if tp not in forgotten} | travelled,
             {tp: one for tp, one in before.reported.items() if tp not in forgotten},
+            {tp: one for tp, one in before.topic_ids.items() if tp not in forgotten} | ids,
         )
         reported = {tp: _answered(part) for tp, part in self._partitions(response.get("responses", ()))}
         failed = int(response.get("errorCode", 0)) != 0
@@ -206,6 +212,7 @@ class Sessions:
             responses,
             goes_on,
             {tp: one for tp, one in reported.items() if tp not in session.asked},
+            session.topic_ids,
         )
 
     def _partitions(self, topics: Any) -> list[tuple[str, Any]]:

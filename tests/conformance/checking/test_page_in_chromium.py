@@ -165,7 +165,7 @@ def test_filters_and_search(broken: str, drive: Drive) -> None:
     )
     assert out["story"][1] == ["139", "152", "170", "173", "174", "183", "185", "201"]
     assert out["find"] == ["1 of 362 events", ["173"]]
-    assert out["kind"][1] == ["175"]
+    assert out["kind"][1] == ["174"]
     assert out["offset"][1][0] == "139"
     assert out["node"][0].endswith(" of 362 events")
     assert int(out["from"][0].split()[0]) < 362

@@ -88,7 +88,7 @@ def _probed(module: str, name: str, mutants: Sequence[KernelMutant], first: int)
     statements = list(_statements(tree))
     at: dict[_Place, list[tuple[KernelMutant, ast.expr, ast.expr]]] = {}
     for mutant in mutants:
-        place, value, changed = _change(statements, _read(mutant.text))
+        place, value, changed = change_of(statements, _read(mutant.text))
         at.setdefault(place, []).append((mutant, value, changed))
     order: list[KernelMutant] = []
     for place, some in at.items():
@@ -116,7 +116,7 @@ def _call(value: ast.expr, first: int, changed: Sequence[ast.expr]) -> ast.Call:
     return ast.Call(ast.Name(PROBE, ast.Load()), [value, ast.Constant(first), others], [])
 
 
-def _change(statements: Sequence[ast.stmt], others: Sequence[ast.stmt]) -> tuple[_Place, ast.expr, ast.expr]:
+def change_of(statements: Sequence[ast.stmt], others: Sequence[ast.stmt]) -> tuple[_Place, ast.expr, ast.expr]:
     """Where the two functions differ, and what stands there in one and in the other."""
     one, other = next((a, b) for a, b in zip(statements, others, strict=True) if _own(a) != _own(b))
     if isinstance(other, ast.Pass):
@@ -140,12 +140,16 @@ def _ran(statement: ast.stmt) -> tuple[_Place, ast.expr, ast.expr]:
 
 def _descend(one: ast.AST, other: ast.AST) -> tuple[_Place, ast.expr, ast.expr] | None:
     """The outermost expression that may be reckoned twice, and has all of the difference in it."""
+    children, others = list(_children(one)), list(_children(other))
+    # A conjunct less: no child alone has the difference.
+    if len(children) != len(others) or type(one) is not type(other):
+        return None
     differ = [
         (field, index, a, b)
-        for (field, index, a), (_, _, b) in zip(_children(one), _children(other), strict=True)
+        for (field, index, a), (_, _, b) in zip(children, others, strict=True)
         if ast.dump(a) != ast.dump(b)
     ]
-    if len(differ) != 1 or type(one) is not type(other):
+    if len(differ) != 1:
         return None
     field, index, a, b = differ[0]
     if isinstance(a, ast.expr) and isinstance(b, ast.expr) and _stands_alone(a) and _reads_only(a) and _reads_only(b):
@@ -169,9 +173,14 @@ def _reads_only(node: ast.AST) -> bool:
 
 
 def _called(node: ast.AST) -> set[str]:
-    return {
-        each.func.id if isinstance(each.func, ast.Name) else "?" for each in ast.walk(node) if isinstance(each, ast.Call)
-    }
+    return {_function_name(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}
+
+
+def _function_name(called: ast.expr) -> str:
+    """The name of a function of the kernel, which reads `state as s`; "?" for anything else that is called."""
+    if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "s":
+        return called.attr
+    return called.id if isinstance(called, ast.Name) else "?"
 
 
 @cache
@@ -179,7 +188,7 @@ def _readers() -> frozenset[str]:
     """The functions that write nothing: they assign to no place, and call only such."""
     functions = [
         node
-        for path in sorted(ROOT.glob("*.py"))
+        for path in sorted(ROOT.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef)
     ]

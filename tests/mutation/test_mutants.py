@@ -13,7 +13,7 @@ from tests.mutation.kernel_choice import cover
 from tests.mutation.kernel_corpus import LITTLE, differences, tables, with_little_room
 from tests.mutation.kernel_heirs import heirs
 from tests.mutation.kernel_mutants import all_mutants, modules
-from tests.mutation.kernel_probes import differing
+from tests.mutation.kernel_probes import change_of, differing
 from tests.mutation.kernel_runs import unreliable
 from tests.mutation.kernel_watch import Watch
 from tests.mutation.mutants import mutants_of, statements_less
@@ -150,6 +150,13 @@ def test_a_table_is_asked_where_a_change_comes_to_anything_else() -> None:
     same = made["lifecycle: start: before != UNKNOWN and leo != UNKNOWN -> before != UNKNOWN"]
     apart = differing([prepared("hand", [Trace("hand", "t-0", TWO, numbered(OPENING))])], [starts, stops, same])
     assert (apart[starts], apart[stops], apart[same]) == ([0], [], [])
+
+
+def test_a_conjunct_less_beside_what_cannot_be_reckoned_twice_differs_wherever_it_runs() -> None:
+    """The probe stands in front of the statement."""
+    whole, less = (ast.parse(text).body for text in ("if writes(a) and b and c: d = 1", "if writes(a) and b: d = 1"))
+    place, value, changed = change_of(whole, less)
+    assert (place.node, place.field, ast.unparse(value), ast.unparse(changed)) == (whole[0], "", "0", "1")
 
 
 def test_unreliable_runs_hang_on_the_seed_alone() -> None:

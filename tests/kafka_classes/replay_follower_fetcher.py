@@ -8,7 +8,6 @@ from tidegauge.impl.errors import ERROR_CODES, KafkaError
 from tidegauge.impl.messages import Batch, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Rules, Setup
 from tidegauge.impl.replica import fetcher as f
-from tidegauge.impl.replica import fetcher as fetch_state
 from tidegauge.impl.replica.fetcher import Fetcher, PartitionFetchState
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 
@@ -27,11 +26,9 @@ def _truncate_pass(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher,
         return f.maybe_truncate_alone(setup, fetcher), None
     asked_in, in_flight = fetcher.entry.current_leader_epoch, step["answer"]
     if step["during"] == "removed":
-        fetcher = fetch_state.remove_partition(fetcher)
+        fetcher = f.remove_partition(fetcher)
     elif step["during"] == "readded":
-        fetcher = f.add_partition(
-            setup, fetch_state.remove_partition(fetcher), step["duringEpoch"], step["duringInitOffset"]
-        )
+        fetcher = f.add_partition(setup, f.remove_partition(fetcher), step["duringEpoch"], step["duringInitOffset"])
     fetcher = f.truncate_to_epoch_end_offset(
         setup, fetcher, asked_in, ERROR_CODES[in_flight["error"]], in_flight["epoch"], in_flight["end"]
     )
@@ -41,7 +38,7 @@ def _truncate_pass(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher,
 def _fetch(setup: Setup, fetcher: Fetcher, step: Step) -> Fetcher:
     response = step["resp"]
     if response == "transportFailure":
-        return fetch_state.delay(fetcher)
+        return f.delay(fetcher)
     epoch, end = response["div"] or (UNDEFINED, UNDEFINED)
     batches = tuple(Batch(*batch[:3]) for batch in response["batches"])
     in_flight = FetchResponseInFlight(
@@ -59,11 +56,11 @@ def applied(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher, dict[s
             offsets = _offsets(step) if step["initOffset"] < 0 else None
             return f.add_partition(setup, fetcher, step["leaderEpoch"], step["initOffset"], offsets), None
         case "remove":
-            return fetch_state.remove_partition(fetcher), None
+            return f.remove_partition(fetcher), None
         case "expireDelay":
-            return fetch_state.expire_delay(fetcher), None
+            return f.expire_delay(fetcher), None
         case "markForTruncation":
-            return fetch_state.mark_for_truncation(fetcher, step["o"]), None
+            return f.mark_for_truncation(fetcher, step["o"]), None
         case "truncatePass":
             return _truncate_pass(setup, fetcher, step)
         case "fetch":

@@ -9,7 +9,7 @@ from tidegauge.impl.errors import ERROR_CODES, ERROR_NAMES
 from tidegauge.impl.messages import AlterPartitionResponse, Batch, BrokerState, BrokerStates, FetchRequest, Isolation
 from tidegauge.impl.profiles import Rules, Setup
 from tidegauge.impl.replica import partition as p
-from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.replica.fetcher import append_records_to_follower
 from tidegauge.impl.replica.partition_state import Partition, PartitionState, Replica
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.server.purgatory import high_watermark_incremented
@@ -59,7 +59,7 @@ def _completions(op: str, before: Partition, after: Partition) -> int:
 
 
 def _submission(partition: Partition) -> dict[str, Any]:
-    request = partition_.alter_partition_request(partition, own_epoch=101)
+    request = p.alter_partition_request(partition, own_epoch=101)
     return {
         "isr": [list(member) for member in zip(request.isr, request.isr_epochs, strict=True)],
         "leaderEpoch": request.leader_epoch,
@@ -123,9 +123,7 @@ def _produce(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
 
 def _answered(setup: Setup, bench: Bench, response: AlterPartitionResponse, now: int) -> Outcome:
     (proposed, request), *rest = bench.unanswered
-    partition, again = partition_.handle_alter_partition_response(
-        setup, bench.partition, proposed, response, bench.metadata, now
-    )
+    partition, again = p.handle_alter_partition_response(setup, bench.partition, proposed, response, bench.metadata, now)
     bench = bench._replace(partition=partition, unanswered=tuple(rest))
     if not again:
         return Outcome(bench)
@@ -150,7 +148,7 @@ def _delete_records(setup: Setup, bench: Bench, step: Step) -> Outcome:
     partition, error, requested = p.delete_records(setup, bench.partition, step["o"])
     if error != rules.NONE:
         return _after(bench, partition, None, error)
-    low = partition_.low_watermark(partition, bench.metadata)
+    low = p.low_watermark(partition, bench.metadata)
     return _after(bench, partition, {"requested": requested, "lowWatermark": low})
 
 
@@ -168,7 +166,7 @@ def applied(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
             return _after(bench, followed, grew)
         case "followerAppend":
             batches = tuple(Batch(*batch[:3]) for batch in step["batches"])
-            log, _ = p.append_records_to_follower(setup, partition.log, batches, step["leaderEpoch"])
+            log, _ = append_records_to_follower(setup, partition.log, batches, step["leaderEpoch"])
             return _after(bench, partition._replace(log=log))
         case "produce":
             return _produce(setup, bench, step, now)
@@ -181,7 +179,7 @@ def applied(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
             )
             return Outcome(bench, {"error": ERROR_NAMES[error], "epoch": found, "end": end})
         case "maybeShrinkIsr":
-            return _after(bench, partition_.maybe_shrink_isr(setup, partition, now))
+            return _after(bench, p.maybe_shrink_isr(setup, partition, now))
         case "alterPartitionOk":
             response = AlterPartitionResponse(rules.NONE, step["leaderEpoch"], step["partitionEpoch"], tuple(step["isr"]))
             return _answered(setup, bench, response, now)
@@ -192,7 +190,7 @@ def applied(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
         case "deleteRecords":
             return _delete_records(setup, bench, step)
         case "enoughReplicas":
-            enough, error = partition_.check_enough_replicas_reach_offset(setup, partition, step["requiredOffset"])
+            enough, error = p.check_enough_replicas_reach_offset(setup, partition, step["requiredOffset"])
             return Outcome(bench, [enough, ERROR_NAMES[error]])
         case "advance" | "noop":
             return Outcome(bench)
@@ -225,8 +223,8 @@ def state_of(setup: Setup, bench: Bench) -> dict[str, Any]:
         "isr": sorted(partition.state.isr),
         "maxIsr": sorted(partition.state.maximal_isr),
         "inflight": partition.state.is_inflight,
-        "underMinIsr": partition_.is_under_min_isr(setup, partition),
-        "lw": partition_.low_watermark(partition, bench.metadata) if partition.is_leader else NOT_LEADER,
+        "underMinIsr": p.is_under_min_isr(setup, partition),
+        "lw": p.low_watermark(partition, bench.metadata) if partition.is_leader else NOT_LEADER,
         "replicas": {str(r.broker_id): _replica(r) for r in partition.remotes},
         "log": {
             "ls": log.start,

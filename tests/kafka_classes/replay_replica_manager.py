@@ -25,7 +25,7 @@ from tidegauge.impl.messages import (
 )
 from tidegauge.impl.profiles import Rules, Setup
 from tidegauge.impl.replica import partition as p
-from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.replica.fetcher import append_records_to_follower
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.server import purgatory
@@ -103,7 +103,7 @@ def _follower_append(setup: Setup, manager: ReplicaManager, step: Step) -> Repli
     tp = _tp(step["p"])
     partition = manager.hosted[tp].partition
     batch = Batch(step["base"], step["base"] + step["n"] - 1, step["epoch"])
-    log, _ = p.append_records_to_follower(setup, partition.log, (batch,), step["epoch"])
+    log, _ = append_records_to_follower(setup, partition.log, (batch,), step["epoch"])
     return with_partition(manager, tp, partition._replace(log=log))
 
 
@@ -171,7 +171,7 @@ def _proposals(before: ReplicaManager, after: ReplicaManager, step: Step) -> tup
 
 
 def _submission(manager: ReplicaManager, tp: TopicPartition) -> dict[str, Any]:
-    request = partition_.alter_partition_request(manager.hosted[tp].partition)
+    request = p.alter_partition_request(manager.hosted[tp].partition)
     return {
         "p": tp.partition,
         "isr": list(request.isr),

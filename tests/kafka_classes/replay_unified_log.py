@@ -9,7 +9,6 @@ from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import Rules, Setup
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import log as l
-from tidegauge.impl.storage import log as loader
 from tidegauge.impl.storage.log import AppendInfo, Log
 
 EVERYTHING = 1 << 20
@@ -25,12 +24,12 @@ def _crashed(setup: Setup, log: Log, step: Step) -> Log:
     active = [batch for batch in log.batches if batch.base >= l.active_segment(log)]
     lost = min(step["lostBatches"], len(active))
     survived = log._replace(batches=log.batches[: len(log.batches) - lost])
-    return loader.load(setup, survived, log_start=step["ckptLogStart"], recovery_point=step["ckptRecoveryPoint"])
+    return l.load(setup, survived, log_start=step["ckptLogStart"], recovery_point=step["ckptRecoveryPoint"])
 
 
 def _reopened(setup: Setup, log: Log, step: Step) -> Log:
-    closed = loader.flush_cache(loader.flush(log))
-    return loader.load(setup, closed, log_start=step["ckptLogStart"], recovery_point=step["ckptRecoveryPoint"], clean=True)
+    closed = l.flush_cache(l.flush(log))
+    return l.load(setup, closed, log_start=step["ckptLogStart"], recovery_point=step["ckptRecoveryPoint"], clean=True)
 
 
 def applied(setup: Setup, log: Log, step: Step, at_once: bool) -> tuple[Log, Any]:
@@ -60,11 +59,11 @@ def applied(setup: Setup, log: Log, step: Step, at_once: bool) -> tuple[Log, Any
         case "roll":
             log = l.roll(log)
             base = l.active_segment(log)
-            return (loader.flush(log, base) if at_once else log), base
+            return (l.flush(log, base) if at_once else log), base
         case "deleteOldSegments":
             return l.delete_old_segments(log)
         case "flush":
-            return loader.flush(log), None
+            return l.flush(log), None
         case "reopenClean":
             return _reopened(setup, log, step), None
         case "crash":
@@ -133,7 +132,7 @@ def replay_with(rules: Rules) -> Replay:
             except KafkaError as thrown:
                 error, log = thrown, thrown.left_behind or log
             if at_once:
-                log = loader.flush_cache(log)
+                log = l.flush_cache(log)
             ours = {"st": state_of(log), "err": java_name(error, EXCEPTIONS), "res": result}
             kafka = {"st": step["st"], "err": step.get("err"), "res": step.get("res")}
             if "end" in step:

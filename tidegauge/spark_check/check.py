@@ -11,10 +11,10 @@ from tidegauge.conformance.checking.check import (
     Report,
     check,
     explain_failures,
+    merge_reports,
     overall_verdict,
 )
 from tidegauge.conformance.checking.inputs import InputBatch, is_parquet
-from tidegauge.conformance.checking.sharded import merge_reports
 from tidegauge.conformance.checking.uncertain_failures import lost_disk_notes
 from tidegauge.conformance.checking.verdicts import rule_verdicts, run_verdict
 from tidegauge.conformance.engine.judge import RuleTally, add_tallies, judge

@@ -5,7 +5,6 @@ import pytest
 from tests.impl.fetch_session import DATA, A, B, C, D, fetch, opened, read, reads, wants
 from tidegauge.impl.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
 from tidegauge.impl.fetch import fetch_session as c
-from tidegauge.impl.fetch import fetch_session as s
 from tidegauge.impl.fetch import fetch_session_handler as h
 from tidegauge.impl.fetch.fetch_session import (
     FINAL_EPOCH,
@@ -35,7 +34,7 @@ def test_an_incremental_request_names_what_is_new_or_changed() -> None:
     handler, request = h.build_session_fetch(handler, wants(b=2, d=4, a=7))
     assert request == SessionFetch(FetchMetadata(session_id, 1), wants(d=4, a=7), ((C, "id-t"),))
     assert tuple(handler.partitions) == (A, B, D)
-    _, context = s.new_context(cache, request, 10)
+    _, context = c.new_context(cache, request, 10)
     assert (context.kind, context.fetches) == (SessionKind.INCREMENTAL, wants(a=7, b=2, d=4))
 
 
@@ -58,9 +57,9 @@ def test_a_topic_that_was_made_anew_is_another_partition() -> None:
     handler, request = h.build_session_fetch(handler, FrozenMap([(A, fetch(1, "id-new")), (B, fetch(2))]))
     assert request is not None
     assert request.to_forget == ((A, "id-t"),)
-    cache, context = s.new_context(cache, request, 0)
+    cache, context = c.new_context(cache, request, 0)
     assert tuple(context.fetches) == (B, A)
-    _, response = s.update_and_generate_response(cache, context, reads((A, B)), 0, is_follower=True)
+    _, response = c.update_and_generate_response(cache, context, reads((A, B)), 0, is_follower=True)
     assert tuple(response.reads) == (A,)
     unnamed = h.FetchSessionHandler(FetchMetadata(1, 1), FrozenMap([(A, fetch(1, None))]))
     _, named = h.build_session_fetch(unnamed, wants(a=1))
@@ -74,7 +73,7 @@ def test_forgetting_what_is_not_in_the_session_changes_nothing() -> None:
     """Neither an unknown partition nor one under another topic id."""
     cache, _, session_id = opened(wants(a=1))
     request = SessionFetch(FetchMetadata(session_id, 1), FrozenMap(), ((B, "id-t"), (A, "id-old")))
-    assert s.new_context(cache, request, 0)[1].fetches == wants(a=1)
+    assert c.new_context(cache, request, 0)[1].fetches == wants(a=1)
 
 
 def test_a_session_without_partitions_ends() -> None:
@@ -82,9 +81,9 @@ def test_a_session_without_partitions_ends() -> None:
     cache, handler, session_id = opened(wants(a=1))
     handler, request = h.build_session_fetch(handler, FrozenMap())
     assert request is not None
-    cache, context = s.new_context(cache, request, 0)
+    cache, context = c.new_context(cache, request, 0)
     assert (context.kind, session_id in cache.sessions) == (SessionKind.SESSIONLESS, False)
-    cache, response = s.update_and_generate_response(cache, context, FrozenMap(), 0, is_follower=True)
+    cache, response = c.update_and_generate_response(cache, context, FrozenMap(), 0, is_follower=True)
     handler, taken = h.handle_response(handler, response)
     assert (taken, handler.next_metadata) == (True, INITIAL)
 
@@ -93,12 +92,12 @@ def test_a_full_request_closes_the_session_it_names() -> None:
     """And opens another, unless its epoch is the final one."""
     cache, _, session_id = opened(wants(a=1))
     for epoch, kind in ((0, SessionKind.FULL), (FINAL_EPOCH, SessionKind.SESSIONLESS)):
-        closed, context = s.new_context(cache, SessionFetch(FetchMetadata(session_id, epoch), wants(a=1)), 0)
+        closed, context = c.new_context(cache, SessionFetch(FetchMetadata(session_id, epoch), wants(a=1)), 0)
         assert (context.kind, len(closed.sessions)) == (kind, 0)
-        closed, response = s.update_and_generate_response(closed, context, reads([A]), 0, is_follower=True)
+        closed, response = c.update_and_generate_response(closed, context, reads([A]), 0, is_follower=True)
         assert (response.session_id == INVALID_SESSION_ID) is (kind is SessionKind.SESSIONLESS)
         assert tuple(response.reads) == (A,)
-    _, legacy = s.new_context(cache, SessionFetch(LEGACY, wants(a=1)), 0)
+    _, legacy = c.new_context(cache, SessionFetch(LEGACY, wants(a=1)), 0)
     assert legacy.kind is SessionKind.SESSIONLESS
 
 
@@ -116,9 +115,9 @@ def test_a_session_error_is_answered_with_nothing_else(
     """Nothing is read and the session stays; the follower asks in full, closing the session if it may still be there."""
     cache, handler, _ = opened(wants(a=1))
     request = SessionFetch(FetchMetadata(*metadata), wants(a=2), uses_topic_ids=uses_topic_ids)
-    after, context = s.new_context(cache, request, 0)
+    after, context = c.new_context(cache, request, 0)
     assert (after, context.kind, context.fetches) == (cache, SessionKind.SESSION_ERROR, FrozenMap())
-    after, response = s.update_and_generate_response(after, context, FrozenMap(), 0, is_follower=True)
+    after, response = c.update_and_generate_response(after, context, FrozenMap(), 0, is_follower=True)
     assert (after, response) == (cache, SessionResponse(error))
     handler, taken = h.handle_response(handler._replace(next_metadata=FetchMetadata(*metadata)), response)
     assert (taken, handler.next_metadata) == (False, following)
@@ -149,8 +148,8 @@ def test_a_partition_with_nothing_new_is_left_out(reported: PartitionRead, is_re
     cache, handler, _ = opened(wants(a=1, b=2))
     handler, request = h.build_session_fetch(handler, wants(a=1, b=2))
     assert request is not None
-    cache, context = s.new_context(cache, request, 0)
-    _, response = s.update_and_generate_response(
+    cache, context = c.new_context(cache, request, 0)
+    _, response = c.update_and_generate_response(
         cache, context, FrozenMap([(A, reported), (B, read())]), 0, is_follower=True
     )
     assert tuple(response.reads) == ((A,) if is_reported else ())
@@ -160,15 +159,15 @@ def test_a_partition_with_nothing_new_is_left_out(reported: PartitionRead, is_re
 def test_after_an_error_the_partition_is_told_again() -> None:
     """The high watermark that was told counts as unknown."""
     cached = CachedPartition(fetch(1), 5, 0)
-    cached, _ = s.maybe_update_response_data(cached, read(error=OFFSET_OUT_OF_RANGE))
+    cached, _ = c.maybe_update_response_data(cached, read(error=OFFSET_OUT_OF_RANGE))
     assert cached.hw == UNDEFINED
-    assert s.maybe_update_response_data(cached, read()) == (CachedPartition(fetch(1), 5, 0), True)
+    assert c.maybe_update_response_data(cached, read()) == (CachedPartition(fetch(1), 5, 0), True)
 
 
 def test_a_diverging_response_counts_as_having_told_its_high_watermark() -> None:
     """The follower ignores it there, and hears of it only when it changes."""
-    cached, _ = s.maybe_update_response_data(CachedPartition(fetch(1), 5, 0), read(8, diverging_epoch=0, diverging_end=3))
-    assert s.maybe_update_response_data(cached, read(8)) == (cached, False)
+    cached, _ = c.maybe_update_response_data(CachedPartition(fetch(1), 5, 0), read(8, diverging_epoch=0, diverging_end=3))
+    assert c.maybe_update_response_data(cached, read(8)) == (cached, False)
 
 
 def test_what_got_records_goes_to_the_end_of_the_session() -> None:
@@ -176,9 +175,9 @@ def test_what_got_records_goes_to_the_end_of_the_session() -> None:
     cache, handler, session_id = opened(wants(a=1, b=2, c=3))
     _, request = h.build_session_fetch(handler, wants(a=1, b=2, c=3))
     assert request is not None
-    cache, context = s.new_context(cache, request, 0)
+    cache, context = c.new_context(cache, request, 0)
     given = FrozenMap([(A, read(records=DATA)), (B, read(7)), (C, read())])
-    cache, _ = s.update_and_generate_response(cache, context, given, 0, is_follower=True)
+    cache, _ = c.update_and_generate_response(cache, context, given, 0, is_follower=True)
     assert tuple(cache.sessions[session_id].partitions) == (B, C, A)
 
 
@@ -187,16 +186,16 @@ def test_a_request_that_comes_twice_is_noticed() -> None:
     cache, handler, session_id = opened(wants(a=1))
     handler, request = h.build_session_fetch(handler, wants(a=1))
     assert request is not None
-    cache, context = s.new_context(cache, request, 0)
-    assert s.new_context(cache, request, 0)[1].error == INVALID_FETCH_SESSION_EPOCH
-    overtaken, _ = s.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), FrozenMap()), 0)
-    assert s.update_and_generate_response(overtaken, context, reads([A]), 0, is_follower=True)[1] == SessionResponse(
+    cache, context = c.new_context(cache, request, 0)
+    assert c.new_context(cache, request, 0)[1].error == INVALID_FETCH_SESSION_EPOCH
+    overtaken, _ = c.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), FrozenMap()), 0)
+    assert c.update_and_generate_response(overtaken, context, reads([A]), 0, is_follower=True)[1] == SessionResponse(
         INVALID_FETCH_SESSION_EPOCH, session_id
     )
-    assert s.throttled_response(overtaken, context, 9) == SessionResponse(
+    assert c.throttled_response(overtaken, context, 9) == SessionResponse(
         INVALID_FETCH_SESSION_EPOCH, session_id, throttle_ms=9
     )
-    assert s.throttled_response(cache, context, 9) == SessionResponse(NONE, session_id, throttle_ms=9)
+    assert c.throttled_response(cache, context, 9) == SessionResponse(NONE, session_id, throttle_ms=9)
 
 
 def test_a_session_that_was_driven_out_still_answers() -> None:
@@ -204,12 +203,12 @@ def test_a_session_that_was_driven_out_still_answers() -> None:
     cache, handler, session_id = opened(wants(a=1))
     _, request = h.build_session_fetch(handler, wants(a=1))
     assert request is not None
-    cache, context = s.new_context(cache, request, 0)
-    gone, response = s.update_and_generate_response(
+    cache, context = c.new_context(cache, request, 0)
+    gone, response = c.update_and_generate_response(
         c.remove_session(cache, session_id), context, reads([A], 6), 0, is_follower=True
     )
     assert (gone.sessions, response.session_id, tuple(response.reads)) == (FrozenMap(), session_id, (A,))
-    assert s.throttled_response(gone, context, 9) == SessionResponse(NONE, session_id, throttle_ms=9)
+    assert c.throttled_response(gone, context, 9) == SessionResponse(NONE, session_id, throttle_ms=9)
 
 
 def test_a_session_that_had_gone_on_before_it_was_driven_out_does_not() -> None:
@@ -217,29 +216,29 @@ def test_a_session_that_had_gone_on_before_it_was_driven_out_does_not() -> None:
     cache, handler, session_id = opened(wants(a=1))
     _, request = h.build_session_fetch(handler, wants(a=1))
     assert request is not None
-    cache, context = s.new_context(cache, request, 0)
-    cache, _ = s.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), FrozenMap()), 0)
-    context, cache = s.refresh_context(cache, context), c.remove_session(cache, session_id)
+    cache, context = c.new_context(cache, request, 0)
+    cache, _ = c.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), FrozenMap()), 0)
+    context, cache = c.refresh_context(cache, context), c.remove_session(cache, session_id)
     refused = SessionResponse(INVALID_FETCH_SESSION_EPOCH, session_id)
-    assert s.refresh_context(cache, context) == context
-    assert s.update_and_generate_response(cache, context, reads([A], 6), 0, is_follower=True) == (cache, refused)
-    assert s.throttled_response(cache, context, 9) == refused._replace(throttle_ms=9)
+    assert c.refresh_context(cache, context) == context
+    assert c.update_and_generate_response(cache, context, reads([A], 6), 0, is_follower=True) == (cache, refused)
+    assert c.throttled_response(cache, context, 9) == refused._replace(throttle_ms=9)
 
 
 def test_a_request_without_a_session_has_nothing_to_keep() -> None:
-    cache, context = s.new_context(FetchSessionCache(), SessionFetch(INITIAL, wants(a=1)), 0)
-    assert s.refresh_context(cache, context) == context
+    cache, context = c.new_context(FetchSessionCache(), SessionFetch(INITIAL, wants(a=1)), 0)
+    assert c.refresh_context(cache, context) == context
 
 
 def test_a_full_response_has_to_name_what_was_asked() -> None:
     """More or less is not taken; throttled it is empty (KIP-219) and asked again; without an id there is no session."""
     handler, request = h.build_session_fetch(FetchSessionHandler(), wants(a=1, b=2))
     assert request is not None
-    _, full = s.new_context(FetchSessionCache(), request, 0)
+    _, full = c.new_context(FetchSessionCache(), request, 0)
     for response in (
         SessionResponse(reads=reads([A])),
         SessionResponse(reads=reads([A, B, C])),
-        s.throttled_response(c.FetchSessionCache(), full, 5),
+        c.throttled_response(c.FetchSessionCache(), full, 5),
     ):
         assert h.handle_response(handler, response) == (handler, False)
     assert h.handle_response(handler, SessionResponse(NONE, INVALID_SESSION_ID, reads([A, B]))) == (handler, True)

@@ -2,14 +2,19 @@
 
 import pytest
 
-from tidegauge.impl.errors import KAFKA_STORAGE_ERROR, IllegalStateError
+from tidegauge.impl.errors import KAFKA_STORAGE_ERROR, IllegalStateError, UnexpectedAppendOffsetError
 from tidegauge.impl.messages import Batch, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, HW_ONLY, Setup
-from tidegauge.impl.replica import fetcher
 from tidegauge.impl.replica import fetcher as f
 from tidegauge.impl.replica.fetcher import Fetcher, PartitionFetchState, TruncationCall
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, OFFSET_OUT_OF_RANGE, UNDEFINED, UNKNOWN_LEADER_EPOCH
-from tidegauge.impl.storage.log import Log, append_as_follower, assign_epoch_start_offset, update_high_watermark
+from tidegauge.impl.storage.log import (
+    Log,
+    append_as_follower,
+    assign_epoch_start_offset,
+    truncate_fully_and_start_at,
+    update_high_watermark,
+)
 
 SETUP = Setup()
 BY_REQUEST = Setup(profile=FETCH_TRUNCATION._replace(truncation_on_fetch=False))
@@ -46,7 +51,7 @@ def test_before_kip_101_a_follower_truncates_at_its_own_high_watermark() -> None
 
 def test_an_entry_of_the_same_epoch_is_left_alone() -> None:
     """Adding it again changes neither offset nor delay."""
-    delayed = fetcher.delay(READY)
+    delayed = f.delay(READY)
     assert f.add_partition(SETUP, delayed, 4, 2) == delayed
     added = f.add_partition(SETUP, delayed, 5, 9).entry
     assert added is not None
@@ -108,23 +113,23 @@ def test_an_epoch_response_of_another_epoch_is_dropped() -> None:
     start = f.add_partition(BY_REQUEST, Fetcher(LOG), 4, 5)
     assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 3, FENCED_LEADER_EPOCH, -1, -1) == start
     assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 4, FENCED_LEADER_EPOCH, -1, -1).failed
-    assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 4, UNKNOWN_LEADER_EPOCH, -1, -1) == fetcher.delay(start)
+    assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 4, UNKNOWN_LEADER_EPOCH, -1, -1) == f.delay(start)
 
 
 def test_a_fenced_entry_fails_until_new_metadata() -> None:
     """Any other error only delays it."""
     fenced = f.process_fetch_response(SETUP, READY, respond(FetchResponse(FENCED_LEADER_EPOCH)))
     assert (fenced.entry, fenced.failed) == (None, True)
-    assert f.process_fetch_response(SETUP, READY, respond(FetchResponse(KAFKA_STORAGE_ERROR))) == fetcher.delay(READY)
-    assert f.build_fetch(1, fetcher.delay(READY)) is None
-    assert fetcher.expire_delay(fetcher.delay(READY)) == READY
+    assert f.process_fetch_response(SETUP, READY, respond(FetchResponse(KAFKA_STORAGE_ERROR))) == f.delay(READY)
+    assert f.build_fetch(1, f.delay(READY)) is None
+    assert f.expire_delay(f.delay(READY)) == READY
 
 
 def test_a_failed_append_fails_the_partition_and_a_corrupt_one_delays_it() -> None:
     """KIP-461: only this partition stops."""
     wrong = respond(FetchResponse(NONE, 9, 0, (Batch(3, 4, 4),)))
     assert f.process_fetch_response(SETUP, READY, wrong).failed
-    assert f.process_fetch_response(SETUP, READY, respond(DATA), corrupt=True) == fetcher.delay(READY)
+    assert f.process_fetch_response(SETUP, READY, respond(DATA), corrupt=True) == f.delay(READY)
 
 
 @pytest.mark.parametrize(("offsets", "end", "start", "lag"), [((0, 6), 6, 0, 0), ((12, 20), 12, 12, 8), ((0, 20), 9, 0, 11)])
@@ -144,7 +149,7 @@ def test_a_fenced_list_offsets_fails_in_the_current_epoch_and_is_retried_at_once
     older = respond(FetchResponse(OFFSET_OUT_OF_RANGE), epoch=UNDEFINED, offsets=fenced)
     assert f.process_fetch_response(SETUP, READY, older) == READY
     unknown = out._replace(offsets=ListOffsets(0, 20, latest_error=UNKNOWN_LEADER_EPOCH))
-    assert f.process_fetch_response(SETUP, READY, unknown) == fetcher.delay(READY)
+    assert f.process_fetch_response(SETUP, READY, unknown) == f.delay(READY)
 
 
 def test_a_request_says_where_the_entry_stands() -> None:
@@ -157,3 +162,30 @@ def test_an_entry_without_records_is_offered_once() -> None:
     led = Fetcher(assign_epoch_start_offset(SETUP, LOG, 5, 9), PartitionFetchState(9, 6, 5))
     after = f.process_fetch_response(SETUP, led, respond(FetchResponse(NONE, 9, 0, (), 3, 9), epoch=6))
     assert after.entry == PartitionFetchState(9, 6, 3)
+
+
+@pytest.mark.parametrize(
+    ("start", "held", "received", "starts_again"),
+    [
+        (7, (), ((5, 9, 1), (10, 14, 1)), True),
+        (7, (), ((5, 7, 1),), True),
+        (12, (), ((5, 9, 1), (10, 14, 1)), True),
+        (10, (), ((5, 9, 1),), False),
+        (5, ((5, 6, 1),), ((5, 9, 1),), False),
+    ],
+)
+def test_only_an_empty_log_that_starts_inside_what_was_fetched_starts_again(
+    start: int, held: tuple[tuple[int, int, int], ...], received: tuple[tuple[int, int, int], ...], starts_again: bool
+) -> None:
+    """KAFKA-6975: at the base of the first batch; a log with records, or one that starts above it all, refuses."""
+    log = truncate_fully_and_start_at(Log(), start)
+    if held:
+        log, _ = append_as_follower(SETUP, log, tuple(Batch(*b) for b in held), 1)
+    batches = tuple(Batch(*b) for b in received)
+    if not starts_again:
+        with pytest.raises(UnexpectedAppendOffsetError):
+            f.append_records_to_follower(SETUP, log, batches, 1)
+        return
+    written, info = f.append_records_to_follower(SETUP, log, batches, 1)
+    assert (written.start, written.end, written.batches) == (5, batches[-1].last + 1, batches)
+    assert info.first == 5

@@ -4,7 +4,6 @@ import pytest
 
 from tidegauge.impl.messages import Batch, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
-from tidegauge.impl.replica import fetcher
 from tidegauge.impl.replica import fetcher as f
 from tidegauge.impl.replica.fetcher import Fetcher, PartitionFetchState
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, OFFSET_OUT_OF_RANGE, UNDEFINED, UNKNOWN_LEADER_EPOCH
@@ -26,7 +25,7 @@ def test_a_fetcher_without_an_entry_does_nothing() -> None:
     assert f.build_fetch(1, NOBODY) is None
     assert not f.accepts(SETUP, None, LATE)
     assert f.process_fetch_response(SETUP, NOBODY, LATE) == NOBODY
-    assert fetcher.on_partition_fenced(SETUP, NOBODY, 4) == (NOBODY, False)
+    assert f.on_partition_fenced(SETUP, NOBODY, 4) == (NOBODY, False)
 
 
 @pytest.mark.parametrize("asked_in", [4, 3])
@@ -37,15 +36,15 @@ def test_a_fenced_epoch_response_waits_only_if_the_thread_has_moved_on(asked_in:
     if asked_in == 4:
         assert (after.entry, after.failed) == (None, True)
     else:
-        assert after == fetcher.delay(READY)
+        assert after == f.delay(READY)
         assert after.entry is not None
         assert after.entry.delayed
 
 
 def test_who_is_fenced_in_its_own_epoch_has_not_moved_on() -> None:
     """The partition leaves the thread, and nothing is left to wait; in an older epoch it stays as it was."""
-    assert fetcher.on_partition_fenced(SETUP, READY, 4) == (fetcher.mark_failed(READY), False)
-    assert fetcher.on_partition_fenced(SETUP, READY, 3) == (READY, True)
+    assert f.on_partition_fenced(SETUP, READY, 4) == (f.mark_failed(READY), False)
+    assert f.on_partition_fenced(SETUP, READY, 3) == (READY, True)
 
 
 @pytest.mark.parametrize("asked_in", [4, 3])
@@ -56,7 +55,7 @@ def test_a_fenced_fetch_response_waits_only_if_the_thread_has_moved_on(asked_in:
     if asked_in == 4:
         assert (after.entry, after.failed) == (None, True)
     else:
-        assert after == fetcher.delay(READY)
+        assert after == f.delay(READY)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +64,7 @@ def test_a_fenced_fetch_response_waits_only_if_the_thread_has_moved_on(asked_in:
 def test_a_reset_without_offsets_backs_off(offsets: ListOffsets | None) -> None:
     """Without both a response and no error nothing is truncated."""
     out = FetchResponseInFlight(4, 9, FetchResponse(OFFSET_OUT_OF_RANGE), offsets)
-    assert f.process_fetch_response(SETUP, READY, out) == fetcher.delay(READY)
+    assert f.process_fetch_response(SETUP, READY, out) == f.delay(READY)
 
 
 def test_a_follower_ahead_of_its_leader_does_not_ask_for_the_earliest_offset() -> None:
@@ -88,22 +87,22 @@ def test_a_reset_to_what_no_log_can_be_backs_off() -> None:
     """An error of the log is no failure there: Kafka catches whatever the reset throws."""
     out = FetchResponseInFlight(4, 9, FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(0, -1))
     after = f.process_fetch_response(SETUP, READY, out)
-    assert after == fetcher.delay(READY)
+    assert after == f.delay(READY)
 
 
 def test_going_back_to_truncating_never_goes_forward() -> None:
     """AbstractFetcherThread#markPartitionsForTruncation: at most where it fetches, and its last epoch is forgotten."""
     for offset, expected in ((5, 5), (20, 9)):
-        entry = fetcher.mark_for_truncation(READY, offset).entry
+        entry = f.mark_for_truncation(READY, offset).entry
         assert entry == PartitionFetchState(expected, 4, UNDEFINED, truncating=True)
-    assert fetcher.mark_for_truncation(NOBODY, 5) == NOBODY
+    assert f.mark_for_truncation(NOBODY, 5) == NOBODY
 
 
 def test_a_back_off_ends_and_a_removed_partition_has_none() -> None:
     """Removing also takes the mark of a failure away."""
-    assert fetcher.expire_delay(fetcher.delay(READY)) == READY
-    assert fetcher.delay(NOBODY) == fetcher.expire_delay(NOBODY) == NOBODY
-    assert fetcher.remove_partition(READY) == fetcher.remove_partition(fetcher.mark_failed(READY)) == NOBODY
+    assert f.expire_delay(f.delay(READY)) == READY
+    assert f.delay(NOBODY) == f.expire_delay(NOBODY) == NOBODY
+    assert f.remove_partition(READY) == f.remove_partition(f.mark_failed(READY)) == NOBODY
 
 
 def test_a_response_that_does_not_start_at_the_log_end_fails_the_partition() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegauge.impl.errors import REQUEST_TIMED_OUT, UnexpectedAppendOffsetError
+from tidegauge.impl.errors import REQUEST_TIMED_OUT
 from tidegauge.impl.messages import (
     AlterPartitionResponse,
     Batch,
@@ -16,7 +16,6 @@ from tidegauge.impl.messages import (
 )
 from tidegauge.impl.profiles import FETCH_TRUNCATION, KIP320, Setup
 from tidegauge.impl.replica import partition as p
-from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
@@ -27,7 +26,7 @@ from tidegauge.impl.rules import (
     UNDEFINED,
     UNKNOWN_LEADER_EPOCH,
 )
-from tidegauge.impl.storage.log import Log, truncate_fully_and_start_at
+from tidegauge.impl.storage.log import Log
 from tidegauge.impl.storage.log import append_as_follower as append
 
 SETUP = Setup()
@@ -85,9 +84,9 @@ def listed(spec: OffsetSpec, log: Log) -> ListedOffset:
 def test_only_a_leader_is_at_the_minimum_of_its_isr() -> None:
     """Partition#isAtMinIsr: a follower remembers no ISR to count."""
     setup = SETUP._replace(min_insync_replicas=2)
-    counts = [partition_.is_at_min_isr(setup, led(members=members, setup=setup)) for members in ((0,), (0, 1), ALL)]
+    counts = [p.is_at_min_isr(setup, led(members=members, setup=setup)) for members in ((0,), (0, 1), ALL)]
     assert counts == [False, True, False]
-    assert not partition_.is_at_min_isr(setup, Partition(0, state=PartitionState((0,))))
+    assert not p.is_at_min_isr(setup, Partition(0, state=PartitionState((0,))))
 
 
 def test_a_batch_that_is_sent_again_is_no_batch_appended() -> None:
@@ -108,7 +107,7 @@ def test_a_leader_alone_in_the_isr_commits_its_tail_at_once() -> None:
 
 def test_older_metadata_is_skipped_and_equal_metadata_is_not() -> None:
     """Only a lower partition epoch is refused: an equal one still erases a pending proposal (finding F3)."""
-    pending = partition_.prepare_isr_shrink(led(), (2,))
+    pending = p.prepare_isr_shrink(led(), (2,))
     older, _ = p.make_leader(SETUP, pending, 2, 0, ALL, ALL, METADATA, NOW)
     assert older == pending
     equal, _ = p.make_leader(SETUP, pending, 2, 1, ALL, ALL, METADATA, NOW)
@@ -153,33 +152,6 @@ def test_records_are_deleted_up_to_the_high_watermark() -> None:
         assert p.delete_records(SETUP, partition, offset) == (partition, OFFSET_OUT_OF_RANGE, offset)
     follower, _ = p.make_follower(partition, 1, 3, 2)
     assert p.delete_records(SETUP, follower, 7) == (follower, NOT_LEADER_OR_FOLLOWER, UNDEFINED)
-
-
-@pytest.mark.parametrize(
-    ("start", "held", "received", "starts_again"),
-    [
-        (7, (), ((5, 9, 1), (10, 14, 1)), True),
-        (7, (), ((5, 7, 1),), True),
-        (12, (), ((5, 9, 1), (10, 14, 1)), True),
-        (10, (), ((5, 9, 1),), False),
-        (5, ((5, 6, 1),), ((5, 9, 1),), False),
-    ],
-)
-def test_only_an_empty_log_that_starts_inside_what_was_fetched_starts_again(
-    start: int, held: tuple[tuple[int, int, int], ...], received: tuple[tuple[int, int, int], ...], starts_again: bool
-) -> None:
-    """KAFKA-6975: at the base of the first batch; a log with records, or one that starts above it all, refuses."""
-    log = truncate_fully_and_start_at(Log(), start)
-    if held:
-        log, _ = append(SETUP, log, tuple(Batch(*b) for b in held), 1)
-    batches = tuple(Batch(*b) for b in received)
-    if not starts_again:
-        with pytest.raises(UnexpectedAppendOffsetError):
-            p.append_records_to_follower(SETUP, log, batches, 1)
-        return
-    written, info = p.append_records_to_follower(SETUP, log, batches, 1)
-    assert (written.start, written.end, written.batches) == (5, batches[-1].last + 1, batches)
-    assert info.first == 5
 
 
 def test_a_response_carries_the_high_watermark_from_before_the_fetch() -> None:
@@ -245,24 +217,22 @@ def test_an_expansion_holds_the_high_watermark_at_once_and_a_shrink_late() -> No
     written, _, _ = p.append_records_to_leader(SETUP, joining, 3, 1, METADATA, NOW + 40_000)
     assert (joining.log.hw, written.log.hw) == (10, 10)
     partition, _ = fetched(led(members=(0, 1)), 1, 5)
-    shrinking = partition_.maybe_shrink_isr(SETUP, partition, NOW + 40_000)
+    shrinking = p.maybe_shrink_isr(SETUP, partition, NOW + 40_000)
     assert shrinking.state.proposed_isr == (0,)
-    assert partition_.maybe_increment_leader_hw(SETUP, shrinking, METADATA, NOW + 40_000).log.hw == 5
+    assert p.maybe_increment_leader_hw(SETUP, shrinking, METADATA, NOW + 40_000).log.hw == 5
 
 
 def test_the_controllers_response_commits_or_takes_back() -> None:
     """Committed raises the high watermark; a fenced member takes the proposal back; metadata errors wait."""
     partition, _ = fetched(led(members=(0, 1)), 1, 5)
-    shrinking = partition_.maybe_shrink_isr(SETUP, partition, NOW + 40_000)
+    shrinking = p.maybe_shrink_isr(SETUP, partition, NOW + 40_000)
     done = AlterPartitionResponse(NONE, 2, 2, (0,))
-    committed, again = partition_.handle_alter_partition_response(
-        SETUP, shrinking, shrinking.state, done, METADATA, NOW + 80_000
-    )
+    committed, again = p.handle_alter_partition_response(SETUP, shrinking, shrinking.state, done, METADATA, NOW + 80_000)
     assert (committed.state, committed.log.hw, again) == (PartitionState((0,)), 10, False)
     refused = AlterPartitionResponse(INELIGIBLE_REPLICA)
-    back, again = partition_.handle_alter_partition_response(SETUP, shrinking, shrinking.state, refused, METADATA, NOW)
+    back, again = p.handle_alter_partition_response(SETUP, shrinking, shrinking.state, refused, METADATA, NOW)
     assert (back.state, again) == (PartitionState((0, 1)), False)
     for error, again in ((FENCED_LEADER_EPOCH, False), (REQUEST_TIMED_OUT, True)):
         response = AlterPartitionResponse(error)
-        after = partition_.handle_alter_partition_response(SETUP, shrinking, shrinking.state, response, METADATA, NOW)
+        after = p.handle_alter_partition_response(SETUP, shrinking, shrinking.state, response, METADATA, NOW)
         assert after == (shrinking, again)

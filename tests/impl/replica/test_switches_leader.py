@@ -7,7 +7,6 @@ from tests.impl.switches import METADATA, TODAY, fetched, led, without, written
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionResponse, BrokerState, FetchRequest
 from tidegauge.impl.replica import partition as p
-from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED
 from tidegauge.impl.server.fetch_messages import fetch_messages
@@ -67,16 +66,16 @@ def test_who_may_join_the_isr_grew_stricter(eligibility: str, joins: list[bool])
     fenced = (BrokerState(1, fenced=True, epoch=11),)
     other = (BrokerState(1, epoch=50),)
     partition = fetched(setup, known, 8)
-    assert [partition_.is_isr_eligible(setup, partition, 1, m) for m in (fenced, other)] == joins
-    assert not partition_.is_isr_eligible(setup, partition, 9, METADATA)
-    assert not partition_.is_isr_eligible(setup, partition, 1, ())
+    assert [p.is_isr_eligible(setup, partition, 1, m) for m in (fenced, other)] == joins
+    assert not p.is_isr_eligible(setup, partition, 9, METADATA)
+    assert not p.is_isr_eligible(setup, partition, 1, ())
 
 
 def test_min_isr_was_once_not_capped_by_the_replicas() -> None:
     """Configured above the replication factor, nobody could produce with acks=all."""
     for blocks, under in ((True, False), (False, True)):
         setup = without(blocks_under_min_isr=blocks)._replace(min_insync_replicas=5)
-        assert partition_.is_under_min_isr(setup, led(setup, members=(0, 1, 2))) is under
+        assert p.is_under_min_isr(setup, led(setup, members=(0, 1, 2))) is under
 
 
 def test_a_pending_expansion_once_did_not_hold_the_high_watermark_back() -> None:
@@ -86,7 +85,7 @@ def test_a_pending_expansion_once_did_not_hold_the_high_watermark_back() -> None
         pending = led(setup, members=(0,))._replace(state=PartitionState((0,), adding=1))
         remotes = tuple(r._replace(log_end=5) for r in pending.remotes)
         pending = pending._replace(remotes=remotes, log=pending.log._replace(hw=5))
-        assert partition_.maybe_increment_leader_hw(setup, pending, METADATA, NOW + 60_000).log.hw == hw
+        assert p.maybe_increment_leader_hw(setup, pending, METADATA, NOW + 60_000).log.hw == hw
 
 
 def test_a_fenced_replica_once_held_the_high_watermark_back() -> None:
@@ -97,18 +96,16 @@ def test_a_fenced_replica_once_held_the_high_watermark_back() -> None:
         partition = led(setup, members=(0,))
         remotes = tuple(r._replace(log_end=8, last_caught_up_time=NOW) for r in partition.remotes[:1])
         partition = partition._replace(remotes=remotes, log=partition.log._replace(hw=5, hw_segment=UNDEFINED))
-        assert partition_.maybe_increment_leader_hw(setup, partition, fenced, NOW).log.hw == hw
+        assert p.maybe_increment_leader_hw(setup, partition, fenced, NOW).log.hw == hw
 
 
 def test_a_committed_isr_once_left_the_high_watermark_where_it_was() -> None:
     """KAFKA-13091: 2.7 to 3.0."""
     for tries, hw in ((True, 10), (False, 0)):
         setup = without(hw_after_isr_response=tries)
-        shrinking = partition_.prepare_isr_shrink(led(setup, written((0, 9, 0))), (1,))
+        shrinking = p.prepare_isr_shrink(led(setup, written((0, 9, 0))), (1,))
         response = AlterPartitionResponse(NONE, 2, 2, (0,))
-        done, _ = partition_.handle_alter_partition_response(
-            setup, shrinking, shrinking.state, response, METADATA, NOW + 60_000
-        )
+        done, _ = p.handle_alter_partition_response(setup, shrinking, shrinking.state, response, METADATA, NOW + 60_000)
         assert done.log.hw == hw
 
 

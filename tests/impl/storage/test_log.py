@@ -16,7 +16,6 @@ from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import epoch_cache
 from tidegauge.impl.storage import log as l
-from tidegauge.impl.storage import log as loader
 from tidegauge.impl.storage.log import AppendInfo, Log
 
 SETUP = Setup()
@@ -203,18 +202,18 @@ def test_a_read_stays_in_one_segment() -> None:
 def test_a_restart_forgets_an_epoch_without_records() -> None:
     """A leader that never wrote loses its entry: the cache is truncated at the log end when it is loaded."""
     elected = l.assign_epoch_start_offset(SETUP, FIVES, 7, 15)
-    assert loader.load(SETUP, elected).cache.memory == FIVES.cache.memory
+    assert l.load(SETUP, elected).cache.memory == FIVES.cache.memory
 
 
 def test_a_restart_takes_the_checkpointed_high_watermark_clamped() -> None:
     """Never above the log end, never below the log start."""
-    loaded = loader.load(SETUP, FIVES)
-    assert [loader.apply_checkpoint(SETUP, loaded, hw).hw for hw in (0, 7, 99)] == [0, 7, 15]
+    loaded = l.load(SETUP, FIVES)
+    assert [l.apply_checkpoint(SETUP, loaded, hw).hw for hw in (0, 7, 99)] == [0, 7, 15]
 
 
 def test_a_log_older_than_its_start_checkpoint_begins_again_there() -> None:
     """Everything is dropped when the log ends before the checkpointed log start."""
-    loaded = loader.load(SETUP, FIVES, log_start=20)
+    loaded = l.load(SETUP, FIVES, log_start=20)
     assert (loaded.start, loaded.end, loaded.hw, loaded.segments) == (20, 20, 20, (20,))
 
 
@@ -246,24 +245,24 @@ def test_segments_below_the_log_start_are_deleted() -> None:
 
 def test_what_was_flushed_is_recovered_and_no_further() -> None:
     """The recovery point is the log end after a flush, the offset flushed to, never below what it was."""
-    flushed = loader.flush(FIVES, 10)
-    assert [flushed.recovery_point, loader.flush(flushed, 5).recovery_point, loader.flush(flushed).recovery_point] == [
+    flushed = l.flush(FIVES, 10)
+    assert [flushed.recovery_point, l.flush(flushed, 5).recovery_point, l.flush(flushed).recovery_point] == [
         10,
         10,
         15,
     ]
     truncated, _ = l.truncate_to(SETUP, FIVES, 5)
     assert truncated.cache.disk != truncated.cache.memory
-    assert loader.flush_cache(truncated).cache.disk == truncated.cache.memory
+    assert l.flush_cache(truncated).cache.disk == truncated.cache.memory
 
 
 def test_recovery_adds_the_epochs_that_the_cache_file_lacks() -> None:
     """Only after a crash, and only from the segment of the recovery point on."""
     lost = FIVES._replace(cache=epoch_cache.clear_and_flush(FIVES.cache))
-    assert loader.load(SETUP, lost).cache.memory.pairs() == ((0, 0), (1, 5))
-    assert loader.load(SETUP, lost, clean=True).cache.memory.pairs() == ()
+    assert l.load(SETUP, lost).cache.memory.pairs() == ((0, 0), (1, 5))
+    assert l.load(SETUP, lost, clean=True).cache.memory.pairs() == ()
     rolled = lost._replace(segments=(0, 10))
-    assert loader.load(SETUP, rolled, recovery_point=10).cache.memory.pairs() == ((1, 10),)
+    assert l.load(SETUP, rolled, recovery_point=10).cache.memory.pairs() == ((1, 10),)
 
 
 @given(st.lists(st.integers(1, 3), max_size=8), st.integers(0, 30), st.integers(0, 30))

@@ -34,8 +34,7 @@ from tidegauge.conformance.checking.uncertain_failures import LostDisk, lost_dis
 from tidegauge.conformance.engine.judge import Failure, Judgement, RuleTally, add_tallies, total_tallies
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.conformance.explain.replay import value_text
-from tidegauge.conformance.follow.loop import Alarm, Publish, Source, Withdrawn
-from tidegauge.conformance.follow.ndjson import PROBLEMS
+from tidegauge.conformance.follow.loop import PROBLEMS, Alarm, Publish, Source, Withdrawn
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.kafka_logs import Capture
 from tidegauge.traces.kafka_logs.correlation.coverage import NodeCoverage

@@ -23,6 +23,8 @@ from tidegauge.util.interrupts import noted_interrupts
 
 POLL = 0.2
 """Seconds between two polls of a source that has nothing new."""
+PROBLEMS = 1000
+"""Problems that are kept; later ones are counted."""
 
 
 class FailureNews:

@@ -36,13 +36,11 @@ from tidegauge.conformance.engine.judge import Failure, TooLargeError, total_tal
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.conformance.explain.replay import value_text
 from tidegauge.conformance.follow.growing_trace import GrowingTrace
-from tidegauge.conformance.follow.loop import Alarm, Publish, Source, Withdrawn
+from tidegauge.conformance.follow.loop import PROBLEMS, Alarm, Publish, Source, Withdrawn
 from tidegauge.traces.formats.ndjson import LineReader
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, Config, Trace
 
-PROBLEMS = 1000
-"""Problems that are kept; later ones are counted."""
 PIECE = 1 << 18
 """Bytes that are judged at once: a thousand lines, some tenths of a second."""
 

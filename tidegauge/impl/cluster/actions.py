@@ -35,7 +35,6 @@ from tidegauge.impl.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
-from tidegauge.impl.replica import partition
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 
@@ -336,13 +335,13 @@ def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: Awa
     """Find AnswerProduce, Read: they read the broker and the produces that wait at it."""
     setup, now = model.setup, broker.partition
     for at, (end, epoch) in enumerate(waiting):
-        reached, error = partition.check_enough_replicas_reach_offset(setup, now, end)
+        reached, error = partition_.check_enough_replicas_reach_offset(setup, now, end)
         if reached or error != NONE:
             acked = (end - 1, epoch) if error == NONE else None
             yield Transition(("AnswerProduce", b, end, error), b, waiting=(*waiting[:at], *waiting[at + 1 :]), acked=acked)
     if broker.leads:
         request = FetchRequest(UNDEFINED, UNDEFINED, now.log.start, UNDEFINED)
-        _, response = partition.fetch_records(
+        _, response = partition_.fetch_records(
             setup, now, request, (), 0, model.bounds.max_log, isolation=Isolation.HIGH_WATERMARK, update=False
         )
         if response.records:

@@ -11,7 +11,6 @@ Rules of this file
 from typing import NamedTuple
 
 from tidegauge.impl.controller import brokers, configurations
-from tidegauge.impl.controller import brokers as heartbeats_
 from tidegauge.impl.controller.brokers import BrokerControlState, BrokerHeartbeat, BrokerIdAndEpoch, Heartbeats
 from tidegauge.impl.controller.configurations import ConfigChange
 from tidegauge.impl.controller.records import (
@@ -68,12 +67,12 @@ def _replayed(heartbeats: Heartbeats, control: ReplicationControl, record: Contr
         case RegisterBrokerRecord(broker, epoch):
             fenced = control.brokers[broker].fenced
             if not (fenced or control.profile.fenced_has_session):
-                heartbeats = heartbeats_.contact(heartbeats, (broker, epoch))  # up to 3.9 #touch is what renews a session
-            return heartbeats_.track_registration(heartbeats_.forget_broker(heartbeats, broker), broker, fenced=fenced)
+                heartbeats = brokers.contact(heartbeats, (broker, epoch))  # up to 3.9 #touch is what renews a session
+            return brokers.track_registration(brokers.forget_broker(heartbeats, broker), broker, fenced=fenced)
         case BrokerRegistrationChangeRecord(broker):
-            return heartbeats_.track_registration(heartbeats, broker, fenced=control.brokers[broker].fenced)
+            return brokers.track_registration(heartbeats, broker, fenced=control.brokers[broker].fenced)
         case UnregisterBrokerRecord(broker):
-            return heartbeats_.forget_broker(heartbeats, broker)
+            return brokers.forget_broker(heartbeats, broker)
         case _:
             return heartbeats
 
@@ -101,7 +100,7 @@ def register_broker(controller: QuorumController, record: RegisterBrokerRecord, 
 
 def _has_valid_session(controller: QuorumController, session: BrokerIdAndEpoch) -> bool:
     """Return whether an incarnation's session is valid. BrokerHeartbeatTracker#hasValidSession."""
-    counts = heartbeats_.may_have_session(controller.heartbeats, session[0], controller.control.profile)
+    counts = brokers.may_have_session(controller.heartbeats, session[0], controller.control.profile)
     return counts and session in controller.heartbeats.sessions
 
 
@@ -132,15 +131,15 @@ def process_broker_heartbeat(
 ) -> tuple[QuorumController, ControllerResult[HeartbeatResponse]]:
     """Handle a heartbeat. QuorumController#processBrokerHeartbeat."""
     control, broker = controller.control, request.broker_id
-    session = heartbeats_.contact(controller.heartbeats, (broker, request.broker_epoch))
+    session = brokers.contact(controller.heartbeats, (broker, request.broker_epoch))
     controller = controller._replace(heartbeats=session)
     registration = control.brokers.get(broker)
     if registration is None or registration.epoch != request.broker_epoch:
         return controller, ControllerResult((), HeartbeatResponse(STALE_BROKER_EPOCH))
     leads = has_leaderships(control, broker)
     now = session.brokers[broker].current
-    after = heartbeats_.next_state(session, request, registration.offset, leads=leads)
-    touched = heartbeats_.record_heartbeat(session, broker, fenced=after.fenced, offset=request.metadata_offset)
+    after = brokers.next_state(session, request, registration.offset, leads=leads)
+    touched = brokers.record_heartbeat(session, broker, fenced=after.fenced, offset=request.metadata_offset)
     try:
         # Finding F8: Kafka decides on the unfencing before it looks at the failed directories of the same heartbeat.
         failed = () if control.profile.heartbeat_in_one_pass else _failed(control, request)
@@ -152,7 +151,7 @@ def process_broker_heartbeat(
     controller = write_records(controller, records)
     in_shutdown = after is BrokerControlState.CONTROLLED_SHUTDOWN
     if in_shutdown:
-        shutting = heartbeats_.begin_shutdown(controller.heartbeats, broker, controller.end)
+        shutting = brokers.begin_shutdown(controller.heartbeats, broker, controller.end)
         controller = controller._replace(heartbeats=shutting)
     shut_down = after is BrokerControlState.SHUTDOWN_NOW
     caught_up = request.metadata_offset >= registration.offset
@@ -188,8 +187,8 @@ def fence_stale_broker(
     registration = controller.control.brokers.get(broker)
     if not is_expired or registration is None or registration.epoch != epoch:
         return controller, ControllerResult((), is_expired)
-    if not heartbeats_.may_have_session(heartbeats, broker, controller.control.profile):
+    if not brokers.may_have_session(heartbeats, broker, controller.control.profile):
         return controller, ControllerResult((), response=False)
     records = brokers.broker_fenced(controller.control, broker)
-    fenced = controller._replace(heartbeats=heartbeats_.mark_fenced(heartbeats, broker))
+    fenced = controller._replace(heartbeats=brokers.mark_fenced(heartbeats, broker))
     return write_records(fenced, records), ControllerResult(records, response=True)

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.cluster import Cluster, record_epochs
-from tidegauge.impl.explorer.view import implied_cache
 from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.storage.epoch_cache import implied_cache
 
 
 class Violation(NamedTuple):

@@ -30,6 +30,7 @@ from tidegauge.impl.messages import (
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import log as log_
+from tidegauge.impl.storage.epoch_cache import implied_cache
 
 View = tuple[Any, ...]
 
@@ -145,12 +146,6 @@ def mark_of(setup: Setup, broker: Broker) -> int:
         if cache.memory.pairs() != implied:
             raise IllegalStateError(f"epoch cache: expected {implied}, implied by the records; seen {cache.memory.pairs()}")
     return mark
-
-
-def implied_cache(epochs: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Return the cache entries that record epochs alone imply: one per change, from the log start on."""
-    changes = ((e, offset) for offset, e in enumerate(epochs) if offset == 0 or epochs[offset - 1] != e)
-    return tuple(entry for entry in changes if entry[0] != UNDEFINED)
 
 
 def _assert_entry_implied(setup: Setup, broker: Broker) -> None:

@@ -2,10 +2,15 @@
 
 from typing import NamedTuple
 
-from tidegauge.impl.errors import CorruptRecordError, FatalExitError, IllegalStateError, KafkaError
-from tidegauge.impl.messages import FetchRequest, FetchResponse, FetchResponseInFlight, ListOffsets
+from tidegauge.impl.errors import (
+    CorruptRecordError,
+    FatalExitError,
+    IllegalStateError,
+    KafkaError,
+    UnexpectedAppendOffsetError,
+)
+from tidegauge.impl.messages import Batch, FetchRequest, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.replica.partition import append_records_to_follower
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     NONE,
@@ -344,6 +349,25 @@ def _append(
     if entry.fetch_offset != log.end:
         raise IllegalStateError(f"fetch offset: expected the log end {log.end}; seen {entry.fetch_offset}")
     return append_records_to_follower(setup, log, response.records, entry.current_leader_epoch, last_is_corrupt=corrupt)
+
+
+def append_records_to_follower(
+    setup: Setup, log: Log, batches: tuple[Batch, ...], leader_epoch: int, *, last_is_corrupt: bool = False
+) -> tuple[Log, AppendInfo]:
+    """Append fetched batches. Partition#appendRecordsToFollowerOrFutureReplica.
+
+    An empty log whose start lies inside what was fetched starts again at the first batch's base (KAFKA-6975).
+    """
+    try:
+        return log_.append_as_follower(setup, log, batches, leader_epoch, last_is_corrupt=last_is_corrupt)
+    except UnexpectedAppendOffsetError:
+        accepted = log_.without_later_epochs(setup, batches, leader_epoch)
+        first, last = accepted[0].base, accepted[-1].last
+        # After DeleteRecords or a reset the start may be inside a batch, which the leader sends whole. Only an empty log
+        # can begin there.
+        if log.end != log.start or not first < log.end <= last:
+            raise
+        return log_.append_as_follower(setup, log_.truncate_fully_and_start_at(log, first), batches, leader_epoch)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

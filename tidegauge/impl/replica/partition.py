@@ -12,12 +12,10 @@ from tidegauge.impl.errors import (
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     OFFSET_NOT_AVAILABLE,
     OffsetOutOfRangeError,
-    UnexpectedAppendOffsetError,
 )
 from tidegauge.impl.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
-    Batch,
     BrokerStates,
     FetchRequest,
     FetchResponse,
@@ -43,7 +41,7 @@ from tidegauge.impl.rules import (
 )
 from tidegauge.impl.storage import epoch_cache, producer_state
 from tidegauge.impl.storage import log as log_
-from tidegauge.impl.storage.log import AppendInfo, Log
+from tidegauge.impl.storage.log import AppendInfo
 from tidegauge.impl.storage.producer_state import read_bound
 
 # The high watermark and the in-sync replicas at a leader.
@@ -322,25 +320,6 @@ def append_records_to_leader(
     else:
         log, info = log_.append_as_leader(setup, log, records, partition.leader_epoch, transaction, producer)
     return maybe_increment_leader_hw(setup, partition._replace(log=log), metadata, now), NONE, info
-
-
-def append_records_to_follower(
-    setup: Setup, log: Log, batches: tuple[Batch, ...], leader_epoch: int, *, last_is_corrupt: bool = False
-) -> tuple[Log, AppendInfo]:
-    """Append fetched batches. Partition#appendRecordsToFollowerOrFutureReplica.
-
-    An empty log whose start lies inside what was fetched starts again at the first batch's base (KAFKA-6975).
-    """
-    try:
-        return log_.append_as_follower(setup, log, batches, leader_epoch, last_is_corrupt=last_is_corrupt)
-    except UnexpectedAppendOffsetError:
-        accepted = log_.without_later_epochs(setup, batches, leader_epoch)
-        first, last = accepted[0].base, accepted[-1].last
-        # After DeleteRecords or a reset the start may be inside a batch, which the leader sends whole. Only an empty log
-        # can begin there.
-        if log.end != log.start or not first < log.end <= last:
-            raise
-        return log_.append_as_follower(setup, log_.truncate_fully_and_start_at(log, first), batches, leader_epoch)
 
 
 def delete_records(setup: Setup, partition: Partition, offset: int) -> tuple[Partition, int, int]:

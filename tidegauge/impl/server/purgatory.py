@@ -24,7 +24,6 @@ from tidegauge.impl.messages import (
     ProduceResponse,
 )
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.replica import partition
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
@@ -263,7 +262,7 @@ def low_watermark_incremented(manager: ReplicaManager, before: Partition, after:
     # The low watermark is computed over all replicas, so Kafka does it only while a DeleteRecords waits.
     if not manager.deletes or not after.is_leader:
         return False
-    return partition.low_watermark(after, manager.metadata) > partition.low_watermark(before, manager.metadata)
+    return partition_.low_watermark(after, manager.metadata) > partition_.low_watermark(before, manager.metadata)
 
 
 def check_produces(setup: Setup, manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:

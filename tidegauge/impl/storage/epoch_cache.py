@@ -160,3 +160,9 @@ def next_epoch(cache: EpochCache, epoch: int) -> int:
 def earliest_entry(cache: EpochCache) -> tuple[int, int] | None:
     """Return the first entry. LeaderEpochFileCache#earliestEntry."""
     return cache.memory.pairs()[0] if cache.epochs else None
+
+
+def implied_cache(epochs: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Return the cache entries that record epochs alone imply: one per change, from the log start on."""
+    changes = ((e, offset) for offset, e in enumerate(epochs) if offset == 0 or epochs[offset - 1] != e)
+    return tuple(entry for entry in changes if entry[0] != UNDEFINED)

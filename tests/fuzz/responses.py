@@ -5,7 +5,7 @@ Rules of this file
 1. The program is the reference, but for some of its lines: other bytes, another value, a line too many, none, the end. What
    it does follows from a seed and its number. Half of the programs are wrong once, half are wrong the same way each time.
 2. It runs in this process in the place of a started one: all that lies above the pipes is what `tidegauge drive` runs. What
-   a program can do to a pipe is in tests/drive/test_stdio.py.
+   a program can do to a pipe is in tests/drive/transports/test_stdio.py.
 3. It is blamed, or what it reports is compared, and nothing else happens. Of one in WHOLE differences are shrunk and told.
 """
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.drive.test_kafka_broker import jars
+from tests.drive.kafka_broker.test_kafka_broker import jars
 from tests.kafka_classes.controller_paths import Translated, translated
 from tests.kafka_classes.replay_controller import LATEST
 from tidegauge.drive.controller.node import ControllerNode

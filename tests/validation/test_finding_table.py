@@ -91,7 +91,7 @@ def is_within(failing: Model, repaired: Model) -> bool:
 
 def test_a_trace_that_is_missing_is_an_error(tmp_path: Path) -> None:
     """So is one that is kept under both names."""
-    with pytest.raises(LookupError, match=r"expected ghost-elr.ndjson or fails-ghost-elr.ndjson, saw 0 of them"):
+    with pytest.raises(LookupError, match=r"expected ghost-elr.ndjson or fails-ghost-elr.ndjson, seen 0 of them"):
         broken_by(tmp_path, "ghost-elr")
 
 

@@ -193,7 +193,7 @@ def test_asking_once_counts_what_asking_always_does() -> None:
 
 def test_a_text_that_reads_the_table_in_another_way_is_refused() -> None:
     """What is read by other means than a cell or the first cells of a row would not be noted."""
-    with pytest.raises(TypeError, match="a row and a column of the table, saw st"):
+    with pytest.raises(TypeError, match="a row and a column of the table, seen st"):
         noted(whole_row)  # type: ignore[arg-type]
 
 
@@ -208,10 +208,10 @@ def test_a_count_that_changes_is_a_difference(tmp_path: Path) -> None:
     known = pinned(tmp_path / "counts.toml")["one"]
     assert known == {"Crash": (5, 0), "HandleFetch rec_end": (1, 2)}
     assert differences(found, known) == []
-    assert differences(found[1:], known) == ["Crash: expected 5 passed and 0 open, saw 0 and 0"]
+    assert differences(found[1:], known) == ["Crash: expected 5 passed and 0 open, seen 0 and 0"]
     assert differences((*found, FalseAccepts("SendFetch", "peer", 0, 0, 1)), known) == [
         "SendFetch peer: let pass without a reason",
-        "SendFetch peer: expected 0 passed and 0 open, saw 1 and 0",
+        "SendFetch peer: expected 0 passed and 0 open, seen 1 and 0",
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.drive.test_process import soon
+from tests.drive.kafka_process.test_process import soon
 
 SCRIPT = """
 import os, sys, time

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
+from tests.drive.kafka_broker.test_kafka_broker import jars
+from tests.drive.kafka_process.test_process import soon
 from tests.drive.probe.cluster import HOST, cluster
-from tests.drive.test_kafka_broker import jars
-from tests.drive.test_process import soon
 from tidegauge.drive.probe.connection import BrokerConnection, shipped_messages, tcp
 from tidegauge.drive.probe.run import CheckVerdict, probe
 from tidegauge.drive.wire.frames import WireRequest

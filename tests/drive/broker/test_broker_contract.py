@@ -23,7 +23,7 @@ from tidegauge.impl.releases import profile_named
 from validation.docs import drive_contract
 from validation.docs.tables import page_with, schema_text
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 VALIDATOR = jsonschema.Draft202012Validator(drive_contract.json_schema())
 CASES = walks(3, 40, FETCH_TRUNCATION)
 

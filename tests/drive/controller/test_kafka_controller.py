@@ -12,8 +12,8 @@ from typing import NoReturn
 
 import pytest
 
-from tests.drive.test_kafka_broker import jars
-from tests.drive.test_process import running_commands, soon
+from tests.drive.kafka_broker.test_kafka_broker import jars
+from tests.drive.kafka_process.test_process import running_commands, soon
 from tidegauge.drive.controller.finding_paths import finding_cases
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.reference import reference

@@ -7,8 +7,26 @@ from typing import Any
 
 import pytest
 
-from tests.drive.test_sessions import APPEND, ELSE, INVALID, NOT_FOUND, SESSION, TOPIC, asked, empty, fetch, partition
-from tests.drive.test_waiting import ANOTHER_LEADS, LEADS, LEADS_AGAIN, read_result, recorded_node, taken_through
+from tests.drive.broker.test_fetches_in_sessions import (
+    APPEND,
+    ELSE,
+    INVALID,
+    NOT_FOUND,
+    SESSION,
+    TOPIC,
+    asked,
+    empty,
+    fetch,
+    partition,
+)
+from tests.drive.broker.test_waiting_requests import (
+    ANOTHER_LEADS,
+    LEADS,
+    LEADS_AGAIN,
+    read_result,
+    recorded_node,
+    taken_through,
+)
 from tidegauge.drive.broker import peer_fetches as sessions
 from tidegauge.drive.broker import reference as reference_
 from tidegauge.drive.broker import steps

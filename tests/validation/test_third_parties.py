@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drive.test_process import running_commands, soon
+from tests.drive.kafka_process.test_process import running_commands, soon
 from tidegauge.drive.probe.connection import tcp
 from tidegauge.drive.probe.run import CHECKS, probe, select_checks
 from tidegauge.util.errors import UsageError
@@ -37,7 +37,7 @@ time.sleep(60)
 
 HOLDS = """
 import time
-from tests.drive.test_third_parties import toy
+from tests.validation.test_third_parties import toy
 from validation.third_parties.running import running
 with running(toy(program={program!r})) as one:
     print(one.port, flush=True)

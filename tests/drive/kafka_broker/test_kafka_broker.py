@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.drive.test_process import running_commands, soon
-from tests.drive.test_sessions import NAMED, WRONG
-from tests.drive.test_waiting import recorded_node
-from tests.drive.test_waiting_in_sessions import HEARD
-from tests.drive.test_waiting_in_sessions import WRONG as WRONG_WAITING
+from tests.drive.broker.test_fetches_in_sessions import NAMED, WRONG
+from tests.drive.broker.test_waiting_in_sessions import HEARD
+from tests.drive.broker.test_waiting_in_sessions import WRONG as WRONG_WAITING
+from tests.drive.broker.test_waiting_requests import recorded_node
+from tests.drive.kafka_process.test_process import running_commands, soon
 from tidegauge.drive.broker.contract import BrokerCase, Opening
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.state import Outcome, ReferenceBroker

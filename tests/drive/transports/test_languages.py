@@ -24,7 +24,7 @@ from tidegauge.drive.runner.run import DriveRun, run, text_of
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION, SAFE, UNSAFE, Profile
 
-ADAPTERS = Path(__file__).parents[2] / "tidegauge" / "drive" / "adapters"
+ADAPTERS = Path(__file__).parents[3] / "tidegauge" / "drive" / "adapters"
 BUILD_SECONDS = 300
 MOST_LINES = 200
 """Of a file: what a reader takes in."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drive import instead
+from tests.drive import stand_ins
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
@@ -40,8 +40,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     node_capabilities = controller_capabilities(f"Kafka {RELEASE} (controller)")
     write(place, CONTROLLER_FORMAT, node_capabilities, PROFILE.name, of_paths.recorded())
     monkeypatch.setattr(again, "jars_of", lambda *_: tmp_path)
-    monkeypatch.setattr(again, "KafkaNode", instead.broker(PROFILE.name))
-    monkeypatch.setattr(again, "ControllerNode", instead.controller(PROFILE.name))
+    monkeypatch.setattr(again, "KafkaNode", stand_ins.broker(PROFILE.name))
+    monkeypatch.setattr(again, "ControllerNode", stand_ins.controller(PROFILE.name))
     return tmp_path
 
 
@@ -54,8 +54,8 @@ def test_what_is_recorded_comes_again(folder: Path) -> None:
 
 def test_a_broker_that_is_not_the_same_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As between two releases: 3.9.1 does not round inside a batch, which 4.3.1 does."""
-    monkeypatch.setattr(again, "KafkaNode", instead.broker("release-3.9.1"))
-    monkeypatch.setattr(again, "ControllerNode", instead.controller("release-4.1.1"))
+    monkeypatch.setattr(again, "KafkaNode", stand_ins.broker("release-3.9.1"))
+    monkeypatch.setattr(again, "ControllerNode", stand_ins.controller("release-4.1.1"))
     found = dict(again.replays(RELEASE, None, folder))
     assert "with a difference" in found[BROKER].otherwise
     assert "KAFKA-19975" in found[CONTROLLER].otherwise
@@ -64,12 +64,12 @@ def test_a_broker_that_is_not_the_same_is_told(folder: Path, monkeypatch: pytest
 def test_a_path_that_ends_early_is_not_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that leaves out the last step of a path has said nothing else, and is not the same."""
 
-    class Short(instead.Broker):
+    class Short(stand_ins.Broker):
         def play(self, cases, watch):  # type: ignore[no-untyped-def]
             super().play([case._replace(path=case.path[:-1]) for case in cases], watch)
 
     capabilities = EVERYTHING._replace(name=f"Kafka {RELEASE}")
-    monkeypatch.setattr(again, "KafkaNode", lambda *_, **__: instead.running(Short(reference(PROFILE), capabilities)))
+    monkeypatch.setattr(again, "KafkaNode", lambda *_, **__: stand_ins.running(Short(reference(PROFILE), capabilities)))
     found = dict(again.replays(RELEASE, None, folder))
     assert found[BROKER].otherwise
     assert not found[CONTROLLER].otherwise
@@ -84,7 +84,7 @@ def test_the_command_says_each_time(
     assert again.main() == 0
     said = capsys.readouterr().out
     assert [f"{kind}, time {number}" in said for number in (1, 2) for kind in (BROKER, CONTROLLER)] == [True] * 4
-    monkeypatch.setattr(again, "KafkaNode", instead.broker("release-3.9.1"))
+    monkeypatch.setattr(again, "KafkaNode", stand_ins.broker("release-3.9.1"))
     assert again.main() == 1
     monkeypatch.setattr(sys, "argv", ["again", "1.0.0"])
     assert again.main() == 2

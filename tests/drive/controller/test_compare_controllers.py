@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.drive.test_compare import causes
+from tests.drive.runner.test_compare import causes
 from tidegauge.cli.main import main
 from tidegauge.drive.contract import Report
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, controller_capabilities

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.drive.test_frames import in_a_loop
+from tests.drive.wire.test_frames import in_a_loop
 from tidegauge.drive.broker import peer_fetches as purgatory
 from tidegauge.drive.broker.contract import REPORTED, BrokerCase, Opening
 from tidegauge.drive.broker.known_bugs import BUGS

@@ -8,7 +8,7 @@ import pytest
 
 from tidegauge.cli.main import main
 
-ADAPTER = Path(__file__).parents[2] / "tidegauge" / "drive" / "adapters" / "python" / "adapter.py"
+ADAPTER = Path(__file__).parents[3] / "tidegauge" / "drive" / "adapters" / "python" / "adapter.py"
 DRIVE = ["drive", "--quiet", "--graph", "small", "--walks", "40"]
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.drive.test_frames import DEFINITIONS, in_a_loop
+from tests.drive.wire.test_frames import DEFINITIONS, in_a_loop
 from tidegauge.drive.kafka_broker import controller_stub
 from tidegauge.drive.kafka_broker.controller_stub import QUORUM_EPOCH, TOPIC_NAME, ControllerStub, MetadataRecord, Proposals
 from tidegauge.drive.wire.frames import Conditions, Connection

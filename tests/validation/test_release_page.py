@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.drive import instead
-from tests.drive.test_columns import PAGE
+from tests.drive import stand_ins
+from tests.validation.test_release_columns import PAGE
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.paths.scenarios import named_scenarios
@@ -25,11 +25,11 @@ def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(releases, "PARTS", ("small", "walks", "scenarios"))
     monkeypatch.setattr(releases, "WALKS", 2)
     monkeypatch.setattr(releases, "jars_of", lambda *_: tmp_path)
-    monkeypatch.setattr(releases, "KafkaNode", instead.broker("release-4.3.1"))
+    monkeypatch.setattr(releases, "KafkaNode", stand_ins.broker("release-4.3.1"))
     assert releases.record("4.3.1", None, tmp_path, releases.PARTS)[0]
     whole = read(place_of("4.3.1", tmp_path), BROKER_FORMAT)
     assert scenarios < set(whole.cases)
-    monkeypatch.setattr(releases, "KafkaNode", instead.broker("release-3.9.1"))
+    monkeypatch.setattr(releases, "KafkaNode", stand_ins.broker("release-3.9.1"))
     assert not releases.record("4.3.1", None, tmp_path, ["scenarios"])[0]
     part = read(place_of("4.3.1", tmp_path), BROKER_FORMAT)
     both = zip(part.cases, whole.cases, strict=True)

@@ -9,8 +9,15 @@ from uuid import uuid4
 
 import pytest
 
-from tests.drive.test_frames import in_a_loop
-from tests.drive.test_waiting import LEADS, LEADS_AGAIN, THREE_BROKERS, TWO_BROKERS, read_result, taken_through
+from tests.drive.broker.test_waiting_requests import (
+    LEADS,
+    LEADS_AGAIN,
+    THREE_BROKERS,
+    TWO_BROKERS,
+    read_result,
+    taken_through,
+)
+from tests.drive.wire.test_frames import in_a_loop
 from tidegauge.drive.broker.contract import BrokerCase, Opening
 from tidegauge.drive.broker.known_bugs import BUGS
 from tidegauge.drive.broker.peer_fetches import TP, known_of

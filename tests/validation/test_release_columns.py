@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drive.test_deeds import transcript
+from tests.validation.test_distinct_transcripts import transcript
 from validation.releases import columns
 from validation.releases.columns import rows, table, tables
 

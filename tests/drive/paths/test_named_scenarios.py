@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drive.test_scenarios import ADAPTER
+from tests.drive.paths.test_scenario_paths import ADAPTER
 from tidegauge.cli.main import main
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.conformance.repl.scenario import DIRECTORY

@@ -36,7 +36,7 @@ from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.util.errors import UsageError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ROWS = {row.name: row for row in expected().rows}
 MOST_STEPS = 12
 

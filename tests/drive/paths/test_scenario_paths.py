@@ -21,7 +21,7 @@ from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_named
 
-ADAPTER = Path(__file__).parents[2] / "tidegauge" / "drive" / "adapters" / "python" / "adapter.py"
+ADAPTER = Path(__file__).parents[3] / "tidegauge" / "drive" / "adapters" / "python" / "adapter.py"
 PLAYED: dict[Path, tuple[Scenario, Session, list[ScenarioCase]]] = {}
 
 ISSUES = {

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drive.test_left_sessions import Hand
+from tests.drive.controller.test_abandoned_sessions import Hand
 from tidegauge.drive.controller import path_cluster as lane_
 from tidegauge.drive.controller.contract import ALL, ClusterOpening
 from tidegauge.drive.controller.metadata_image import LogRecord

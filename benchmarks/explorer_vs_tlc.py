@@ -33,7 +33,7 @@ def main() -> int:
         states = len(set(explore().states))
         distinct = tlc(name).distinct
         if states != distinct:
-            raise SystemExit(f"{name}: expected the same states, saw {states} explored and {distinct} in TLC")
+            raise SystemExit(f"{name}: expected the same states, seen {states} explored and {distinct} in TLC")
         slow = report.time(f"{name}: TLC", states, "states", lambda name=name: tlc(name), arguments.repetitions)
         own = report.time(f"{name}: explorer", states, "states", explore, arguments.repetitions)
         report.ratio(f"{name}: explorer's time, times TLC's", own.seconds / slow.seconds, 3, most=True)

@@ -72,7 +72,7 @@ def timed(trace: Trace, time: int) -> Trace:
 def conforms(found: Judged, path: Path, events: int) -> None:
     """A file that does not would be another measurement."""
     if found.exit_code or found.events != events:
-        raise SystemExit(f"{path}: expected {events:,} events that conform, saw {found.events:,}: {found.verdict}")
+        raise SystemExit(f"{path}: expected {events:,} events that conform, seen {found.events:,}: {found.verdict}")
 
 
 def checked(report: Report, kind: str, path: Path, events: int, stages: Mapping[str, Function], repetitions: int) -> None:

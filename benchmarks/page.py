@@ -57,7 +57,7 @@ def main(arguments: Sequence[str], docs: Path = DOCS) -> int:
     chosen = options.parse_args(arguments)
     unknown = [name for name in chosen.names if name not in NAMES]
     if unknown:
-        options.error(f"expected some of {', '.join(NAMES)}, saw {', '.join(unknown)}")
+        options.error(f"expected some of {', '.join(NAMES)}, seen {', '.join(unknown)}")
     failed = []
     for benchmark in () if chosen.render else BENCHMARKS:
         if benchmark.name in (chosen.names or NAMES):

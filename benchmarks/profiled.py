@@ -29,7 +29,7 @@ def spent(run: Callable[[], object], functions: Mapping[str, Function]) -> dict[
     found = {what: _seconds(stats.stats, function) for what, function in functions.items()}
     missing = [str(functions[what]) for what, seconds in found.items() if not seconds]
     if missing:
-        raise SystemExit(f"expected calls of {', '.join(missing)}, saw none; name what took their place")
+        raise SystemExit(f"expected calls of {', '.join(missing)}, seen none; name what took their place")
     return found | {"": float(stats.total_tt)}
 
 

@@ -84,7 +84,7 @@ def with_events(
         def run(size: int = size, events: int = events) -> None:
             judged = judging(files[:size])
             if judged != events:
-                raise SystemExit(f"{curve}: expected {events:,} events judged, saw {judged:,}")
+                raise SystemExit(f"{curve}: expected {events:,} events judged, seen {judged:,}")
 
         name = f"{curve}, {events / MILLION:.1f} million events"
         timings.append(report.time(name, events, "events", run, repetitions, Point("events", curve, events)))

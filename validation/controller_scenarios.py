@@ -21,7 +21,7 @@ from types import MappingProxyType
 from tidegauge.conformance.counterexamples.tlc_runs import DIRECTORY, file_stem
 from tidegauge.conformance.repl.arguments import controller_action_text
 from tidegauge.conformance.repl.directives import Player
-from tidegauge.conformance.repl.scenario import Block, Transcript, render
+from tidegauge.conformance.repl.scenario import Block, Transcript, played_block, render
 from tidegauge.conformance.repl.session import ControllerPlay
 from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.explorer.controller_model import (
@@ -77,7 +77,7 @@ def run_of(model: Model) -> Counterexample[ControlCluster]:
 def scenario_of(model: Model, *, repaired: bool = False) -> str:
     """Return the text of the scenario, or of its twin with the switches of the model off."""
     player, blocks = played(model, repaired=repaired)
-    blocks += [_said(player, command) for command in ("show", "check", "judge")]
+    blocks += [played_block(player, command) for command in ("show", "check", "judge")]
     blocks[0] = replace(blocks[0], before=(*_header(model, blocks, repaired=repaired), ""))
     return render(Transcript(tuple(blocks)))
 
@@ -97,13 +97,13 @@ def played(model: Model, *, repaired: bool = False) -> tuple[Player, list[Block]
     # With a switch off the model takes another way: the twin gets the same commands, not the same states.
     if repaired:
         _, as_it_is = played(model)
-        blocks = [_said(player, _cluster(model, repaired=True))]
-        blocks.extend(_said(player, block.command) for block in as_it_is[1:] if _is_possible(player, block.command))
+        blocks = [played_block(player, _cluster(model, repaired=True))]
+        blocks.extend(played_block(player, block.command) for block in as_it_is[1:] if _is_possible(player, block.command))
         return player, blocks
     found = run_of(model)
-    blocks = [_said(player, _cluster(model, repaired=False))]
+    blocks = [played_block(player, _cluster(model, repaired=False))]
     for label, state in zip(found.labels, found.states[1:], strict=True):
-        blocks.extend(_said(player, command) for command in _commands(player, label, state))
+        blocks.extend(played_block(player, command) for command in _commands(player, label, state))
         _hold(model, label, state, cluster_of(player))
     if control_violation(cluster_of(player).controlled.control, (model.property,)) is None:
         raise ScenarioError(f"{model.cfg}: expected {model.property} to fail message by message, seen it hold")
@@ -145,10 +145,6 @@ def switches_of(model: Model) -> tuple[str, ...]:
     """Return the switches of a profile that the model has on."""
     profile = control_profile_of(model)
     return tuple(switch for switch in map(switch_name, CONTROLLER_SWITCHES) if getattr(profile, switch))
-
-
-def _said(player: Player, command: str) -> Block:
-    return Block(command, tuple(player.run(command)), ("",))
 
 
 def _cluster(model: Model, *, repaired: bool) -> str:

@@ -80,7 +80,7 @@ def broken_by(directory: Path, stem: str) -> tuple[str, ...]:
     # The name of a golden trace says whether a rule fails; exactly one of the two must exist.
     paths = [path for name in (f"fails-{stem}", stem) if (path := directory / f"{name}.ndjson").exists()]
     if len(paths) != 1:
-        raise LookupError(f"{directory}: expected {stem}.ndjson or fails-{stem}.ndjson, saw {len(paths)} of them")
+        raise LookupError(f"{directory}: expected {stem}.ndjson or fails-{stem}.ndjson, seen {len(paths)} of them")
     (trace,) = ndjson.read(paths[0]).traces
     return tuple(sorted({failure.rule for failure in judge(to_columns([trace], trace.config), trace.config).failures}))
 

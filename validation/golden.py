@@ -39,7 +39,7 @@ ASKED = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0)
 ELIGIBLE = Bounds(brokers=2, max_log=1, max_epoch=0, max_crashes=1, min_insync_replicas=2)
 
 
-class Taken(NamedTuple):
+class StoryStep(NamedTuple):
     """A step of a path: the broker that acts, before and after, and the controller likewise."""
 
     src: View
@@ -62,15 +62,15 @@ class Taken(NamedTuple):
         return self.before.leo - self.after.leo
 
 
-Shown = Callable[[Taken], bool]
+Shown = Callable[[StoryStep], bool]
 
 
-def _asked(step: Taken) -> int:
+def _requested_epoch(step: StoryStep) -> int:
     """Return the leader epoch in the request that is handled."""
     return int(broker(step.src, step.label[2]).slots[step.label[1]][1])
 
 
-def _missed(step: Taken) -> bool:
+def _missed(step: StoryStep) -> bool:
     """Return whether a leader learns that it leads again without having seen the leader in between."""
     return step.before.role == LEADER and step.after.epoch > step.before.epoch + 1
 
@@ -89,7 +89,7 @@ class Story:
 STORIES = (
     Story("commit", "HandleFetchResponse", lambda step: step.after.hw == 2),
     Story("send-after-refusal", "SendFetch", lambda step: step.before.epoch == 1),
-    Story("fenced-fetch", "HandleFetch", lambda step: step.before.epoch > _asked(step)),
+    Story("fenced-fetch", "HandleFetch", lambda step: step.before.epoch > _requested_epoch(step)),
     Story("diverging-truncation", "HandleDivergingResponse", lambda step: step.truncated > 0),
     Story("truncation-to-nothing", "HandleDivergingResponse", lambda step: step.truncated == 2),
     Story("lost-response", "LoseResponse", lambda step: step.after.leo == 1),
@@ -147,10 +147,10 @@ def _shortest(graph: Graph, table: EdgeTable, story: Story) -> Trace:
         label = graph.labels[int(table.label_of[edge])]
         # Strictly nearer, so that the first of the shortest is kept: golden files must not change with a sort.
         nearer = best is None or table.depth[source] < table.depth[table.source[best]]
-        if nearer and label[0] == story.action and story.shown(Taken(graph.states[source], label, graph.states[target])):
+        if nearer and label[0] == story.action and story.shown(StoryStep(graph.states[source], label, graph.states[target])):
             best = edge
     if best is None:
-        raise LookupError(f"expected a {story.action} that shows {story.name}, saw none in the graph; widen its bounds")
+        raise LookupError(f"expected a {story.action} that shows {story.name}, seen none in the graph; widen its bounds")
     # Back along the parents of the breadth-first search, which are on shortest paths.
     edges = [best]
     while table.source[edges[-1]] != 0:
@@ -165,7 +165,7 @@ def _shortest(graph: Graph, table: EdgeTable, story: Story) -> Trace:
 def _witness(name: str, bounds: Bounds, profile: str, rules: Any, invariants: Sequence[str] = tuple(INVARIANTS)) -> Trace:
     violation = find_violation(bounds, profile, rules, invariants)
     if violation is None:
-        raise LookupError(f"expected {name} to break an invariant, saw none broken; widen its bounds")
+        raise LookupError(f"expected {name} to break an invariant, seen none broken; widen its bounds")
     states = [view(cluster) for cluster in violation.states]
     return _judged(trace_of_path(states, violation.labels, f"fails-{name}", profile, "impl"))
 

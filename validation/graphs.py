@@ -48,28 +48,29 @@ def main(names: list[str]) -> int:
         if names and compared.model not in names:
             continue
         begin = time.perf_counter()
-        found = compare(compared)
-        said = _difference(found)
+        equality = compare(compared)
+        said = _difference(equality)
         print(
-            f"{compared.model}, {compared.profile}: {said or _same(found)} ({time.perf_counter() - begin:.0f} s)", flush=True
+            f"{compared.model}, {compared.profile}: {said or _same(equality)} ({time.perf_counter() - begin:.0f} s)",
+            flush=True,
         )
         wrong += [compared.model] if said else []
-        states += found.states
-        transitions += found.transitions
+        states += equality.states
+        transitions += equality.transitions
     print(f"{transitions:,} transitions of {states:,} states; different: {', '.join(wrong) or 'none'}")
     return 1 if wrong else 0
 
 
-def _same(found: Equality) -> str:
-    return f"the same {found.states:,} states, {found.transitions:,} transitions"
+def _same(equality: Equality) -> str:
+    return f"the same {equality.states:,} states, {equality.transitions:,} transitions"
 
 
-def _difference(found: Equality) -> str:
-    pinned = find_model(found.model).distinct
+def _difference(equality: Equality) -> str:
+    pinned = find_model(equality.model).distinct
     # Equal graphs of another size: the bounds, or the model, are not those that models.toml was pinned with.
-    if found.divergence is None and found.states != pinned:
-        return f"expected {pinned:,} states, as models.toml has it; seen {found.states:,}"
-    return found.divergence or ""
+    if equality.divergence is None and equality.states != pinned:
+        return f"expected {pinned:,} states, as models.toml has it; seen {equality.states:,}"
+    return equality.divergence or ""
 
 
 if __name__ == "__main__":

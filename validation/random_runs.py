@@ -173,7 +173,7 @@ def replay(case: RunCase, name: str, steps: int = STEPS) -> Trace:
     """Make the run called `name` again."""
     parts = name.split("-")
     if len(parts) != 3 or parts[0] != "walk" or not (parts[1] + parts[2]).isdecimal():
-        raise UsageError(f"run: expected walk-SEED-NUMBER, saw {name!r}; a report names it")
+        raise UsageError(f"run: expected walk-SEED-NUMBER, seen {name!r}; a report names it")
     seed, number = int(parts[1]), int(parts[2])
     return next(islice(case.walks(number + 1, steps, seed), number, None))
 
@@ -185,7 +185,9 @@ def shortest_loss(profile: str, bounds: Bounds = LOSS) -> Trace:
     """
     found = find_violation(bounds, profile, invariants=("IsrCompleteness",))
     if found is None:
-        raise UsageError(f"profile: expected one that loses committed records, saw {profile}; hw-only, kip101 and kip279 do")
+        raise UsageError(
+            f"profile: expected one that loses committed records, seen {profile}; hw-only, kip101 and kip279 do"
+        )
     states, labels = list(found.states), list(found.labels)
     # The invariant names the ISR member that lacks the record; elect it, so that the trace shows the loss itself.
     (lacks,) = found.violation.brokers

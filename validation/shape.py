@@ -63,14 +63,14 @@ class Module:
             if isinstance(target, ast.Name) and target.id[0].isupper() and not target.id.isupper()
         }
 
-    def imported(self, known: dict[str, "Module"]) -> set[str]:
+    def imported(self, modules: dict[str, "Module"]) -> set[str]:
         """Return the modules of the package that are imported when this one is."""
         modules_imported = set()
         for node in self.tree.body:
             if isinstance(node, ast.ImportFrom) and node.module:
-                modules_imported |= {f"{node.module}.{alias.name}" for alias in node.names} & known.keys() or {
+                modules_imported |= {f"{node.module}.{alias.name}" for alias in node.names} & modules.keys() or {
                     node.module
-                } & known.keys()
+                } & modules.keys()
         # A package whose __init__ imports from itself is no step of a chain.
         return modules_imported - {self.name}
 

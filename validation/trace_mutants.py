@@ -196,8 +196,8 @@ def _unconnected(mutant: TraceMutant, trace: Trace) -> bool:
     return (one.event, two.event) not in CAUSES or one.fields.get("peer") != two.node or two.fields.get("peer") != one.node
 
 
-def _differ(one: Event, two: Event) -> bool:
-    return (one.node, one.event, one.fields) != (two.node, two.event, two.fields)
+def _differ(event: Event, other: Event) -> bool:
+    return (event.node, event.event, event.fields) != (other.node, other.event, other.fields)
 
 
 def figures(outcomes: Iterable[MutantOutcome]) -> list[Figures]:

@@ -40,13 +40,13 @@ def test_a_directory_that_is_not_there() -> None:
     """The path, what was expected, what to do."""
     capture = read("no/such/place")
     assert capture.traces == []
-    assert said(capture.problems, "no/such/place: expected a directory with broker logs, saw nothing; name the directory")
+    assert said(capture.problems, "no/such/place: expected a directory with broker logs, seen nothing; name the directory")
 
 
 def test_a_file_in_place_of_a_directory(tmp_path: Path) -> None:
     """One file alone is read; what is missing beside it is said."""
     (tmp_path / "server.log").write_text("")
-    assert said(read(tmp_path / "server.log").problems, "server.log: expected log lines, saw an empty file")
+    assert said(read(tmp_path / "server.log").problems, "server.log: expected log lines, seen an empty file")
     capture = read(unpack(SMALL, tmp_path) / "n1" / "server.log")
     assert capture.summary.nodes == (1,)
     assert capture.summary.lines > 0
@@ -87,7 +87,7 @@ def test_a_binary_file_is_not_read(tmp_path: Path) -> None:
     folder = unpack(SMALL, tmp_path)
     (folder / "n1" / "other.log").write_bytes(bytes(range(256)) * 4)
     capture = read(folder)
-    assert said(capture.problems, "n1/other.log:1: expected a text log, saw a binary file")
+    assert said(capture.problems, "n1/other.log:1: expected a text log, seen a binary file")
     assert len(capture.traces) == 3
 
 
@@ -106,7 +106,7 @@ def test_a_half_written_line_is_named_and_left_out(tmp_path: Path) -> None:
     lines[torn] = lines[torn][:90]
     log.write_text("\n".join(lines))
     capture = read(folder)
-    assert said(capture.problems, f"n1/server.log:{torn + 1}: expected [time] LEVEL [thread] message (logger), saw '[2026-")
+    assert said(capture.problems, f"n1/server.log:{torn + 1}: expected [time] LEVEL [thread] message (logger), seen '[2026-")
     assert sum(problem.lost for problem in capture.problems) == 1
 
 
@@ -145,7 +145,7 @@ def test_a_damaged_gzip_file_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     (tmp_path / "server.log.gz").write_bytes(whole.read_bytes()[:-5000])
     file = read_lines(tmp_path / "server.log.gz", "server.log")
     assert len(file.lines) > 300
-    assert said(file.problems, "server.log: expected a complete gzip file, saw one that ends early or is damaged")
+    assert said(file.problems, "server.log: expected a complete gzip file, seen one that ends early or is damaged")
 
 
 def test_two_folders_of_one_node(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_two_folders_of_one_node(tmp_path: Path) -> None:
     folder = unpack(SMALL, tmp_path)
     shutil.copytree(folder / "n2", folder / "n2-copy")
     capture = read(folder)
-    assert said(capture.problems, "n2-copy/: expected one folder per node, saw node 2 again, as in n2/")
+    assert said(capture.problems, "n2-copy/: expected one folder per node, seen node 2 again, as in n2/")
     assert capture.summary.nodes == (1, 2, 3, 100)
 
 

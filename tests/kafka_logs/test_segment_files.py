@@ -149,7 +149,7 @@ def test_nodes_are_known_by_meta_properties_and_several_log_directories_are_one_
     assert capture.problems == []
     shutil.copytree(tmp_path / "left", tmp_path / "again")
     (problem,) = read(tmp_path).problems
-    assert "expected one replica of alpha-0 per node, saw another one of node 7" in str(problem)
+    assert "expected one replica of alpha-0 per node, seen another one of node 7" in str(problem)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_a_broker_that_did_not_stop_in_order_is_not_held_to_its_segments(with_se
     log.write_text("\n".join(line for line in text.split("\n") if "Terminating process due to signal" not in line))
     report = check([with_segments])
     assert any(
-        "segment files of a broker that was shut down cleanly, saw one that was not" in str(p) for p in report.problems
+        "segment files of a broker that was shut down cleanly, seen one that was not" in str(p) for p in report.problems
     )
     assert verdict(report, "LOG-02") is not Verdict.FAIL
 

@@ -93,14 +93,14 @@ def test_a_uri_is_bad_input_where_it_takes_a_path_and_keys_in_it_are_not_repeate
     assert main(["generate", "--quiet", "--traces", "10", "--out", str(walks)]) == 0
     capsys.readouterr()
     uri = f"s3://key:secret@{bucket}/walks.parquet"
-    said = f"s3://{bucket}/walks.parquet: expected a path of this machine, {{}} a URI;"
+    said = f"s3://{bucket}/walks.parquet: expected a path of this machine, seen a URI;"
     main(["check", "--quiet", str(walks), uri])
     out = capsys.readouterr().out
-    assert said.format("saw") in out
+    assert said in out
     assert "10 traces" in out
     assert main(["check", "--quiet", "--follow", uri]) == 2
     err = capsys.readouterr().err
-    assert said.format("seen") in err
+    assert said in err
     assert "secret" not in out + err
 
 

@@ -49,7 +49,7 @@ def server() -> Iterator[str]:
 def bucket(server: str, request: pytest.FixtureRequest) -> ArrowPath:
     """One of its own for each test."""
     name = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:20]
-    found = ArrowPath.of(f"s3a://{name}?{server}")
+    found = ArrowPath.from_uri(f"s3a://{name}?{server}")
     found.mkdir()
     return found
 
@@ -157,7 +157,7 @@ def test_what_cannot_take_its_place_is_removed(bucket: ArrowPath, monkeypatch: p
 
 
 def test_a_slash_at_the_end_means_nothing(bucket: ArrowPath) -> None:
-    assert ArrowPath.of(str(bucket / "walks").replace("/walks?", "/walks/?")) == bucket / "walks"
+    assert ArrowPath.from_uri(str(bucket / "walks").replace("/walks?", "/walks/?")) == bucket / "walks"
 
 
 def test_what_killed_attempts_left_is_removed(bucket: ArrowPath, walks: Path) -> None:

@@ -257,5 +257,5 @@ def test_metadata_that_does_not_fit_is_a_problem(tmp_path: Path, metadata: dict[
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     foreign(tmp_path / "f", trace=pa.array([0]), event=pa.array([25]))
-    with pytest.raises(parquet.Unreadable, match="saw no node"):
+    with pytest.raises(parquet.Unreadable, match="seen no node"):
         parquet.row_groups(tmp_path / "f")

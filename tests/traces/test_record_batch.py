@@ -336,7 +336,7 @@ def test_what_does_not_fit_is_not_written(batch: RecordBatch) -> None:
 def test_an_unknown_codec_is_told() -> None:
     """Both ways."""
     for act in (compress, decompress):
-        with pytest.raises(CompressionError, match=r"expected 0 to 4 \(none, gzip, snappy, lz4, zstd\), saw 6"):
+        with pytest.raises(CompressionError, match=r"expected 0 to 4 \(none, gzip, snappy, lz4, zstd\), seen 6"):
             act(6, b"")
     with pytest.raises(CorruptBatchError, match="codec"):
         decode(_with_checksum(_header(attributes=7), b""))

@@ -25,7 +25,7 @@ class TallyRow:
     missing: tuple[str, ...]
 
     @classmethod
-    def of(cls, rule: str, tally: RuleTally) -> "TallyRow":
+    def from_tally(cls, rule: str, tally: RuleTally) -> "TallyRow":
         """Return a rule's tally as a row. A row group has no lost lines, so nothing failed after one."""
         return cls(rule, tally.held, tally.failed, tally.undecided, tally.failed_traces, tuple(tally.missing))
 

@@ -86,7 +86,7 @@ def session(master: str = "local[2]") -> Iterator["SparkSession"]:
         from pyspark.sql import SparkSession  # noqa: PLC0415  optional: `import tidegauge.spark_check` works without
     except ImportError as error:
         raise SparkUnavailable(
-            "expected PySpark, saw no module of that name; run: pip install 'tidegauge[spark]'"
+            "expected PySpark, seen no module of that name; run: pip install 'tidegauge[spark]'"
         ) from error
     active = SparkSession.getActiveSession()
     if active is not None:

@@ -47,7 +47,7 @@ class ArrowPath:
     listed: Status | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, uri: str) -> "ArrowPath":
+    def from_uri(cls, uri: str) -> "ArrowPath":
         """Return the path that a URI names. Raises OSError for one that Arrow cannot open."""
         parts = urlsplit(uri)
         scheme = "s3" if parts.scheme in NAMES_OF_S3 else parts.scheme
@@ -211,7 +211,7 @@ def to_path(place: str | AnyPath) -> AnyPath:
         expected = "expected keys in the environment, seen keys in the URI, which reports and results repeat; remove them"
         raise UsageError(f"{without_keys(place)}: {expected}")
     try:
-        return ArrowPath.of(place)
+        return ArrowPath.from_uri(place)
     except OSError as error:
         raise UsageError(
             f"{place}: expected a path, or a URI that Arrow opens on this machine (docs/spark.md has them), seen: {error}"

@@ -203,7 +203,7 @@ def _judged(
         lost_disks=tuple(node for node, _ in lost_disks(columns, config, None, task.path)),
         # A rule that no event called for has no row: most row groups exercise a fraction of the rules.
         tallies=tuple(
-            TallyRow.of(rule, tally)
+            TallyRow.from_tally(rule, tally)
             for rule, tally in judgement.tallies.items()
             if tally.held or tally.failed or tally.undecided
         ),

@@ -27,7 +27,7 @@ class Problem:
 
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
-        return f"{where}: expected {self.expected}, saw {self.seen}; {self.do}"
+        return f"{where}: expected {self.expected}, seen {self.seen}; {self.do}"
 
 
 def lost(problems: Iterable[Problem]) -> int:

@@ -55,15 +55,17 @@ def rules_proved(echo: Echo) -> StepResult:
 def spec_equals_impl(echo: Echo) -> StepResult:
     """Compare the whole labelled graphs of TLC and of the explorer, in both directions."""
 
-    def progress(found: Equality) -> None:
-        same = "the same " if found.divergence is None else ""
-        echo(f"      {found.model}, {found.profile}: {same}{found.says.splitlines()[0]}")
+    def progress(equality: Equality) -> None:
+        same = "the same " if equality.divergence is None else ""
+        echo(f"      {equality.model}, {equality.profile}: {same}{equality.says.splitlines()[0]}")
 
     done = compare_all(COMPARED, on_done=progress)
-    states, transitions = sum(found.states for found in done), sum(found.transitions for found in done)
+    states, transitions = sum(equality.states for equality in done), sum(equality.transitions for equality in done)
     return StepResult(
         f"{transitions:,} labelled transitions of {states:,} states are the same set on both sides",
-        tuple(JobCase(f"{found.model} {found.profile}", found.divergence is None, found.says) for found in done),
+        tuple(
+            JobCase(f"{equality.model} {equality.profile}", equality.divergence is None, equality.says) for equality in done
+        ),
         {"states": states, "transitions": transitions},
     )
 

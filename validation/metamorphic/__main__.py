@@ -40,7 +40,7 @@ class Count:
     def add(self, outcome: Outcome) -> None:
         """Count one outcome."""
         (self.broken if outcome.fails else self.healthy)[outcome.verdict] += 1
-        self.found += outcome.found
+        self.found += outcome.still_fails
         self.wrong += outcome.wrong
 
     def row(self, name: str) -> str:

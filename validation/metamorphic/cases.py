@@ -68,7 +68,7 @@ class Outcome:
         return self.verdict is (Verdict.PASS if self.fails else Verdict.FAIL)
 
     @property
-    def found(self) -> bool:
+    def still_fails(self) -> bool:
         """Whether one of the rules that the whole capture breaks is still seen broken."""
         return bool(set(self.failing) & set(self.fails))
 

@@ -40,12 +40,12 @@ class _Noted(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load) or not isinstance(node.value, ast.Name) or node.value.id != "st":
             return node
         if not isinstance(node.slice, ast.Tuple):
-            raise TypeError(f"expected a row and a column of the table, saw {ast.unparse(node)} at line {node.lineno}")
+            raise TypeError(f"expected a row and a column of the table, seen {ast.unparse(node)} at line {node.lineno}")
         row, column = node.slice.elts
         called, last = ("cell_read", column)
         if isinstance(column, ast.Slice):
             if column.lower is not None or column.upper is None or column.step is not None:
-                raise TypeError(f"expected the first values of a row, saw {ast.unparse(node)} at line {node.lineno}")
+                raise TypeError(f"expected the first values of a row, seen {ast.unparse(node)} at line {node.lineno}")
             called, last = ("cells_read", column.upper)
         return ast.Call(ast.Name(called, ast.Load()), [node.value, row, last], [])
 

@@ -221,7 +221,7 @@ def differences(kinds: Sequence[FalseAccepts], expected: Counts) -> list[str]:
         passed, left = expected.get(name, (0, 0))
         now_passed, now_left = seen.get(name, (0, 0))
         if (passed, left) != (now_passed, now_left):
-            lines.append(f"{name}: expected {passed:,} passed and {left:,} open, saw {now_passed:,} and {now_left:,}")
+            lines.append(f"{name}: expected {passed:,} passed and {left:,} open, seen {now_passed:,} and {now_left:,}")
     return lines
 
 

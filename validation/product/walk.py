@@ -94,7 +94,7 @@ def walk(automaton: Automaton, config: Config, room: int, machine: Machine | Non
     for number in range(len(automaton.events), len(automaton.events) + len(automaton.initial)):
         judge_event(run, judge, number)
     if judge.st[PARTITION, FAILED] != 0:
-        raise ValueError(f"expected initial events that break no rule, saw {rules_in(int(judge.st[PARTITION, FAILED]))}")
+        raise ValueError(f"expected initial events that break no rule, seen {rules_in(int(judge.st[PARTITION, FAILED]))}")
     tidy(judge.st)
     save(judge.st, tables.spans, tables.memory[0])
     at = np.array([0, 1, 1, 0], np.int64)  # pair 0 is (state 0, memory 0): nothing but the initial events
@@ -104,7 +104,7 @@ def walk(automaton: Automaton, config: Config, room: int, machine: Machine | Non
         if ended == DONE:
             break
         if ended != FULL:
-            raise TooLargeError(f"expected at most {room} epochs and registrations and numbers below 128; saw more")
+            raise TooLargeError(f"expected at most {room} epochs and registrations and numbers below 128; seen more")
         tables = _doubled(tables, at)
         compiled.rehash(tables, at)
     return _summary(automaton, config, room, tables, at, time.process_time() - begin, notes)

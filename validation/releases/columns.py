@@ -18,15 +18,15 @@ Columns = Mapping[str, Column]
 
 
 def rows(
-    make_column: Callable[[Path], Column], places: Mapping[str, Path], kept: Columns = MappingProxyType({})
+    make_column: Callable[[Path], Column], places: Mapping[str, Path], kept_columns: Columns = MappingProxyType({})
 ) -> list[list[str]]:
     """Return the table: a column for each release that has a place, without rows whose cells are all empty.
 
-    Columns in `kept` are taken as they are; `make_column` makes the others from the transcript at their place.
+    Columns in `kept_columns` are taken as they are; `make_column` makes the others from the transcript at their place.
     """
-    places_to_read = [place for release, place in places.items() if release not in kept]
+    places_to_read = [place for release, place in places.items() if release not in kept_columns]
     new = (column for _, column in of_each_distinct(make_column, places_to_read))
-    columns = [kept.get(release) or next(new) for release in places]
+    columns = [kept_columns.get(release) or next(new) for release in places]
     names = dict.fromkeys(name for column in columns for name in column)
     # A finding that no release shows is left out: its row would be empty from end to end.
     all_rows = [(name, [column.get(name) for column in columns]) for name in names]

@@ -26,7 +26,7 @@ def _rechecked(place: Path) -> Recheck[Any]:
     return recheck(read(place, BROKER_FORMAT, CONTROLLER_FORMAT))
 
 
-def _result(kind: str, of: str, echo: Echo) -> StepResult:
+def _result(kind: str, subject: str, echo: Echo) -> StepResult:
     cases, steps, fields = [], 0, 0
     for name, rechecked in of_each_distinct(_rechecked, places(FOLDER, kind)):
         played, differ = rechecked.played, len(rechecked.played.differences)
@@ -36,7 +36,7 @@ def _result(kind: str, of: str, echo: Echo) -> StepResult:
         cases.append(JobCase(name, passed, f"{says}\n{rechecked.first}".strip(), rechecked.seconds))
         steps, fields = steps + played.steps, fields + played.fields
     return StepResult(
-        f"{steps:,} steps of {len(cases)} {of} are those of the reference, {fields:,} values compared",
+        f"{steps:,} steps of {len(cases)} {subject} are those of the reference, {fields:,} values compared",
         tuple(cases),
         {"releases": len(cases), "steps": steps, "fields": fields},
     )

@@ -109,9 +109,11 @@ def page(folder: Path, same: Collection[Path] = ()) -> str:
     """Return the whole page, brokers and controllers. The columns of the transcripts in `same` are kept from the page."""
     old_columns = tables(PAGE.read_text(encoding="utf-8")) if same else [{}, {}]
 
-    def made(kind: str, of: Callable[[Path], Column], known: Columns) -> list[list[str]]:
+    def made(kind: str, make_column: Callable[[Path], Column], kept_columns: Columns) -> list[list[str]]:
         found = dict(zip(releases(folder, kind), places(folder, kind), strict=True))
-        return rows(of, found, {release: known[release] for release in known if found.get(release) in same})
+        return rows(
+            make_column, found, {release: kept_columns[release] for release in kept_columns if found.get(release) in same}
+        )
 
     head = HEAD.format(graphs=", ".join(GRAPHS), walks=WALKS, seed=SEED, scenarios=", ".join(SCENARIOS))
     ours = made(BROKER, column, old_columns[0])

@@ -57,9 +57,9 @@ def main(argv: list[str]) -> int:
             return 2
 
 
-def measure(arguments: argparse.Namespace, kept: Path, scratch: Path) -> int:
+def measure(arguments: argparse.Namespace, folder: Path, scratch: Path) -> int:
     """Generate, judge locally and on the cluster, then run the faults."""
-    walks = kept / "walks"
+    walks = folder / "walks"
     traces = max(1, int(arguments.events) // EVENTS_PER_WALK)
     parts = max(WORKERS, 2 ** round(math.log2(traces / OF_A_PART)))
     order = ("--seed", str(arguments.seed), "--traces", str(traces), "--parts", str(parts))

@@ -80,7 +80,7 @@ class Cluster:
 
     def start(self, number: int, environment: Mapping[str, str] | None = None) -> None:
         """Start a worker, and wait until the master has registered it."""
-        before = self._known()
+        before = self._count_alive()
         home = self.folder / f"worker-{number}"
         host = f"127.0.0.{number}" if sys.platform == "linux" else HOST
         options = ("--host", host, "--cores", str(self.cores), "--memory", self.memory, "--webui-port", "0")
@@ -97,7 +97,7 @@ class Cluster:
         )
         self.running[number] = started
         # The process runs long before the master knows it; only then does it get tasks.
-        self._wait(lambda: self._known() > before, started, home.name)
+        self._wait(lambda: self._count_alive() > before, started, home.name)
 
     def executors(self, number: int) -> list[int]:
         """Return the processes of the executors that a worker runs now, and of their Python workers."""
@@ -111,7 +111,7 @@ class Cluster:
         """Kill a worker and its executors at once."""
         _end_group(self.running.pop(number))
 
-    def _known(self) -> int:
+    def _count_alive(self) -> int:
         try:
             return self.alive
         except OSError:

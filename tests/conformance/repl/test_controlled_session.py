@@ -62,28 +62,28 @@ def test_every_step_can_be_typed_as_it_is_printed() -> None:
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("reassign", "expected brokers such as b2,b3, saw nothing"),
-        ("reassign b7", "expected one of b1, b2, b3, saw 'b7'"),
-        ("reassign b1,b2,b3", "expected an action that can happen now, saw Reassign to b1,b2,b3"),
-        ("reassign b1,b1", "expected an action that can happen now, saw Reassign to b1,b1"),
-        ("cancel", "expected an action that can happen now, saw Cancel"),
-        ("set min_isr", "expected a number, saw nothing"),
-        ("set elr", "expected on or off, saw nothing"),
-        ("set elr on", "expected an action that can happen now, saw SetElr on"),
-        ("set min_isr 2", "expected an action that can happen now, saw SetMinIsr 2"),
-        ("set retention 2", "expected min_isr or elr, saw 'retention'"),
-        ("create b1", "expected an action that can happen now, saw Create on b1"),
-        ("unfence b1", "expected an action that can happen now, saw Unfence b1"),
-        ("unfence b1 directory=lost", "expected directory=none|failed, saw directory=lost"),
-        ("register b1", "expected an action that can happen now, saw Register b1"),
-        ("unregister b1", "expected an action that can happen now, saw Unregister b1"),
-        ("fail-directory b1", "expected an action that can happen now, saw FailDirectory b1"),
-        ("elect-unclean", "expected an action that can happen now, saw ElectUnclean"),
-        ("read-config b1", "expected an action that can happen now, saw ReadConfig"),
-        ("alter b1", "expected an action that can happen now, saw AlterPartition"),
-        ("delete told=b9", "expected one of b1, b2, b3, saw 'b9'"),
-        ("delete now", "expected nothing more, saw 'now'"),
-        ("cluster control=on replicas=b1,b9", "expected replicas of b1, b2, each once; saw replicas=b1,b9"),
+        ("reassign", "expected brokers such as b2,b3, seen nothing"),
+        ("reassign b7", "expected one of b1, b2, b3, seen 'b7'"),
+        ("reassign b1,b2,b3", "expected an action that can happen now, seen Reassign to b1,b2,b3"),
+        ("reassign b1,b1", "expected an action that can happen now, seen Reassign to b1,b1"),
+        ("cancel", "expected an action that can happen now, seen Cancel"),
+        ("set min_isr", "expected a number, seen nothing"),
+        ("set elr", "expected on or off, seen nothing"),
+        ("set elr on", "expected an action that can happen now, seen SetElr on"),
+        ("set min_isr 2", "expected an action that can happen now, seen SetMinIsr 2"),
+        ("set retention 2", "expected min_isr or elr, seen 'retention'"),
+        ("create b1", "expected an action that can happen now, seen Create on b1"),
+        ("unfence b1", "expected an action that can happen now, seen Unfence b1"),
+        ("unfence b1 directory=lost", "expected directory=none|failed, seen directory=lost"),
+        ("register b1", "expected an action that can happen now, seen Register b1"),
+        ("unregister b1", "expected an action that can happen now, seen Unregister b1"),
+        ("fail-directory b1", "expected an action that can happen now, seen FailDirectory b1"),
+        ("elect-unclean", "expected an action that can happen now, seen ElectUnclean"),
+        ("read-config b1", "expected an action that can happen now, seen ReadConfig"),
+        ("alter b1", "expected an action that can happen now, seen AlterPartition"),
+        ("delete told=b9", "expected one of b1, b2, b3, seen 'b9'"),
+        ("delete now", "expected nothing more, seen 'now'"),
+        ("cluster control=on replicas=b1,b9", "expected replicas of b1, b2, each once; seen replicas=b1,b9"),
         ("cluster control=on brokers=3 directories=2 replicas=b1", "expected all brokers as replicas"),
         ("cluster replicas=b1", "switch: expected one of"),
     ],
@@ -128,7 +128,7 @@ def test_min_isr_is_set_and_read_later() -> None:
     one = player()
     said(one, "fence b3", "fence b2", "set min_isr 1 told=nobody")
     assert said(one, "show")[-1].endswith("; min_isr=1, 2 as brokers know")
-    assert one.run("write b1")[0].startswith("error: expected an action that can happen now, saw LeaderAppend")
+    assert one.run("write b1")[0].startswith("error: expected an action that can happen now, seen LeaderAppend")
     assert said(one, "read-config b1") == ["b1     knows min_isr 1"]
     assert said(one, "write b1") == ["b1     append 0a@0, leo 0->1, hw 0->1"]
     assert said(one, "show")[-1].endswith("; min_isr=1")

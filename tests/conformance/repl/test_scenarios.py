@@ -136,9 +136,9 @@ def test_no_difference_is_no_text() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (f"{HEAD}\nwrite b1\nb1 append\n", ":7: expected ---- below the command 'write b1', saw 'b1 append'"),
-        (f"{HEAD}\nwrite b1\n", ":7: expected ---- below the command 'write b1', saw the end"),
-        (HEAD, "expected commands, saw none"),
+        (f"{HEAD}\nwrite b1\nb1 append\n", ":7: expected ---- below the command 'write b1', seen 'b1 append'"),
+        (f"{HEAD}\nwrite b1\n", ":7: expected ---- below the command 'write b1', seen the end"),
+        (HEAD, "expected commands, seen none"),
         ("cluster brokers=2\n----\nok\n", ":1: expected a claim"),
         ("# A claim.\n# Rule under test: x. Expected: MAYBE.\n# Source: y.\n\nshow\n----\n", ":1: expected a claim"),
     ],

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.conformance.repl.arguments import action_text
 from tidegauge.conformance.repl.directives import Player
-from tidegauge.conformance.repl.scenario import Block, Transcript, render
+from tidegauge.conformance.repl.scenario import Transcript, played_block, render
 from tidegauge.conformance.repl.session import Session
 from tidegauge.impl.cluster.cluster import Label, record_epochs
 from tidegauge.impl.explorer.describe import broker_name, label_text, view_text
@@ -215,20 +215,20 @@ def scenario_of(run: Behaviour, model: Model) -> str:
         )
     player = Player()
     options = [f"brokers={len(run.states[0][0])}", f"profile={setting.profile}", "max_fetch=1", *_options(model)]
-    blocks = [_said(player, " ".join(["cluster", *options, *([f"{setting.off}=off"] if setting.off else [])]))]
+    blocks = [played_block(player, " ".join(["cluster", *options, *([f"{setting.off}=off"] if setting.off else [])]))]
     session = _session(player)
     _hold(model, "at the start", run.states[0], session)
     for label, state in zip(run.labels, run.states[1:], strict=True):
-        blocks.append(_said(player, action_text(label)))
+        blocks.append(played_block(player, action_text(label)))
         _hold(model, f"after {label_text(label)}", state, session)
-    blocks.append(replace(_said(player, "show"), before=("", f"# {_shown(model, run)}")))
+    blocks.append(replace(played_block(player, "show"), before=("", f"# {_shown(model, run)}")))
     # TLC stops where the property fails; the loss shows to users, and to the judge, once such a replica leads (rule 4).
     lacking = _incomplete(session)
     if lacking is not None:
         says = f"{broker_name(lacking)} is in the ISR: elected, it leads without what was committed."
-        elected = _said(player, f"elect {broker_name(lacking)} told={broker_name(lacking)}")
+        elected = played_block(player, f"elect {broker_name(lacking)} told={broker_name(lacking)}")
         blocks.append(replace(elected, before=("", f"# {says}")))
-    blocks += [_said(player, "check"), _said(player, "judge")]
+    blocks += [played_block(player, "check"), played_block(player, "judge")]
     broken = blocks[-2].output != ("all invariants hold",)
     blocks[0] = replace(blocks[0], before=(*_header(model, run, broken), ""))
     return render(Transcript(tuple(blocks)))
@@ -241,10 +241,6 @@ def _options(model: Model) -> list[str]:
     min_isr = [f"min_isr={bounds.min_insync_replicas}"] if bounds.min_insync_replicas != 1 else []
     thread = ["thread_truncates=on"] if bounds.thread_truncates else []
     return [*clients, *min_isr, *thread, *([f"last_resort={bounds.last_resort}"] if bounds.last_resort else [])]
-
-
-def _said(player: Player, command: str) -> Block:
-    return Block(command, tuple(player.run(command)), ("",))
 
 
 def _session(player: Player) -> Session:

@@ -52,25 +52,25 @@ class AdaptiveJudge:
         self._given_up = False
 
     def judge(
-        self, given: Columns | Distinct, config: Config, final: int = 0, compile_from: int = KERNEL_COMPILE_FROM
+        self, stored: Columns | Distinct, config: Config, final: int = 0, compile_from: int = KERNEL_COMPILE_FROM
     ) -> Judgement:
         """Judge these traces, as conformance.engine.judge.judge does."""
         # An automaton does not keep last states, and does not know of missing lines.
-        if isinstance(given, Distinct) and not final and not len(given.missing):
-            automaton = self._automaton_for(given, config)
+        if isinstance(stored, Distinct) and not final and not len(stored.missing):
+            automaton = self._automaton_for(stored, config)
             if automaton is not None:
-                judgement = automaton.judge(given, self._events // ASKING)
-                if automaton.is_closed and 2 * automaton.left > len(given):
+                judgement = automaton.judge(stored, self._events // ASKING)
+                if automaton.is_closed and 2 * automaton.left > len(stored):
                     self.automaton, self._given_up = None, True
                 return judgement
-        return judge(given, config, final, compile_from)
+        return judge(stored, config, final, compile_from)
 
-    def _automaton_for(self, given: Distinct, config: Config) -> "LazyAutomaton | None":
+    def _automaton_for(self, stored: Distinct, config: Config) -> "LazyAutomaton | None":
         """Return the automaton of this table, made now if its events have paid for it; None while the kernel is faster."""
-        fingerprint = _fingerprint(given.table, config)
+        fingerprint = _fingerprint(stored.table, config)
         if fingerprint != self._fingerprint:
             self._fingerprint, self._events, self.automaton, self._given_up = fingerprint, 0, None, False
-        self._events += len(given)
+        self._events += len(stored)
         if self.automaton is None and not self._given_up and self._events > self._begin_from:
             from tidegauge.conformance.engine import lazy_automaton  # noqa: PLC0415  the compiler
 
@@ -79,7 +79,7 @@ class AdaptiveJudge:
                 or (self._events > self._load_from and lazy_automaton.is_ready())
                 or self._events > self._compile_from
             ):
-                automaton = lazy_automaton.LazyAutomaton(given.table, config)
+                automaton = lazy_automaton.LazyAutomaton(stored.table, config)
                 self.automaton, self._given_up = (automaton, False) if automaton.applies else (None, True)
         return self.automaton
 

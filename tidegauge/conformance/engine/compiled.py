@@ -112,10 +112,10 @@ class Rewriting:
 @cache
 def compiled(rewriting: Rewriting | None = None) -> Callable[..., None]:
     """Return the compiled twin of judge_kernel.judge_traces, as it is or rewritten."""
-    return kept(lambda cached: _build(not (cached and is_ready(rewriting)), rewriting, cached), rewriting)
+    return cached_on_disk(lambda cached: _build(not (cached and is_ready(rewriting)), rewriting, cached), rewriting)
 
 
-def kept(build: Callable[[bool], Callable[..., Any]], rewriting: Rewriting | None = None) -> Callable[..., Any]:
+def cached_on_disk(build: Callable[[bool], Callable[..., Any]], rewriting: Rewriting | None = None) -> Callable[..., Any]:
     """Call `build` with whether there is a directory to keep the machine code in."""
     directory = cache_directory(rewriting)
     if directory is not None:
@@ -168,7 +168,7 @@ def by_address() -> list[Any]:
 
 def alone(wanted: Any) -> Callable[..., None]:
     """Return the compiled twin of one function of the kernel that can be called by itself."""
-    return kept(partial(jit, with_globals(wanted, twins_of(MODULES)), signature(wanted)))
+    return cached_on_disk(partial(jit, with_globals(wanted, twins_of(MODULES)), signature(wanted)))
 
 
 UNCOUNTED: dict[str, Any] = {"_nrt": False}

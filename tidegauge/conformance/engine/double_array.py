@@ -126,17 +126,19 @@ ROOM = 2
 """Cells to begin with for each transition. The array ends after the last base, and nearly all cells up to there are used."""
 
 
-class Known(NamedTuple):
+class KnownTransitions(NamedTuple):
     """The cells of the array, and the state whose base each cell is."""
 
     cells: s.Ints
     state_at: s.Ints
 
 
-NOTHING_KNOWN = Known(np.zeros(0, np.int64), np.zeros(0, np.int64))
+NOTHING_KNOWN = KnownTransitions(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def known_by_now(transition: MemoryTable, symbols: int, states: int, most: int, place: Callable[..., None]) -> Known:
+def known_by_now(
+    transition: MemoryTable, symbols: int, states: int, most: int, place: Callable[..., None]
+) -> KnownTransitions:
     """Put the known transitions into a double array; NOTHING_KNOWN where that would take more than `most` bytes.
 
     `place`: conformance.engine.double_array.place, compiled or not.
@@ -147,7 +149,7 @@ def known_by_now(transition: MemoryTable, symbols: int, states: int, most: int, 
     to, effect = known[:, TO] >> transitions.EFFECT_BITS, known[:, TO] & transitions.EFFECT
     room = ROOM * len(known) + symbols
     first = np.searchsorted(state, np.arange(states + 1))
-    too_large = symbols > SYMBOL or len(Known._fields) * room * known.itemsize > most
+    too_large = symbols > SYMBOL or len(KnownTransitions._fields) * room * known.itemsize > most
     if too_large or first[1] == 0:  # without a transition of state 0 no trace can begin in the array
         return NOTHING_KNOWN
     many = np.argsort(np.diff(first), kind="stable")[::-1]
@@ -163,4 +165,4 @@ def known_by_now(transition: MemoryTable, symbols: int, states: int, most: int, 
     state_at = np.zeros_like(cells)
     based = np.flatnonzero(base != FREE)
     state_at[base[based]] = based
-    return Known(cells, state_at)
+    return KnownTransitions(cells, state_at)

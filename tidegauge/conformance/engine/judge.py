@@ -203,13 +203,13 @@ def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., No
     return judge_traces
 
 
-def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Config, final: int = 0) -> Judgement:
+def judge_with(run: Callable[..., None], stored: Columns | Distinct, config: Config, final: int = 0) -> Judgement:
     """Judge with the kernel `run`, interpreted or compiled; the table grows until every trace fits."""
-    columns, rows = table_of(given)
+    columns, rows = table_of(stored)
     options = options_of(columns, config)
     traces = len(columns.trace_starts) - 1
     states_kept = min(final, traces)
-    inputs = frozen_inputs(columns, rows, given.missing)
+    inputs = frozen_inputs(columns, rows, stored.missing)
     room, past = ROOM, PAST
     while True:
         st = s.allocate(options, room, FAILURES_KEPT, past)
@@ -221,8 +221,8 @@ def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Conf
         # A full table has dropped something, so the tallies of this run are wrong from there on: judge all again.
         room, past = more_room(st)
         if room > MOST_ROOM:
-            raise TooLargeError(f"expected at most {MOST_ROOM} leader epochs in one epoch cache, saw more; split the trace")
-    return judgement_of(len(given), traces, st, last, caches)
+            raise TooLargeError(f"expected at most {MOST_ROOM} leader epochs in one epoch cache, seen more; split the trace")
+    return judgement_of(len(stored), traces, st, last, caches)
 
 
 def more_room(st: s.State) -> tuple[int, int]:
@@ -305,16 +305,16 @@ def _tally(row: s.Ints) -> RuleTally:
 def failure_of(row: Sequence[int]) -> Failure:
     """Return the failure in a row of the table."""
     trace, at, rule, fieldno, expected, actual = row
-    return Failure(trace, at, RULE_IDS[rule], fields.COMPARED[fieldno], known(expected), known(actual))
+    return Failure(trace, at, RULE_IDS[rule], fields.COMPARED[fieldno], none_if_unknown(expected), none_if_unknown(actual))
 
 
 def _replica(row: Sequence[int], cache: s.Ints) -> ReplicaState:
-    leo, hw, log_start, cached = (known(value) for value in row)
+    leo, hw, log_start, cached = (none_if_unknown(value) for value in row)
     epochs = None if cached is None else tuple((int(epoch), int(start)) for epoch, start in cache[:cached])
     return ReplicaState(leo, hw, log_start, epochs)
 
 
-def known(value: int) -> int | None:
+def none_if_unknown(value: int) -> int | None:
     """Return a value, None for UNKNOWN."""
     return None if value == UNKNOWN else int(value)
 

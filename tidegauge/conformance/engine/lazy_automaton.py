@@ -22,22 +22,8 @@ import numba
 import numpy as np
 from numba import types
 
-from tidegauge.conformance.engine import double_array, transitions
-from tidegauge.conformance.engine.compiled import (
-    AUTOMATON,
-    COLUMN,
-    UNCOUNTED,
-    Kernel,
-    alone,
-    by_address,
-    cache_directory,
-    jit,
-    kept,
-    kernel,
-    twins_of,
-    with_globals,
-)
-from tidegauge.conformance.engine.double_array import NOTHING_KNOWN, Known, known_by_now
+from tidegauge.conformance.engine import compiled, double_array, transitions
+from tidegauge.conformance.engine.double_array import NOTHING_KNOWN, KnownTransitions, known_by_now
 from tidegauge.conformance.engine.judge import (
     Failure,
     Judgement,
@@ -91,7 +77,7 @@ WORTH = 4
 class Execution(NamedTuple):
     """The functions of the kernel, kernel.transitions and kernel.double_array that are called here, compiled or not."""
 
-    kernel: Kernel
+    kernel: compiled.Kernel
     follow: Any
     entered_again: Any
     place: Any
@@ -155,17 +141,17 @@ class LazyAutomaton:
         """The number of events that the last `judge` left to the kernel."""
         return self._left
 
-    def judge(self, given: Distinct, allowed: int = ALL) -> Judgement:
+    def judge(self, distinct: Distinct, allowed: int = ALL) -> Judgement:
         """Judge all traces, as the kernel would, and learn up to `allowed` transitions in all."""
-        at, starts = self._at, given.table.trace_starts
+        at, starts = self._at, distinct.table.trace_starts
         at[ALLOWED], at[NEXT] = 0 if self._is_closed else allowed, 0
         left, times = np.zeros(len(starts) - 1, np.int64), np.zeros(self._most_effects, np.int64)
         places, states = starts[:-1].copy(), np.zeros(len(starts) - 1, np.int64)
-        rows, fixed = frozen(np.ascontiguousarray(given.rows)), frozen(starts)
+        rows, fixed = frozen(np.ascontiguousarray(distinct.rows)), frozen(starts)
         # First the double array, which is three times as fast, then the hash table for what it lacks.
         if len(self._known.cells):
             places[:] = double_array.KNOWN
-            self._execution.walk(*self._known, len(given.table), rows, fixed, times, places, states)
+            self._execution.walk(*self._known, len(distinct.table), rows, fixed, times, places, states)
         # The rest of these traces, from their first unknown transition on, is followed by the hash table.
         wanted = np.flatnonzero(places != double_array.KNOWN)
         self._not_known += int((starts[wanted + 1] - places[wanted]).sum())
@@ -190,12 +176,12 @@ class LazyAutomaton:
         left_out = self._left = 0
         # Traces in which a rule fails, or whose memory is too large: the kernel judges them from their beginning.
         if left.any():
-            rest, others = _only(given, np.flatnonzero(left))
+            rest, others = _only(distinct, np.flatnonzero(left))
             self._left = len(rest)
             by_kernel = judge_with(self._execution.kernel.judge, rest, self.config)
             tallies = {rule: add_tallies(tallies[rule], by_kernel.tallies[rule]) for rule in RULE_IDS}
             failures, left_out = tuple(map(others, by_kernel.failures)), by_kernel.failures_left_out
-        return Judgement(len(given), len(starts) - 1, tallies, failures, left_out)
+        return Judgement(len(distinct), len(starts) - 1, tallies, failures, left_out)
 
     @property
     def _most_effects(self) -> int:
@@ -245,8 +231,8 @@ def _larger(pool: Pool, rows: int, most: int) -> Pool:
     return Pool(words, starts, _slots(len(starts) - 1))
 
 
-def _bytes(automaton: Automaton, known: Known = NOTHING_KNOWN) -> int:
-    return sum(table.nbytes for table in (automaton.transition, *automaton.memories, *known))
+def _bytes(automaton: Automaton, transitions_known: KnownTransitions = NOTHING_KNOWN) -> int:
+    return sum(table.nbytes for table in (automaton.transition, *automaton.memories, *transitions_known))
 
 
 def _free(rows: int) -> s.Ints:
@@ -257,9 +243,9 @@ def _slots(rows: int) -> s.Ints:
     return np.full(2 * rows, FREE, np.int64)
 
 
-def _only(given: Distinct, wanted: s.Ints) -> tuple[Distinct, Callable[[Failure], Failure]]:
+def _only(distinct: Distinct, wanted: s.Ints) -> tuple[Distinct, Callable[[Failure], Failure]]:
     """Return some of the traces, and a function that gives a failure of theirs its place among all."""
-    starts = given.table.trace_starts
+    starts = distinct.table.trace_starts
     first, lengths = starts[wanted], np.diff(starts)[wanted]
     begin = np.concatenate(([0], np.cumsum(lengths)))
 
@@ -267,11 +253,11 @@ def _only(given: Distinct, wanted: s.Ints) -> tuple[Distinct, Callable[[Failure]
         row = int(first[failure.trace]) + failure.row - int(begin[failure.trace])
         return replace(failure, trace=int(wanted[failure.trace]), row=row)
 
-    return Distinct(with_starts(given.table, begin), given.rows[ranges(first, lengths)]), among_all
+    return Distinct(with_starts(distinct.table, begin), distinct.rows[ranges(first, lengths)]), among_all
 
 
 INTERPRETED = Execution(
-    Kernel(judge_kernel.judge_traces, compaction.forget_consumed, end_of_trace.logs_agree),
+    compiled.Kernel(judge_kernel.judge_traces, compaction.forget_consumed, end_of_trace.logs_agree),
     transitions.follow,
     transitions.rehash_transitions,
     double_array.place,
@@ -287,7 +273,7 @@ def compiled_for(judge: Judge, automaton: Automaton) -> Execution:
 
 def is_ready() -> bool:
     """Return whether the machine code is compiled already."""
-    directory = cache_directory()
+    directory = compiled.cache_directory()
     return directory is not None and any(directory.glob(f"*.{transitions.follow.__name__}-*.nbc"))
 
 
@@ -306,15 +292,17 @@ def prepare() -> None:
 @cache
 def _compiled(judge: Any, automaton: Any) -> Execution:
     """Compile the functions of an Execution for these types of judge and automaton."""
-    twins, ints, table = twins_of(AUTOMATON, **UNCOUNTED), types.int64[::1], types.int64[:, ::1]
-    follow: Any = (*by_address(), judge, automaton, ints, COLUMN, COLUMN, *(ints,) * 5)
+    twins, ints, table = compiled.twins_of(compiled.AUTOMATON, **compiled.UNCOUNTED), types.int64[::1], types.int64[:, ::1]
+    follow: Any = (*compiled.by_address(), judge, automaton, ints, compiled.COLUMN, compiled.COLUMN, *(ints,) * 5)
     made = [
-        kept(partial(jit, with_globals(function, twins), arguments, **UNCOUNTED))
+        compiled.cached_on_disk(
+            partial(compiled.jit, compiled.with_globals(function, twins), arguments, **compiled.UNCOUNTED)
+        )
         for function, arguments in (
             (transitions.follow, follow),
             (transitions.rehash_transitions, (table, automaton, ints)),
             (double_array.place, (ints,) * 6),
-            (double_array.walk, (ints, ints, types.int64, COLUMN, COLUMN, ints, ints, ints)),
+            (double_array.walk, (ints, ints, types.int64, compiled.COLUMN, compiled.COLUMN, ints, ints, ints)),
         )
     ]
-    return Execution(kernel()._replace(forget=alone(compaction.forget_consumed)), *made)
+    return Execution(compiled.kernel()._replace(forget=compiled.alone(compaction.forget_consumed)), *made)

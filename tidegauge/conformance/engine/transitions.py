@@ -47,14 +47,14 @@ def intern_row(pool: Pool, row: int) -> int:
     return row
 
 
-def equal_rows(one: s.Ints, two: s.Ints) -> bool:
+def equal_rows(row: s.Ints, other: s.Ints) -> bool:
     """Return whether two rows are equal."""
-    if len(one) != len(two):
+    if len(row) != len(other):
         return False
     k = 0
-    while k < len(one) and one[k] == two[k]:
+    while k < len(row) and row[k] == other[k]:
         k += 1
-    return k == len(one)
+    return k == len(row)
 
 
 def rehash_rows(pool: Pool, rows: int) -> None:

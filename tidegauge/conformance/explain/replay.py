@@ -13,41 +13,12 @@ from tidegauge.conformance.engine.judge import (
     execution,
     frozen,
     frozen_inputs,
-    known,
     more_room,
+    none_if_unknown,
     options_of,
 )
+from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.lineage import fork_end, fork_start
-from tidegauge.conformance.judge.state import (
-    C_EPOCH,
-    C_ISR,
-    C_LEADER,
-    CACHED,
-    EPOCH,
-    FOLLOWING,
-    HW,
-    ISR,
-    KIND,
-    LEADER,
-    LEADING,
-    LEO,
-    LOG_START,
-    NO_ROLE,
-    OVERFLOW,
-    PARTITION,
-    PENDING,
-    PIECEWISE,
-    REPLICAS,
-    ROLE,
-    UP,
-    State,
-    allocate,
-    entries,
-    epochs_row,
-    forget,
-    pair,
-    starts_row,
-)
 from tidegauge.impl.errors import ERROR_NAMES
 from tidegauge.traces.columns import INT_FIELDS, Columns
 from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, FieldKind
@@ -74,12 +45,12 @@ IN_FLIGHT = (
     "a request whose leader went down",
     "one of several responses",
 )
-_ROLES = {NO_ROLE: "no role", LEADING: "leader", FOLLOWING: "follower"}
+_ROLES = {s.NO_ROLE: "no role", s.LEADING: "leader", s.FOLLOWING: "follower"}
 
 
 def event_at(columns: Columns, row: int, config: Config, at: str = "") -> Event:
     """Return the event in a row of columns; `at` is where it was read."""
-    reported = {name: known(int(columns.ints[name][row])) for name in INT_FIELDS if name in columns.ints}
+    reported = {name: none_if_unknown(int(columns.ints[name][row])) for name in INT_FIELDS if name in columns.ints}
     fields = {name: _decoded(name, value, config) for name, value in reported.items() if value is not None}
     # An empty cache that was reported differs from one that was not: the pairs alone do not show it.
     if columns.epochs_reported[row]:
@@ -212,7 +183,7 @@ class Snapshot:
 
 
 def replay(
-    columns: Columns, config: Config, trace: int, until: int, keep: int, begun: State | None = None
+    columns: Columns, config: Config, trace: int, until: int, keep: int, begun: s.State | None = None
 ) -> list[Snapshot]:
     """Return the snapshots after the last `keep` rows of a trace up to and including row `until`, and the one before them.
 
@@ -224,17 +195,17 @@ def replay(
     while True:
         options = options_of(columns, config)
         # The rows come one by one: the end of such a piece is not the end of the trace.
-        options[PIECEWISE] = 1
-        st = allocate(options, room, FAILURES_KEPT, past)
-        forget(st, trace)
+        options[s.PIECEWISE] = 1
+        st = s.allocate(options, room, FAILURES_KEPT, past)
+        s.forget(st, trace)
         snapshots = _replayed(columns, config, trace, until, keep, st)
         # A table that was too small has lost something: everything is replayed with more room, as the judge does.
-        if st[PARTITION, OVERFLOW] == 0:
+        if st[s.PARTITION, s.OVERFLOW] == 0:
             return snapshots
         room, past = more_room(st)
 
 
-def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: int, st: State) -> list[Snapshot]:
+def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: int, st: s.State) -> list[Snapshot]:
     """Run the kernel over a trace in table `st`, row by row from where snapshots are kept; return these."""
     first = int(columns.trace_starts[trace])
     inputs = frozen_inputs(columns, None, columns.missing)[:-1]
@@ -250,51 +221,51 @@ def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: in
     return out
 
 
-def _snapshot(st: State, row: int, brokers: int) -> Snapshot:
+def _snapshot(st: s.State, row: int, brokers: int) -> Snapshot:
     """Read a snapshot out of the table, after a row."""
     return Snapshot(
         row,
         tuple(replica_of(st, b) for b in range(brokers)),
-        known(st[PARTITION, C_LEADER]),
-        known(st[PARTITION, C_EPOCH]),
-        known(st[PARTITION, C_ISR]),
+        none_if_unknown(st[s.PARTITION, s.C_LEADER]),
+        none_if_unknown(st[s.PARTITION, s.C_EPOCH]),
+        none_if_unknown(st[s.PARTITION, s.C_ISR]),
         tuple(_flying(st, brokers)),
     )
 
 
-def _flying(st: State, brokers: int) -> Iterator[tuple[int, int, int]]:
+def _flying(st: s.State, brokers: int) -> Iterator[tuple[int, int, int]]:
     """Yield (follower, leader, kind) for each pair of brokers with a message in flight."""
     for follower in range(brokers):
         for leader in range(brokers):
-            kind = int(st[pair(st, follower, leader), KIND])
+            kind = int(st[s.pair(st, follower, leader), s.KIND])
             if follower != leader and kind > 0:
                 yield follower, leader, kind
 
 
-def replica_of(st: State, b: int) -> ReplayedReplica:
+def replica_of(st: s.State, b: int) -> ReplayedReplica:
     """Return what a table knows of replica b."""
-    row = st[REPLICAS + b]
-    up, cached = known(row[UP]), known(row[CACHED])
+    row = st[s.REPLICAS + b]
+    up, cached = none_if_unknown(row[s.UP]), none_if_unknown(row[s.CACHED])
     # None: the cache is unknown; an empty tuple: it is known to be empty.
     epochs = None
     if cached is not None:
         epochs = tuple(
             (int(epoch), int(start))
             for epoch, start in zip(
-                entries(st, epochs_row(st, b), cached), entries(st, starts_row(st, b), cached), strict=True
+                s.entries(st, s.epochs_row(st, b), cached), s.entries(st, s.starts_row(st, b), cached), strict=True
             )
         )
     return ReplayedReplica(
         up=None if up is None else up == 1,
-        role=known(row[ROLE]),
-        epoch=known(row[EPOCH]),
-        leader=known(row[LEADER]),
-        leo=known(row[LEO]),
-        hw=known(row[HW]),
-        log_start=known(row[LOG_START]),
+        role=none_if_unknown(row[s.ROLE]),
+        epoch=none_if_unknown(row[s.EPOCH]),
+        leader=none_if_unknown(row[s.LEADER]),
+        leo=none_if_unknown(row[s.LEO]),
+        hw=none_if_unknown(row[s.HW]),
+        log_start=none_if_unknown(row[s.LOG_START]),
         epochs=epochs,
-        isr=known(row[ISR]),
-        proposed=known(row[PENDING]),
+        isr=none_if_unknown(row[s.ISR]),
+        proposed=none_if_unknown(row[s.PENDING]),
         forked=(fork_start(st, b), fork_end(st, b)),
     )
 

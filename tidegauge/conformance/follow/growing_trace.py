@@ -55,24 +55,10 @@ from tidegauge.conformance.engine.judge import (
 )
 from tidegauge.conformance.explain.explain import Explanation, TraceRow, explain_at
 from tidegauge.conformance.explain.replay import replica_of
+from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.events.end_of_trace import logs_agree
 from tidegauge.conformance.judge.fields import RULES
 from tidegauge.conformance.judge.kernel import judge_traces
-from tidegauge.conformance.judge.state import (
-    AT_FAILURES,
-    BROKERS,
-    FAILED,
-    FAILURES,
-    NOW,
-    OPTION,
-    OVERFLOW,
-    PARTITION,
-    PIECEWISE,
-    UNOBSERVED,
-    State,
-    allocate,
-    forget,
-)
 from tidegauge.conformance.judge.unobserved import forget_unobserved
 from tidegauge.traces.columns import Columns, Gaps, positions, to_columns
 from tidegauge.traces.schema import MISSING_AHEAD, MISSING_BEHIND, Event, Trace
@@ -174,7 +160,7 @@ class GrowingTrace:
         row = failure.row - self.window.first_row
         return (self.window.events[row].event.at if row >= 0 else "") or f"event {failure.row + 1}"
 
-    def _as_if_ended(self) -> tuple[State, Findings]:
+    def _as_if_ended(self) -> tuple[s.State, Findings]:
         """Return the table and the findings if no node logs anything more."""
         window, ends = self.window, [row for row in self._gaps.ends() if row >= self.window.first_row]
         if not ends:
@@ -201,11 +187,11 @@ class GrowingTrace:
         return [failure for failure in failures if self.damaged is None or failure.row < self.damaged]
 
 
-def _failures_at_end(st: State, row: int) -> list[Failure]:
+def _failures_at_end(st: s.State, row: int) -> list[Failure]:
     """Return what fails when a trace ends after this row, as judge_traces does (conformance.judge.kernel)."""
-    st[PARTITION, NOW] = 0
-    if st[OPTION, UNOBSERVED] != 0:
-        for b in range(st[OPTION, BROKERS]):
+    st[s.PARTITION, s.NOW] = 0
+    if st[s.OPTION, s.UNOBSERVED] != 0:
+        for b in range(st[s.OPTION, s.BROKERS]):
             forget_unobserved(st, b)
     logs_agree(st)
     return _take_failures(st, row)
@@ -222,9 +208,9 @@ class Window:
         """The row of the trace at which the window begins."""
         self.events: list[WindowEvent] = []
         options = options_of(to_columns([self.trace], trace.config), trace.config)
-        options[PIECEWISE] = 1
-        self.base = allocate(options, ROOM, RULES, PAST)
-        forget(self.base, 0)
+        options[s.PIECEWISE] = 1
+        self.base = s.allocate(options, ROOM, RULES, PAST)
+        s.forget(self.base, 0)
         self.now = self.base.copy()
         self.past = self.recent = Findings([], [])
         self._run: Callable[..., None] = judge_traces
@@ -249,7 +235,7 @@ class Window:
         # Otherwise the window has to be judged again, since its events were judged by other options, or as if complete.
         if not self._new_options(columns) and not again:
             findings = self._judge_into(self.now, events, row, columns, trace)
-            if self.now[PARTITION, OVERFLOW] == 0:
+            if self.now[s.PARTITION, s.OVERFLOW] == 0:
                 self.recent = self.recent.and_(findings)
                 return
         self.judge_again()
@@ -258,17 +244,17 @@ class Window:
         """Judge the window from its beginning."""
         self.now, self.recent = self.judged_from_base(self.events)
 
-    def judged_from_base(self, events: Sequence[WindowEvent]) -> tuple[State, Findings]:
+    def judged_from_base(self, events: Sequence[WindowEvent]) -> tuple[s.State, Findings]:
         """Judge events that begin where the window does; return the table after them and the findings in them."""
         columns, trace = self._columns(events)
         while True:
             st = self.base.copy()
             findings = self._judge_into(st, events, self.first_row, columns, trace)
-            if st[PARTITION, OVERFLOW] == 0:
+            if st[s.PARTITION, s.OVERFLOW] == 0:
                 return st, findings
             room, past = more_room(st)
             if room > MOST_ROOM:
-                raise TooLargeError(f"expected at most {MOST_ROOM} leader epochs in one epoch cache, saw more")
+                raise TooLargeError(f"expected at most {MOST_ROOM} leader epochs in one epoch cache, seen more")
             self.base = grown(self.base, room, past)
 
     def mark_missing_after(self, row: int) -> bool:
@@ -303,12 +289,12 @@ class Window:
     def _new_options(self, columns: Columns) -> bool:
         """Switch on the judge's options that new events show; return whether one was off when others were judged."""
         shown = np.array(options_of(columns, self.trace.config))
-        new = bool((shown > self.base[OPTION, : len(shown)]).any())
+        new = bool((shown > self.base[s.OPTION, : len(shown)]).any())
         for st in (self.base, self.now):
-            st[OPTION, : len(shown)] = np.maximum(st[OPTION, : len(shown)], shown)
+            st[s.OPTION, : len(shown)] = np.maximum(st[s.OPTION, : len(shown)], shown)
         return new
 
-    def _judge_into(self, st: State, events: Sequence[WindowEvent], row: int, columns: Columns, trace: Trace) -> Findings:
+    def _judge_into(self, st: s.State, events: Sequence[WindowEvent], row: int, columns: Columns, trace: Trace) -> Findings:
         """Judge events, the first of which is this row of the trace, into a table."""
         inputs, begin, last = frozen_inputs(columns, None, columns.missing)[:-1], 0, len(events)
         findings = Findings([], [])
@@ -344,10 +330,10 @@ def firsts(failures: Iterable[Failure]) -> Iterator[Failure]:
             yield failure
 
 
-def _take_failures(st: State, row: int) -> list[Failure]:
+def _take_failures(st: s.State, row: int) -> list[Failure]:
     """Take the failures out of a table whose row 0 is this row of the trace."""
-    first, count = int(st[PARTITION, AT_FAILURES]), int(st[PARTITION, FAILURES])
+    first, count = int(st[s.PARTITION, s.AT_FAILURES]), int(st[s.PARTITION, s.FAILURES])
     failures = [failure_of(failure_row) for failure_row in st[first : first + count, :6].tolist()]
     # A table holds the first failure of each rule. Taken out, the next one of the rule is recorded, too: it is news again.
-    st[PARTITION, FAILURES] = st[PARTITION, FAILED] = 0
+    st[s.PARTITION, s.FAILURES] = st[s.PARTITION, s.FAILED] = 0
     return [replace(failure, row=failure.row + row) for failure in failures]

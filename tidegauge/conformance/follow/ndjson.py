@@ -116,7 +116,7 @@ class NdjsonSource(Source):
             else:
                 self._more_problems, self._more_lost = self._more_problems + 1, self._more_lost + problem.lost
         self._reader.problems.clear()
-        for trace in self._reader.taken():
+        for trace in self._reader.take_traces():
             self._judge(trace)
 
     def _judge(self, trace: Trace) -> None:

@@ -76,7 +76,7 @@ class Words:
     def word(self, what: str) -> str:
         """Return the next word; `what` is what an error expects there."""
         if not self.positional:
-            raise UsageError(f"{self.name}: expected {what}, saw nothing; `help {self.name}` shows how")
+            raise UsageError(f"{self.name}: expected {what}, seen nothing; `help {self.name}` shows how")
         return self.positional.pop(0)
 
     def broker(self, session: "Session") -> int:
@@ -87,7 +87,7 @@ class Words:
         """Return the index of the broker called `name`."""
         broker_names = [broker_name(b) for b in range(session.brokers)]
         if name not in broker_names:
-            raise UsageError(f"{self.name}: expected one of {', '.join(broker_names)}, saw {name!r}")
+            raise UsageError(f"{self.name}: expected one of {', '.join(broker_names)}, seen {name!r}")
         return broker_names.index(name)
 
     def brokers(self, session: "Session") -> list[int]:
@@ -104,7 +104,7 @@ class Words:
 
     def _integer(self, word: str, least: int) -> int:
         if not re.fullmatch(r"\d{1,4}", word) or int(word) < least:
-            raise UsageError(f"{self.name}: expected a number from {least} to 9999, saw {word!r}")
+            raise UsageError(f"{self.name}: expected a number from {least} to 9999, seen {word!r}")
         return int(word)
 
     def option(self, name: str, default: str) -> str:
@@ -119,7 +119,7 @@ class Words:
         """Return the value of an option that must be one of `choices`."""
         value = self.option(name, default)
         if value not in choices:
-            raise UsageError(f"{self.name}: expected {name}={'|'.join(choices)}, saw {name}={value}")
+            raise UsageError(f"{self.name}: expected {name}={'|'.join(choices)}, seen {name}={value}")
         return value
 
     def remaining(self, choices: Collection[str]) -> list[str]:
@@ -127,21 +127,21 @@ class Words:
         left, self.positional = self.positional, []
         unknown = [word for word in left if word not in choices]
         if unknown:
-            raise UsageError(f"{self.name}: expected one of {', '.join(choices)}; saw {unknown[0]!r}")
+            raise UsageError(f"{self.name}: expected one of {', '.join(choices)}; seen {unknown[0]!r}")
         return left
 
     def on_or_off(self) -> bool:
         """Return whether the next word is on; it must be on or off."""
         word = self.word("on or off")
         if word not in {"on", "off"}:
-            raise UsageError(f"{self.name}: expected on or off, saw {word!r}")
+            raise UsageError(f"{self.name}: expected on or off, seen {word!r}")
         return word == "on"
 
     def nothing_left(self) -> None:
         """Raise UsageError if a word is left."""
         left = [*self.positional, *(f"{name}={value}" for name, value in self.options.items())]
         if left:
-            raise UsageError(f"{self.name}: expected nothing more, saw {' '.join(left)!r}; `help {self.name}` shows how")
+            raise UsageError(f"{self.name}: expected nothing more, seen {' '.join(left)!r}; `help {self.name}` shows how")
 
 
 def parsed(command: str) -> Words:

@@ -14,17 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegauge.conformance.checking.verdicts import Verdict, rule_verdicts
-from tidegauge.conformance.repl.arguments import (
-    ACTIONS,
-    DIRECTORIES,
-    ELR_FEATURE,
-    MIN_ISR,
-    NONE,
-    Words,
-    kebab,
-    label_of,
-    parsed,
-)
+from tidegauge.conformance.repl import arguments
+from tidegauge.conformance.repl.arguments import Words
 from tidegauge.conformance.repl.session import (
     ACTIONS_WITH_ELR,
     UNBOUNDED,
@@ -93,7 +84,7 @@ def _guarded(handler: DirectiveHandler) -> DirectiveHandler:
     def run(session: Session, words: Words) -> list[str]:
         if not session.has_whole_controller:
             raise UsageError(
-                f"{words.name}: expected a cluster under the whole controller, saw another; begin with: {CONTROLLED}"
+                f"{words.name}: expected a cluster under the whole controller, seen another; begin with: {CONTROLLED}"
             )
         return handler(session, words)
 
@@ -118,7 +109,7 @@ def new_session(words: Words) -> Session:
     """Start the session that the options of `cluster` ask for."""
     brokers = words.number("brokers", 2)
     if not 1 <= brokers <= MOST_BROKERS:
-        raise UsageError(f"brokers: expected 1 to {MOST_BROKERS}, saw {brokers}")
+        raise UsageError(f"brokers: expected 1 to {MOST_BROKERS}, seen {brokers}")
     profile = profile_named(words.option("profile", "fetch-truncation"))
     max_fetch, min_isr = words.number("max_fetch", UNBOUNDED), words.number("min_isr", 1)
     clients = words.choice("clients", "off", ("on", "off")) == "on"
@@ -126,19 +117,19 @@ def new_session(words: Words) -> Session:
     # Taken out before the switches are read, which are all options that are left.
     controller_options = ("replicas", "partition_zero", "unclean", "directories")
     own = {name: words.options.pop(name) for name in controller_options if control and name in words.options}
-    last_resort = words.choice("last_resort", NONE, (NONE, LAST_KNOWN, ANYBODY))
+    last_resort = words.choice("last_resort", arguments.NONE, (arguments.NONE, LAST_KNOWN, ANYBODY))
     thread = not control and words.choice("thread_truncates", "off", ("on", "off")) == "on"
     switches = [name for name in Profile._fields if isinstance(getattr(profile, name), bool)]
     for switch in list(words.options):
         value = words.option(switch, "")
         if switch not in switches or value not in {"on", "off"}:
-            raise UsageError(f"switch: expected one of {', '.join(switches)} with =on or =off, saw {switch}={value}")
+            raise UsageError(f"switch: expected one of {', '.join(switches)} with =on or =off, seen {switch}={value}")
         profile = profile.switched({switch: value == "on"})
     if control:
         return Session(_controller_cluster(Words(words.name, [], own), profile, brokers, min_isr, clients=clients))
     bounds = bounds_for(brokers, max_fetch, clients=clients)
     bounds = bounds._replace(min_insync_replicas=min_isr, thread_truncates=thread)
-    return Session(broker_play(bounds._replace(last_resort=last_resort if last_resort != NONE else ""), profile))
+    return Session(broker_play(bounds._replace(last_resort=last_resort if last_resort != arguments.NONE else ""), profile))
 
 
 def _controller_cluster(words: Words, profile: Profile, brokers: int, min_isr: int, *, clients: bool) -> ControllerPlay:
@@ -148,7 +139,7 @@ def _controller_cluster(words: Words, profile: Profile, brokers: int, min_isr: i
     replicas = option.split(",") if option else all_brokers
     unknown = next((name for name in replicas if name not in all_brokers), None)
     if unknown is not None or len(set(replicas)) != len(replicas):
-        raise UsageError(f"cluster: expected replicas of {', '.join(all_brokers)}, each once; saw replicas={option}")
+        raise UsageError(f"cluster: expected replicas of {', '.join(all_brokers)}, each once; seen replicas={option}")
     bounds = ControlBounds(
         tuple(all_brokers.index(name) for name in replicas),
         brokers,
@@ -159,7 +150,7 @@ def _controller_cluster(words: Words, profile: Profile, brokers: int, min_isr: i
     )
     # The models of failing disks have all brokers as replicas, and no other partition.
     if bounds.disks_fail and (bounds.partition_zero or len(replicas) != brokers):
-        raise UsageError("cluster: expected all brokers as replicas where they have two directories, saw other options")
+        raise UsageError("cluster: expected all brokers as replicas where they have two directories, seen other options")
     return controller_play(bounds, profile, clients=clients)
 
 
@@ -185,7 +176,7 @@ def _fetch(session: Session, words: Words) -> list[str]:
     in_flight = None if source == UNDEFINED else session.cluster.network[follower][source]
     if isinstance(in_flight, RESPONSES):
         raise UsageError(
-            f"fetch: expected nothing or a request in flight to {broker_name(source)}, saw a response; "
+            f"fetch: expected nothing or a request in flight to {broker_name(source)}, seen a response; "
             f"deliver {broker_name(follower)} or lose {broker_name(follower)} first"
         )
     # A request that an earlier directive sent is the one that this round is about; a second one cannot be in flight.
@@ -227,7 +218,7 @@ def _deliver(session: Session, words: Words) -> list[str]:
     waiting = [(source, label) for source, label in _deliverable(session, receiver) if sender in {"", source}]
     if len(waiting) != 1:
         seen = ", ".join(f"from={source} ({session.now.command(label)})" for source, label in waiting) or "nothing"
-        raise UsageError(f"deliver: expected one message for {broker_name(receiver)}, saw {seen}")
+        raise UsageError(f"deliver: expected one message for {broker_name(receiver)}, seen {seen}")
     return session.take(waiting[0][1])
 
 
@@ -253,7 +244,7 @@ def _lose(session: Session, words: Words) -> list[str]:
     for leader, message in enumerate(session.cluster.network[follower]):
         if isinstance(message, RESPONSES) and sender in {"", broker_name(leader)}:
             return session.take(("LoseResponse", follower, leader))
-    raise UsageError(f"lose: expected a response in flight to {broker_name(follower)}, saw none")
+    raise UsageError(f"lose: expected a response in flight to {broker_name(follower)}, seen none")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -279,7 +270,7 @@ def _restart(session: Session, words: Words) -> list[str]:
         return _register(session, words)
     broker = words.broker(session)
     if session.cluster.brokers[broker].up:
-        raise UsageError(f"restart: expected a broker that is down, saw {broker_name(broker)} up")
+        raise UsageError(f"restart: expected a broker that is down, seen {broker_name(broker)} up")
     # The registration itself takes it out of the ISR (ReplicationControlManager#handleBrokerUncleanShutdown, KAFKA-18106).
     if session.profile.elr:
         return session.take(_electing(session, "Register", broker, words))
@@ -308,13 +299,13 @@ def _unfence(session: Session, words: Words) -> list[str]:
     """Unfence a broker that is up; directory=failed: its heartbeat also says that its replica's directory failed."""
     if session.has_whole_controller:
         # One heartbeat can do both: BrokerHeartbeatRequest has WantFence and, since KIP-858, OfflineLogDirs.
-        failed = words.choice("directory", NONE, (NONE, "failed")) == "failed"
+        failed = words.choice("directory", arguments.NONE, (arguments.NONE, "failed")) == "failed"
         return _report(session, words, ("Unfence", words.broker(session), int(failed)))
     broker = words.broker(session)
     unfence = _action(session, "UnfenceBroker")
     label = session.first_enabled((unfence, broker, elected) for elected in (UNDEFINED, *range(session.brokers)))
     if label is None:
-        raise UsageError(f"unfence: expected a broker that is up and not live, saw {broker_name(broker)}")
+        raise UsageError(f"unfence: expected a broker that is up and not live, seen {broker_name(broker)}")
     return _report(session, words, label)
 
 
@@ -349,7 +340,7 @@ def _electing(session: Session, action: str, broker: int, words: Words) -> Label
     label = session.first_enabled((action, broker, elected) for elected in candidates)
     if label is None:
         raise UsageError(
-            f"{words.name}: expected a live broker, down or in the ISR, and for elect= a live member of the ISR; saw "
+            f"{words.name}: expected a live broker, down or in the ISR, and for elect= a live member of the ISR; seen "
             f"{broker_name(broker)}{' elect=' + option if option else ''}"
         )
     return label
@@ -387,11 +378,11 @@ def _cancel(session: Session, words: Words) -> list[str]:
 @directive("set min_isr N|elr on|off [told=..]", "set min_isr 1", controlled=True)
 def _set(session: Session, words: Words) -> list[str]:
     """Set min.insync.replicas of the topic; or switch eligible leader replicas on or off."""
-    name = words.word(f"{MIN_ISR} or {ELR_FEATURE}")
-    if name == ELR_FEATURE:
+    name = words.word(f"{arguments.MIN_ISR} or {arguments.ELR_FEATURE}")
+    if name == arguments.ELR_FEATURE:
         return _report(session, words, ("SetElr", int(words.on_or_off())))
-    if name != MIN_ISR:
-        raise UsageError(f"set: expected {MIN_ISR} or {ELR_FEATURE}, saw {name!r}")
+    if name != arguments.MIN_ISR:
+        raise UsageError(f"set: expected {arguments.MIN_ISR} or {arguments.ELR_FEATURE}, seen {name!r}")
     return _report(session, words, ("SetMinIsr", words.integer()))
 
 
@@ -491,7 +482,7 @@ def _help(_session: Session, words: Words) -> list[str]:
 
 def _register(session: Session, words: Words) -> list[str]:
     """Start the process, which registers, fenced; a failed directory is mended, taken out (another), or failed still."""
-    directory = DIRECTORIES.index(words.choice("directory", DIRECTORIES[0], DIRECTORIES))
+    directory = arguments.DIRECTORIES.index(words.choice("directory", arguments.DIRECTORIES[0], arguments.DIRECTORIES))
     return _report(session, words, ("Register", words.broker(session), directory))
 
 
@@ -510,12 +501,16 @@ def _action_directive(name: str) -> Directive:
     def run(session: Session, words: Words) -> list[str]:
         if session.has_whole_controller and name in CONTROLLED_ACTIONS:
             return CONTROLLED_ACTIONS[name](session, words)
-        return session.take(label_of(session, name, words))
+        return session.take(arguments.label_of(session, name, words))
 
-    return Directive(" ".join((kebab(name), *ACTIONS[name])), kebab(name), f"The action {name}.", run)
+    return Directive(
+        " ".join((arguments.kebab(name), *arguments.ACTIONS[name])), arguments.kebab(name), f"The action {name}.", run
+    )
 
 
-DIRECTIVES.update({kebab(name): _action_directive(name) for name in ACTIONS if kebab(name) not in DIRECTIVES})
+DIRECTIVES.update(
+    {arguments.kebab(name): _action_directive(name) for name in arguments.ACTIONS if arguments.kebab(name) not in DIRECTIVES}
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -537,7 +532,7 @@ class Player:
         session = self.session
         steps = 0 if session is None else len(session.labels)
         try:
-            return self._run(parsed(command))
+            return self._run(arguments.parsed(command))
         except UsageError as error:
             # A shorthand may have taken some of its steps before the one that could not be taken.
             if session is not None:
@@ -546,7 +541,7 @@ class Player:
 
     def _run(self, words: Words) -> list[str]:
         if words.name not in DIRECTIVES:
-            raise UsageError(f"expected one of {', '.join(DIRECTIVES)}; saw {words.name!r}")
+            raise UsageError(f"expected one of {', '.join(DIRECTIVES)}; seen {words.name!r}")
         if words.name == "cluster":
             session = new_session(words)
             # Before the session is replaced: a mistake changes nothing.
@@ -554,7 +549,7 @@ class Player:
             self.session = session
             return ["ok"]
         if self.session is None:
-            raise UsageError(f"expected `cluster` first, saw {words.name!r}; for example: {DIRECTIVES['cluster'].example}")
+            raise UsageError(f"expected `cluster` first, seen {words.name!r}; for example: {DIRECTIVES['cluster'].example}")
         if words.name == "quiet":
             quiet = words.on_or_off()
             words.nothing_left()

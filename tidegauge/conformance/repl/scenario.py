@@ -64,7 +64,7 @@ class Transcript:
 
 
 def parse(text: str, name: str = "transcript") -> Transcript:
-    """Parse the transcript in `text`; error messages call it `name`. Raises TranscriptError."""
+    """Parse the transcript in `text`; error messages call it `name`. Raises ScenarioError."""
     lines = text.splitlines()
     blocks: list[Block] = []
     before: list[str] = []
@@ -79,7 +79,7 @@ def parse(text: str, name: str = "transcript") -> Transcript:
         if at + 1 == len(lines) or lines[at + 1] != SEPARATOR:
             seen = repr(lines[at + 1]) if at + 1 < len(lines) else "the end"
             raise ScenarioError(
-                f"{name}:{at + 2}: expected {SEPARATOR} below the command {line!r}, saw {seen}; "
+                f"{name}:{at + 2}: expected {SEPARATOR} below the command {line!r}, seen {seen}; "
                 f"a command is one line, its output follows below {SEPARATOR} and ends with an empty line"
             )
         end = at + 2
@@ -89,6 +89,11 @@ def parse(text: str, name: str = "transcript") -> Transcript:
         before = []
         at = end
     return Transcript(tuple(blocks), tuple(before))
+
+
+def played_block(player: Player, command: str) -> Block:
+    """Run a command, and return it with its output and an empty line above."""
+    return Block(command, tuple(player.run(command)), ("",))
 
 
 def render(transcript: Transcript) -> str:
@@ -160,22 +165,22 @@ def shipped() -> list[Path]:
 
 
 def read(path: Path) -> Scenario:
-    """Read a scenario. Raises TranscriptError with what its opening lacks."""
+    """Read a scenario. Raises ScenarioError with what its opening lacks."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         seen = getattr(error, "strerror", None) or error
-        raise ScenarioError(f"{path}: expected a transcript in UTF-8, saw {seen}; check the path") from error
+        raise ScenarioError(f"{path}: expected a transcript in UTF-8, seen {seen}; check the path") from error
     transcript = parse(text, str(path))
     if not transcript.blocks:
-        raise ScenarioError(f"{path}: expected commands, saw none; begin with: cluster brokers=2")
+        raise ScenarioError(f"{path}: expected commands, seen none; begin with: cluster brokers=2")
     header = [line.lstrip("# ").rstrip() for line in transcript.blocks[0].before]
     expected = re.search(r"Rule under test: .*Expected: (HOLDS|BROKEN|UNSEEN)\.$", "\n".join(header), re.MULTILINE)
     source = next((line for line in header if line.startswith("Source: ")), "")
     if not header or not header[0] or expected is None or not source:
         raise ScenarioError(
             f"{path}:1: expected a claim, then `Rule under test: ... Expected: HOLDS.`, BROKEN. or UNSEEN., then "
-            f"`Source: ...`, saw {header[:1]}; see the scenarios that are shipped"
+            f"`Source: ...`, seen {header[:1]}; see the scenarios that are shipped"
         )
     under_test, shows = _words(header, "under-test: "), _words(header, "shows: ")
     return Scenario(path, header[0], expected[1], source.removeprefix("Source: "), transcript, under_test, shows)

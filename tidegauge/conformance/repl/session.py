@@ -363,7 +363,7 @@ class Session:
         before, after = self.now, self.now.step(label)
         if after is None:
             seen = before.label_text(label)
-            raise UsageError(f"expected an action that can happen now, saw {seen}; `actions` lists them")
+            raise UsageError(f"expected an action that can happen now, seen {seen}; `actions` lists them")
         self.labels.append(label)
         self.path.append(after)
         # A letter belongs to (epoch, offset): a record that another one replaces later keeps its own.

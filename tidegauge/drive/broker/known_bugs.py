@@ -225,7 +225,7 @@ class DrivenBug(NamedTuple):
         return self.right.switched(self.switches)
 
 
-def _known() -> Mapping[str, DrivenBug]:
+def _bugs_by_name() -> Mapping[str, DrivenBug]:
     """Collect all bugs by name: faults, then the catalog's switches and wrong steps."""
     bugs = [DrivenBug(fault.name, f"{fault.says} ({fault.resembles})", rules=fault.rules) for fault in FAULTS.values()]
     for bug in known_bugs().values():
@@ -238,7 +238,7 @@ def _known() -> Mapping[str, DrivenBug]:
     return MappingProxyType({bug.name: bug for bug in bugs})
 
 
-BUGS = _known()
+BUGS = _bugs_by_name()
 
 
 def bug_named(name: str) -> DrivenBug:

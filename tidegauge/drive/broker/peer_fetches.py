@@ -6,21 +6,7 @@ from itertools import count
 from tidegauge.drive.broker.contract import BROKER
 from tidegauge.drive.broker.state import NOTHING_FETCHED, Fetched, ReferenceBroker, metadata_cache, with_partition
 from tidegauge.impl.cluster.broker import NOW
-from tidegauge.impl.fetch.fetch_session import (
-    INITIAL_EPOCH,
-    INVALID_SESSION_ID,
-    CachedPartition,
-    FetchContext,
-    FetchMetadata,
-    FetchSession,
-    FetchSessionCache,
-    SessionFetch,
-    SessionKind,
-    new_context,
-    next_session_epoch,
-    refresh_context,
-    update_and_generate_response,
-)
+from tidegauge.impl.fetch import fetch_session as sessions_
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
     FetchedPartitions,
@@ -134,15 +120,15 @@ def fetched_in_session(
     # The request names the partition also where a client would leave it out: to the broker both are the same
     # (FetchSession.CachedPartition#updateRequestParams).
     session = state.sessions.get(peer)
-    metadata = FetchMetadata(INVALID_SESSION_ID if session is None else session.id, session_epoch)
+    metadata = sessions_.FetchMetadata(sessions_.INVALID_SESSION_ID if session is None else session.id, session_epoch)
     fetches = FrozenMap(() if request is None else ((TP, PartitionFetch(request)),))
     # A full fetch names both partitions; what the peer's session lost with the broker's process no longer matters.
     if metadata.is_full:
         fetches = fetches.put(OTHER, PartitionFetch(FetchRequest(peer, UNDEFINED, 0, UNDEFINED)))
         state = state._replace(lost=tuple(other_peer for other_peer in state.lost if other_peer != peer))
     forgets = ((TP, None),) if request is None and not metadata.is_full else ()
-    cache, context = new_context(_cache(session), SessionFetch(metadata, fetches, forgets), NOW)
-    state = _kept(state, peer, cache)
+    cache, context = sessions_.new_context(_cache(session), sessions_.SessionFetch(metadata, fetches, forgets), NOW)
+    state = _with_sessions(state, peer, cache)
     reads: FrozenMap[TopicPartition, PartitionRead] = FrozenMap()
     for tp, fetch in context.fetches.items():
         response: FetchResponse | None = NOTHING_NEW
@@ -168,44 +154,44 @@ def answered_in_sessions(state: ReferenceBroker, fetched: Fetched) -> tuple[Refe
 
 
 def _responded(
-    state: ReferenceBroker, peer: int, context: FetchContext, reads: FrozenMap[TopicPartition, PartitionRead]
+    state: ReferenceBroker, peer: int, context: sessions_.FetchContext, reads: FrozenMap[TopicPartition, PartitionRead]
 ) -> tuple[ReferenceBroker, FetchResponse | None]:
     # A full fetch opens its session now. One that was opened while it waited is in no request any more.
-    session = None if context.kind is SessionKind.FULL else state.sessions.get(peer)
+    session = None if context.kind is sessions_.SessionKind.FULL else state.sessions.get(peer)
     in_use = [waiting.session.id for waiting in state.contexts.values() if waiting.session is not None]
     # An id has to differ only from those of the sessions that fetches wait in. The smallest free one keeps states equal that
     # differ in nothing else.
     cache = _cache(session)._replace(next_id=next(free for free in count(1) if free not in in_use))
-    cache, response = update_and_generate_response(cache, context, reads, NOW, is_follower=True)
-    state = _kept(state, peer, cache)
+    cache, response = sessions_.update_and_generate_response(cache, context, reads, NOW, is_follower=True)
+    state = _with_sessions(state, peer, cache)
     if response.error != NONE:
         return state, FetchResponse(response.error)
     named = response.reads.get(TP)
     return state, None if named is None else named.response
 
 
-def _cache(session: FetchSession | None) -> FetchSessionCache:
+def _cache(session: sessions_.FetchSession | None) -> sessions_.FetchSessionCache:
     """Return a cache that has a peer's session and no other."""
-    return FetchSessionCache(sessions=FrozenMap(() if session is None else ((session.id, session),)))
+    return sessions_.FetchSessionCache(sessions=FrozenMap(() if session is None else ((session.id, session),)))
 
 
-def _kept(state: ReferenceBroker, peer: int, cache: FetchSessionCache) -> ReferenceBroker:
+def _with_sessions(state: ReferenceBroker, peer: int, cache: sessions_.FetchSessionCache) -> ReferenceBroker:
     """Return the state in which the peer's session is the one that is left in the cache."""
     sessions, contexts = state.sessions.without(peer), state.contexts
     for session in cache.sessions.values():
         sessions = sessions.put(peer, session)
     if peer in contexts:
-        contexts = contexts.put(peer, refresh_context(cache, contexts[peer]))
+        contexts = contexts.put(peer, sessions_.refresh_context(cache, contexts[peer]))
     return state._replace(sessions=sessions, contexts=contexts)
 
 
 def expected_epoch(state: ReferenceBroker, peer: int) -> int:
     """Return the session epoch that the peer's next incremental fetch has to have."""
     session = state.sessions.get(peer)
-    return next_session_epoch(INITIAL_EPOCH) if session is None else session.epoch
+    return sessions_.next_session_epoch(sessions_.INITIAL_EPOCH) if session is None else session.epoch
 
 
-def known_of(session: FetchSession | None) -> CachedPartition | None:
+def known_of(session: sessions_.FetchSession | None) -> sessions_.CachedPartition | None:
     """Return what a session remembers of the partition, if it has it."""
     return None if session is None else session.partitions.get(TP)
 

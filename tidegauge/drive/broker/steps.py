@@ -42,32 +42,12 @@ from tidegauge.drive.broker.state import (
     with_partition,
 )
 from tidegauge.drive.contract import Capabilities, Step, frozen, is_integer, is_integers
+from tidegauge.impl import messages, rules
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import NOW, Broker
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, LARGEST_EPOCH
-from tidegauge.impl.messages import (
-    AlterPartitionResponse,
-    Batch,
-    FetchRequest,
-    FetchResponse,
-    FetchResponseInFlight,
-    Isolation,
-    ListOffsets,
-    OffsetsForLeaderEpochResponse,
-    OffsetSpec,
-)
 from tidegauge.impl.replica import partition as partition_
-from tidegauge.impl.rules import (
-    FENCED_LEADER_EPOCH,
-    INELIGIBLE_REPLICA,
-    INVALID_UPDATE_VERSION,
-    NONE,
-    NOT_LEADER_OR_FOLLOWER,
-    OFFSET_OUT_OF_RANGE,
-    UNDEFINED,
-    UNKNOWN_LEADER_EPOCH,
-)
 
 NEXT = -2
 """In a step of a graph that does not count them: the partition epoch after the last one, the session epoch that is due."""
@@ -111,7 +91,7 @@ class StepKind(ABC):
     def is_possible(self, state: ReferenceBroker, *args: Any, **kwargs: Any) -> bool:
         """Return whether the contract allows the step now, where no proposal is overtaken."""
         # A broker that has read no metadata has no such partition: nobody is answered.
-        return state.partition_epoch != UNDEFINED and state.broker.partition.leader_epoch != UNDEFINED
+        return state.partition_epoch != rules.UNDEFINED and state.broker.partition.leader_epoch != rules.UNDEFINED
 
     def extras(self, log: LogBounds, *args: Any, **kwargs: Any) -> Iterator[str]:
         """Yield the extras that the step needs."""
@@ -154,9 +134,9 @@ class Metadata(StepKind):
         """Draw a leader, mostly in a later epoch, and an ISR with it."""
         everybody, epoch = (BROKER, *state.opening.peers), state.highest_epoch
         leader = state.broker.partition.leader_id
-        if epoch == UNDEFINED or rng.random() < 0.8:
-            epoch, leader = epoch + rng.choice((1, 1, 2)), rng.choice((*everybody, *everybody, UNDEFINED))
-        members = {leader if leader != UNDEFINED else BROKER, *rng.sample(everybody, rng.randint(0, len(everybody)))}
+        if epoch == rules.UNDEFINED or rng.random() < 0.8:
+            epoch, leader = epoch + rng.choice((1, 1, 2)), rng.choice((*everybody, *everybody, rules.UNDEFINED))
+        members = {leader if leader != rules.UNDEFINED else BROKER, *rng.sample(everybody, rng.randint(0, len(everybody)))}
         return self.name, leader, epoch, state.partition_epoch + 1, tuple(sorted(members))
 
 
@@ -170,12 +150,12 @@ class Append(StepKind):
         before, cache = state.broker.partition, metadata_cache(state, eligible=False)
         partition, error, info = partition_.append_records_to_leader(state.setup, before, 1, acks, cache, NOW)
         state = with_partition(state, partition)
-        if error != NONE:
+        if error != rules.NONE:
             return state, {"error": error}
         # Answered once the high watermark has passed the record, in `produced`.
         if acks == -1:
             return state._replace(waiting=(*state.waiting, WaitingAppend(info.first, info.last + 1))), None
-        return state, {"error": NONE, "base": info.first}
+        return state, {"error": rules.NONE, "base": info.first}
 
     def extras(self, _log: LogBounds, acks: int) -> Iterator[str]:
         if acks == -1:
@@ -195,13 +175,13 @@ class Fetch(StepKind):
     says = "A peer's fetch of one record. `may_join`: the metadata cache says that the peer may join the ISR."
 
     def apply(self, state: ReferenceBroker, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Outcome:
-        state, response = fetched_at_once(state, FetchRequest(peer, epoch, offset, last_epoch), may_join=may_join)
+        state, response = fetched_at_once(state, messages.FetchRequest(peer, epoch, offset, last_epoch), may_join=may_join)
         return state, fetch_json(response)
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw any epoch and any offset."""
         epoch, peer = _near(rng, state.broker.partition.leader_epoch), rng.choice(state.opening.peers)
-        last, log = rng.choice((UNDEFINED, _epoch(rng, state, 1), _epoch(rng, state))), state.broker.partition.log
+        last, log = rng.choice((rules.UNDEFINED, _epoch(rng, state, 1), _epoch(rng, state))), state.broker.partition.log
         offset = rng.randrange(log.start) if log.start and rng.random() < 0.5 else _offset(rng, state)
         return self.name, peer, epoch, offset, last, rng.random() < 0.7
 
@@ -209,7 +189,7 @@ class Fetch(StepKind):
         """Draw one as a correct follower would send it: where its log could end."""
         log, peer = state.broker.partition.log, rng.choice(state.opening.peers)
         offset = rng.randint(log.start, log.end)
-        last = next((batch.epoch for batch in log.batches if batch.last == offset - 1), UNDEFINED)
+        last = next((batch.epoch for batch in log.batches if batch.last == offset - 1), rules.UNDEFINED)
         return self.name, peer, state.broker.partition.leader_epoch, offset, last, rng.random() < 0.7
 
 
@@ -225,7 +205,9 @@ class FetchAndWait(StepKind):
         return super().is_possible(state, peer, *others) and peer not in state.fetches
 
     def apply(self, state: ReferenceBroker, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Outcome:
-        state, response = fetched_or_waiting(state, FetchRequest(peer, epoch, offset, last_epoch), may_join=may_join)
+        state, response = fetched_or_waiting(
+            state, messages.FetchRequest(peer, epoch, offset, last_epoch), may_join=may_join
+        )
         return state, optional_fetch_json(response)
 
 
@@ -250,7 +232,7 @@ class FetchInSession(StepKind):
         may_join: bool,
         session_epoch: int,
     ) -> Outcome:
-        request = FetchRequest(peer, epoch, offset, last_epoch)
+        request = messages.FetchRequest(peer, epoch, offset, last_epoch)
         state, response = fetched_in_session(state, peer, session_epoch, request, may_join=may_join, waits=self.may_wait)
         return state, optional_fetch_json(response)
 
@@ -322,11 +304,15 @@ class OffsetsForLeaderEpoch(StepKind):
         error, epoch, end = partition_.last_offset_for_leader_epoch(
             state.setup, state.broker.partition, current_leader_epoch, leader_epoch
         )
-        return state, {"error": error} if error != NONE else {"error": NONE, "leader_epoch": epoch, "end_offset": end}
+        return state, {"error": error} if error != rules.NONE else {
+            "error": rules.NONE,
+            "leader_epoch": epoch,
+            "end_offset": end,
+        }
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw any epoch, also one that nobody has heard of."""
-        epoch = UNDEFINED if rng.random() < 0.1 else _epoch(rng, state, 1)
+        epoch = rules.UNDEFINED if rng.random() < 0.1 else _epoch(rng, state, 1)
         return self.name, _near(rng, state.broker.partition.leader_epoch), epoch
 
 
@@ -337,11 +323,14 @@ class ListOffsetsRequest(StepKind):
     action, says = "HandleOutOfRange", "A peer asks for the earliest or the latest offset."
 
     def apply(self, state: ReferenceBroker, current_leader_epoch: int, which: str) -> Outcome:
-        spec = OffsetSpec.LATEST if which == LATEST else OffsetSpec.EARLIEST
+        spec = messages.OffsetSpec.LATEST if which == LATEST else messages.OffsetSpec.EARLIEST
         listed = partition_.fetch_offset_for_timestamp(
-            state.setup, state.broker.partition, spec, current_leader_epoch, Isolation.LOG_END, only_leader=True
+            state.setup, state.broker.partition, spec, current_leader_epoch, messages.Isolation.LOG_END, only_leader=True
         )
-        return state, {"error": listed.error} if listed.error != NONE else {"error": NONE, "offset": listed.offset}
+        return state, {"error": listed.error} if listed.error != rules.NONE else {
+            "error": rules.NONE,
+            "offset": listed.offset,
+        }
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw either."""
@@ -387,7 +376,7 @@ class FetchResponseStep(StepKind):
         if not super().is_possible(state, peer, error, hw, log_start, records, *others):
             return False
         # Kafka's validation of batches refuses any others before the protocol has to do with them (LogValidator).
-        return isinstance(request, FetchRequest) and _follow_each_other(request.fetch_offset, records)
+        return isinstance(request, messages.FetchRequest) and _follow_each_other(request.fetch_offset, records)
 
     def apply(
         self,
@@ -401,9 +390,11 @@ class FetchResponseStep(StepKind):
         offsets: tuple[int, int] | None,
     ) -> Outcome:
         request: Any = state.request(peer)
-        response = FetchResponse(error, hw, log_start, tuple(Batch(*r) for r in records), *(diverging or ()))
-        listed = None if offsets is None else ListOffsets(*offsets)
-        in_flight = FetchResponseInFlight(request.current_leader_epoch, request.fetch_offset, response, listed)
+        response = messages.FetchResponse(
+            error, hw, log_start, tuple(messages.Batch(*r) for r in records), *(diverging or ())
+        )
+        listed = None if offsets is None else messages.ListOffsets(*offsets)
+        in_flight = messages.FetchResponseInFlight(request.current_leader_epoch, request.fetch_offset, response, listed)
         broker = broker_.handle_fetch_response(state.setup, state.broker, peer, in_flight)
         return _without_request(state, peer)._replace(broker=broker), None
 
@@ -431,25 +422,29 @@ class FetchResponseStep(StepKind):
             return step
         peer, request = rng.choice(state.requests)
         kind = rng.random()
-        error = rng.choice((NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)) if kind < 0.08 else NONE
-        if not isinstance(request, FetchRequest):
-            epoch = UNDEFINED if kind > 0.9 else _epoch(rng, state)
-            end = UNDEFINED if kind > 0.85 else _offset(rng, state)
+        error = (
+            rng.choice((rules.NOT_LEADER_OR_FOLLOWER, rules.FENCED_LEADER_EPOCH, rules.UNKNOWN_LEADER_EPOCH))
+            if kind < 0.08
+            else rules.NONE
+        )
+        if not isinstance(request, messages.FetchRequest):
+            epoch = rules.UNDEFINED if kind > 0.9 else _epoch(rng, state)
+            end = rules.UNDEFINED if kind > 0.85 else _offset(rng, state)
             return OffsetsForLeaderEpochResponseStep.name, peer, error, epoch, end
         head = (self.name, peer)
-        if error != NONE:
-            return (*head, error, UNDEFINED, UNDEFINED, (), None, None)
+        if error != rules.NONE:
+            return (*head, error, rules.UNDEFINED, rules.UNDEFINED, (), None, None)
         if kind < 0.35:
-            return (*head, NONE, rng.randint(0, FAR), 0, (), (_epoch(rng, state), _offset(rng, state)), None)
+            return (*head, rules.NONE, rng.randint(0, FAR), 0, (), (_epoch(rng, state), _offset(rng, state)), None)
         if kind < 0.45:
             earliest = rng.choice((0, 0, _offset(rng, state)))
             latest = max(earliest, _offset(rng, state))
-            return (*head, OFFSET_OUT_OF_RANGE, UNDEFINED, UNDEFINED, (), None, (earliest, latest))
+            return (*head, rules.OFFSET_OUT_OF_RANGE, rules.UNDEFINED, rules.UNDEFINED, (), None, (earliest, latest))
         epochs = sorted(_epoch(rng, state, 1) for _ in range(rng.choice((0, 1, 1, 2))))
         first = request.fetch_offset
         records = tuple((first + n, first + n, epoch) for n, epoch in enumerate(epochs))
         start = rng.choice((0,) * 9 + (_offset(rng, state),))
-        return (*head, NONE, rng.randint(0, FAR), start, records, None, None)
+        return (*head, rules.NONE, rng.randint(0, FAR), start, records, None, None)
 
 
 def _follow_each_other(offset: int, records: tuple[BatchTuple, ...]) -> bool:
@@ -474,11 +469,11 @@ class OffsetsForLeaderEpochResponseStep(StepKind):
     def is_possible(self, state: ReferenceBroker, peer: int, *others: Any) -> bool:
         request = state.request(peer)
         possible = super().is_possible(state, peer, *others)
-        return possible and request is not None and not isinstance(request, FetchRequest)
+        return possible and request is not None and not isinstance(request, messages.FetchRequest)
 
     def apply(self, state: ReferenceBroker, peer: int, error: int, leader_epoch: int, end_offset: int) -> Outcome:
         request: Any = state.request(peer)
-        response = OffsetsForLeaderEpochResponse(request.current_leader_epoch, leader_epoch, end_offset)
+        response = messages.OffsetsForLeaderEpochResponse(request.current_leader_epoch, leader_epoch, end_offset)
         broker = broker_.handle_offsets_for_leader_epoch_response(state.setup, state.broker, peer, response, error)
         return _without_request(state, peer)._replace(broker=broker), None
 
@@ -534,9 +529,9 @@ class AlterPartitionResponseStep(StepKind):
 
     def apply(self, state: ReferenceBroker, error: int, partition_epoch: int, members: tuple[int, ...]) -> Outcome:
         proposal: Any = state.proposal
-        response = AlterPartitionResponse(error)
-        if error == NONE:
-            response = AlterPartitionResponse(NONE, proposal.leader_epoch, partition_epoch, members)
+        response = messages.AlterPartitionResponse(error)
+        if error == rules.NONE:
+            response = messages.AlterPartitionResponse(rules.NONE, proposal.leader_epoch, partition_epoch, members)
         cache = metadata_cache(state, eligible=False)
         partition, sent_again = partition_.handle_alter_partition_response(
             state.setup, state.broker.partition, state.proposed, response, cache, NOW
@@ -554,9 +549,9 @@ class AlterPartitionResponseStep(StepKind):
             step: Step = STEPS_BY_CLASS[Lag].draw(rng, state)
             return step
         if rng.random() < 0.6:
-            return self.name, NONE, state.partition_epoch + rng.randint(0, 1), proposal.isr
-        error = rng.choice((INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH))
-        return self.name, error, UNDEFINED, ()
+            return self.name, rules.NONE, state.partition_epoch + rng.randint(0, 1), proposal.isr
+        error = rng.choice((rules.INELIGIBLE_REPLICA, rules.INVALID_UPDATE_VERSION, rules.FENCED_LEADER_EPOCH))
+        return self.name, error, rules.UNDEFINED, ()
 
 
 class Retention(StepKind):
@@ -584,7 +579,7 @@ class Stop(StepKind):
     says = "The process ends in order, starts again and has read no metadata yet."
 
     def is_possible(self, state: ReferenceBroker) -> bool:
-        return state.partition_epoch != UNDEFINED
+        return state.partition_epoch != rules.UNDEFINED
 
     def apply(self, state: ReferenceBroker) -> Outcome:
         return _restarted(state, broker_.stop(state.setup, state.broker)), None
@@ -602,7 +597,7 @@ class Crash(StepKind):
 
     def is_possible(self, state: ReferenceBroker, hw: int, log_end: int) -> bool:
         log = state.broker.partition.log
-        return state.partition_epoch != UNDEFINED and log.start <= hw <= min(log.hw, log_end) and log_end <= log.end
+        return state.partition_epoch != rules.UNDEFINED and log.start <= hw <= min(log.hw, log_end) and log_end <= log.end
 
     def apply(self, state: ReferenceBroker, hw: int, log_end: int) -> Outcome:
         return _restarted(state, broker_.crash(state.setup, state.broker, hw, log_end)), None

@@ -22,18 +22,7 @@ from tidegauge.drive.controller.reference import ReferenceController, opened, ta
 from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.controller.records import TOPIC
 from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl, is_active
-from tidegauge.impl.explorer.controller_model import (
-    ELSEWHERE,
-    TAKEN_OUT,
-    ControlBounds,
-    ControlCluster,
-    control_view,
-    directories_of,
-    initial_control_cluster,
-    proposal_of,
-    search_control,
-    stops_in_order,
-)
+from tidegauge.impl.explorer import controller_model as model
 from tidegauge.impl.explorer.view import View
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
@@ -60,15 +49,15 @@ MODELS: Mapping[str, int] = MappingProxyType(
 The switches are those of the expected profile."""
 
 
-def named(b: int, bounds: ControlBounds) -> int:
+def named(b: int, bounds: model.ControlBounds) -> int:
     """Return a broker of the graph as it is named in a step: from 1 on, those that partition 0 has elsewhere last."""
-    return b + 1 if b < ELSEWHERE else b - ELSEWHERE + bounds.brokers + 1
+    return b + 1 if b < model.ELSEWHERE else b - model.ELSEWHERE + bounds.brokers + 1
 
 
-def begin(bounds: ControlBounds) -> Path:
+def begin(bounds: model.ControlBounds) -> Path:
     """Return the requests that make the graph's first state: every broker is up, and the partition has its replicas."""
     letters = "AB" if bounds.disks_fail else "A"
-    elsewhere = tuple(named(ELSEWHERE + n, bounds) for n in range(bounds.partition_zero))
+    elsewhere = tuple(named(model.ELSEWHERE + n, bounds) for n in range(bounds.partition_zero))
     here = tuple(b + 1 for b in bounds.replicas)
     brokers = range(1, bounds.brokers + 1)
     starts = tuple(step for b in brokers for step in (registers(b, directories=letters), beats(b)))
@@ -78,20 +67,20 @@ def begin(bounds: ControlBounds) -> Path:
     return (*starts, *up(*elsewhere), topic, *places)
 
 
-def assigned(bounds: ControlBounds) -> int:
+def assigned(bounds: model.ControlBounds) -> int:
     """Return how often the partition changes in its beginning."""
     # A replica of a broker with two directories has none at first, and its assignment is a change.
     return len(bounds.replicas) if bounds.disks_fail else 0
 
 
-def requests_of(state: ControlCluster, label: Label) -> Path:
+def requests_of(state: model.ControlCluster, label: Label) -> Path:
     """Return what a step of the graph asks the controller for; nothing where it is a broker's alone."""
     bounds, tp = state.bounds, state.tp
     name, *arguments = label
     b = arguments[0] + 1 if arguments and name not in {"Reassign", "SetMinIsr", "SetElr"} else 0
     match name:
         case "Expand" | "Shrink":
-            proposal = proposal_of(state, {*state.control.partitions[tp].isr} ^ {arguments[0]})
+            proposal = model.proposal_of(state, {*state.control.partitions[tp].isr} ^ {arguments[0]})
             epochs = proposal.leader_epoch, proposal.partition_epoch + assigned(bounds)
             isr = tuple(member + 1 for member in proposal.isr)
             return (("alter_partition", proposal.broker_id + 1, 0, "t", tp.partition, *epochs, isr, False),)
@@ -151,7 +140,7 @@ def model_of(name: str) -> Model:
     return find_model(name)
 
 
-def cover(bounds: ControlBounds, profile: Profile, opening: ClusterOpening, name: str) -> ControllerCover:
+def cover(bounds: model.ControlBounds, profile: Profile, opening: ClusterOpening, name: str) -> ControllerCover:
     """Return paths that take each step at least once."""
     # min.insync.replicas is set on the topic (`begin`), so that the cluster's default does not matter.
     opening = opening._replace(elr=int(profile.elr), min_insync_replicas=1)
@@ -175,14 +164,14 @@ class _Graph:
     `edges`: for each state the requests there, with the state that comes then; `reached`: the states that a path can get to.
     """
 
-    def __init__(self, bounds: ControlBounds, profile: Profile) -> None:
+    def __init__(self, bounds: model.ControlBounds, profile: Profile) -> None:
         self.edges: list[dict[Path, int]] = []
         self.reached: list[int] = []
         self._bounds, self._tp = bounds, TopicPartition("t", int(bounds.partition_zero > 0))
         self._facts: list[Facts] = []
         self._from: dict[int, Taken] = {}
         numbers: dict[View, int] = {}
-        search = search_control(initial_control_cluster(bounds, profile))
+        search = model.search_control(model.initial_control_cluster(bounds, profile))
         of_state = [self._number(numbers, search.states[0])]
         for source, label, target, new in search.transitions():
             if new:
@@ -190,9 +179,9 @@ class _Graph:
             if request := requests_of(search.states[source], label):
                 self.edges[of_state[source]][request] = of_state[target]
 
-    def _number(self, numbers: dict[View, int], state: ControlCluster) -> int:
+    def _number(self, numbers: dict[View, int], state: model.ControlCluster) -> int:
         """Return the number of a state, the same for all that the controller cannot tell apart."""
-        key = _local(control_view(state))
+        key = _local(model.control_view(state))
         if key not in numbers:
             numbers[key] = len(self.edges)
             self.edges.append({})
@@ -232,22 +221,22 @@ class _Graph:
     def onward(self, at: int, left: Set[Taken]) -> list[Taken]:
         """Return what is left from here on, as long as there is something near."""
         way: list[Taken] = []
-        taken: set[Taken] = set()
-        while len(way) < LONGEST and (more := self._nearest(at, left, taken)):
+        steps_taken: set[Taken] = set()
+        while len(way) < LONGEST and (more := self._nearest(at, left, steps_taken)):
             way += more
-            taken |= set(more)
+            steps_taken |= set(more)
             at = self.edges[more[-1][0]][more[-1][1]]
         return way
 
-    def _nearest(self, at: int, left: Set[Taken], taken: Set[Taken]) -> list[Taken]:
-        """Return a shortest way to a step in `left` that is not in `taken`; none if it is more than NEAR steps away."""
+    def _nearest(self, at: int, left: Set[Taken], steps_taken: Set[Taken]) -> list[Taken]:
+        """Return a shortest way to a step in `left` that is not in `steps_taken`; none within NEAR steps."""
         ways: deque[tuple[int, list[Taken]]] = deque([(at, [])])
         visited = {at}
         while ways:
             here, way = ways.popleft()
             for request, target in self.edges[here].items():
                 step = here, request
-                if step in left and step not in taken:
+                if step in left and step not in steps_taken:
                     return [*way, step]
                 if target not in visited and len(way) < NEAR:
                     visited.add(target)
@@ -289,7 +278,7 @@ def facts(control: ReplicationControl, tp: TopicPartition, add: int, epochs: int
     return (*raised, leader, registration.recovery, registration.leader_epoch, registration.partition_epoch + epochs), rows
 
 
-def _read_by_all_others(state: ControlCluster, b: int) -> Path:
+def _read_by_all_others(state: model.ControlCluster, b: int) -> Path:
     """Return heartbeats of all other brokers, with which a controlled shutdown can end."""
     # It ends once every active broker has read the metadata up to its beginning (BrokerHeartbeatManager#lowestActiveOffset).
     control = state.control
@@ -299,10 +288,10 @@ def _read_by_all_others(state: ControlCluster, b: int) -> Path:
     return tuple(beats(named(other, state.bounds)) for other in others)
 
 
-def _registers(state: ControlCluster, b: int, directory: int) -> Path:
+def _registers(state: model.ControlCluster, b: int, directory: int) -> Path:
     """Return the start of a process with the directories that control_steps gives it."""
-    letters = "".join(name[-1] for name in directories_of(state, b, directory))
-    starts: Path = (registers(b + 1, clean=stops_in_order(state, b, directory), directories=letters),)
+    letters = "".join(name[-1] for name in model.directories_of(state, b, directory))
+    starts: Path = (registers(b + 1, clean=model.stops_in_order(state, b, directory), directories=letters),)
     registered = state.control.brokers.get(b)
     # The graph lets a process start although the last one is not fenced yet. A real controller refuses that
     # (DUPLICATE_BROKER_REGISTRATION) unless the session is over.
@@ -310,7 +299,7 @@ def _registers(state: ControlCluster, b: int, directory: int) -> Path:
         starts = (("register_late", *starts[0][1:]),)
     elif registered is not None and not registered.fenced:
         return ()
-    if directory != TAKEN_OUT:
+    if directory != model.TAKEN_OUT:
         return starts
     # The replica is in none of its directories any more, so that the broker assigns it to one.
     return (*starts, ("assign_directory", b + 1, 0, "t", state.tp.partition, "B"))

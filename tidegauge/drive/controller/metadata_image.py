@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.impl.controller import records as records_
 from tidegauge.impl.controller.features import ELR_VERSION, METADATA_VERSION
 from tidegauge.impl.controller.partition_registration import (
     LOST,
@@ -20,22 +21,6 @@ from tidegauge.impl.controller.partition_registration import (
     ChangedFields,
     PartitionRegistration,
     RecoveryState,
-)
-from tidegauge.impl.controller.records import (
-    BROKER,
-    TOPIC,
-    BrokerRegistrationChangeRecord,
-    ClearElrRecord,
-    ConfigRecord,
-    ConfigResource,
-    ControllerRecord,
-    FeatureLevelRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-    UnregisterBrokerRecord,
 )
 from tidegauge.impl.controller.replay import replay_record
 from tidegauge.impl.controller.replication_control import BrokerRegistration, ReplicationControl
@@ -49,7 +34,7 @@ RESERVED = {0: MIGRATING, 1: UNASSIGNED, 2: LOST}
 """org.apache.kafka.common.DirectoryId."""
 DIRECTORIES_FROM = 1000
 
-TYPES = {TOPIC: 2, BROKER: 4}
+TYPES = {records_.TOPIC: 2, records_.BROKER: 4}
 """ConfigResource.Type."""
 
 
@@ -104,7 +89,7 @@ class Names:
 
     def resource(self, kind: str, name: str) -> str:
         """Return the name of a configuration's resource in the process."""
-        if kind == TOPIC:
+        if kind == records_.TOPIC:
             return self.full(name)
         return str(self.id_of(int(name))) if name else ""
 
@@ -124,10 +109,10 @@ class Image:
             record = self._record(name, body)
             if record is not None:
                 self.control = replay_record(self.control, record, offset)
-                if isinstance(record, BrokerRegistrationChangeRecord):
+                if isinstance(record, records_.BrokerRegistrationChangeRecord):
                     self.changed_at[record.broker_id] = offset
 
-    def _record(self, name: str, body: WireMessage) -> ControllerRecord | None:
+    def _record(self, name: str, body: WireMessage) -> records_.ControllerRecord | None:
         """Return a record with the path's names; None for a record of another path, or one that changes no report."""
         if name not in _READ:
             return None
@@ -137,23 +122,23 @@ class Image:
             return None
         return _READ[name](self, body)
 
-    def _topic(self, body: WireMessage) -> ControllerRecord | None:
+    def _topic(self, body: WireMessage) -> records_.ControllerRecord | None:
         topic = self._names.topic(body["name"])
         if topic is None:
             return None
         self.topic_ids[topic] = body["topicId"]
         self._topics[body["topicId"]] = topic
-        return TopicRecord(topic)
+        return records_.TopicRecord(topic)
 
-    def _remove_topic(self, body: WireMessage) -> ControllerRecord:
+    def _remove_topic(self, body: WireMessage) -> records_.ControllerRecord:
         topic = self._topics.pop(body["topicId"])
         del self.topic_ids[topic]
-        return RemoveTopicRecord(topic)
+        return records_.RemoveTopicRecord(topic)
 
     def _tp(self, body: WireMessage) -> TopicPartition:
         return TopicPartition(self._topics[body["topicId"]], body["partitionId"])
 
-    def _partition(self, body: WireMessage) -> ControllerRecord:
+    def _partition(self, body: WireMessage) -> records_.ControllerRecord:
         brokers = self._names.brokers
         directories = self._directories(body.get("directories") or ())
         registration = PartitionRegistration(
@@ -170,9 +155,9 @@ class Image:
             # A release without JBOD writes no directories, and Kafka reads that as MIGRATING everywhere.
             () if set(directories) == {MIGRATING} else directories,
         )
-        return PartitionRecord(self._tp(body), registration)
+        return records_.PartitionRecord(self._tp(body), registration)
 
-    def _partition_change(self, body: WireMessage) -> ControllerRecord:
+    def _partition_change(self, body: WireMessage) -> records_.ControllerRecord:
         """Return the changed fields: one that the record leaves out, or has at its "no change" value, is None."""
         leader, recovery = body.get("leader", NO_LEADER_CHANGE), body.get("leaderRecoveryState", NO_CHANGE)
         directories = body.get("directories")
@@ -187,7 +172,7 @@ class Image:
             self._some(body, "removingReplicas"),
             None if directories is None else self._directories(directories),
         )
-        return PartitionChangeRecord(self._tp(body), fields)
+        return records_.PartitionChangeRecord(self._tp(body), fields)
 
     def _some(self, body: WireMessage, name: str) -> tuple[int, ...] | None:
         """Return the brokers in an optional field; None for a field that the record leaves as it was."""
@@ -203,8 +188,8 @@ class Image:
     def _broker(self, body: WireMessage) -> int:
         return self._leader(body["brokerId"])
 
-    def _register(self, body: WireMessage) -> ControllerRecord:
-        return RegisterBrokerRecord(
+    def _register(self, body: WireMessage) -> records_.ControllerRecord:
+        return records_.RegisterBrokerRecord(
             self._broker(body),
             body["brokerEpoch"],
             body["incarnationId"].int,
@@ -213,8 +198,8 @@ class Image:
             self._directories(body.get("logDirs") or ()),
         )
 
-    def _registration_change(self, body: WireMessage) -> ControllerRecord:
-        return BrokerRegistrationChangeRecord(
+    def _registration_change(self, body: WireMessage) -> records_.ControllerRecord:
+        return records_.BrokerRegistrationChangeRecord(
             self._broker(body),
             body["brokerEpoch"],
             # BrokerRegistrationFencingChange and BrokerRegistrationInControlledShutdownChange: 0 is no change.
@@ -223,32 +208,32 @@ class Image:
             self._directories(body.get("logDirs") or ()),
         )
 
-    def _unregister(self, body: WireMessage) -> ControllerRecord:
-        return UnregisterBrokerRecord(self._broker(body), body["brokerEpoch"])
+    def _unregister(self, body: WireMessage) -> records_.ControllerRecord:
+        return records_.UnregisterBrokerRecord(self._broker(body), body["brokerEpoch"])
 
-    def _config(self, body: WireMessage) -> ControllerRecord | None:
+    def _config(self, body: WireMessage) -> records_.ControllerRecord | None:
         kind = next((kind for kind, number in TYPES.items() if number == body["resourceType"]), None)
         name: str | None = body["resourceName"]
         # The broker named "" is the default of the cluster, which all paths share.
-        if kind == TOPIC:
+        if kind == records_.TOPIC:
             name = self._names.topic(str(name))
         elif name:
             broker = self._names.broker(int(name))
             name = None if broker is None else str(broker)
         if kind is None or name is None:
             return None
-        return ConfigRecord(ConfigResource(kind, name), body["name"], body["value"])
+        return records_.ConfigRecord(records_.ConfigResource(kind, name), body["name"], body["value"])
 
-    def _clear_elr(self, body: WireMessage) -> ControllerRecord | None:
+    def _clear_elr(self, body: WireMessage) -> records_.ControllerRecord | None:
         topic = self._names.topic(body["topicName"]) if body["topicName"] else ""
-        return None if topic is None else ClearElrRecord(topic)
+        return None if topic is None else records_.ClearElrRecord(topic)
 
-    def _feature(self, body: WireMessage) -> ControllerRecord | None:
+    def _feature(self, body: WireMessage) -> records_.ControllerRecord | None:
         is_read = body["name"] in {METADATA_VERSION, ELR_VERSION}
-        return FeatureLevelRecord(body["name"], body["featureLevel"]) if is_read else None
+        return records_.FeatureLevelRecord(body["name"], body["featureLevel"]) if is_read else None
 
 
-_READ: Mapping[str, Callable[[Image, Any], ControllerRecord | None]] = {
+_READ: Mapping[str, Callable[[Image, Any], records_.ControllerRecord | None]] = {
     "TopicRecord": Image._topic,
     "RemoveTopicRecord": Image._remove_topic,
     "PartitionRecord": Image._partition,

@@ -184,11 +184,13 @@ class KafkaNode:
             to_begin[begins_at(sequence, ends[number])].append(number)
         paused: list[list[PathRun]] = [[] for _ in self._slots]
         # Reports are reused within one play only: a caller that plays a path again wants to know whether it comes again.
-        known: defaultdict[Opening, KnownReports] = defaultdict(no_reports)
+        known_reports: defaultdict[Opening, KnownReports] = defaultdict(no_reports)
         for at in range(len(sequence) + 1):
             waiting = to_begin[at]
             resumed = await self._side_by_side([self._resume(runs, watch) for runs in paused])
-            begun = await self._side_by_side([self._begin(slot, waiting, cases, known, watch) for slot in self._slots])
+            begun = await self._side_by_side(
+                [self._begin(slot, waiting, cases, known_reports, watch) for slot in self._slots]
+            )
             paused = [[*some, *more] for some, more in zip(resumed, begun, strict=True)]
             if any(paused):
                 await self._end_process(broker, [run for runs in paused for run in runs])
@@ -204,7 +206,7 @@ class KafkaNode:
         slot: WorkerSlot,
         waiting: deque[int],
         cases: Sequence[BrokerCase],
-        known: Mapping[Opening, KnownReports],
+        known_reports: Mapping[Opening, KnownReports],
         watch: Watch,
     ) -> list[PathRun]:
         """Play the waiting paths one after the other; return those that have come to an end of the process."""
@@ -213,7 +215,7 @@ class KafkaNode:
             number = waiting.popleft()
             await slot.rest()
             opening = cases[number].opening
-            beginning = no_reports() if self._always_read else known[opening]
+            beginning = no_reports() if self._always_read else known_reports[opening]
             run = PathRun(number, cases[number], DrivenPartition(slot, opening), beginning)
             self._last_topics[run.case] = run.partition.topic.name
             if watch(number, 0, run.partition.opening()) and await self._play_on(run, watch):

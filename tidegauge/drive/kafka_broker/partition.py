@@ -54,30 +54,30 @@ class DrivenPartition:
         """Return the report before any step: the broker has no such partition, and nothing on disk."""
         return {**UNREAD, "leo": 0, "hw": 0, "log_start": 0, "ends": []}
 
-    async def take(self, step: Step, known: Report | None = None) -> Report:
+    async def take(self, step: Step, known_report: Report | None = None) -> Report:
         """Take a step and return the report.
 
-        `known`: the report after the same steps on another partition; it is returned in place of a new one if it can stand
-        for one. Raises WireError and OSError.
+        `known_report`: the report after the same steps on another partition; it is returned in place of a new one if it can
+        stand for one. Raises WireError and OSError.
         """
         name, *arguments = step
         if self._broker.lag_check is not None:
             self._broker.lag_check.pass_time()
         result = await getattr(self, f"_{name}")(*arguments)
-        if known is not None and self._may_reuse(result, known):
-            return known
+        if known_report is not None and self._may_reuse(result, known_report):
+            return known_report
         return await self.report(result)
 
-    def _may_reuse(self, result: Report | None, known: Report) -> bool:
-        """Return whether `known`, a report read after the same steps on another partition, can stand for a new one.
+    def _may_reuse(self, result: Report | None, known_report: Report) -> bool:
+        """Return whether `known_report`, a report read after the same steps on another partition, can stand for a new one.
 
         Compares only what the broker says without being asked: this step's result and the fetches in flight.
         """
         # A waiting request gets its response once, on its own connection, and a report takes it from there: a known report
         # that has one cannot stand for reading the one of this partition.
-        if known["produced"] or known["fetched"]:
+        if known_report["produced"] or known_report["fetched"]:
             return False
-        return bool(known["result"] == result and known["requests"] == self._requests())
+        return bool(known_report["result"] == result and known_report["requests"] == self._requests())
 
     async def report(self, result: Report | None = None) -> Report:
         """Read everything that the contract reports; `result` is that of the step."""

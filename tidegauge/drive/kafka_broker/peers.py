@@ -24,17 +24,7 @@ from tidegauge.drive.wire.frames import Conditions, Listener, ReceivedRequest
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.impl.cluster.broker import NOW
 from tidegauge.impl.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
-from tidegauge.impl.fetch.fetch_session import (
-    FetchContext,
-    FetchMetadata,
-    FetchSessionCache,
-    SessionFetch,
-    SessionKind,
-    SessionResponse,
-    new_context,
-    remove_session,
-    update_and_generate_response,
-)
+from tidegauge.impl.fetch import fetch_session as sessions
 from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler, build_session_fetch, handle_response
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import FetchRequest, FetchResponse, PartitionFetch, PartitionRead
@@ -62,14 +52,14 @@ class LeaderSession:
 
     def __init__(self, node: int) -> None:
         self._node = node
-        self._cache, self._handler = FetchSessionCache(), FetchSessionHandler()
-        self._context = FetchContext(SessionKind.FULL)
+        self._cache, self._handler = sessions.FetchSessionCache(), FetchSessionHandler()
+        self._context = sessions.FetchContext(sessions.SessionKind.FULL)
         self._losses = cycle((NONE, FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH))
 
     def receive(self, body: WireMessage) -> None:
         """Take a request. Raises WireError for one that impl's FetchSessionHandler would not send."""
         request = _session_fetch(body)
-        self._cache, self._context = new_context(self._cache, request, NOW)
+        self._cache, self._context = sessions.new_context(self._cache, request, NOW)
         self._handler, expected = build_session_fetch(self._handler, self._context.fetches)
         if self._context.error != NONE or expected is None or _unordered(request) != _unordered(expected):
             raise WireError(f"broker {self._node}: expected {expected}; seen {request}")
@@ -81,28 +71,31 @@ class LeaderSession:
 
     def response(self, meant: PartitionsByTopic, others: WireMessage) -> WireMessage:
         """Make a response with the partitions that are meant, and with `others` for each one that has to be in it."""
-        is_full, topics = self._context.kind is not SessionKind.INCREMENTAL, [UUID(tp.topic) for tp in self._context.fetches]
+        is_full, topics = (
+            self._context.kind is not sessions.SessionKind.INCREMENTAL,
+            [UUID(tp.topic) for tp in self._context.fetches],
+        )
         partitions = {topic: meant.get(topic, others) for topic in topics if is_full or topic in meant}
-        self._cache, response = update_and_generate_response(
+        self._cache, response = sessions.update_and_generate_response(
             self._cache, self._context, _reads(self._context.fetches), NOW, is_follower=True
         )
         reads = _reads(map(_topic_partition, partitions))
-        return self._sent(SessionResponse(NONE, response.session_id, reads), partitions)
+        return self._sent(sessions.SessionResponse(NONE, response.session_id, reads), partitions)
 
     def lost(self) -> WireMessage:
         """Make a response of which the broker uses nothing, as if it had been lost."""
         session = self._context.session
         # A full response without its partitions is dropped (FetchSessionHandler#verifyFullFetchResponsePartitions).
         if session is None:
-            return self._sent(SessionResponse(), {})
+            return self._sent(sessions.SessionResponse(), {})
         # An empty incremental response says that nothing has changed. In turns with that the session is refused in both
         # ways a leader can, so that the broker's ways back into a session are driven as well.
         error = next(self._losses)
         if error == FETCH_SESSION_ID_NOT_FOUND:
-            self._cache = remove_session(self._cache, session.id)
-        return self._sent(SessionResponse(error, session.id), {})
+            self._cache = sessions.remove_session(self._cache, session.id)
+        return self._sent(sessions.SessionResponse(error, session.id), {})
 
-    def _sent(self, response: SessionResponse, partitions: PartitionsByTopic) -> WireMessage:
+    def _sent(self, response: sessions.SessionResponse, partitions: PartitionsByTopic) -> WireMessage:
         self._handler, _ = handle_response(self._handler, response)
         topics = [{"topicId": topic, "partitions": [partition]} for topic, partition in partitions.items()]
         return {"errorCode": response.error, "sessionId": response.session_id, "responses": topics}
@@ -116,10 +109,12 @@ def _reads(partitions: Iterable[TopicPartition]) -> FrozenMap[TopicPartition, Pa
     return FrozenMap((tp, NO_RECORDS) for tp in partitions)
 
 
-def _session_fetch(body: WireMessage) -> SessionFetch:
+def _session_fetch(body: WireMessage) -> sessions.SessionFetch:
     named = ((_topic_partition(topic["topicId"]), _partition_fetch(topic["partitions"][0])) for topic in body["topics"])
     forgotten = ((_topic_partition(topic["topicId"]), None) for topic in body["forgottenTopicsData"])
-    return SessionFetch(FetchMetadata(body["sessionId"], body["sessionEpoch"]), FrozenMap(named), tuple(forgotten))
+    return sessions.SessionFetch(
+        sessions.FetchMetadata(body["sessionId"], body["sessionEpoch"]), FrozenMap(named), tuple(forgotten)
+    )
 
 
 def _partition_fetch(partition: WireMessage) -> PartitionFetch:
@@ -133,7 +128,7 @@ def _partition_fetch(partition: WireMessage) -> PartitionFetch:
     return PartitionFetch(request, partition["partitionMaxBytes"])
 
 
-def _unordered(request: SessionFetch) -> tuple[object, ...]:
+def _unordered(request: sessions.SessionFetch) -> tuple[object, ...]:
     # The order is that in which the partitions of the fetcher thread take turns; nothing here depends on it.
     return request.metadata, dict(request.to_send.items()), set(request.to_forget)
 

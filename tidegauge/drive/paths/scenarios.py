@@ -15,17 +15,9 @@ from tidegauge.drive.broker.reference import field_text, is_possible, missing_ca
 from tidegauge.drive.broker.state import ReferenceBroker, opened
 from tidegauge.drive.broker.steps import ENDS
 from tidegauge.drive.contract import Capabilities, Path, Report, Step
+from tidegauge.drive.paths import graph_projection
 from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
-from tidegauge.drive.paths.graph_projection import (
-    Input,
-    Rename,
-    image_step,
-    inputs_of,
-    isr_beginning,
-    isr_step,
-    local,
-    renaming,
-)
+from tidegauge.drive.paths.graph_projection import Input
 from tidegauge.impl.cluster.broker import truncate_alone
 from tidegauge.impl.cluster.cluster import Cluster, actions
 from tidegauge.impl.cluster.transitions import Label
@@ -137,10 +129,10 @@ def lacks(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> str
 
 def seen_by(session: Session, me: int) -> tuple[ReferenceBroker, Path]:
     """Return broker `me` of the session as the reference has it at the end, and the steps that led there."""
-    rename, start = renaming(me), session.states[0]
+    rename, start = graph_projection.renaming(me), session.states[0]
     opening = Opening(tuple(range(BROKER + 1, BROKER + session.brokers)), start.model.bounds.min_insync_replicas)
     state, path = opened(opening, session.profile), list[Step]()
-    graph_inputs: Iterator[Input] = iter((Input(image_step(start, rename)),))
+    graph_inputs: Iterator[Input] = iter((Input(graph_projection.image_step(start, rename)),))
     transitions = zip(session.states, session.labels, session.states[1:], strict=False)
     while True:
         for graph_input in graph_inputs:
@@ -157,15 +149,15 @@ def ends_alike(state: ReferenceBroker, session: Session, me: int) -> bool:
     """Return whether the broker has the value that it has in the cluster."""
     # A fetcher thread may truncate by itself, in the cluster at any later time (docs/decisions/0009).
     driven, free = (truncate_alone(state.setup, broker) for broker in (state.broker, session.cluster.brokers[me]))
-    return local(driven) == local(free, renaming(me))
+    return graph_projection.local(driven) == graph_projection.local(free, graph_projection.renaming(me))
 
 
-def _inputs_to(before: Cluster, label: Label, after: Cluster, me: int, rename: Rename) -> Iterator[Input]:
+def _inputs_to(before: Cluster, label: Label, after: Cluster, me: int, rename: graph_projection.Rename) -> Iterator[Input]:
     """Yield what a transition gives broker `me`."""
     # A transition is of the broker that its label names first; the others notice it by a message or metadata, later.
     if label[1:2] != (me,):
         return
-    graph_inputs = list(inputs_of(before, label, after, rename))
+    graph_inputs = list(graph_projection.inputs_of(before, label, after, rename))
     match label:
         case ("HandleFetch", leader, f, expand):
             # The metadata cache refuses only where the broker itself would have let the follower in.
@@ -243,9 +235,9 @@ def erased_proposal(profile: Profile) -> tuple[BrokerCase, Trace]:
     states = [isr_model.initial_isr_cluster(BOUNDS, profile._replace(epoch_bump_on_shrink=False))]
     for label in labels:
         states.append(dict(isr_model.isr_successors(states[-1]))[label])
-    steps = list(isr_beginning(states[0]))
+    steps = list(graph_projection.isr_beginning(states[0]))
     for before, label, after in zip(states, labels, states[1:], strict=False):
-        step = isr_step(before, label, after)
+        step = graph_projection.isr_step(before, label, after)
         # The producer waits for the ISR: its acknowledgement is what makes the loss of the record a failure.
         if step is not None:
             steps.append(("append", -1) if step[0] == "append" else step)
@@ -272,7 +264,7 @@ def _successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
 
 def _election(last: IsrCluster, elected: int) -> Iterator[Step]:
     """Yield the election of a broker that lacks the record; its log is empty, so the former leader truncates to 0."""
-    rename, registration = renaming(isr_model.LEADER), last.registration
+    rename, registration = graph_projection.renaming(isr_model.LEADER), last.registration
     members = tuple(sorted(map(rename, registration.isr)))
     yield "metadata", rename(elected), isr_model.EPOCH + 1, registration.partition_epoch + 1, members
     yield "fetch_response", rename(elected), NONE, 0, 0, (), (isr_model.EPOCH, 0), None

@@ -20,18 +20,7 @@ from typing import Any, Protocol
 
 from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.contract import Capabilities, Step, Watch
-from tidegauge.drive.transports.lines import (
-    DrivenProgramError,
-    blame,
-    closing_line,
-    hello,
-    json_line,
-    opening_line,
-    parse_handshake,
-    parse_line,
-    parse_report,
-    step_line,
-)
+from tidegauge.drive.transports import lines
 
 CONCURRENT_PARTITIONS = 64
 LONGEST_LINE = 1 << 20
@@ -73,7 +62,7 @@ class Program:
         try:
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
         except OSError as problem:
-            raise DrivenProgramError(
+            raise lines.DrivenProgramError(
                 f"the driven program: expected {command[0]!r} to start; seen {problem.strerror}; check the command"
             ) from None
         self._stdin, self._stdout, self._stderr = self._process.stdin, self._process.stdout, self._process.stderr
@@ -156,7 +145,7 @@ class StdioNode:
         if self._capabilities is None:
             self._start()
         if self._capabilities is None:
-            raise DrivenProgramError("the driven program: expected a handshake, seen none")
+            raise lines.DrivenProgramError("the driven program: expected a handshake, seen none")
         return self._capabilities
 
     def __enter__(self) -> "StdioNode":
@@ -173,12 +162,12 @@ class StdioNode:
             return
         self._out, self._in, self._lines = bytearray(), bytearray(), 0
         self._program = self._launch(self._command)
-        self._out += json_line(hello())
+        self._out += lines.json_line(lines.hello())
         line = self._next_line(lambda: "a handshake")
-        capabilities = parse_handshake(line, self._where())
+        capabilities = lines.parse_handshake(line, self._where())
         # Cases were chosen for the capabilities of the first handshake.
         if self._capabilities is not None and capabilities != self._capabilities:
-            raise blame("the handshake that it gave before", line, self._where())
+            raise lines.blame("the handshake that it gave before", line, self._where())
         self._capabilities = capabilities
 
     def close(self) -> None:
@@ -213,10 +202,10 @@ class StdioNode:
         self._lines += 1
         return line
 
-    def _at_fault(self, expected: str, line: bytes, how: str = "") -> DrivenProgramError:
+    def _at_fault(self, expected: str, line: bytes, how: str = "") -> lines.DrivenProgramError:
         last_words = self._program.last_words() if self._program is not None else ""
-        error = blame(expected, line, f"{self._where()}{', ' + how if how else ''}")
-        return DrivenProgramError(f"{error}\nits stderr ends with:\n{last_words}") if last_words else error
+        error = lines.blame(expected, line, f"{self._where()}{', ' + how if how else ''}")
+        return lines.DrivenProgramError(f"{error}\nits stderr ends with:\n{last_words}") if last_words else error
 
     # -----------------------------------------------------------------------------------------------------------------
     # Playing
@@ -242,26 +231,26 @@ class StdioNode:
                 number, case = waiting.popleft()
                 self._partitions += 1
                 in_flight[self._partitions] = (number, 0)
-                self._out += opening_line(self._partitions, case.opening)
+                self._out += lines.opening_line(self._partitions, case.opening)
             line = self._next_line(lambda: _oldest_step(cases, in_flight))
-            fields = parse_line(line, self._where())
+            fields = lines.parse_line(line, self._where())
             partition = fields.pop("p", None)
             # Python's True is the integer 1, and JSON's true is not a partition.
             if not isinstance(partition, int) or isinstance(partition, bool) or partition not in in_flight:
-                raise blame(f"a report of one of the partitions {_some(in_flight)}", line, self._where())
+                raise lines.blame(f"a report of one of the partitions {_some(in_flight)}", line, self._where())
             number, at = in_flight.pop(partition)
             path = cases[number].path
             step: Step | None = path[at - 1] if at else None
-            report = parse_report(fields, step, capabilities, line, f"{self._where()}, to {step or 'open'}")
+            report = lines.parse_report(fields, step, capabilities, line, f"{self._where()}, to {step or 'open'}")
             if watch(number, at, report):
                 in_flight[partition] = (number, at + 1)
-                self._out += step_line(partition, path[at])
+                self._out += lines.step_line(partition, path[at])
             else:
-                self._out += closing_line(partition)
+                self._out += lines.closing_line(partition)
         # Every step has its report: whatever else was written answers nothing.
         if self._in:
             self._lines += 1
-            raise blame("nothing more, for every step is answered", bytes(self._in), self._where())
+            raise lines.blame("nothing more, for every step is answered", bytes(self._in), self._where())
 
 
 def _oldest_step(cases: Sequence[BrokerCase], in_flight: dict[int, tuple[int, int]]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from tidegauge.impl import rules
 from tidegauge.impl.controller.partition_change import ChangeRequest
 from tidegauge.impl.controller.partition_registration import PartitionRegistration, RecoveryState, merge_change
 from tidegauge.impl.controller.records import ControllerResult, PartitionChangeRecord
@@ -22,17 +23,6 @@ from tidegauge.impl.controller.replication_control import (
 )
 from tidegauge.impl.errors import NOT_CONTROLLER, STALE_BROKER_EPOCH
 from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse
-from tidegauge.impl.rules import (
-    FENCED_LEADER_EPOCH,
-    INELIGIBLE_REPLICA,
-    INVALID_REQUEST,
-    INVALID_UPDATE_VERSION,
-    NEW_LEADER_ELECTED,
-    NONE,
-    UNDEFINED,
-    UNKNOWN_TOPIC_ID,
-    UNKNOWN_TOPIC_OR_PARTITION,
-)
 from tidegauge.impl.topic_partition import TopicPartition
 
 Eligible = Callable[[int, int], bool]
@@ -51,20 +41,20 @@ def validate_proposal(
         # Another controller made a change that this one does not know: the broker shall look for the active one.
         return NOT_CONTROLLER
     if proposal.leader_epoch < partition.leader_epoch:
-        return FENCED_LEADER_EPOCH
+        return rules.FENCED_LEADER_EPOCH
     # Epochs are compared first: a deposed leader learns that it is fenced rather than that its request is wrong.
     if sender != partition.leader:
-        return INVALID_REQUEST
+        return rules.INVALID_REQUEST
     if proposal.partition_epoch < partition.partition_epoch:
-        return INVALID_UPDATE_VERSION
+        return rules.INVALID_UPDATE_VERSION
     members = set(proposal.isr)
     if len(members) != len(proposal.isr) or not members <= set(partition.replicas) or partition.leader not in members:
-        return INVALID_REQUEST
+        return rules.INVALID_REQUEST
     # After an unclean election the leader alone is in the ISR until it reports RECOVERED; it cannot go back.
     if recovery is RecoveryState.RECOVERING and (len(members) > 1 or partition.recovery is RecoveryState.RECOVERED):
-        return INVALID_REQUEST
-    epochs = proposal.isr_epochs or (UNDEFINED,) * len(proposal.isr)
-    return NONE if all(map(eligible, proposal.isr, epochs)) else INELIGIBLE_REPLICA
+        return rules.INVALID_REQUEST
+    epochs = proposal.isr_epochs or (rules.UNDEFINED,) * len(proposal.isr)
+    return rules.NONE if all(map(eligible, proposal.isr, epochs)) else rules.INELIGIBLE_REPLICA
 
 
 class Proposal(NamedTuple):
@@ -97,24 +87,24 @@ def alter_partition(control: ReplicationControl, request: AlterPartition) -> Con
         return ControllerResult((), AlterPartitionResult(STALE_BROKER_EPOCH))
     results = [_alter_one(control, request.broker_id, proposal) for proposal in request.proposals]
     records = tuple(record for result in results for record in result.records)
-    return ControllerResult(records, AlterPartitionResult(NONE, tuple(result.response for result in results)))
+    return ControllerResult(records, AlterPartitionResult(rules.NONE, tuple(result.response for result in results)))
 
 
 def _alter_one(control: ReplicationControl, sender: int, proposal: Proposal) -> ControllerResult[AlterPartitionResponse]:
     partition = control.partitions.get(proposal.tp)
     if partition is None:
         topic_exists = has_topic(control, proposal.tp.topic)
-        return _refused(UNKNOWN_TOPIC_OR_PARTITION if topic_exists else UNKNOWN_TOPIC_ID)
+        return _refused(rules.UNKNOWN_TOPIC_OR_PARTITION if topic_exists else rules.UNKNOWN_TOPIC_ID)
     error = validate_proposal(partition, sender, proposal.isr, partial(_is_eligible, control), proposal.recovery)
-    if error != NONE:
+    if error != rules.NONE:
         return _refused(error)
     request = ChangeRequest(proposal.isr.isr, election_by_config(control, proposal.tp.topic), proposal.recovery)
     records = change_partition(control, proposal.tp, request)
     after = merge_change(partition, records[0].fields) if records else partition
     if after.leader != sender:
         # A completed reassignment may have moved leadership away: the change is made all the same.
-        return _refused(NEW_LEADER_ELECTED, records)
-    response = AlterPartitionResponse(NONE, after.leader_epoch, after.partition_epoch, after.isr)
+        return _refused(rules.NEW_LEADER_ELECTED, records)
+    response = AlterPartitionResponse(rules.NONE, after.leader_epoch, after.partition_epoch, after.isr)
     return ControllerResult(records, response)
 
 
@@ -124,4 +114,4 @@ def _refused(error: int, records: tuple[PartitionChangeRecord, ...] = ()) -> Con
 
 def _is_eligible(control: ReplicationControl, broker: int, epoch: int) -> bool:
     """Return whether a broker may join: not fenced or shutting down (KIP-841), the right incarnation (KIP-903)."""
-    return is_active(control, broker) and epoch in {UNDEFINED, control.brokers[broker].epoch}
+    return is_active(control, broker) and epoch in {rules.UNDEFINED, control.brokers[broker].epoch}

@@ -7,58 +7,46 @@ ConfigurationControlManager, FeatureControlManager.
 from collections.abc import Iterable
 
 from tidegauge.impl.controller import brokers_to_elrs
+from tidegauge.impl.controller import records as records_
 from tidegauge.impl.controller.features import METADATA_VERSION, profile_in_force
 from tidegauge.impl.controller.partition_registration import RESERVED, PartitionRegistration, clear_elr, merge_change
-from tidegauge.impl.controller.records import (
-    TOPIC,
-    BrokerRegistrationChangeRecord,
-    ClearElrRecord,
-    ConfigRecord,
-    ConfigResource,
-    ControllerRecord,
-    FeatureLevelRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-    UnregisterBrokerRecord,
-)
 from tidegauge.impl.controller.replication_control import BrokerRegistration, ReplicationControl, effective_min_isr
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.topic_partition import TopicPartition
 
 
-def replay_records(control: ReplicationControl, records: Iterable[ControllerRecord], offset: int = 0) -> ReplicationControl:
+def replay_records(
+    control: ReplicationControl, records: Iterable[records_.ControllerRecord], offset: int = 0
+) -> ReplicationControl:
     """Replay a batch whose first record has this offset."""
     for record_offset, record in enumerate(records, start=offset):
         control = replay_record(control, record, record_offset)
     return control
 
 
-def replay_record(control: ReplicationControl, record: ControllerRecord, offset: int = 0) -> ReplicationControl:
+def replay_record(control: ReplicationControl, record: records_.ControllerRecord, offset: int = 0) -> ReplicationControl:
     """Replay one record."""
     match record:
-        case PartitionChangeRecord(tp, fields):
+        case records_.PartitionChangeRecord(tp, fields):
             return _with_partition(control, tp, merge_change(control.partitions[tp], fields))
-        case PartitionRecord(tp, partition):
+        case records_.PartitionRecord(tp, partition):
             return control._replace(partitions=control.partitions.put(tp, partition))
-        case RegisterBrokerRecord(broker, epoch, incarnation, fenced, shutting_down, directories):
+        case records_.RegisterBrokerRecord(broker, epoch, incarnation, fenced, shutting_down, directories):
             registration = BrokerRegistration(epoch, fenced, shutting_down, directories, incarnation, offset)
             return control._replace(brokers=control.brokers.put(broker, registration))
-        case BrokerRegistrationChangeRecord():
+        case records_.BrokerRegistrationChangeRecord():
             return _with_registration_change(control, record)
-        case UnregisterBrokerRecord(broker):
+        case records_.UnregisterBrokerRecord(broker):
             return control._replace(brokers=control.brokers.without(broker))
-        case TopicRecord():
+        case records_.TopicRecord():
             return control
-        case RemoveTopicRecord(topic):
+        case records_.RemoveTopicRecord(topic):
             return _without_topic(control, topic)
-        case ConfigRecord():
+        case records_.ConfigRecord():
             return _with_config(control, record)
-        case ClearElrRecord(topic):
+        case records_.ClearElrRecord(topic):
             return _without_elrs(control, topic)
-        case FeatureLevelRecord(name, level):
+        case records_.FeatureLevelRecord(name, level):
             is_version = name == METADATA_VERSION
             features = control.features._replace(**{"metadata_version" if is_version else "elr": level})
             return control._replace(features=features, profile=profile_in_force(control.profile, features))
@@ -74,7 +62,9 @@ def _with_partition(control: ReplicationControl, tp: TopicPartition, after: Part
     return control._replace(brokers_to_elrs=index)
 
 
-def _with_registration_change(control: ReplicationControl, record: BrokerRegistrationChangeRecord) -> ReplicationControl:
+def _with_registration_change(
+    control: ReplicationControl, record: records_.BrokerRegistrationChangeRecord
+) -> ReplicationControl:
     """Change a registration; unfencing does not end a controlled shutdown. #replayRegistrationChange."""
     before = control.brokers[record.broker_id]
     registration = before._replace(
@@ -95,13 +85,13 @@ def _without_topic(control: ReplicationControl, topic: str) -> ReplicationContro
     left_in = {d for p in gone.values() if stale and not p.isr for d in p.directories} - RESERVED
     return control._replace(
         partitions=control.partitions.without(*gone),
-        configs=control.configs.without(ConfigResource(TOPIC, topic)),
+        configs=control.configs.without(records_.ConfigResource(records_.TOPIC, topic)),
         brokers_to_elrs=brokers_to_elrs.remove_topic_from_index(control.brokers_to_elrs, topic, listed),
         deleted_in=control.deleted_in | left_in,
     )
 
 
-def _with_config(control: ReplicationControl, record: ConfigRecord) -> ReplicationControl:
+def _with_config(control: ReplicationControl, record: records_.ConfigRecord) -> ReplicationControl:
     before = control.configs.get(record.resource) or FrozenMap()
     after = before.without(record.key) if record.value is None else before.put(record.key, record.value)
     configs = control.configs.put(record.resource, after) if len(after) else control.configs.without(record.resource)

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tidegauge.impl import errors as errors_
+from tidegauge.impl.controller import records as records_
+from tidegauge.impl.controller import replication_control as control_
 from tidegauge.impl.controller.configurations import clear_elr_records
 from tidegauge.impl.controller.partition_change import ChangeRequest, Election, revert
 from tidegauge.impl.controller.partition_registration import (
@@ -12,40 +15,8 @@ from tidegauge.impl.controller.partition_registration import (
     is_online,
     is_reassigning,
 )
-from tidegauge.impl.controller.records import (
-    TOPIC,
-    ConfigRecord,
-    ConfigResource,
-    ControllerRecord,
-    ControllerResult,
-    PartitionRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-)
-from tidegauge.impl.controller.replication_control import (
-    ReplicationControl,
-    change_partition,
-    default_directory,
-    election_by_config,
-    generate_leader_and_isr_updates,
-    has_topic,
-    is_active,
-    unclean_enabled,
-    with_no_leader,
-)
-from tidegauge.impl.errors import (
-    ELECTION_NOT_NEEDED,
-    ELIGIBLE_LEADERS_NOT_AVAILABLE,
-    INVALID_REPLICA_ASSIGNMENT,
-    INVALID_REPLICATION_FACTOR,
-    NO_REASSIGNMENT_IN_PROGRESS,
-    PREFERRED_LEADER_NOT_AVAILABLE,
-    STALE_BROKER_EPOCH,
-    TOPIC_ALREADY_EXISTS,
-    UNKNOWN_SERVER_ERROR,
-    UNSUPPORTED_VERSION,
-    IllegalArgumentError,
-)
+from tidegauge.impl.controller.records import ControllerRecord, ControllerResult
+from tidegauge.impl.controller.replication_control import ReplicationControl
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -64,7 +35,9 @@ class Reassignment(NamedTuple):
 def assignment_error(control: ReplicationControl, replicas: tuple[int, ...]) -> int:
     """Return the error of an assignment that is empty, unregistered or repeated. #validateManualPartitionAssignment."""
     all_registered = all(b in control.brokers for b in replicas)
-    return NONE if replicas and all_registered and len(set(replicas)) == len(replicas) else INVALID_REPLICA_ASSIGNMENT
+    return (
+        NONE if replicas and all_registered and len(set(replicas)) == len(replicas) else errors_.INVALID_REPLICA_ASSIGNMENT
+    )
 
 
 def alter_partition_reassignments(
@@ -77,8 +50,8 @@ def alter_partition_reassignments(
         try:
             result = _alter_one(control, target, allow_rf_change=allow_rf_change)
         # The election asks for the directory of a broker that is no replica: one removed before is still in the ELR (F4).
-        except IllegalArgumentError:
-            result = ControllerResult((), UNKNOWN_SERVER_ERROR)
+        except errors_.IllegalArgumentError:
+            result = ControllerResult((), errors_.UNKNOWN_SERVER_ERROR)
         records += result.records
         errors.append((target.tp, result.response))
     return ControllerResult(tuple(records), tuple(errors))
@@ -100,12 +73,14 @@ def cancel_partition_reassignment(control: ReplicationControl, tp: TopicPartitio
     Nothing marks the partition RECOVERING: PartitionChangeBuilder#electAnyLeader finds that replica in the target's ISR.
     """
     if not is_reassigning(control.partitions[tp]):
-        return ControllerResult((), NO_REASSIGNMENT_IN_PROGRESS)
+        return ControllerResult((), errors_.NO_REASSIGNMENT_IN_PROGRESS)
     back = revert(control.partitions[tp])
-    if not back.replicas or (back.unclean and not unclean_enabled(control, tp.topic)):
-        return ControllerResult((), INVALID_REPLICA_ASSIGNMENT)
-    request = ChangeRequest(back.isr, election_by_config(control, tp.topic), replicas=back.replicas, adding=(), removing=())
-    return ControllerResult(change_partition(control, tp, request), NONE)
+    if not back.replicas or (back.unclean and not control_.unclean_enabled(control, tp.topic)):
+        return ControllerResult((), errors_.INVALID_REPLICA_ASSIGNMENT)
+    request = ChangeRequest(
+        back.isr, control_.election_by_config(control, tp.topic), replicas=back.replicas, adding=(), removing=()
+    )
+    return ControllerResult(control_.change_partition(control, tp, request), NONE)
 
 
 def change_partition_reassignment(
@@ -114,10 +89,10 @@ def change_partition_reassignment(
     """Start a reassignment: target replicas first, then those to be removed. #changePartitionReassignment."""
     partition = control.partitions[tp]
     if assignment_error(control, target) != NONE:
-        return ControllerResult((), INVALID_REPLICA_ASSIGNMENT)
+        return ControllerResult((), errors_.INVALID_REPLICA_ASSIGNMENT)
     staying = ({*partition.replicas, *partition.adding}) - set(partition.removing)
     if not allow_rf_change and len(staying) != len(target):
-        return ControllerResult((), INVALID_REPLICATION_FACTOR)
+        return ControllerResult((), errors_.INVALID_REPLICATION_FACTOR)
     removing = tuple(sorted(set(partition.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(partition.replicas)))
     # Finding F7: where this reassignment adds or removes no replica, Kafka keeps the list of the one before.
@@ -127,7 +102,7 @@ def change_partition_reassignment(
         adding=None if keeps and not adding else adding,
         removing=None if keeps and not removing else removing,
     )
-    return ControllerResult(change_partition(control, tp, request), NONE)
+    return ControllerResult(control_.change_partition(control, tp, request), NONE)
 
 
 class DirectoryAssignment(NamedTuple):
@@ -144,11 +119,11 @@ def assign_replicas_to_dirs(control: ReplicationControl, assignment: DirectoryAs
     broker = assignment.broker_id
     registration, partition = control.brokers.get(broker), control.partitions.get(assignment.tp)
     if not control.features.has_directories:
-        return ControllerResult((), UNSUPPORTED_VERSION)
+        return ControllerResult((), errors_.UNSUPPORTED_VERSION)
     if registration is None or registration.epoch != assignment.broker_epoch:
-        return ControllerResult((), STALE_BROKER_EPOCH)
+        return ControllerResult((), errors_.STALE_BROKER_EPOCH)
     if partition is None:
-        topic_exists = has_topic(control, assignment.tp.topic)
+        topic_exists = control_.has_topic(control, assignment.tp.topic)
         return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION if topic_exists else UNKNOWN_TOPIC_ID)
     if broker not in partition.replicas:
         return ControllerResult((), NOT_LEADER_OR_FOLLOWER)
@@ -160,9 +135,9 @@ def assign_replicas_to_dirs(control: ReplicationControl, assignment: DirectoryAs
     )
     created = frozenset[int]() if keeps_log else frozenset({broker})
     request = ChangeRequest(directory=(broker, assignment.directory), unclean_shutdown=created)
-    records = change_partition(control, assignment.tp, request, profile=profile)
+    records = control_.change_partition(control, assignment.tp, request, profile=profile)
     if not is_online(assignment.directory, registration.directories):
-        records += generate_leader_and_isr_updates(control, (assignment.tp,), remove=broker)
+        records += control_.generate_leader_and_isr_updates(control, (assignment.tp,), remove=broker)
     return ControllerResult(records, NONE)
 
 
@@ -175,26 +150,28 @@ def create_topic(
     control: ReplicationControl, topic: str, assignment: tuple[tuple[int, ...], ...], configs: Mapping[str, str]
 ) -> ControllerResult[int]:
     """Create a topic: the active replicas are the ISR, the first of them leads. ReplicationControlManager#createTopic."""
-    if has_topic(control, topic):
-        return ControllerResult((), TOPIC_ALREADY_EXISTS)
-    partitions: list[PartitionRecord] = []
+    if control_.has_topic(control, topic):
+        return ControllerResult((), errors_.TOPIC_ALREADY_EXISTS)
+    partitions: list[records_.PartitionRecord] = []
     for number, replicas in enumerate(assignment):
-        isr = tuple(b for b in replicas if is_active(control, b))
+        isr = tuple(b for b in replicas if control_.is_active(control, b))
         if assignment_error(control, replicas) != NONE or not isr or len(replicas) != len(assignment[0]):
-            return ControllerResult((), INVALID_REPLICA_ASSIGNMENT)
-        named = tuple(default_directory(control, b) for b in replicas) if control.features.has_directories else ()
+            return ControllerResult((), errors_.INVALID_REPLICA_ASSIGNMENT)
+        named = tuple(control_.default_directory(control, b) for b in replicas) if control.features.has_directories else ()
         directories = named if set(named) != {MIGRATING} else ()
         partition = PartitionRegistration(replicas, isr, isr[0], directories=directories)
-        partitions.append(PartitionRecord(TopicPartition(topic, number), partition))
-    own = tuple(ConfigRecord(ConfigResource(TOPIC, topic), key, value) for key, value in configs.items())
-    return ControllerResult((TopicRecord(topic), *own, *clear_elr_records(control, own), *partitions), NONE)
+        partitions.append(records_.PartitionRecord(TopicPartition(topic, number), partition))
+    own = tuple(
+        records_.ConfigRecord(records_.ConfigResource(records_.TOPIC, topic), key, value) for key, value in configs.items()
+    )
+    return ControllerResult((records_.TopicRecord(topic), *own, *clear_elr_records(control, own), *partitions), NONE)
 
 
 def delete_topic(control: ReplicationControl, topic: str) -> ControllerResult[int]:
     """Delete a topic. ReplicationControlManager#deleteTopic."""
-    if not has_topic(control, topic):
+    if not control_.has_topic(control, topic):
         return ControllerResult((), UNKNOWN_TOPIC_ID)
-    return ControllerResult((RemoveTopicRecord(topic),), NONE)
+    return ControllerResult((records_.RemoveTopicRecord(topic),), NONE)
 
 
 # Elections that are asked for, and the periodic tasks that ask for them.
@@ -209,11 +186,13 @@ def elect_leader(control: ReplicationControl, tp: TopicPartition, election: Elec
         return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
     preferred = election is Election.PREFERRED
     if partition.leader == partition.replicas[0] if preferred else partition.leader != UNDEFINED:
-        return ControllerResult((), ELECTION_NOT_NEEDED)
-    records = change_partition(control, tp, ChangeRequest(election=election))
+        return ControllerResult((), errors_.ELECTION_NOT_NEEDED)
+    records = control_.change_partition(control, tp, ChangeRequest(election=election))
     if records:
         return ControllerResult(records, NONE)
-    return ControllerResult((), PREFERRED_LEADER_NOT_AVAILABLE if preferred else ELIGIBLE_LEADERS_NOT_AVAILABLE)
+    return ControllerResult(
+        (), errors_.PREFERRED_LEADER_NOT_AVAILABLE if preferred else errors_.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    )
 
 
 def elect_leaders(
@@ -225,7 +204,7 @@ def elect_leaders(
     for tp in control.partitions if tps is None else tps:
         result = elect_leader(control, tp, election)
         records += result.records
-        if tps is not None or result.response != ELECTION_NOT_NEEDED:
+        if tps is not None or result.response != errors_.ELECTION_NOT_NEEDED:
             errors.append((tp, result.response))
     return ControllerResult(tuple(records), tuple(errors))
 
@@ -235,14 +214,14 @@ def balance_leaders(control: ReplicationControl) -> ControllerResult[None]:
     records: list[ControllerRecord] = []
     for tp, partition in control.partitions.items():
         if partition.leader != partition.replicas[0]:
-            records += change_partition(control, tp, ChangeRequest(election=Election.PREFERRED))
+            records += control_.change_partition(control, tp, ChangeRequest(election=Election.PREFERRED))
     return ControllerResult(tuple(records), None)
 
 
 def elect_unclean_leaders(control: ReplicationControl) -> ControllerResult[None]:
     """Elect where there is no leader and it is enabled. #maybeTriggerUncleanLeaderElectionForLeaderlessPartitions."""
     records: list[ControllerRecord] = []
-    for tp in with_no_leader(control):
-        if unclean_enabled(control, tp.topic):
+    for tp in control_.with_no_leader(control):
+        if control_.unclean_enabled(control, tp.topic):
             records += elect_leader(control, tp, Election.UNCLEAN).records
     return ControllerResult(tuple(records), None)

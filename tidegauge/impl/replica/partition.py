@@ -7,23 +7,12 @@ Rules of this file
 3. Source: kafka.cluster.Partition.
 """
 
+from tidegauge.impl import messages
 from tidegauge.impl.errors import (
     NOT_ENOUGH_REPLICAS,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     OFFSET_NOT_AVAILABLE,
     OffsetOutOfRangeError,
-)
-from tidegauge.impl.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    BrokerStates,
-    FetchRequest,
-    FetchResponse,
-    Isolation,
-    ListedOffset,
-    OffsetSpec,
-    Producer,
-    Transaction,
 )
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition_state as replica_
@@ -59,7 +48,7 @@ from tidegauge.impl.storage.producer_state import read_bound
 # High watermark
 
 
-def is_isr_eligible(setup: Setup, partition: Partition, broker_id: int, metadata: BrokerStates) -> bool:
+def is_isr_eligible(setup: Setup, partition: Partition, broker_id: int, metadata: messages.BrokerStates) -> bool:
     """Return whether a replica may join: not fenced or shutting down (KIP-841), same incarnation (KIP-903).
 
     Partition#isReplicaIsrEligible.
@@ -97,7 +86,7 @@ def _cap(setup: Setup, partition: Partition) -> int:
     return len(partition.remotes) + 1 if setup.profile.blocks_under_min_isr else setup.min_insync_replicas
 
 
-def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: BrokerStates, now: int) -> Partition:
+def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: messages.BrokerStates, now: int) -> Partition:
     """Raise the high watermark to the lowest log end that counts. Partition#maybeIncrementLeaderHW."""
     too_few = setup.profile.blocks_under_min_isr and is_under_min_isr(setup, partition)
     # A proposed member may already be in the controller's ISR and be elected next, so it holds the high watermark back
@@ -134,7 +123,7 @@ def check_enough_replicas_reach_offset(setup: Setup, partition: Partition, requi
     return True, NONE
 
 
-def low_watermark(partition: Partition, metadata: BrokerStates) -> int:
+def low_watermark(partition: Partition, metadata: messages.BrokerStates) -> int:
     """Return the lowest log start among the leader and the replicas that are alive. Partition#lowWatermarkIfLeader."""
     alive = {b.broker_id for b in metadata if b.epoch is not None}
     return min([partition.log.start, *(r.log_start for r in partition.remotes if r.broker_id in alive)])
@@ -144,7 +133,7 @@ def low_watermark(partition: Partition, metadata: BrokerStates) -> int:
 # In-sync replicas
 
 
-def maybe_expand_isr(setup: Setup, partition: Partition, broker_id: int, metadata: BrokerStates) -> Partition:
+def maybe_expand_isr(setup: Setup, partition: Partition, broker_id: int, metadata: messages.BrokerStates) -> Partition:
     """Propose to add a replica that has caught up. Partition#maybeExpandIsr."""
     entry = remote(partition, broker_id)
     # One proposal at a time: the controller compares partition epochs, so a second one would be refused anyway.
@@ -185,20 +174,22 @@ def maybe_shrink_isr(setup: Setup, partition: Partition, now: int) -> Partition:
     return prepare_isr_shrink(partition, out_of_sync) if out_of_sync else partition
 
 
-def alter_partition_request(partition: Partition, own_epoch: int = UNDEFINED) -> AlterPartitionRequest:
+def alter_partition_request(partition: Partition, own_epoch: int = UNDEFINED) -> messages.AlterPartitionRequest:
     """Build the request of a pending proposal, with each member's broker epoch. Partition#submitAlterPartition."""
     proposed = partition.state.proposed_isr
     broker_epochs = {r.broker_id: r.broker_epoch for r in partition.remotes} | {partition.broker_id: own_epoch}
     epochs = tuple(UNDEFINED if (epoch := broker_epochs.get(b)) is None else epoch for b in proposed)
-    return AlterPartitionRequest(partition.broker_id, partition.leader_epoch, partition.partition_epoch, proposed, epochs)
+    return messages.AlterPartitionRequest(
+        partition.broker_id, partition.leader_epoch, partition.partition_epoch, proposed, epochs
+    )
 
 
 def handle_alter_partition_response(
     setup: Setup,
     partition: Partition,
     proposed: PartitionState,
-    response: AlterPartitionResponse,
-    metadata: BrokerStates,
+    response: messages.AlterPartitionResponse,
+    metadata: messages.BrokerStates,
     now: int,
 ) -> tuple[Partition, bool]:
     """Handle the controller's response; also return whether to send the request again. #handleAlterPartitionUpdate, #Error.
@@ -234,7 +225,7 @@ def make_leader(
     partition_epoch: int,
     isr: tuple[int, ...],
     assignment: tuple[int, ...],
-    metadata: BrokerStates,
+    metadata: messages.BrokerStates,
     now: int,
 ) -> tuple[Partition, bool]:
     """Apply metadata that names this broker leader; also return whether it was none before. Partition#makeLeader.
@@ -299,10 +290,10 @@ def append_records_to_leader(
     partition: Partition,
     records: int,
     acks: int,
-    metadata: BrokerStates,
+    metadata: messages.BrokerStates,
     now: int,
-    transaction: Transaction | None = None,
-    producer: Producer | None = None,
+    transaction: messages.Transaction | None = None,
+    producer: messages.Producer | None = None,
 ) -> tuple[Partition, int, AppendInfo]:
     """Handle a produce request; return partition, error code and what was appended. Partition#appendRecordsToLeader."""
     if not partition.is_leader:
@@ -361,40 +352,45 @@ def last_offset_for_leader_epoch(
 
 
 def fetch_offset_for_timestamp(
-    setup: Setup, partition: Partition, spec: OffsetSpec, current_leader_epoch: int, isolation: Isolation, only_leader: bool
-) -> ListedOffset:
+    setup: Setup,
+    partition: Partition,
+    spec: messages.OffsetSpec,
+    current_leader_epoch: int,
+    isolation: messages.Isolation,
+    only_leader: bool,
+) -> messages.ListedOffset:
     """Answer ListOffsets, up to where this requester may read. Partition#fetchOffsetForTimestamp."""
     serves = _serves(partition, only_leader=only_leader)
     error = setup.rules.request_error(current_leader_epoch, partition.leader_epoch, serves, setup.profile.fencing)
     if error != NONE:
-        return ListedOffset(error)
+        return messages.ListedOffset(error)
     log, cache = partition.log, partition.log.cache
-    if spec is OffsetSpec.LATEST:
+    if spec is messages.OffsetSpec.LATEST:
         # KIP-207: this high watermark may be lower than the previous leader's, so a consumer would see its latest offset
         # fall.
-        lags = isolation is not Isolation.LOG_END and partition.epoch_start > log.hw
+        lags = isolation is not messages.Isolation.LOG_END and partition.epoch_start > log.hw
         if lags and setup.profile.latest_needs_hw:
-            return ListedOffset(OFFSET_NOT_AVAILABLE)
-        return ListedOffset(NONE, read_bound(log, isolation), partition.leader_epoch)
-    if spec is OffsetSpec.EARLIEST:
+            return messages.ListedOffset(OFFSET_NOT_AVAILABLE)
+        return messages.ListedOffset(NONE, read_bound(log, isolation), partition.leader_epoch)
+    if spec is messages.OffsetSpec.EARLIEST:
         first = epoch_cache.earliest_entry(cache)
-        return ListedOffset(NONE, log.start, first[0] if first is not None and first[1] <= log.start else UNDEFINED)
+        return messages.ListedOffset(NONE, log.start, first[0] if first is not None and first[1] <= log.start else UNDEFINED)
     local = max(log.start, log.segments[0])
-    return ListedOffset(NONE, local, epoch_cache.epoch_for_offset(setup, cache, local))
+    return messages.ListedOffset(NONE, local, epoch_cache.epoch_for_offset(setup, cache, local))
 
 
 def fetch_records(
     setup: Setup,
     partition: Partition,
-    request: FetchRequest,
-    metadata: BrokerStates,
+    request: messages.FetchRequest,
+    metadata: messages.BrokerStates,
     now: int,
     max_records: int,
     *,
-    isolation: Isolation = Isolation.LOG_END,
+    isolation: messages.Isolation = messages.Isolation.LOG_END,
     update: bool = True,
     only_leader: bool = True,
-) -> tuple[Partition, FetchResponse]:
+) -> tuple[Partition, messages.FetchResponse]:
     """Serve a fetch: fence, find divergence, read, and update a follower's state. Partition#fetchRecords.
 
     The response carries the high watermark from before this fetch counted, so a follower learns the effect of its own
@@ -410,7 +406,7 @@ def fetch_records(
         setup.profile.fencing,
     )
     if error != NONE:
-        return partition, FetchResponse(error)
+        return partition, messages.FetchResponse(error)
     log = partition.log
     last_fetched_epoch = request.last_fetched_epoch if setup.profile.truncation_on_fetch else UNDEFINED
     # Before KAFKA-12996 a fetch below the log start could be answered as diverging.
@@ -419,14 +415,14 @@ def fetch_records(
         log.cache.epochs, log.cache.starts, start, log.end, request.fetch_offset, last_fetched_epoch
     )
     if decision == OUT_OF_RANGE:
-        return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
+        return partition, messages.FetchResponse(OFFSET_OUT_OF_RANGE)
     if decision == DIVERGING:
-        return partition, FetchResponse(NONE, log.hw, log.start, (), epoch, end)
-    located = log if isolation is Isolation.LOG_END else log_.locate_high_watermark(setup, log)
+        return partition, messages.FetchResponse(NONE, log.hw, log.start, (), epoch, end)
+    located = log if isolation is messages.Isolation.LOG_END else log_.locate_high_watermark(setup, log)
     try:
         records = log_.read(located, request.fetch_offset, read_bound(located, isolation), max_records)
     except OffsetOutOfRangeError:
-        return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
+        return partition, messages.FetchResponse(OFFSET_OUT_OF_RANGE)
     # The response below keeps log.hw from before the update:
     #     fetch n     offset 5: the leader records 5, the high watermark becomes 5; the response has the old one
     #     fetch n+1   its response carries 5
@@ -434,17 +430,17 @@ def fetch_records(
     if entry is not None and update:
         after, error = update_follower_fetch_state(setup, after, entry, request, log.end, metadata, now)
     if error != NONE:
-        return partition, FetchResponse(error)
-    return after, FetchResponse(NONE, log.hw, log.start, records)
+        return partition, messages.FetchResponse(error)
+    return after, messages.FetchResponse(NONE, log.hw, log.start, records)
 
 
 def update_follower_fetch_state(
     setup: Setup,
     partition: Partition,
     entry: Replica,
-    request: FetchRequest,
+    request: messages.FetchRequest,
     leader_end: int,
-    metadata: BrokerStates,
+    metadata: messages.BrokerStates,
     now: int,
 ) -> tuple[Partition, int]:
     """Record the fetch, then maybe expand the ISR, then maybe raise the HW. Partition#updateFollowerFetchState.

@@ -7,18 +7,7 @@ Rules of this file
 3. Source: kafka.server.ReplicaManager#appendRecords, #appendToLocalLog, #addCompletePurgatoryAction; KafkaApis.
 """
 
-from tidegauge.impl.errors import (
-    CORRUPT_MESSAGE,
-    DUPLICATE_SEQUENCE_NUMBER,
-    INVALID_PRODUCER_EPOCH,
-    INVALID_REQUIRED_ACKS,
-    INVALID_TOPIC_EXCEPTION,
-    MESSAGE_TOO_LARGE,
-    NOT_ENOUGH_REPLICAS,
-    OUT_OF_ORDER_SEQUENCE_NUMBER,
-    RECORD_LIST_TOO_LARGE,
-    UNKNOWN_PRODUCER_ID,
-)
+from tidegauge.impl import errors
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import INTERNAL_TOPICS, Batch, PartitionAppend, ProducedBatch, ProduceResponse
 from tidegauge.impl.profiles import Setup
@@ -40,9 +29,14 @@ from tidegauge.impl.topic_partition import TopicPartition
 VALID_ACKS = frozenset({-1, 0, 1})
 
 PRODUCER_ERRORS = frozenset(
-    {OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID}
+    {
+        errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        errors.DUPLICATE_SEQUENCE_NUMBER,
+        errors.INVALID_PRODUCER_EPOCH,
+        errors.UNKNOWN_PRODUCER_ID,
+    }
 )
-COUNTED_AS_FAILED = PRODUCER_ERRORS | {NOT_ENOUGH_REPLICAS}
+COUNTED_AS_FAILED = PRODUCER_ERRORS | {errors.NOT_ENOUGH_REPLICAS}
 """Errors that Kafka counts as failed, and answers with the log start: the others are common. #processFailedRecord."""
 
 ProducedBatches = FrozenMap[TopicPartition, ProducedBatch]
@@ -63,7 +57,7 @@ def append_records(
 ) -> ReplicaManager:
     """Handle a produce request; the response is in `answered`, now or later. ReplicaManager#appendRecords."""
     if acks not in VALID_ACKS:
-        refused = FrozenMap((tp, PartitionAppend(INVALID_REQUIRED_ACKS)) for tp in produced)
+        refused = FrozenMap((tp, PartitionAppend(errors.INVALID_REQUIRED_ACKS)) for tp in produced)
         return purgatory.send_response(manager, ProduceResponse(request, refused))
     manager, appended, moved = append_to_local_log(setup, manager, acks, produced, now, internal_topics_allowed)
     manager = _respond_or_wait(setup, manager, request, acks, now + timeout_ms, appended, now)
@@ -113,7 +107,7 @@ def append_to_local_log(
         # Kafka validates the records before the producer's sequence, so a bad batch hides a producer error.
         if error == NONE or error in PRODUCER_ERRORS:
             error = _bad_batch(manager, batch) or error
-            if error == MESSAGE_TOO_LARGE:
+            if error == errors.MESSAGE_TOO_LARGE:
                 manager = count_events(manager, tp, bytes_rejected=_size(manager, batch))
         if error in COUNTED_AS_FAILED:
             manager = count_events(manager, tp, failed_produce_requests=1)
@@ -135,7 +129,7 @@ def _size(manager: ReplicaManager, batch: ProducedBatch) -> int:
 
 def _refusal(manager: ReplicaManager, tp: TopicPartition, internal_topics_allowed: bool) -> int:
     if tp.topic in INTERNAL_TOPICS and not internal_topics_allowed:
-        return INVALID_TOPIC_EXCEPTION
+        return errors.INVALID_TOPIC_EXCEPTION
     return partition_error(manager, tp)
 
 
@@ -146,7 +140,7 @@ def _bad_batch(manager: ReplicaManager, batch: ProducedBatch) -> int:
     """
     size = _size(manager, batch)
     if size > manager.settings.number("message.max.bytes"):
-        return MESSAGE_TOO_LARGE
+        return errors.MESSAGE_TOO_LARGE
     if batch.corrupt:
-        return CORRUPT_MESSAGE
-    return RECORD_LIST_TOO_LARGE if size > manager.settings.number("log.segment.bytes") else NONE
+        return errors.CORRUPT_MESSAGE
+    return errors.RECORD_LIST_TOO_LARGE if size > manager.settings.number("log.segment.bytes") else NONE

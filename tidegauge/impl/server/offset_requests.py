@@ -7,18 +7,9 @@ Rules of this file
 3. Source: kafka.server.ReplicaManager#fetchOffset (ListOffsets from v5 on), #lastOffsetForLeaderEpoch.
 """
 
+from tidegauge.impl import messages
 from tidegauge.impl.errors import INVALID_TOPIC_EXCEPTION
 from tidegauge.impl.frozen_map import FrozenMap
-from tidegauge.impl.messages import (
-    DEBUGGING_REPLICA,
-    INTERNAL_TOPICS,
-    DeleteRecordsResponse,
-    Isolation,
-    ListedOffset,
-    ListOffsetsPartition,
-    OffsetsForLeaderEpochRequest,
-    PartitionDelete,
-)
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -32,15 +23,15 @@ def list_offsets(
     setup: Setup,
     manager: ReplicaManager,
     replica_id: int,
-    partitions: FrozenMap[TopicPartition, ListOffsetsPartition],
+    partitions: FrozenMap[TopicPartition, messages.ListOffsetsPartition],
     *,
     read_committed: bool = False,
-) -> FrozenMap[TopicPartition, ListedOffset]:
+) -> FrozenMap[TopicPartition, messages.ListedOffset]:
     """Answer ListOffsets; a replica id of UNDEFINED is a consumer's. ReplicaManager#fetchOffset."""
-    isolation = Isolation.TXN_COMMITTED if read_committed else Isolation.HIGH_WATERMARK
+    isolation = messages.Isolation.TXN_COMMITTED if read_committed else messages.Isolation.HIGH_WATERMARK
     if replica_id != UNDEFINED:
-        isolation = Isolation.LOG_END
-    only_leader = replica_id != DEBUGGING_REPLICA
+        isolation = messages.Isolation.LOG_END
+    only_leader = replica_id != messages.DEBUGGING_REPLICA
     return FrozenMap(
         (tp, _listed(setup, manager, tp, requested, isolation, only_leader)) for tp, requested in partitions.items()
     )
@@ -50,28 +41,28 @@ def _listed(
     setup: Setup,
     manager: ReplicaManager,
     tp: TopicPartition,
-    requested: ListOffsetsPartition,
-    isolation: Isolation,
+    requested: messages.ListOffsetsPartition,
+    isolation: messages.Isolation,
     only_leader: bool,
-) -> ListedOffset:
+) -> messages.ListedOffset:
     """Look the requested offset of one partition up."""
     partition = online_partition(manager, tp)
     if partition is None:
-        return ListedOffset(partition_error(manager, tp))
+        return messages.ListedOffset(partition_error(manager, tp))
     return partition_.fetch_offset_for_timestamp(
         setup, partition, requested.spec, requested.current_leader_epoch, isolation, only_leader
     )
 
 
 def last_offset_for_leader_epoch(
-    setup: Setup, manager: ReplicaManager, partitions: FrozenMap[TopicPartition, OffsetsForLeaderEpochRequest]
+    setup: Setup, manager: ReplicaManager, partitions: FrozenMap[TopicPartition, messages.OffsetsForLeaderEpochRequest]
 ) -> FrozenMap[TopicPartition, tuple[int, int, int]]:
     """Answer OffsetsForLeaderEpoch with error, epoch and end offset of each. Only a leader answers."""
     return FrozenMap((tp, _end_of_epoch(setup, manager, tp, requested)) for tp, requested in partitions.items())
 
 
 def _end_of_epoch(
-    setup: Setup, manager: ReplicaManager, tp: TopicPartition, requested: OffsetsForLeaderEpochRequest
+    setup: Setup, manager: ReplicaManager, tp: TopicPartition, requested: messages.OffsetsForLeaderEpochRequest
 ) -> tuple[int, int, int]:
     """Return (error, epoch, end offset) of one partition."""
     partition = online_partition(manager, tp)
@@ -106,21 +97,21 @@ def delete_records(
         deleted = deleted.put(tp, (response, requested))
     if not any(r.error == NONE and r.low_watermark < requested for r, requested in deleted.values()):
         reported = FrozenMap((tp, response) for tp, (response, _) in deleted.items())
-        return purgatory.send_response(manager, DeleteRecordsResponse(request, reported))
+        return purgatory.send_response(manager, messages.DeleteRecordsResponse(request, reported))
     return purgatory.watch_delete(manager, delayed_delete_records(request, now + timeout_ms, deleted), now)
 
 
 def _delete(
     setup: Setup, manager: ReplicaManager, tp: TopicPartition, offset: int, internal_topics_allowed: bool
-) -> tuple[ReplicaManager, PartitionDelete, int]:
+) -> tuple[ReplicaManager, messages.PartitionDelete, int]:
     """Delete in one partition; return its response, and the offset that the low watermark has to reach."""
-    if tp.topic in INTERNAL_TOPICS and not internal_topics_allowed:
-        return manager, PartitionDelete(INVALID_TOPIC_EXCEPTION), UNDEFINED
+    if tp.topic in messages.INTERNAL_TOPICS and not internal_topics_allowed:
+        return manager, messages.PartitionDelete(INVALID_TOPIC_EXCEPTION), UNDEFINED
     partition = online_partition(manager, tp)
     if partition is None:
-        return manager, PartitionDelete(partition_error(manager, tp)), UNDEFINED
+        return manager, messages.PartitionDelete(partition_error(manager, tp)), UNDEFINED
     after, error, requested = partition_.delete_records(setup, partition, offset)
     if error != NONE:
-        return manager, PartitionDelete(error), UNDEFINED
+        return manager, messages.PartitionDelete(error), UNDEFINED
     low_watermark = partition_.low_watermark(after, manager.metadata)
-    return with_partition(manager, tp, after), PartitionDelete(NONE, low_watermark), requested
+    return with_partition(manager, tp, after), messages.PartitionDelete(NONE, low_watermark), requested

@@ -27,22 +27,9 @@ from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
+from tidegauge.impl.server import replica_manager as manager_
 from tidegauge.impl.server.read_from_log import FetchProgress, read_next, should_leader_throttle
-from tidegauge.impl.server.replica_manager import (
-    DelayedDeleteRecords,
-    DelayedFetch,
-    DelayedProduce,
-    DeleteRecordsStatus,
-    FetchStatus,
-    ProduceStatus,
-    ReplicaManager,
-    online_partition,
-    partition_error,
-    size_in_bytes,
-    topic_setup,
-    with_logs,
-    with_partition,
-)
+from tidegauge.impl.server.replica_manager import DelayedDeleteRecords, DelayedFetch, DelayedProduce, ReplicaManager
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.producer_state import read_bound
 from tidegauge.impl.topic_partition import TopicPartition
@@ -77,10 +64,10 @@ def is_satisfied(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch) -
 
 
 def _available(
-    setup: Setup, manager: ReplicaManager, params: FetchParams, tp: TopicPartition, status: FetchStatus
+    setup: Setup, manager: ReplicaManager, params: FetchParams, tp: TopicPartition, status: manager_.FetchStatus
 ) -> tuple[ReplicaManager, int]:
     """Return the bytes that a partition has ready, or COMPLETES. The letters are the cases of DelayedFetch#tryComplete."""
-    partition, request = online_partition(manager, tp), status.fetch.request
+    partition, request = manager_.online_partition(manager, tp), status.fetch.request
     if partition is None:
         return manager, COMPLETES  # B, C, D
     error, _, _ = partition_.last_offset_for_leader_epoch(
@@ -89,7 +76,7 @@ def _available(
     if error != NONE:
         return manager, COMPLETES  # A, E
     partition = partition._replace(log=log_.locate_high_watermark(setup, partition.log))
-    manager = with_partition(manager, tp, partition)
+    manager = manager_.with_partition(manager, tp, partition)
     log = partition.log
     bound = read_bound(log, params.isolation)
     if status.offset > bound:
@@ -103,7 +90,7 @@ def _available(
         if status.segment < _bound_segment(partition, params):
             return manager, COMPLETES  # F: behind the segment that is written to
         between = tuple(b for b in log.batches if status.offset <= b.base < bound)
-        size = min(size_in_bytes(manager, between), status.fetch.max_bytes)
+        size = min(manager_.size_in_bytes(manager, between), status.fetch.max_bytes)
     return manager, COMPLETES if _has_diverged(setup, partition, status) else size  # H
 
 
@@ -117,7 +104,7 @@ def _bound_segment(partition: Partition, params: FetchParams) -> int:
     return log.hw_segment
 
 
-def _has_diverged(setup: Setup, partition: Partition, status: FetchStatus) -> bool:
+def _has_diverged(setup: Setup, partition: Partition, status: manager_.FetchStatus) -> bool:
     """Return whether the leader's log no longer contains what the follower has fetched (case H)."""
     request = status.fetch.request
     if request.last_fetched_epoch == UNDEFINED or not setup.profile.truncation_on_fetch:
@@ -147,10 +134,10 @@ def delayed_produce(
     )
 
 
-def _produce_status(response: PartitionAppend, last: int) -> ProduceStatus:
+def _produce_status(response: PartitionAppend, last: int) -> manager_.ProduceStatus:
     if response.error != NONE:
-        return ProduceStatus(last + 1, response, acks_pending=False)
-    return ProduceStatus(last + 1, response._replace(error=REQUEST_TIMED_OUT), acks_pending=True)
+        return manager_.ProduceStatus(last + 1, response, acks_pending=False)
+    return manager_.ProduceStatus(last + 1, response._replace(error=REQUEST_TIMED_OUT), acks_pending=True)
 
 
 def check_produce(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce) -> DelayedProduce:
@@ -162,16 +149,16 @@ def check_produce(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce
         done, error = _reached(setup, manager, tp, status.required)
         if done or error != NONE:
             response = status.response._replace(error=error)
-            statuses = statuses.put(tp, ProduceStatus(status.required, response, acks_pending=False))
+            statuses = statuses.put(tp, manager_.ProduceStatus(status.required, response, acks_pending=False))
     return delayed._replace(statuses=statuses)
 
 
 def _reached(setup: Setup, manager: ReplicaManager, tp: TopicPartition, required: int) -> tuple[bool, int]:
     """Return whether the high watermark has reached the required offset, and the error that ends the wait."""
-    partition = online_partition(manager, tp)
+    partition = manager_.online_partition(manager, tp)
     if partition is None:
-        return False, partition_error(manager, tp)
-    return partition_.check_enough_replicas_reach_offset(topic_setup(setup, manager, tp), partition, required)
+        return False, manager_.partition_error(manager, tp)
+    return partition_.check_enough_replicas_reach_offset(manager_.topic_setup(setup, manager, tp), partition, required)
 
 
 def is_produce_complete(delayed: DelayedProduce) -> bool:
@@ -206,10 +193,10 @@ def delayed_delete_records(request: int, deadline: int, deleted: Deleted) -> Del
     )
 
 
-def _delete_status(response: PartitionDelete, required: int) -> DeleteRecordsStatus:
+def _delete_status(response: PartitionDelete, required: int) -> manager_.DeleteRecordsStatus:
     if response.error != NONE:
-        return DeleteRecordsStatus(required, response, acks_pending=False)
-    return DeleteRecordsStatus(required, response._replace(error=REQUEST_TIMED_OUT), acks_pending=True)
+        return manager_.DeleteRecordsStatus(required, response, acks_pending=False)
+    return manager_.DeleteRecordsStatus(required, response._replace(error=REQUEST_TIMED_OUT), acks_pending=True)
 
 
 def check_delete_records(manager: ReplicaManager, delayed: DelayedDeleteRecords) -> DelayedDeleteRecords:
@@ -219,13 +206,13 @@ def check_delete_records(manager: ReplicaManager, delayed: DelayedDeleteRecords)
         error, low_watermark = _low_watermark(manager, tp)
         if status.acks_pending and (error != NONE or low_watermark >= status.required):
             statuses = statuses.put(
-                tp, DeleteRecordsStatus(status.required, PartitionDelete(error, low_watermark), acks_pending=False)
+                tp, manager_.DeleteRecordsStatus(status.required, PartitionDelete(error, low_watermark), acks_pending=False)
             )
     return delayed._replace(statuses=statuses)
 
 
 def _low_watermark(manager: ReplicaManager, tp: TopicPartition) -> tuple[int, int]:
-    partition = online_partition(manager, tp)
+    partition = manager_.online_partition(manager, tp)
     if partition is None:
         # The request itself would consult the metadata cache here; the delayed operation does not.
         return KAFKA_STORAGE_ERROR if tp in manager.hosted else UNKNOWN_TOPIC_OR_PARTITION, UNDEFINED
@@ -353,9 +340,9 @@ def with_fetched_logs(setup: Setup, manager: ReplicaManager, changed: Logs, now:
 
     ReplicaFetcherThread#doWork, ReplicaManager#completeDelayedFetchRequests: a follower serves consumers, too (KIP-392).
     """
-    before, manager = manager, with_logs(manager, changed)
+    before, manager = manager, manager_.with_logs(manager, changed)
     for tp in changed:
-        old, new = online_partition(before, tp), online_partition(manager, tp)
+        old, new = manager_.online_partition(before, tp), manager_.online_partition(manager, tp)
         if old is not None and new is not None and old.log.hw != new.log.hw:
             manager = check_fetches(setup, manager, tp, now)
     return manager

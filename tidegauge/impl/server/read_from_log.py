@@ -20,16 +20,8 @@ from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.replica.tiered import is_in_remote_storage
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE
-from tidegauge.impl.server.replica_manager import (
-    FetchStatus,
-    ReplicaManager,
-    count_events,
-    online_partition,
-    partition_error,
-    size_in_bytes,
-    topic_setup,
-    with_partition,
-)
+from tidegauge.impl.server import replica_manager as manager_
+from tidegauge.impl.server.replica_manager import ReplicaManager
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.producer_state import aborted_transactions, last_stable_offset
 from tidegauge.impl.topic_partition import TopicPartition
@@ -43,7 +35,7 @@ class LogReadResult(NamedTuple):
     """One partition as it was read: the response, the position of a waiting fetch, the bytes that were read."""
 
     partition: PartitionRead
-    status: FetchStatus
+    status: manager_.FetchStatus
     size: int
 
 
@@ -66,7 +58,7 @@ def read_next(
     from_purgatory: bool = False,
 ) -> tuple[ReplicaManager, FetchProgress]:
     """Read one more partition of a fetch. ReplicaManager#readFromLog."""
-    manager = count_events(manager, tp, total_fetch_requests=1)
+    manager = manager_.count_events(manager, tp, total_fetch_requests=1)
     manager, read = _read(setup, manager, params, tp, fetch, now, update=not from_purgatory)
     # KIP-74: a batch above the limits must not stop a fetch for ever, so the first one always fits.
     at_least_one = not any(earlier.size for earlier in reading.reads.values())
@@ -82,7 +74,7 @@ def _with_transactions(
     manager: ReplicaManager, params: FetchParams, tp: TopicPartition, read: PartitionRead
 ) -> PartitionRead:
     """Add the last stable offset and the aborted transactions for a reader of committed transactions."""
-    partition = online_partition(manager, tp)
+    partition = manager_.online_partition(manager, tp)
     if params.isolation is not Isolation.TXN_COMMITTED or partition is None or read.response.error != NONE:
         return read
     log = partition.log
@@ -102,26 +94,26 @@ def _fitting(
 ) -> tuple[tuple[Batch, ...], int]:
     """Return the whole batches in what is read, and its bytes. LogSegment#read."""
     if at_least_one:
-        limit = max(limit, size_in_bytes(manager, batches[:1]))
+        limit = max(limit, manager_.size_in_bytes(manager, batches[:1]))
     size = 0
     for count, batch in enumerate(batches):
-        size += size_in_bytes(manager, (batch,))
+        size += manager_.size_in_bytes(manager, (batch,))
         # Rule 1: the slice of the file ends inside this batch, and all its bytes count.
         if size > limit:
             return batches[:count], limit if count else 0
     return batches, size
 
 
-def _status(manager: ReplicaManager, tp: TopicPartition, fetch: PartitionFetch) -> FetchStatus:
+def _status(manager: ReplicaManager, tp: TopicPartition, fetch: PartitionFetch) -> manager_.FetchStatus:
     """Return where the log stands for a fetch that may have to wait: what comes later is compared with it."""
     hosted = manager.hosted.get(tp)
     offset = fetch.request.fetch_offset
     if hosted is None:
-        return FetchStatus(fetch, offset, offset)
+        return manager_.FetchStatus(fetch, offset, offset)
     log = hosted.partition.log
     position = log_.batch_base_at(log, offset)
     position = offset if position is None else position
-    return FetchStatus(fetch, position, log_.segment_of(log, position), log.hw)
+    return manager_.FetchStatus(fetch, position, log_.segment_of(log, position), log.hw)
 
 
 def _read(
@@ -135,7 +127,7 @@ def _read(
     update: bool,
 ) -> tuple[ReplicaManager, PartitionRead]:
     """Read one partition without regard to sizes; `update`: record what the fetch says about the follower."""
-    error = partition_error(manager, tp)
+    error = manager_.partition_error(manager, tp)
     if error != NONE:
         return manager, PartitionRead(FetchResponse(error))
     hosted = manager.hosted[tp]
@@ -147,7 +139,7 @@ def _read(
     if preferred is not None:
         return manager, PartitionRead(FetchResponse(NONE, before.log.hw, before.log.start), preferred)
     after, response = partition_.fetch_records(
-        topic_setup(setup, manager, tp),
+        manager_.topic_setup(setup, manager, tp),
         before,
         fetch.request,
         manager.metadata,
@@ -157,7 +149,7 @@ def _read(
         update=update,
         only_leader=params.only_leader,
     )
-    manager = with_partition(manager, tp, after)
+    manager = manager_.with_partition(manager, tp, after)
     # Only a follower is told to build its state from remote storage (KIP-405); a consumer's fetch reads from there.
     if response.error == OFFSET_OUT_OF_RANGE and params.isolation is Isolation.LOG_END:
         log = after.log

@@ -12,20 +12,11 @@ Rules of this file
 
 from typing import NamedTuple
 
+from tidegauge.impl import messages
 from tidegauge.impl.errors import KAFKA_STORAGE_ERROR
 from tidegauge.impl.fetch.fetcher_manager import FetcherManager, remove_fetcher_for_partitions
 from tidegauge.impl.fetch.fetcher_thread import BrokerEndPoint, Logs
 from tidegauge.impl.frozen_map import FrozenMap
-from tidegauge.impl.messages import (
-    Batch,
-    BrokerStates,
-    ClientResponse,
-    FetchParams,
-    FetchRequest,
-    PartitionAppend,
-    PartitionDelete,
-    PartitionFetch,
-)
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
@@ -44,7 +35,7 @@ class ProduceStatus(NamedTuple):
     """One partition of a waiting produce: `required` is the offset the high watermark has to reach."""
 
     required: int
-    response: PartitionAppend
+    response: messages.PartitionAppend
     acks_pending: bool
 
 
@@ -60,7 +51,7 @@ class DeleteRecordsStatus(NamedTuple):
     """One partition of one that waits: `required` is the offset the low watermark has to reach."""
 
     required: int
-    response: PartitionDelete
+    response: messages.PartitionDelete
     acks_pending: bool
 
 
@@ -75,7 +66,7 @@ class DelayedDeleteRecords(NamedTuple):
 class FetchStatus(NamedTuple):
     """One partition of a waiting fetch: the offset and segment it stood at when it was read, and the high watermark then."""
 
-    fetch: PartitionFetch
+    fetch: messages.PartitionFetch
     offset: int
     segment: int
     hw: int = UNDEFINED
@@ -86,7 +77,7 @@ class DelayedFetch(NamedTuple):
 
     request: int
     deadline: int
-    params: FetchParams
+    params: messages.FetchParams
     statuses: FrozenMap[TopicPartition, FetchStatus]
 
 
@@ -172,7 +163,7 @@ class ReplicaManager(NamedTuple):
     controller_epoch: int = 0
     hosted: FrozenMap[TopicPartition, Hosted] = FrozenMap()
     fetchers: FetcherManager = FetcherManager()
-    metadata: BrokerStates = ()
+    metadata: messages.BrokerStates = ()
     live: FrozenMap[int, BrokerEndPoint] = FrozenMap()
     racks: FrozenMap[int, str] = FrozenMap()
     known: frozenset[TopicPartition] = frozenset()
@@ -190,10 +181,10 @@ class ReplicaManager(NamedTuple):
     record_bytes: int = RECORD_BYTES
     stats: BrokerTopicStats = BrokerTopicStats()
     isr_updates: IsrUpdates = IsrUpdates()
-    answered: tuple[ClientResponse, ...] = ()
+    answered: tuple[messages.ClientResponse, ...] = ()
 
 
-def size_in_bytes(manager: ReplicaManager, batches: tuple[Batch, ...]) -> int:
+def size_in_bytes(manager: ReplicaManager, batches: tuple[messages.Batch, ...]) -> int:
     """Return the bytes that batches take on disk, all records alike."""
     return bytes_of(batches, manager.record_bytes)
 
@@ -258,10 +249,10 @@ def with_logs(manager: ReplicaManager, changed: Logs) -> ReplicaManager:
     return manager
 
 
-def follower_params(manager: ReplicaManager) -> FetchParams:
+def follower_params(manager: ReplicaManager) -> messages.FetchParams:
     """Return the parameters of this broker's own fetches. RemoteLeaderEndPoint: maxWait, minBytes, maxBytes."""
     number = manager.settings.number
-    return FetchParams(
+    return messages.FetchParams(
         manager.broker_id,
         max_wait_ms=number("replica.fetch.wait.max.ms"),
         min_bytes=number("replica.fetch.min.bytes"),
@@ -270,14 +261,16 @@ def follower_params(manager: ReplicaManager) -> FetchParams:
 
 
 def follower_fetch(
-    manager: ReplicaManager, requests: FrozenMap[TopicPartition, FetchRequest]
-) -> FrozenMap[TopicPartition, PartitionFetch]:
+    manager: ReplicaManager, requests: FrozenMap[TopicPartition, messages.FetchRequest]
+) -> FrozenMap[TopicPartition, messages.PartitionFetch]:
     """Return a thread's fetch as it is sent: with topic id and fetchSize. RemoteLeaderEndPoint#buildFetch."""
     size = manager.settings.number("replica.fetch.max.bytes")
-    return FrozenMap((tp, PartitionFetch(request, size, manager.hosted[tp].topic_id)) for tp, request in requests.items())
+    return FrozenMap(
+        (tp, messages.PartitionFetch(request, size, manager.hosted[tp].topic_id)) for tp, request in requests.items()
+    )
 
 
-def take_responses(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[ClientResponse, ...]]:
+def take_responses(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[messages.ClientResponse, ...]]:
     """Remove and return the responses that were sent since the last call."""
     return manager._replace(answered=()), manager.answered
 

@@ -13,17 +13,8 @@ from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.replica_manager import (
-    Hosted,
-    ReplicaManager,
-    mark_offline,
-    online_logs,
-    online_partition,
-    topic_setup,
-    with_logs,
-    with_partition,
-    without_log,
-)
+from tidegauge.impl.server import replica_manager as manager_
+from tidegauge.impl.server.replica_manager import ReplicaManager
 from tidegauge.impl.topic_partition import TopicPartition
 
 # The log of a partition with a new role: whether it gets one depends on the broker's log directories (KIP-858).
@@ -114,9 +105,9 @@ def _make_leader(
     manager, changed, errors, _ = done
     before, error = _with_log(setup, manager, tp, change)
     if error == KAFKA_STORAGE_ERROR:
-        return RoleChangeResult(mark_offline(manager, tp), changed, errors.put(tp, error))
+        return RoleChangeResult(manager_.mark_offline(manager, tp), changed, errors.put(tp, error))
     after, was_new = partition_.make_leader(
-        topic_setup(setup, manager, tp),
+        manager_.topic_setup(setup, manager, tp),
         before,
         change.leader_epoch,
         change.partition_epoch,
@@ -125,7 +116,7 @@ def _make_leader(
         manager.metadata,
         now,
     )
-    manager = with_partition(manager, tp, after)
+    manager = manager_.with_partition(manager, tp, after)
     if purgatory.high_watermark_incremented(before, after):
         manager = purgatory.check_all(setup, manager, tp, now)
     failed = error == NOT_LEADER_OR_FOLLOWER
@@ -134,7 +125,7 @@ def _make_leader(
 
 def _with_log(setup: Setup, manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> tuple[Partition, int]:
     """Return the partition, with a log if it gets one, and the error."""
-    partition = online_partition(manager, tp) or without_log(manager)
+    partition = manager_.online_partition(manager, tp) or manager_.without_log(manager)
     # Before KAFKA-13790 no partition epoch was too old.
     if not setup.profile.guards_partition_epoch:
         partition = partition._replace(partition_epoch=min(partition.partition_epoch, UNDEFINED))
@@ -168,10 +159,12 @@ def make_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChan
         before, error = _with_log(setup, manager, tp, change)
         errors = errors.put(tp, error)
         if error == KAFKA_STORAGE_ERROR:
-            manager = mark_offline(manager, tp)
+            manager = manager_.mark_offline(manager, tp)
         elif change.leader not in manager.live:
             # KAFKA-1647: the log is created even so, or a high watermark checkpoint would lose the partition's entry.
-            manager = with_partition(manager, tp, (online_partition(manager, tp) or before)._replace(has_log=before.has_log))
+            manager = manager_.with_partition(
+                manager, tp, (manager_.online_partition(manager, tp) or before)._replace(has_log=before.has_log)
+            )
         else:
             manager, restarts = _make_follower(setup, manager, tp, before, change)
             restarted += [tp] if restarts else []
@@ -192,7 +185,7 @@ def _make_follower(
     after, _ = partition_.make_follower(before, change.leader, change.leader_epoch, change.partition_epoch)
     if after is before:
         return manager, False  # an older partition epoch
-    return with_partition(manager, tp, after), restarts_fetcher(setup, before, after)
+    return manager_.with_partition(manager, tp, after), restarts_fetcher(setup, before, after)
 
 
 def _start_fetchers(setup: Setup, manager: ReplicaManager, tps: tuple[TopicPartition, ...]) -> ReplicaManager:
@@ -204,8 +197,8 @@ def _start_fetchers(setup: Setup, manager: ReplicaManager, tps: tuple[TopicParti
         if leader is not None:
             offset = fetcher_.initial_fetch_offset(setup, hosted.partition.log)
             added[tp] = InitialFetchState(leader, hosted.partition.leader_epoch, offset, hosted.topic_id)
-    fetchers, changed = fetchers_.add_fetcher_for_partitions(setup, manager.fetchers, online_logs(manager), added)
-    return with_logs(manager._replace(fetchers=fetchers), changed)
+    fetchers, changed = fetchers_.add_fetcher_for_partitions(setup, manager.fetchers, manager_.online_logs(manager), added)
+    return manager_.with_logs(manager._replace(fetchers=fetchers), changed)
 
 
 def stop_partitions(
@@ -217,7 +210,7 @@ def stop_partitions(
     completed: nothing else would complete them.
     """
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(stopped))
-    gone = tuple(tp for tp, deleted in stopped.items() if deleted and online_partition(manager, tp) is not None)
+    gone = tuple(tp for tp, deleted in stopped.items() if deleted and manager_.online_partition(manager, tp) is not None)
     manager = manager._replace(fetchers=fetchers, hosted=manager.hosted.without(*gone))
     for tp in stopped:
         manager = purgatory.check_when_not_leader(setup, manager, tp, now)
@@ -264,13 +257,13 @@ def _is_news(manager: ReplicaManager, tp: TopicPartition, change: PartitionChang
 def _is_new(manager: ReplicaManager, tp: TopicPartition) -> bool:
     """Return whether a partition gets a new object. ReplicaManager#getOrCreatePartition."""
     # An offline partition that gets this far belongs to another topic id.
-    return online_partition(manager, tp) is None
+    return manager_.online_partition(manager, tp) is None
 
 
 def _registered(manager: ReplicaManager, mine: list[tuple[TopicPartition, PartitionChange]]) -> ReplicaManager:
     """Note the registrations, and host the partitions that are new."""
     for tp, change in mine:
-        hosted = Hosted(without_log(manager)) if change.is_new else manager.hosted[tp]
+        hosted = manager_.Hosted(manager_.without_log(manager)) if change.is_new else manager.hosted[tp]
         hosted = hosted._replace(topic_id=change.topic_id, registered=change.partition_epoch)
         manager = manager._replace(hosted=manager.hosted.put(tp, hosted))
     return manager
@@ -285,7 +278,7 @@ def _apply_local_followers(setup: Setup, manager: ReplicaManager, changes: Parti
         before, error = _with_log(setup, manager, tp, change)
         errors = errors.put(tp, error)
         if error == KAFKA_STORAGE_ERROR:
-            manager, restarts = mark_offline(manager, tp), False
+            manager, restarts = manager_.mark_offline(manager, tp), False
         else:
             manager, restarts = _make_follower(setup, manager, tp, before, change)
         if error != NONE:

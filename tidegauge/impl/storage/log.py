@@ -329,9 +329,9 @@ def flush_cache(log: Log) -> Log:
     return log._replace(cache=epoch_cache.flush(log.cache))
 
 
-def lose_tail(log: Log, kept: int) -> Log:
-    """Drop the batches that reach `kept`: nothing from there on was flushed."""
-    return log._replace(batches=tuple(batch for batch in log.batches if batch.last < kept))
+def lose_tail(log: Log, flushed_end: int) -> Log:
+    """Drop the batches that reach `flushed_end`: nothing from there on was flushed."""
+    return log._replace(batches=tuple(batch for batch in log.batches if batch.last < flushed_end))
 
 
 def load(setup: Setup, log: Log, *, log_start: int = 0, recovery_point: int = 0, clean: bool = False) -> Log:

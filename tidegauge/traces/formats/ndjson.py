@@ -125,10 +125,10 @@ class LineReader:
         self.damaged: dict[str, int] = {}
 
     def traces(self) -> list[Trace]:
-        """Return the traces read so far, without the events that `taken` has returned."""
+        """Return the traces read so far, without the events that `take_traces` has returned."""
         return [Trace(name, tp, config, tuple(events)) for name, (tp, config, events) in self.open.items()]
 
-    def taken(self) -> list[Trace]:
+    def take_traces(self) -> list[Trace]:
         """Return the events of each trace read since the last call, and forget them."""
         new = [Trace(name, tp, config, tuple(events)) for name, (tp, config, events) in self.open.items() if events]
         for trace in new:

@@ -13,38 +13,8 @@ from itertools import pairwise
 
 from tidegauge.impl import rules
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
-from tidegauge.traces.from_model.broker_events import (
-    answer_produce,
-    become_follower,
-    delete_records,
-    handle_diverging_response,
-    handle_duplicate,
-    handle_epoch_response,
-    handle_fetch,
-    handle_fetch_response,
-    handle_offsets_for_leader_epoch_request,
-    handle_out_of_range,
-    leader_append,
-    lose_response,
-    read,
-    report,
-    send,
-    shrink_isr,
-    truncate_to_high_watermark,
-)
-from tidegauge.traces.from_model.views import (
-    CONTROLLER,
-    FOLLOWER,
-    LEADER,
-    Label,
-    View,
-    broker,
-    brokers,
-    controller,
-    epoch_cache,
-    members,
-    node_id,
-)
+from tidegauge.traces.from_model import broker_events, views
+from tidegauge.traces.from_model.views import Label, View
 from tidegauge.traces.schema import Config, Event, Trace
 
 DUPLICATES = "duplicates"
@@ -56,7 +26,7 @@ def config_for(
 ) -> Config:
     """Return the config of traces with `count` brokers: ids 1 to count and the controller."""
     extra = {DUPLICATES: True} if duplicates else {}
-    return Config(tuple(range(1, count + 1)), min_isr, profile, controller=CONTROLLER, source=source, extra=extra)
+    return Config(tuple(range(1, count + 1)), min_isr, profile, controller=views.CONTROLLER, source=source, extra=extra)
 
 
 def initial_events(view: View) -> tuple[Event, ...]:
@@ -81,7 +51,7 @@ def trace_of_path(
 ) -> Trace:
     """Return the trace of a path: `labels[i]` leads from `states[i]` to `states[i + 1]`, `states[0]` is initial."""
     if len(states) != len(labels) + 1:
-        raise ValueError(f"expected one state more than labels, saw {len(states)} states and {len(labels)} labels")
+        raise ValueError(f"expected one state more than labels, seen {len(states)} states and {len(labels)} labels")
     events = list(initial_events(states[0]))
     for src, label, dst in zip(states, labels, states[1:], strict=False):
         events.extend(events_of_step(src, label, dst, profile))
@@ -105,26 +75,30 @@ def numbered(events: Sequence[Event]) -> tuple[Event, ...]:
 
 
 def _initial(view: View) -> Iterator[Event]:
-    for index, b in enumerate(brokers(view)):
-        yield report(index, "Start", clean=True, leo=b.leo, hw=b.hw, log_start=b.start, epochs=epoch_cache(b.log, -1))
+    for index, b in enumerate(views.brokers(view)):
+        yield broker_events.report(
+            index, "Start", clean=True, leo=b.leo, hw=b.hw, log_start=b.start, epochs=views.epoch_cache(b.log, -1)
+        )
     yield _change_partition(view)
     # The leader first: a follower names it.
-    order = sorted(enumerate(brokers(view)), key=lambda pair: pair[1].role != LEADER)
+    order = sorted(enumerate(views.brokers(view)), key=lambda pair: pair[1].role != views.LEADER)
     for index, b in order:
-        if b.role == LEADER:
+        if b.role == views.LEADER:
             epoch_start = rules.count_below(b.log, b.epoch)
-            yield report(
+            yield broker_events.report(
                 index,
                 "BecomeLeader",
                 leader_epoch=b.epoch,
-                isr=members(b.isr),
+                isr=views.members(b.isr),
                 epoch_start=epoch_start,
                 leo=b.leo,
                 hw_before=b.hw,
                 hw=b.hw,
             )
-        elif b.role == FOLLOWER:
-            yield report(index, "BecomeFollower", leader=node_id(b.leader), leader_epoch=b.epoch, leo=b.leo, hw=b.hw)
+        elif b.role == views.FOLLOWER:
+            yield broker_events.report(
+                index, "BecomeFollower", leader=views.node_id(b.leader), leader_epoch=b.epoch, leo=b.leo, hw=b.hw
+            )
 
 
 def _silent(_src: View, _label: Label, _dst: View, _profile: str) -> Iterator[Event]:
@@ -134,14 +108,14 @@ def _silent(_src: View, _label: Label, _dst: View, _profile: str) -> Iterator[Ev
 
 def _become_leader(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     index = label[1]
-    before, after = broker(src, index), broker(dst, index)
+    before, after = views.broker(src, index), views.broker(dst, index)
     # Within an epoch the leader only reads a new ISR: it adds no entry to its epoch cache.
     start = {"epoch_start": after.leo} if after.epoch != before.epoch else {}
-    yield report(
+    yield broker_events.report(
         index,
         "BecomeLeader",
         leader_epoch=after.epoch,
-        isr=members(after.isr),
+        isr=views.members(after.isr),
         **start,
         leo=after.leo,
         hw_before=before.hw,
@@ -150,48 +124,48 @@ def _become_leader(src: View, label: Label, dst: View, _profile: str) -> Iterato
 
 
 def _crash(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
-    yield report(label[1], "Crash")
+    yield broker_events.report(label[1], "Crash")
 
 
 def _stop(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
-    yield report(label[1], "Stop", clean=True)
+    yield broker_events.report(label[1], "Stop", clean=True)
 
 
 def _restart(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    b = broker(dst, label[1])
-    clean = bool(controller(src).clean >> label[1] & 1)
+    b = views.broker(dst, label[1])
+    clean = bool(views.controller(src).clean >> label[1] & 1)
     # Where epochs fall the log has forked (a counterexample), and no epoch cache describes it: it is left out.
     rises = all(a <= b for a, b in pairwise(b.log))
-    cache = {"epochs": epoch_cache(b.log, b.mark)} if rises else {}
-    yield report(label[1], "Start", clean=clean, leo=b.leo, hw=b.hw, log_start=b.start, **cache)
+    cache = {"epochs": views.epoch_cache(b.log, b.mark)} if rises else {}
+    yield broker_events.report(label[1], "Start", clean=clean, leo=b.leo, hw=b.hw, log_start=b.start, **cache)
 
 
 def _lose_disk(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
-    yield report(label[1], "LoseDisk")
+    yield broker_events.report(label[1], "LoseDisk")
 
 
 def _register(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """Yield the start of the broker, the change that its registration causes, if any, and the registration."""
     yield from _restart(src, label, dst, profile)
     # A registration may end a leadership; in a trace its changes come before it.
-    if controller(src).registration != controller(dst).registration:
+    if views.controller(src).registration != views.controller(dst).registration:
         yield _change_partition(dst)
-    clean = bool(controller(src).clean >> label[1] & 1)
-    yield Event(node=CONTROLLER, event="RegisterBroker", fields={"peer": node_id(label[1]), "clean": clean})
+    clean = bool(views.controller(src).clean >> label[1] & 1)
+    yield Event(node=views.CONTROLLER, event="RegisterBroker", fields={"peer": views.node_id(label[1]), "clean": clean})
 
 
 def _change_partition(view: View, *, clean: bool = True) -> Event:
-    now = controller(view)
+    now = views.controller(view)
     fields = {
-        "leader": node_id(now.leader),
+        "leader": views.node_id(now.leader),
         "leader_epoch": now.epoch,
-        "isr": members(now.isr),
-        "live": members(now.live),
+        "isr": views.members(now.isr),
+        "live": views.members(now.live),
         "clean": clean,
     }
     if now.keeps_elr:
-        fields["elr"] = members(now.elr)
-    return Event(node=CONTROLLER, event="ChangePartition", fields=fields)
+        fields["elr"] = views.members(now.elr)
+    return Event(node=views.CONTROLLER, event="ChangePartition", fields=fields)
 
 
 def _controller_step(_src: View, _label: Label, dst: View, _profile: str) -> Iterator[Event]:
@@ -204,35 +178,35 @@ def _last_resort(_src: View, _label: Label, dst: View, _profile: str) -> Iterato
 
 
 def _alter_partition(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    if controller(src).registration != controller(dst).registration:
+    if views.controller(src).registration != views.controller(dst).registration:
         yield _change_partition(dst)
     else:
         # The model has no refusal as a step: a proposal after which nothing changed was refused.
-        proposal = members(broker(src, label[1]).pending)
-        yield report(label[1], "HandleAlterPartitionResponse", isr=proposal, error=INELIGIBLE_REPLICA)
+        proposal = views.members(views.broker(src, label[1]).pending)
+        yield broker_events.report(label[1], "HandleAlterPartitionResponse", isr=proposal, error=INELIGIBLE_REPLICA)
 
 
 _STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
-    "LeaderAppend": leader_append,
-    "SendFetch": send,
-    "HandleFetch": handle_fetch,
-    "HandleFetchResponse": handle_fetch_response,
-    "HandleDivergingResponse": handle_diverging_response,
-    "HandleOutOfRange": handle_out_of_range,
-    "TruncateToHighWatermark": truncate_to_high_watermark,
-    "SendEpochRequest": send,
-    "HandleEpochRequest": handle_offsets_for_leader_epoch_request,
-    "HandleEpochResponse": handle_epoch_response,
-    "LoseResponse": lose_response,
+    "LeaderAppend": broker_events.leader_append,
+    "SendFetch": broker_events.send,
+    "HandleFetch": broker_events.handle_fetch,
+    "HandleFetchResponse": broker_events.handle_fetch_response,
+    "HandleDivergingResponse": broker_events.handle_diverging_response,
+    "HandleOutOfRange": broker_events.handle_out_of_range,
+    "TruncateToHighWatermark": broker_events.truncate_to_high_watermark,
+    "SendEpochRequest": broker_events.send,
+    "HandleEpochRequest": broker_events.handle_offsets_for_leader_epoch_request,
+    "HandleEpochResponse": broker_events.handle_epoch_response,
+    "LoseResponse": broker_events.lose_response,
     "Duplicate": _silent,
-    "HandleDuplicate": handle_duplicate,
+    "HandleDuplicate": broker_events.handle_duplicate,
     "LoseDisk": _lose_disk,
-    "AnswerProduce": answer_produce,
-    "Read": read,
-    "DeleteRecords": delete_records,
-    "ShrinkIsr": shrink_isr,
+    "AnswerProduce": broker_events.answer_produce,
+    "Read": broker_events.read,
+    "DeleteRecords": broker_events.delete_records,
+    "ShrinkIsr": broker_events.shrink_isr,
     "BecomeLeader": _become_leader,
-    "BecomeFollower": become_follower,
+    "BecomeFollower": broker_events.become_follower,
     "Crash": _crash,
     "Restart": _restart,
     "FenceBroker": _controller_step,

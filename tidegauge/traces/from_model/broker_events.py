@@ -5,27 +5,8 @@ from typing import Any
 
 from tidegauge.impl import rules
 from tidegauge.impl.releases import profile_named
-from tidegauge.traces.from_model.views import (
-    DATA,
-    DIVERGING,
-    EPOCH_END,
-    EPOCH_REQUEST,
-    FOLLOWER,
-    LEADER,
-    NO_ROLE,
-    OUT_OF_RANGE,
-    REQUEST,
-    TRUNCATING,
-    BrokerView,
-    Label,
-    View,
-    broker,
-    epoch_cache,
-    log_start_in,
-    members,
-    node_id,
-    slot_kind,
-)
+from tidegauge.traces.from_model import views
+from tidegauge.traces.from_model.views import Label, View
 from tidegauge.traces.schema import Event
 
 # Parts of the events of several actions. A log start that stays at 0 is left out.
@@ -42,7 +23,7 @@ def record_fields(base: int, epochs: Sequence[int]) -> dict[str, int]:
     return {**fields, "rec_epoch": epochs[-1]} if epochs else fields
 
 
-def log_fields(before: BrokerView, after: BrokerView) -> dict[str, int]:
+def log_fields(before: views.BrokerView, after: views.BrokerView) -> dict[str, int]:
     """Return the fields of the log before and after."""
     start = {"log_start": after.start} if before.start or after.start else {}
     return {"leo_before": before.leo, "hw_before": before.hw, "leo": after.leo, "hw": after.hw, **start}
@@ -50,13 +31,13 @@ def log_fields(before: BrokerView, after: BrokerView) -> dict[str, int]:
 
 def answered_start(data: Sequence[Any]) -> dict[str, int]:
     """Return the field of the leader's log start in a data response."""
-    return {"res_log_start": log_start_in(data)} if log_start_in(data) else {}
+    return {"res_log_start": views.log_start_in(data)} if views.log_start_in(data) else {}
 
 
-def refusal(leader: BrokerView, request_epoch: int, profile: str, *, serves: bool = False) -> int:
+def refusal(leader: views.BrokerView, request_epoch: int, profile: str, *, serves: bool = False) -> int:
     """Return the error for a request that was refused, or (`serves`) may be."""
     # A broker without a role has no epoch to compare with.
-    fences = profile_named(profile).fencing and leader.role != NO_ROLE
+    fences = profile_named(profile).fencing and leader.role != views.NO_ROLE
     return rules.request_error(request_epoch, leader.epoch, serves, fences)
 
 
@@ -77,7 +58,7 @@ def or_none(value: int) -> int | None:
 def leader_append(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     """Yield the append of a record of the leader's epoch."""
     index = label[1]
-    before, after = broker(src, index), broker(dst, index)
+    before, after = views.broker(src, index), views.broker(dst, index)
     yield report(
         index,
         "LeaderAppend",
@@ -98,24 +79,24 @@ def answer_produce(_src: View, label: Label, _dst: View, _profile: str) -> Itera
 def read(src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
     """Yield a read of the records below the high watermark."""
     _, leader, bound, end = label
-    yield report(leader, "Read", bound=bound, rec_base=broker(src, leader).start, rec_end=end)
+    yield report(leader, "Read", bound=bound, rec_base=views.broker(src, leader).start, rec_end=end)
 
 
 def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """Yield a fetch with its response; before it the proposal that it may lead to."""
     _, leader, follower, expand = label
-    before, after = broker(src, leader), broker(dst, leader)
+    before, after = views.broker(src, leader), views.broker(dst, leader)
     # No node would log a request that reaches a dead broker.
     if not before.up:
         return
-    _, epoch, offset, last_epoch = broker(src, follower).slots[leader]
-    peer = node_id(follower)
+    _, epoch, offset, last_epoch = views.broker(src, follower).slots[leader]
+    peer = views.node_id(follower)
     if expand:
-        yield report(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
+        yield report(leader, "ExpandIsr", peer=peer, isr=views.members(after.pending), remote_leo=after.remote[follower])
     request = {"peer": peer, "req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
-    response = broker(dst, follower).slots[leader]
-    kind = slot_kind(response)
-    if kind == DATA:
+    response = views.broker(dst, follower).slots[leader]
+    kind = views.slot_kind(response)
+    if kind == views.DATA:
         # The response has the high watermark from before the fetch counted (Partition#fetchRecords reads first).
         hw_before, records = response[3], response[4]
         yield report(
@@ -131,11 +112,11 @@ def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[E
             hw=after.hw,
             leo=after.leo,
         )
-    elif kind == DIVERGING:
+    elif kind == views.DIVERGING:
         yield report(
             leader, "HandleFetch", **request, error=rules.NONE, div_epoch=response[3], div_end=response[4], hw=after.hw
         )
-    elif kind == OUT_OF_RANGE:
+    elif kind == views.OUT_OF_RANGE:
         yield report(leader, "HandleFetch", **request, error=rules.OFFSET_OUT_OF_RANGE)
     else:
         yield report(leader, "HandleFetch", **request, error=refusal(before, epoch, profile))
@@ -144,13 +125,13 @@ def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[E
 def handle_offsets_for_leader_epoch_request(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """Yield an OffsetsForLeaderEpoch request with its response, or a refusal."""
     _, leader, follower = label
-    before = broker(src, leader)
+    before = views.broker(src, leader)
     if not before.up:
         return
-    _, epoch, last_epoch = broker(src, follower).slots[leader]
-    request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": last_epoch}
-    response = broker(dst, follower).slots[leader]
-    if slot_kind(response) == EPOCH_END:
+    _, epoch, last_epoch = views.broker(src, follower).slots[leader]
+    request = {"peer": views.node_id(follower), "req_epoch": epoch, "req_last_epoch": last_epoch}
+    response = views.broker(dst, follower).slots[leader]
+    if views.slot_kind(response) == views.EPOCH_END:
         yield report(leader, "HandleEpochRequest", **request, error=rules.NONE, **epoch_end(response))
     else:
         yield report(leader, "HandleEpochRequest", **request, error=refusal(before, epoch, profile))
@@ -160,24 +141,24 @@ def handle_duplicate(src: View, label: Label, dst: View, profile: str) -> Iterat
     """Yield a request that arrives a second time."""
     # The follower has closed the connection of the response, so no view has its records: they are left out.
     leader, offset = label[1], label[5]
-    if broker(src, leader).up:
+    if views.broker(src, leader).up:
         yield from (_offsets_for_leader_epoch_request_again if offset == rules.UNDEFINED else _fetch_again)(
             src, label, dst, profile
         )
 
 
-def _refused(leader: BrokerView, epoch: int, profile: str) -> int:
-    return refusal(leader, epoch, profile, serves=leader.role == LEADER)
+def _refused(leader: views.BrokerView, epoch: int, profile: str) -> int:
+    return refusal(leader, epoch, profile, serves=leader.role == views.LEADER)
 
 
-def _cache(leader: BrokerView) -> tuple[list[int], list[int]]:
-    cache = epoch_cache(leader.log, leader.mark)
+def _cache(leader: views.BrokerView) -> tuple[list[int], list[int]]:
+    cache = views.epoch_cache(leader.log, leader.mark)
     return [epoch for epoch, _ in cache], [start for _, start in cache]
 
 
 def _offsets_for_leader_epoch_request_again(src: View, label: Label, _dst: View, profile: str) -> Iterator[Event]:
     _, leader, follower, _, epoch, _, last_epoch = label
-    before = broker(src, leader)
+    before = views.broker(src, leader)
     error = _refused(before, epoch, profile)
     response: dict[str, int | None] = {}
     if error == rules.NONE:
@@ -187,16 +168,16 @@ def _offsets_for_leader_epoch_request_again(src: View, label: Label, _dst: View,
             "div_epoch": or_none(last) if profile_named(profile).epoch_in_response else None,
             "div_end": or_none(end),
         }
-    request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": last_epoch}
+    request = {"peer": views.node_id(follower), "req_epoch": epoch, "req_last_epoch": last_epoch}
     yield report(leader, "HandleEpochRequest", **request, error=error, **response)
 
 
 def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     _, leader, follower, expand, epoch, offset, last_epoch = label
-    before, after = broker(src, leader), broker(dst, leader)
-    peer, error = node_id(follower), _refused(before, epoch, profile)
+    before, after = views.broker(src, leader), views.broker(dst, leader)
+    peer, error = views.node_id(follower), _refused(before, epoch, profile)
     if expand:
-        yield report(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
+        yield report(leader, "ExpandIsr", peer=peer, isr=views.members(after.pending), remote_leo=after.remote[follower])
     response = {"error": error}
     if error == rules.NONE:
         # Before KIP-595 a fetch names no epoch, so the leader cannot find it diverging.
@@ -217,14 +198,14 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
 
 def delete_records(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     """Yield the move of a log start, at any replica."""
-    after = broker(dst, label[1])
+    after = views.broker(dst, label[1])
     yield report(label[1], "LogStartMoved", log_start=after.start, hw=after.hw)
 
 
 def shrink_isr(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     """Yield the proposal of a smaller ISR."""
-    after = broker(dst, label[1])
-    yield report(label[1], "ShrinkIsr", isr=members(after.pending), leo=after.leo, hw=after.hw)
+    after = views.broker(dst, label[1])
+    yield report(label[1], "ShrinkIsr", isr=views.members(after.pending), leo=after.leo, hw=after.hw)
 
 
 # Events of a follower: requests that it sends, responses that it takes. No node logs a response that it drops.
@@ -241,7 +222,7 @@ def send(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
 def handle_fetch_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """Yield the records and high watermark that were taken, and the next request."""
     _, follower, leader = label
-    response = broker(src, follower).slots[leader]
+    response = views.broker(src, follower).slots[leader]
     _, _, offset, hw, records, *_ = response
     handled = {"error": rules.NONE, "res_hw": hw, **answered_start(response), **record_fields(offset, records)}
     yield from _handled(src, label, dst, profile, handled)
@@ -250,13 +231,13 @@ def handle_fetch_response(src: View, label: Label, dst: View, profile: str) -> I
 def handle_diverging_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """Yield the truncation, and the next request."""
     _, follower, leader = label
-    before = broker(src, follower)
+    before = views.broker(src, follower)
     _, _, offset, div_epoch, div_end = before.slots[leader]
-    cache = epoch_cache(before.log, before.mark)
+    cache = views.epoch_cache(before.log, before.mark)
     epochs, starts = [entry[0] for entry in cache], [entry[1] for entry in cache]
     # No view shows it: after either outcome the follower fetches again.
     completed = rules.truncation_target(epochs, starts, before.leo, offset, div_epoch, div_end)[2]
-    target = broker(dst, follower).leo
+    target = views.broker(dst, follower).leo
     truncated = {"div_epoch": div_epoch, "div_end": div_end, "target": target, "completed": completed}
     yield from _handled(src, label, dst, profile, truncated)
 
@@ -264,8 +245,8 @@ def handle_diverging_response(src: View, label: Label, dst: View, profile: str) 
 def handle_out_of_range(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """Yield the reset, and the next request."""
     _, follower, leader = label
-    _, _, _, leader_start, leader_end = broker(src, follower).slots[leader]
-    target = broker(dst, follower).leo
+    _, _, _, leader_start, leader_end = views.broker(src, follower).slots[leader]
+    target = views.broker(dst, follower).leo
     reset = {"leader_start": leader_start, "leader_end": leader_end, "target": target}
     yield from _handled(src, label, dst, profile, reset)
 
@@ -273,10 +254,10 @@ def handle_out_of_range(src: View, label: Label, dst: View, profile: str) -> Ite
 def _handled(src: View, label: Label, dst: View, profile: str, response: Mapping[str, Any]) -> Iterator[Event]:
     """Yield the response to a fetch, with the fields in `response`, if the follower took it; then the next request."""
     action, follower, leader = label
-    before, after = broker(src, follower), broker(dst, follower)
+    before, after = views.broker(src, follower), views.broker(dst, follower)
     _, epoch, offset, *_ = before.slots[leader]
-    if _taken(before, after, leader, (epoch, offset), profile):
-        request = {"peer": node_id(leader), "req_epoch": epoch, "req_offset": offset}
+    if _is_response_taken(before, after, leader, (epoch, offset), profile):
+        request = {"peer": views.node_id(leader), "req_epoch": epoch, "req_offset": offset}
         yield report(follower, action, **request, **response, **log_fields(before, after))
     yield from _sent(src, dst, follower)
 
@@ -284,21 +265,21 @@ def _handled(src: View, label: Label, dst: View, profile: str, response: Mapping
 def handle_epoch_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """Yield the truncation by an OffsetsForLeaderEpoch response, and the next request."""
     _, follower, leader = label
-    before, after = broker(src, follower), broker(dst, follower)
+    before, after = views.broker(src, follower), views.broker(dst, follower)
     response = before.slots[leader]
     epoch = response[1]
     # A follower drops a response that it does not wait for, or (KAFKA-7786) to a request of another epoch.
-    waits = bool(before.up) and before.role == TRUNCATING and before.leader == leader
+    waits = bool(before.up) and before.role == views.TRUNCATING and before.leader == leader
     if rules.accepts_epoch_response(before.epoch, waits, epoch, profile_named(profile).epoch_responses_checked):
         yield report(
             follower,
             "HandleEpochResponse",
-            peer=node_id(leader),
+            peer=views.node_id(leader),
             req_epoch=epoch,
             error=rules.NONE,
             **epoch_end(response),
             target=after.leo,
-            completed=after.role != TRUNCATING,
+            completed=after.role != views.TRUNCATING,
             **log_fields(before, after),
         )
     yield from _sent(src, dst, follower)
@@ -312,12 +293,12 @@ def lose_response(src: View, label: Label, dst: View, _profile: str) -> Iterator
 def become_follower(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """Yield the new role, the truncation if it belongs to the role change, and the first request."""
     index = label[1]
-    before, after = broker(src, index), broker(dst, index)
+    before, after = views.broker(src, index), views.broker(dst, index)
     yield report(
-        index, "BecomeFollower", leader=node_id(after.leader), leader_epoch=after.epoch, leo=before.leo, hw=before.hw
+        index, "BecomeFollower", leader=views.node_id(after.leader), leader_epoch=after.epoch, leo=before.leo, hw=before.hw
     )
     # With hw-only ReplicaManager#makeFollowers truncates; later versions leave it to the fetcher thread.
-    if profile == HW_ONLY and after.role != TRUNCATING:
+    if profile == HW_ONLY and after.role != views.TRUNCATING:
         yield _truncated(index, before, after)
     yield from _sent(src, dst, index)
 
@@ -325,25 +306,25 @@ def become_follower(src: View, label: Label, dst: View, profile: str) -> Iterato
 def truncate_to_high_watermark(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     """Yield the truncation that the fetcher thread does without a response, and the first request."""
     index = label[1]
-    yield _truncated(index, broker(src, index), broker(dst, index))
+    yield _truncated(index, views.broker(src, index), views.broker(dst, index))
     yield from _sent(src, dst, index)
 
 
-def _truncated(index: int, before: BrokerView, after: BrokerView) -> Event:
+def _truncated(index: int, before: views.BrokerView, after: views.BrokerView) -> Event:
     truncated = {"target": after.leo, "leo_before": before.leo, "leo": after.leo, "hw": after.hw}
     return report(index, "TruncateToHighWatermark", **truncated)
 
 
 def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
     """Yield the request that was sent in this step: a slot that now holds one and did not before."""
-    before, after = broker(src, follower), broker(dst, follower)
+    before, after = views.broker(src, follower), views.broker(dst, follower)
     for leader, (old, new) in enumerate(zip(before.slots, after.slots, strict=True)):
-        kind = slot_kind(new)
+        kind = views.slot_kind(new)
         # A request that was there before this step was sent by an earlier one.
-        if kind not in {REQUEST, EPOCH_REQUEST} or slot_kind(old) in {REQUEST, EPOCH_REQUEST}:
+        if kind not in {views.REQUEST, views.EPOCH_REQUEST} or views.slot_kind(old) in {views.REQUEST, views.EPOCH_REQUEST}:
             continue
-        peer = node_id(leader)
-        if kind == REQUEST:
+        peer = views.node_id(leader)
+        if kind == views.REQUEST:
             _, epoch, offset, last_epoch = new
             fetch = {"req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
             yield report(follower, "SendFetch", peer=peer, **fetch)
@@ -352,8 +333,10 @@ def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
             yield report(follower, "SendEpochRequest", peer=peer, req_epoch=epoch, req_last_epoch=asked_epoch)
 
 
-def _taken(before: BrokerView, after: BrokerView, leader: int, request: tuple[int, int], profile: str) -> bool:
-    ready = bool(before.up) and before.role == FOLLOWER and before.leader == leader
+def _is_response_taken(
+    before: views.BrokerView, after: views.BrokerView, leader: int, request: tuple[int, int], profile: str
+) -> bool:
+    ready = bool(before.up) and before.role == views.FOLLOWER and before.leader == leader
     epoch, offset = request
     checked = profile_named(profile).response_epoch_checked
     # If nothing changed the views do not show whether the response was taken: the guard of

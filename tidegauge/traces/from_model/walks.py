@@ -74,9 +74,9 @@ class Walks:
     lengths: Ints
     hashes: Hashes
 
-    def only(self, kept: Flags) -> "Walks":
-        """Return the walks that `kept` marks."""
-        return Walks(self.edges[np.repeat(kept, self.lengths)], self.lengths[kept], self.hashes[kept])
+    def only(self, marks: Flags) -> "Walks":
+        """Return the walks that `marks` marks."""
+        return Walks(self.edges[np.repeat(marks, self.lengths)], self.lengths[marks], self.hashes[marks])
 
 
 def generate(

@@ -69,12 +69,12 @@ def decompress(codec: int, data: bytes) -> bytes:
                     return bytes(stream.read())
     except (OSError, EOFError, ValueError, zlib.error, struct.error, pa.ArrowException) as error:
         raise CompressionError(
-            f"records: expected {NAMES[codec]} data, saw {len(data)} bytes that are not ({error})"
+            f"records: expected {NAMES[codec]} data, seen {len(data)} bytes that are not ({error})"
         ) from error
 
 
 def _unknown(codec: int) -> CompressionError:
-    return CompressionError(f"compression type: expected 0 to {len(NAMES) - 1} ({', '.join(NAMES)}), saw {codec}")
+    return CompressionError(f"compression type: expected 0 to {len(NAMES) - 1} ({', '.join(NAMES)}), seen {codec}")
 
 
 def _snappy_blocks(data: bytes) -> Iterator[bytes]:

@@ -65,7 +65,7 @@ class CorruptBatchError(TidegaugeError):
     """Bytes that are no batch, at `position` of the source."""
 
     def __init__(self, position: int, expected: str, seen: str) -> None:
-        super().__init__(f"byte {position}: expected {expected}, saw {seen}")
+        super().__init__(f"byte {position}: expected {expected}, seen {seen}")
         self.position = position
         self.expected = expected
         self.seen = seen

@@ -66,7 +66,7 @@ def _flipped(at: int) -> Spoiled:
 
 
 def _control(partition: ProbePartition) -> bytes:
-    return next_batch(partition, change=lambda one: one._replace(attributes=CONTROL))
+    return next_batch(partition, change=lambda batch: batch._replace(attributes=CONTROL))
 
 
 def _based(partition: ProbePartition) -> bytes:
@@ -76,7 +76,7 @@ def _based(partition: ProbePartition) -> bytes:
 def _counts(partition: ProbePartition) -> bytes:
     # One record, and a header that claims offsets for three.
 
-    return next_batch(partition, change=lambda one: one._replace(last=one.last + 2))
+    return next_batch(partition, change=lambda batch: batch._replace(last=batch.last + 2))
 
 
 def _two_batches(partition: ProbePartition) -> bytes:

@@ -36,7 +36,14 @@ def _checks() -> tuple[Check, ...]:
         needs = {request: least}
         for kind, more, says in KINDS:
             checks.append(
-                Check(f"fencing.{name}-{kind}", "FENCE-01", FENCING, says, one_request(_of(make_request, more)), needs)
+                Check(
+                    f"fencing.{name}-{kind}",
+                    "FENCE-01",
+                    FENCING,
+                    says,
+                    one_request(_above_leader_epoch(make_request, more)),
+                    needs,
+                )
             )
         says = "A request of an older epoch is refused with FENCED_LEADER_EPOCH."
         checks.append(Check(f"fencing.{name}-older", "FENCE-01", FENCING, says, _older(make_request), needs))
@@ -52,7 +59,7 @@ def _expect_error(partition: ProbePartition, make_request: RequestMaker, current
     return Expectation(partition.connection, make_request(partition, current), {"errorCode": error})
 
 
-def _of(make_request: RequestMaker, more: int) -> Callable[[Fixtures], Expectation]:
+def _above_leader_epoch(make_request: RequestMaker, more: int) -> Callable[[Fixtures], Expectation]:
     """Make the check of a request whose leader epoch is `more` above the leader's."""
 
     def expectation(fixtures: Fixtures) -> Expectation:

@@ -46,8 +46,8 @@ class _Producer:
     def sent(self, sequence: int, expected: ExpectedFields, records: int = 1, epoch: int = 0) -> Expectation:
         """Send a batch and expect these fields; `epoch` counts from the producer's first epoch."""
 
-        def numbered(one: RecordBatch) -> RecordBatch:
-            return one._replace(producer_id=self._id, producer_epoch=self.epoch + epoch, base_sequence=sequence)
+        def numbered(batch: RecordBatch) -> RecordBatch:
+            return batch._replace(producer_id=self._id, producer_epoch=self.epoch + epoch, base_sequence=sequence)
 
         data = next_batch(self.partition, records, numbered)
         return Expectation(self.partition.connection, self.partition.produce(data), expected)

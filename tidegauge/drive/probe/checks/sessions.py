@@ -40,15 +40,15 @@ def _reports(
 ) -> Expectation:
     """Expect that an incremental fetch, by default the next one without changes, gets these partitions."""
     call = session.next() if call is None else call
-    return Expectation(session.connection, call, _of(call, session.id, *partitions) | fields)
+    return Expectation(session.connection, call, _session_response(call, session.id, *partitions) | fields)
 
 
 def _full(partition: ProbePartition, call: WireRequest, *partitions: ProbePartition) -> Expectation:
     """Expect that a full fetch without a session gets these partitions."""
-    return Expectation(partition.connection, call, _of(call, INVALID_SESSION_ID, *partitions))
+    return Expectation(partition.connection, call, _session_response(call, INVALID_SESSION_ID, *partitions))
 
 
-def _of(call: WireRequest, session: int, *partitions: ProbePartition) -> WireMessage:
+def _session_response(call: WireRequest, session: int, *partitions: ProbePartition) -> WireMessage:
     reported = tuple(sorted(partition.place(call.version) for partition in partitions))
     return {"errorCode": errors.NONE, "sessionId": session, REPORTED: reported}
 

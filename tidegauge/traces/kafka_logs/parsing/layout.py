@@ -79,13 +79,13 @@ def envelope(pattern: str, dates: Dates | None = None) -> Envelope:
     for group, conversion in (("time", "%d"), ("message", "%m"), ("logger", "%c")):
         if f"<{group}>" not in regex:
             raise UsageError(
-                f"expected {conversion} in the layout {pattern!r}, saw none; "
+                f"expected {conversion} in the layout {pattern!r}, seen none; "
                 "write it as log4j2 does, such as '[%d] %p [%t] %m (%c)%n'"
             )
     try:
         line, begins = re.compile(regex + r"\s*"), re.compile(regex[: regex.index("(?P<message>")].rstrip(" +"))
     except re.error as error:
-        raise UsageError(f"expected each conversion once in the layout {pattern!r}, saw one twice ({error})") from None
+        raise UsageError(f"expected each conversion once in the layout {pattern!r}, seen one twice ({error})") from None
     return Envelope(pattern, date_formats[0], line, begins)
 
 
@@ -96,7 +96,7 @@ def _regex(pattern: str, date_formats: list[Dates], dates: Dates | None) -> str:
         if conversion is None:
             literal = pattern[at]
             if literal == "%":
-                raise UsageError(f"expected a conversion of log4j2 in the layout {pattern!r}, saw {pattern[at : at + 2]}")
+                raise UsageError(f"expected a conversion of log4j2 in the layout {pattern!r}, seen {pattern[at : at + 2]}")
             # Levels may be padded (`%-5p`): a space of the pattern stands for several.
             regex += (" +" if not regex.endswith(" +") else "") if literal == " " else re.escape(literal)
             at += 1
@@ -106,7 +106,7 @@ def _regex(pattern: str, date_formats: list[Dates], dates: Dates | None) -> str:
             continue
         word = next((name for name in _WORDS if conversion["word"].startswith(name)), None)
         if word is None:
-            raise UsageError(f"expected a conversion of log4j2 in the layout {pattern!r}, saw %{conversion['word']}")
+            raise UsageError(f"expected a conversion of log4j2 in the layout {pattern!r}, seen %{conversion['word']}")
         options, at = _options(pattern, conversion.start("word") + len(word))
         padded = r" *{} *" if conversion["width"] else "{}"
         regex += padded.format(_part(_LONG.get(word, word), options, pattern[at : at + 1], date_formats, dates))
@@ -122,7 +122,7 @@ def _options(pattern: str, at: int) -> tuple[list[str], int]:
             depth += {"{": 1, "}": -1}.get(pattern[end], 0)
             end += 1
         if depth:
-            raise UsageError(f"expected a closing brace in the layout {pattern!r}, saw its end")
+            raise UsageError(f"expected a closing brace in the layout {pattern!r}, seen its end")
         options.append(pattern[at + 1 : end - 1])
         at = end
     return options, at

@@ -22,7 +22,7 @@ def number(text: str) -> int:
     value = int(text)
     # Columns hold 64-bit integers and the judge adds to them: a damaged line must not overflow there.
     if not -LARGEST < value < LARGEST:
-        raise ValueError(f"expected a number below 2^62, saw {text}")
+        raise ValueError(f"expected a number below 2^62, seen {text}")
     return value
 
 
@@ -220,5 +220,5 @@ def _value(name: str, text: str) -> Value:
         return number(text)
     # A text has numbers inside (a request, a list of changes): one that no offset can reach shows a damaged line.
     if _ENDLESS.search(text):
-        raise ValueError(f"expected numbers below 2^62, saw {text}")
+        raise ValueError(f"expected numbers below 2^62, seen {text}")
     return text

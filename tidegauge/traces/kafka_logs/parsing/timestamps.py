@@ -169,12 +169,12 @@ def of_java(pattern: str) -> Dates:
             regex += _LETTERS[text]
         else:
             raise UsageError(
-                f"expected a date of year, month, day and time in %d{{{pattern}}}, saw {text!r}; see docs/kafka-logs.md"
+                f"expected a date of year, month, day and time in %d{{{pattern}}}, seen {text!r}; see docs/kafka-logs.md"
             )
     for needed in ("year", "month", "day", "hour", "minute"):
         if f"<{needed}" not in regex:
             raise UsageError(
-                f"expected a date with its {needed} in %d{{{pattern}}}, saw none; lines cannot be ordered without it"
+                f"expected a date with its {needed} in %d{{{pattern}}}, seen none; lines cannot be ordered without it"
             )
     return Dates(regex)
 

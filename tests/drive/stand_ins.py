@@ -8,8 +8,9 @@ from typing import Any
 from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
-from tidegauge.drive.controller.contract import ControllerCase, controller_capabilities
+from tidegauge.drive.controller.contract import ControllerCase
 from tidegauge.drive.controller.reference import reference as controller_reference
+from tidegauge.drive.controller.steps import controller_capabilities
 from tidegauge.drive.runner.player import ReferenceNode
 from tidegauge.impl.releases import profile_named
 

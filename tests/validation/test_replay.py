@@ -9,9 +9,10 @@ from tests.drive import stand_ins
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
-from tidegauge.drive.controller.contract import ClusterOpening, controller_capabilities
+from tidegauge.drive.controller.contract import ClusterOpening
 from tidegauge.drive.controller.finding_paths import finding_cases
 from tidegauge.drive.controller.reference import reference as controller_reference
+from tidegauge.drive.controller.steps import controller_capabilities
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.paths.scenarios import ROUNDED, named_scenarios
 from tidegauge.drive.runner.player import ReferenceNode, play

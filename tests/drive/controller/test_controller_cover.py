@@ -4,10 +4,11 @@ themselves."""
 import pytest
 
 from tidegauge.cli.main import main
-from tidegauge.drive.controller.contract import ClusterOpening, is_step
+from tidegauge.drive.controller.contract import ClusterOpening
 from tidegauge.drive.controller.cover import MODELS, begin, cover_of
 from tidegauge.drive.controller.findings import FINDINGS
 from tidegauge.drive.controller.reference import reference
+from tidegauge.drive.controller.steps import is_step
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.impl.releases import profile_named

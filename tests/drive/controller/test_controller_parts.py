@@ -13,8 +13,8 @@ from tidegauge.drive.controller.metadata_image import Image, Incarnations, LogRe
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.observer import Observer
 from tidegauge.drive.controller.process import free_port, leads_not, properties
-from tidegauge.drive.controller.reference import empty
 from tidegauge.drive.controller.requests import error_of
+from tidegauge.drive.controller.state import empty
 from tidegauge.drive.kafka_broker.controller_stub import MetadataLog, MetadataRecord
 from tidegauge.drive.kafka_process.clock import MOVED_SESSION
 from tidegauge.drive.wire.compiler import WireError

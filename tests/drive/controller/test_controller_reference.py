@@ -12,16 +12,13 @@ from tidegauge.drive.contract import Watch
 from tidegauge.drive.controller.contract import (
     ALL,
     REPORTED,
-    STEPS,
     ClusterOpening,
     ControllerCase,
-    controller_capabilities,
-    is_step,
-    step_line,
 )
 from tidegauge.drive.controller.finding_paths import SCENARIOS, SHOWN_BY, finding_cases
 from tidegauge.drive.controller.findings import FINDINGS
 from tidegauge.drive.controller.reference import reference, shows_finding
+from tidegauge.drive.controller.steps import STEPS, controller_capabilities, is_step, step_line
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play

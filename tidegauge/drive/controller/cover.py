@@ -18,7 +18,8 @@ from tidegauge.drive.contract import Path
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
 from tidegauge.drive.controller.finding_paths import beats, is_left_unnoticed, registers, up
 from tidegauge.drive.controller.metadata_image import Incarnations
-from tidegauge.drive.controller.reference import ReferenceController, opened, take_step
+from tidegauge.drive.controller.reference import take_step
+from tidegauge.drive.controller.state import ReferenceController, opened
 from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.controller.records import TOPIC
 from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl, is_active

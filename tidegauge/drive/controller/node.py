@@ -16,11 +16,13 @@ from typing import Any
 
 from tidegauge.drive.contract import Report, Step, Watch
 from tidegauge.drive.controller import requests
-from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, controller_capabilities
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
 from tidegauge.drive.controller.metadata_image import Incarnations, state_report
 from tidegauge.drive.controller.path_cluster import Lane
 from tidegauge.drive.controller.process import ControllerProcess
-from tidegauge.drive.controller.reference import FEATURES, RESIGNS, empty
+from tidegauge.drive.controller.reference import RESIGNS
+from tidegauge.drive.controller.state import empty
+from tidegauge.drive.controller.steps import FEATURES, controller_capabilities
 from tidegauge.drive.kafka_process.clock import RealClock
 from tidegauge.impl.controller.features import ELR_VERSION, METADATA_VERSION
 from tidegauge.impl.controller.records import BROKER

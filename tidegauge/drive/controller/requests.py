@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 from tidegauge.drive.controller.contract import directory
 from tidegauge.drive.controller.metadata_image import TYPES, Incarnations
 from tidegauge.drive.controller.path_cluster import Lane
-from tidegauge.drive.controller.reference import FEATURES
+from tidegauge.drive.controller.steps import FEATURES
 from tidegauge.drive.wire.compiler import WireError, WireMessage
 from tidegauge.impl.rules import NONE, UNDEFINED
 

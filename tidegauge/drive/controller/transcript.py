@@ -11,10 +11,9 @@ from tidegauge.drive.controller.contract import (
     VERSION,
     ClusterOpening,
     ControllerCase,
-    controller_capabilities,
-    is_step,
 )
 from tidegauge.drive.controller.reference import ControllerReference, reference
+from tidegauge.drive.controller.steps import controller_capabilities, is_step
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.transcript import Recorded, TranscriptFormat, TranscriptNode
 from tidegauge.impl.profiles import Profile

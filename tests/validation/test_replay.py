@@ -10,7 +10,7 @@ from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.controller.contract import ClusterOpening
-from tidegauge.drive.controller.finding_paths import finding_cases
+from tidegauge.drive.controller.findings import finding_cases
 from tidegauge.drive.controller.reference import reference as controller_reference
 from tidegauge.drive.controller.steps import controller_capabilities
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT

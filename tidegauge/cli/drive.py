@@ -178,7 +178,7 @@ def _compare(args: argparse.Namespace) -> int:
 def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable[[str], None]) -> int:
     """Drive a KRaft controller: covers of graphs, scenarios of the findings, and random walks."""
     from tidegauge.drive.controller.cover import MODELS, cover_of, model_of
-    from tidegauge.drive.controller.finding_paths import finding_cases
+    from tidegauge.drive.controller.findings import finding_cases
     from tidegauge.drive.controller.node import ControllerNode
     from tidegauge.drive.controller.reference import reference
     from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT

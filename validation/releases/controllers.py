@@ -14,8 +14,7 @@ from pathlib import Path
 
 from tidegauge.drive.controller.contract import ControllerCase
 from tidegauge.drive.controller.cover import cover_of
-from tidegauge.drive.controller.finding_paths import SHOWN_BY, finding_cases
-from tidegauge.drive.controller.findings import FINDINGS, SAYS, controller_findings
+from tidegauge.drive.controller.findings import FINDINGS, SAYS, SHOWN_BY, controller_findings, finding_cases
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.reference import reference
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT

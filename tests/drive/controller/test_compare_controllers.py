@@ -10,7 +10,7 @@ from tests.drive.runner.test_compare import causes
 from tidegauge.cli.main import main
 from tidegauge.drive.contract import Report
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
-from tidegauge.drive.controller.finding_paths import SHOWN_BY, finding_cases
+from tidegauge.drive.controller.findings import SHOWN_BY, finding_cases
 from tidegauge.drive.controller.reference import reference
 from tidegauge.drive.controller.steps import controller_capabilities
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
-from tidegauge.drive.controller.finding_paths import registers
+from tidegauge.drive.controller.findings import registers
 from tidegauge.drive.controller.metadata_image import Image, Incarnations, LogRecord, Names, state_report
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.observer import Observer

@@ -15,8 +15,7 @@ from tidegauge.drive.controller.contract import (
     ClusterOpening,
     ControllerCase,
 )
-from tidegauge.drive.controller.finding_paths import SCENARIOS, SHOWN_BY, finding_cases
-from tidegauge.drive.controller.findings import FINDINGS
+from tidegauge.drive.controller.findings import FINDINGS, SCENARIOS, SHOWN_BY, finding_cases
 from tidegauge.drive.controller.reference import reference, shows_finding
 from tidegauge.drive.controller.steps import STEPS, controller_capabilities, is_step, step_line
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT

@@ -14,7 +14,7 @@ import pytest
 
 from tests.drive.kafka_broker.test_kafka_broker import jars
 from tests.drive.kafka_process.test_process import running_commands, soon
-from tidegauge.drive.controller.finding_paths import finding_cases
+from tidegauge.drive.controller.findings import finding_cases
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.reference import reference
 from tidegauge.drive.controller.walks import walks

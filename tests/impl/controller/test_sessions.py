@@ -4,7 +4,7 @@ import pytest
 
 from tidegauge.drive.contract import Report, Step
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
-from tidegauge.drive.controller.finding_paths import SCENARIOS, fenced, registers, topic, up
+from tidegauge.drive.controller.findings import SCENARIOS, fenced, registers, topic, up
 from tidegauge.drive.controller.reference import reference
 from tidegauge.drive.controller.state import ReferenceController
 from tidegauge.impl.errors import DUPLICATE_BROKER_REGISTRATION, UNKNOWN_SERVER_ERROR

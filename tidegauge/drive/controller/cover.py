@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from tidegauge.drive.contract import Path
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
-from tidegauge.drive.controller.finding_paths import beats, is_left_unnoticed, registers, up
+from tidegauge.drive.controller.findings import beats, is_left_unnoticed, registers, up
 from tidegauge.drive.controller.metadata_image import Incarnations
 from tidegauge.drive.controller.reference import take_step
 from tidegauge.drive.controller.state import ReferenceController, opened

@@ -1,10 +1,19 @@
-"""The findings about controllers: the switches of a profile that a controller reads, and the finding behind each."""
+"""The findings about controllers: the switches of a profile that a controller reads, with the finding behind each, and the
+findings as paths, as docs/findings.md has their runs.
+
+F11 has no path: it needs a leader with a log. `SHOWN_BY` has the switch of a profile without which the reference does
+something else on a path.
+"""
 
 from collections.abc import Mapping
 
 from tidegauge.conformance.judge.rulebook import known_bugs
+from tidegauge.drive.contract import Path, Step
+from tidegauge.drive.controller.contract import ALL, ClusterOpening, ControllerCase
 from tidegauge.drive.runner.reference import Finding
-from tidegauge.impl.profiles import ELR_REPAIRED
+from tidegauge.impl.controller.records import TOPIC
+from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS
+from tidegauge.impl.profiles import ELR_REPAIRED, Profile
 
 FINDINGS: Mapping[str, str] = {
     "elr_keeps_removed": "F4",
@@ -57,3 +66,158 @@ def controller_findings() -> dict[str, Finding]:
             finding, sentences.get(finding, ""), {name: not value for name, value in right.items()}, right
         )
     return findings
+
+
+def is_left_unnoticed(profile: Profile) -> bool:
+    """Return whether a session can be over and nobody has noticed: up to 3.9 the controller looks when it ends (lane.py).
+
+    That a fenced broker has no session is of the same time (KAFKA-17793).
+    """
+    return profile.fenced_has_session
+
+
+def registers(broker: int, *, new: bool = True, clean: bool = False, directories: str = "A") -> Step:
+    """Make the step in which a broker starts."""
+    return ("register", broker, new, clean, directories)
+
+
+def beats(broker: int, *, fence: bool = False, shut_down: bool = False, offline: str = "", offset: int = ALL) -> Step:
+    """Make a heartbeat of a broker that has read everything."""
+    return ("heartbeat", broker, 0, offset, fence, shut_down, offline)
+
+
+def up(*brokers: int) -> Path:
+    """Make the steps by which brokers start and are unfenced."""
+    return tuple(step for broker in brokers for step in (registers(broker), beats(broker)))
+
+
+def topic(*assignment: tuple[int, ...], min_isr: int = 2) -> Step:
+    """Make the creation of topic t, with these replicas for each of its partitions."""
+    return ("create_topic", "t", assignment, ((MIN_IN_SYNC_REPLICAS, str(min_isr)),))
+
+
+def min_isr(value: int) -> Step:
+    """Make the step that sets min.insync.replicas of topic t."""
+    return ("configure", TOPIC, "t", MIN_IN_SYNC_REPLICAS, str(value))
+
+
+def fenced(broker: int) -> Step:
+    """Make the heartbeat in which a broker asks to be fenced."""
+    return beats(broker, fence=True)
+
+
+SWITCH_OFF: Step = ("update_feature", "elr", 0, False)
+SWITCH_ON: Step = ("update_feature", "elr", 1, True)
+
+SCENARIOS: Mapping[str, Path] = {
+    # Partition 1 is lowered to one replica and raised again: 2 and 3 are empty, in the ELR, and elected cleanly.
+    "F4": (
+        *up(1, 2, 3),
+        topic((1, 2, 3), (1, 2, 3)),
+        ("reassign", "t", 1, (1,)),
+        ("reassign", "t", 1, (1, 2, 3)),
+        ("session_expires", 1),
+    ),
+    # The same ghosts keep the only replica from leading after an unclean restart.
+    "F4-last-known": (
+        *up(1, 2, 3),
+        topic((2, 3, 1), (1, 2, 3)),
+        ("reassign", "t", 1, (1,)),
+        ("session_expires", 1),
+        registers(1),
+        beats(1),
+    ),
+    # Everybody is down, min.insync.replicas is lowered, everybody comes back: nobody leads.
+    "F5": (*up(1, 2), topic((1, 2)), fenced(2), fenced(1), min_isr(1), beats(1), beats(2)),
+    # The index of a broker that was eligible outlives the topic: each of its registrations makes the controller resign.
+    "F6": (
+        *up(1, 2, 3),
+        topic((1, 2)),
+        ("session_expires", 2),
+        min_isr(1),
+        ("delete_topic", "t"),
+        registers(2),
+        registers(2),
+        registers(2),
+    ),
+    # A reassignment is taken back by naming the old replicas, and never completes; cancelling it works.
+    "F7": (
+        *up(1, 2, 3),
+        registers(4),
+        topic((1, 2, 3)),
+        ("reassign", "t", 0, (1, 2, 4)),
+        ("reassign", "t", 0, (1, 2, 3)),
+        ("alter_partition", 1, 0, "t", 0, 0, 2, (1, 2), False),
+        ("alter_partition", 1, 0, "t", 0, 0, 3, (1, 2, 3), False),
+        ("reassign", "t", 0, None),
+    ),
+    # A heartbeat unfences a broker and says that its directory has failed: it is elected there.
+    "F8": (
+        SWITCH_OFF,
+        registers(1, directories="AB"),
+        beats(1),
+        ("create_topic", "t", ((1,),), ()),
+        ("assign_directory", 1, 0, "t", 0, "A"),
+        fenced(1),
+        SWITCH_ON,
+        beats(1, offline="A"),
+    ),
+    # An ELR from before the feature was switched off elects.
+    "F9": (
+        *up(1, 2),
+        topic((1, 2)),
+        fenced(2),
+        SWITCH_OFF,
+        min_isr(1),
+        SWITCH_ON,
+        fenced(1),
+        beats(2),
+    ),
+    # A replica is created again, empty, in another directory, and stays eligible.
+    "F10": (
+        *up(1, 2),
+        topic((2, 1)),
+        ("session_expires", 2),
+        fenced(1),
+        registers(2, clean=True, directories="B"),
+        ("assign_directory", 2, 0, "t", 0, "B"),
+        beats(2),
+    ),
+    # An election brings in the last replica that a reassignment waits for, and completes nothing.
+    "F12": (*up(1, 2), topic((1, 2)), fenced(1), fenced(2), ("reassign", "t", 0, (1,)), beats(1)),
+    # ELR is switched on while nobody leads: the last member is forgotten with nobody to wait for.
+    "F13": (
+        SWITCH_OFF,
+        *up(1, 2),
+        topic((1, 2)),
+        fenced(2),
+        fenced(1),
+        SWITCH_ON,
+        beats(2),
+        ("session_expires", 1),
+        registers(1),
+        beats(1),
+    ),
+}
+"""By finding."""
+
+SHOWN_BY: Mapping[str, str] = {
+    "F4": "elr_keeps_removed",
+    "F4-last-known": "elr_keeps_removed",
+    "F5": "min_isr_change_clears_elr",
+    "F6": "indexes_go_stale",
+    "F7": "reassignment_keeps_adding",
+    "F8": "heartbeat_in_one_pass",
+    "F9": "neglects_elr_when_off",
+    "F10": "recreated_stays_eligible",
+    "F12": "completes_before_election",
+    "F13": "forgets_last_member",
+}
+"""By finding, the switch that it is."""
+
+
+def finding_cases(opening: ClusterOpening) -> tuple[ControllerCase, ...]:
+    """Return the findings' paths; those that switch ELR on or off need a release that has it."""
+    has_elr = opening.elr > 0
+    paths = {name: path for name, path in SCENARIOS.items() if has_elr or not any(s[0] == "update_feature" for s in path)}
+    return tuple(ControllerCase(opening, path, name) for name, path in paths.items())

@@ -11,8 +11,7 @@ from tidegauge.drive.controller.contract import (
     ControllerCase,
     fields_that_differ,
 )
-from tidegauge.drive.controller.finding_paths import SHOWN_BY
-from tidegauge.drive.controller.findings import FINDINGS, controller_findings
+from tidegauge.drive.controller.findings import FINDINGS, SHOWN_BY, controller_findings
 from tidegauge.drive.controller.metadata_image import Incarnations
 from tidegauge.drive.controller.state import ReferenceController, opened, report, resigned
 from tidegauge.drive.controller.steps import STEPS, controller_capabilities, step_line

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from tidegauge.drive.contract import Capabilities, Step, is_integer
 from tidegauge.drive.controller.contract import ALL, BROKERS, REPORTED, directory
-from tidegauge.drive.controller.finding_paths import registers
+from tidegauge.drive.controller.findings import registers
 from tidegauge.drive.controller.state import ReferenceController, epoch_of, lapsed
 from tidegauge.impl.controller import configurations, quorum_controller, requests
 from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from tidegauge.drive.contract import Step
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
-from tidegauge.drive.controller.finding_paths import beats, is_left_unnoticed, up
+from tidegauge.drive.controller.findings import beats, is_left_unnoticed, up
 from tidegauge.drive.controller.metadata_image import Incarnations
 from tidegauge.drive.controller.reference import take_step
 from tidegauge.drive.controller.state import ReferenceController, opened

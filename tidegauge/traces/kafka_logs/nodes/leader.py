@@ -125,8 +125,7 @@ def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
         fields |= {"leader_epoch": replica.leader_epoch, "rec_epoch": replica.leader_epoch}
     replica.leo = end
     step = broker.begin(parsed, "LeaderAppend", fields | reported(leo_before=base, leo=end))
-    if not parsed.line.thread:
-        step.begins = broker.now - LATE
+    step.begins = broker.log_began.pop(parsed.line.thread, step.begins) if parsed.line.thread else broker.now - LATE
 
 
 def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:

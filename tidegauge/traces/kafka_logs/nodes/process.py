@@ -74,7 +74,7 @@ def _log_deleted(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = broker.step(parsed, "DeleteReplica", {})
     # ReplicaManager#stopPartitions removes all partitions of a batch before it renames the first log.
     first, spoken = broker.deleting.get(step.thread, (step, -1))
-    if step.thread and spoken == broker.begins:
+    if step.thread and spoken == broker.spoke:
         step.begins, step.ends, step.key = first.begins, first.ends, (first.key[0], first.key[1], first.key[2] + 1)
     else:
         first = step

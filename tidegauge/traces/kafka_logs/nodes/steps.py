@@ -31,6 +31,9 @@ TRUNCATES = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfR
 OF_A_CONTROLLER = frozenset(
     {"ChangePartition", "AlterPartition", "RegisterBroker", "FenceBroker", "UnfenceBroker", "SetMinIsr"}
 )
+_LOG_LOGGERS = frozenset(
+    {"UnifiedLog", "LocalLog", "LogSegment", "ProducerStateManager", "ProducerAppendInfo", "LeaderEpochFileCache"}
+)
 LATE = 50_000
 """Microseconds from a step to its line where lines name no threads, which would show it (observed on busy brokers)."""
 RAISED, KEPT = "RaiseHighWatermark", "KeepHighWatermark"
@@ -242,6 +245,10 @@ class LoggedBroker:
     """By thread, the step whose line it printed before the step; it has happened by the thread's next line."""
     now: int = 0
     begins: int = -1
+    spoke: int = -1
+    """`latest` at the line before of the current line's thread."""
+    log_began: dict[str, int] = field(default_factory=dict)
+    """By thread, `begins` of the first of the log's lines that it printed in a row."""
     tick: int = 0
     latest: int = -1
     """The latest stamp so far: a line that is in the file is after everything that was stamped before it."""
@@ -307,13 +314,19 @@ class LoggedBroker:
         self.latest = times[0] - 1
         self.tick = 999 if all(time % 1000 == 0 for time in times) else 0
         self.spoken.clear()
+        self.log_began.clear()
 
     def read_line(self, line: Line, index: int) -> None:
         """Advance to a line: it bounds when its thread did what it prints, and what it printed before."""
         self.index, self.now = index, line.time
-        first = self.latest if self.spoken else line.time - 1
+        self.spoke = self.spoken.get(line.thread, self.latest if self.spoken else line.time - 1)
         # Without thread names nothing is known but that the line is there.
-        self.begins = min(self.spoken.get(line.thread, first), line.time - 1) if line.thread else line.time - 1
+        self.begins = min(self.spoke, line.time - 1) if line.thread else line.time - 1
+        # The log prints other lines while it appends, and the one of the append last (UnifiedLog#append).
+        if line.logger in _LOG_LOGGERS:
+            self.log_began.setdefault(line.thread, self.begins)
+        else:
+            self.log_began.pop(line.thread, None)
         self.latest = max(self.latest, line.time)
         self.spoken[line.thread] = self.latest
         step = self.taking_effect.pop(line.thread, None) if line.thread else None

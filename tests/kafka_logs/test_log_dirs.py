@@ -66,7 +66,7 @@ def handled(end: int, hw: str, log: str = LOG) -> tuple[tuple[str, str, str], ..
     )
 
 
-def told(capture: Capture) -> tuple[list[tuple[str, object, object]], list[str]]:
+def shown(capture: Capture) -> tuple[list[tuple[str, object, object]], list[str]]:
     """What the replica did, with its log end and high watermark, and the gaps in its own lines."""
     (trace,) = capture.traces
     kinds = ("Start", "LeaderAppend", "HandleFetchResponse", "EpochCacheEntry", "DeleteReplica", "LoseDisk")
@@ -82,12 +82,12 @@ BEGUN = (STARTED, *LOADED, FOLLOWS)
 def test_a_log_that_is_filled_beside_the_replicas_is_another_one(tmp_path: Path) -> None:
     """What a thread of its own does in another directory is no step; then the fetcher writes there."""
     own = (sends(40), received(40, 9, 40), *handled(41, KEPT))
-    did, gaps = told(
+    did, gaps = shown(
         broker(
             tmp_path / "moved", *BEGUN, *OPENS, *FILLS, *REPLACES, sends(40), received(40, 9, 40), *handled(41, KEPT, FUTURE)
         )
     )
-    assert (did, gaps) == told(broker(tmp_path / "stays", *BEGUN, *own))
+    assert (did, gaps) == shown(broker(tmp_path / "stays", *BEGUN, *own))
     assert did == [("Start", 40, 40), ("HandleFetchResponse", 41, 40)]
 
 
@@ -98,13 +98,13 @@ def test_a_move_that_is_given_up_deletes_no_replica(tmp_path: Path) -> None:
         "LogManager",
         "Log for partition alpha-0 is renamed to /e/alpha-0.77e8-delete and is scheduled for deletion",
     )
-    did, gaps = told(broker(tmp_path, *BEGUN, *OPENS, *FILLS, deleted))
+    did, gaps = shown(broker(tmp_path, *BEGUN, *OPENS, *FILLS, deleted))
     assert (did, gaps) == ([("Start", 40, 40)], [])
 
 
 def test_a_fetcher_that_looked_the_log_up_before_says_what_the_old_one_has(tmp_path: Path) -> None:
     """The record is in the new log; the high watermark that rose was the old log's."""
-    did, gaps = told(
+    did, gaps = shown(
         broker(
             tmp_path,
             *BEGUN,
@@ -128,5 +128,5 @@ def test_a_broker_that_starts_in_the_middle_of_a_move_has_two_logs(tmp_path: Pat
         "Completed load of Log(dir=/e/alpha-0.77e8-future, topicId=T, topic=alpha, partition=0, highWatermark=0, lastStableOffset=0, logStartOffset=0, logEndOffset=7) with 1 segments",
     )
     opened = tuple(("meta", logger, message) for _, logger, message in OPENS[1:])
-    did, gaps = told(broker(tmp_path, STARTED, future, *LOADED, FOLLOWS, *opened))
+    did, gaps = shown(broker(tmp_path, STARTED, future, *LOADED, FOLLOWS, *opened))
     assert (did, gaps) == ([("Start", 40, 40)], [])

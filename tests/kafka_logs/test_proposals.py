@@ -41,7 +41,7 @@ def answered(peer: int, error: int = 0) -> tuple[str, str, str]:
     )
 
 
-def told(capture: Capture) -> list[tuple[str, object]]:
+def shown(capture: Capture) -> list[tuple[str, object]]:
     kinds = events(capture, "ExpandIsr", "HandleAlterPartitionResponse")
     return [(event.event, event.fields.get("error", event.fields.get("peer"))) for event in kinds]
 
@@ -66,7 +66,7 @@ def test_what_was_not_sent_is_no_proposal_and_what_is_ignored_no_response(
     lines: tuple[tuple[str, str, str], ...], expected: list[tuple[str, object]], tmp_path: Path
 ) -> None:
     """DefaultAlterPartitionManager#submit, Partition#submitAlterPartition."""
-    assert told(broker(tmp_path, *LOADED, LED, *lines)) == expected
+    assert shown(broker(tmp_path, *LOADED, LED, *lines)) == expected
 
 
 def test_an_ignored_response_leaves_the_isr_as_it_was(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_an_ignored_response_leaves_the_isr_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("isr", "partition_epoch", "told_to_stop", "made"),
+    ("isr", "partition_epoch", "is_stopping", "made"),
     [
         ([1, 2], 6, True, "ExpandIsr"),
         ([1, 2], 6, False, None),
@@ -96,10 +96,10 @@ def test_an_ignored_response_leaves_the_isr_as_it_was(tmp_path: Path) -> None:
     ],
 )
 def test_a_leader_that_logs_no_more_may_propose(
-    isr: list[int], partition_epoch: int, told_to_stop: bool, made: str | None, tmp_path: Path
+    isr: list[int], partition_epoch: int, is_stopping: bool, made: str | None, tmp_path: Path
 ) -> None:
     """Behind SIGTERM in 4.x only the controller tells of it; a proposal in other epochs shows a gap as before."""
-    stops = (("sig", "LoggingSignalHandler", "Terminating process due to signal SIGTERM"),) if told_to_stop else ()
+    stops = (("sig", "LoggingSignalHandler", "Terminating process due to signal SIGTERM"),) if is_stopping else ()
     broker(tmp_path / "n1", STARTED, *LOADED, LED, *stops)
     registered = "PartitionRegistration(replicas=[1, 2], isr=[1], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=3, partitionEpoch=6)"
     part = {

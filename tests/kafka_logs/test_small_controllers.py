@@ -210,17 +210,17 @@ LOG = (REGISTERS, fencing(-1), created(), changed(1, "1, 2", "1"), fencing(1), f
 NEWS = (changed(3, "1, 2", "1"), fencing(1))
 
 
-def told(capture: Capture) -> list[tuple[str, object]]:
+def shown(capture: Capture) -> list[tuple[str, object]]:
     kinds = ("ChangePartition", "RegisterBroker", "FenceBroker", "UnfenceBroker")
     return [(event.event, event.fields.get("partition_epoch")) for event in events(capture, *kinds)]
 
 
 def test_a_controller_that_starts_again_replays_its_log(tmp_path: Path) -> None:
     """Everything once more, then what is new; from a snapshot, partitions as they are."""
-    once = told(broker(tmp_path / "once", STARTED, *LOG, *NEWS))
+    once = shown(broker(tmp_path / "once", STARTED, *LOG, *NEWS))
     assert [epoch for name, epoch in once if name == "ChangePartition"] == [0, 1, 2, 3]
-    assert told(broker(tmp_path / "replayed", STARTED, *LOG, STARTED, *LOG, *NEWS, STARTED, *LOG, *NEWS)) == once
-    assert told(broker(tmp_path / "snapshot", STARTED, *LOG, STARTED, created(2), REGISTERS, *NEWS)) == once
+    assert shown(broker(tmp_path / "replayed", STARTED, *LOG, STARTED, *LOG, *NEWS, STARTED, *LOG, *NEWS)) == once
+    assert shown(broker(tmp_path / "snapshot", STARTED, *LOG, STARTED, created(2), REGISTERS, *NEWS)) == once
 
 
 def test_a_partition_epoch_that_falls_within_a_process_is_no_replay(tmp_path: Path) -> None:
@@ -232,13 +232,13 @@ def test_a_partition_epoch_that_falls_within_a_process_is_no_replay(tmp_path: Pa
 def test_of_several_controllers_the_one_that_did_not_start_again_is_read(tmp_path: Path) -> None:
     """The proposals that another accepted while it was active are the controller's, and come before their change."""
     accepted = (QUORUM, "ReplicationControlManager", f"{WHO}Node 1 has altered ISR for alpha-0 to [1, 2].")
-    once = told(broker(tmp_path / "once", STARTED, *LOG, *NEWS))
+    once = shown(broker(tmp_path / "once", STARTED, *LOG, *NEWS))
     restarted = (STARTED, *LOG[:-1], accepted, LOG[-1], STARTED, *LOG, *NEWS)
     for node, lines in ((101, restarted), (102, (STARTED, *LOG, *NEWS))):
         own = ((thread, logger, text.replace("id=100", f"id={node}")) for thread, logger, text in lines)
         broker(tmp_path / "quorum" / f"n{node}", *own)
     capture = read(tmp_path / "quorum")
-    assert (capture.summary.controller, told(capture)) == (102, once)
+    assert (capture.summary.controller, shown(capture)) == (102, once)
     (trace,) = capture.traces
     assert {event.node for event in trace.events} == {102}
     assert trace.config.nodes == (1, 2)

@@ -38,7 +38,7 @@ def _made(leader: Node, judged: LoggedStep) -> Iterator[LoggedStep]:
         if run.closed or not any(step.name == "Stop" for step in own):
             continue
         known: Fields = {}
-        for step in sorted(own, key=lambda one: one.place):
+        for step in sorted(own, key=lambda logged: logged.place):
             if step.name == "BecomeLeader" or (step.name, step.fields.get("error")) == (
                 "HandleAlterPartitionResponse",
                 NONE,

@@ -110,7 +110,7 @@ class LoggedController:
 
     def registered(self, parsed: ParsedLine) -> None:
         """Register a new partition."""
-        again = self._known(parsed, parsed.number("partition_epoch"))
+        again = self._is_replayed(parsed, parsed.number("partition_epoch"))
         # A log begins with partitions as they were created, a snapshot has them as they are.
         if again and parsed.number("partition_epoch") > 0:
             self._printed.begin_at_snapshot()
@@ -141,7 +141,7 @@ class LoggedController:
         elected = "leader" in changed and after.leader is not None and after.leader >= 0
         clean = None if elected and isr is None else not elected or after.leader in (*(isr or ()), *elr)
         epoch = int(changed["partitionEpoch"][1]) if "partitionEpoch" in changed else None
-        if self._known(parsed, epoch):
+        if self._is_replayed(parsed, epoch):
             return
         self.broker.learn_topic(parsed)
         # Rule 3: every change raises the partition epoch by one.
@@ -200,7 +200,7 @@ class LoggedController:
         place: Place = (self.broker.run, self.broker.index, 0, 0)
         return LoggedStep(self.broker.node, tp or parsed.tp, name, fields, parsed.line.at, parsed.line.time, place)
 
-    def _known(self, parsed: ParsedLine, epoch: int | None) -> bool:
+    def _is_replayed(self, parsed: ParsedLine, epoch: int | None) -> bool:
         """Return whether an earlier process reported a partition epoch, or a later one, of this partition; else note it."""
         if epoch is None:
             return False

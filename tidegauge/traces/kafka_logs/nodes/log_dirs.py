@@ -18,7 +18,7 @@ from dataclasses import replace
 from tidegauge.traces.kafka_logs.nodes.steps import LoggedBroker
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine
 
-_MOVES = "ReplicaAlterLogDirsThread-"
+_MOVER = "ReplicaAlterLogDirsThread-"
 _DIRECTORY = re.compile(r"^\[UnifiedLog partition=[^,]*, dir=([^\]]*)\]")
 _OF_THE_LOOKED_UP = frozenset({"after-append", "follower-high-watermark"})
 
@@ -57,7 +57,7 @@ class LogDirs:
             return None
         if tp not in self._other:
             return parsed
-        if parsed.line.thread.startswith(_MOVES):
+        if parsed.line.thread.startswith(_MOVER):
             return None
         directory = _DIRECTORY.match(parsed.line.message)
         if directory is not None:

@@ -1,8 +1,9 @@
 """A directory of broker logs -> one trace per topic-partition: the passes of `passes.py`, then one order per partition."""
 
+import gc
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -100,7 +101,23 @@ def read_all(directory: str | Path, layout: str | None = None, selection: Select
 
     `layout` is a pattern of log4j2, `selection` the part of the logs that is read.
     """
-    folder = Path(directory)
+    with _collecting_nothing():
+        return _read_all(Path(directory), layout, selection)
+
+
+@contextmanager
+def _collecting_nothing() -> Iterator[None]:
+    """Switch the collector of cycles off: it would look through all steps again and again (a quarter of the time)."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _read_all(folder: Path, layout: str | None, selection: Selection | None) -> list[Capture]:
     clusters = find_clusters(folder, layout, selection)
     if not any(cluster.nodes for cluster in clusters):
         # Log directories without text logs are a capture, too.

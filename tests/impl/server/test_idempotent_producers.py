@@ -80,6 +80,7 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_0() -> None:
     assert reported(sent(manager, 2, epoch=4)).error == OUT_OF_ORDER_SEQUENCE_NUMBER
     newer = sent(manager, 0, epoch=4)
     assert (reported(newer).error, end(newer)) == (NONE, 13)
+    assert end(sent(newer, 1, epoch=4)) == 14
     assert reported(sent(newer, 1, epoch=3)).error == INVALID_PRODUCER_EPOCH
 
 
@@ -105,6 +106,9 @@ def test_what_is_no_longer_remembered_was_once_a_duplicate() -> None:
     once = Setup(profile=profile_of_release("1.0.1"))
     assert reported(sent(manager, 1, setup=once)).error == DUPLICATE_SEQUENCE_NUMBER
     assert reported(sent(manager, 9, setup=once)).error == OUT_OF_ORDER_SEQUENCE_NUMBER
+    # The remembered ones begin at 2: a batch that reaches into them is none of those, nor is one that ends at 0.
+    assert reported(sent(manager, 1, records=2, setup=once)).error == OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert reported(sent(manager, 0, setup=once)).error == OUT_OF_ORDER_SEQUENCE_NUMBER
     assert reported(sent(manager, 1, setup=Setup(profile=profile_of_release("1.0.2")))).error == OUT_OF_ORDER_SEQUENCE_NUMBER
 
 

@@ -16,7 +16,8 @@ from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, find_clusters
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import read_disks
 from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap
-from tidegauge.traces.kafka_logs.nodes.node import OF_A_CONTROLLER, Node, node_of
+from tidegauge.traces.kafka_logs.nodes.node import Node, node_of
+from tidegauge.traces.kafka_logs.nodes.steps import OF_A_CONTROLLER
 from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
 from tidegauge.traces.kafka_logs.parsing.lines import clock
 from tidegauge.traces.kafka_logs.passes import NO_CARRY_OVER, PASSES, CarryOver, Reading

@@ -69,14 +69,19 @@ def run(args: argparse.Namespace) -> int:
     # That the judge is compiled is said in a log, too: it explains why the first run takes longer.
     LISTENER.announcement, LISTENER.progress = silent if args.quiet else aside, aside if watched else silent
     # Failures are printed as they come; with --json the output is the report alone, so they go to standard error.
-    if args.follow:
-        report = follow.followed(args, how, aside if args.json else echo, silent if args.quiet else aside)
-    elif args.spark:
-        from tidegauge.spark_check.check import check_on_spark
+    try:
+        if args.follow:
+            report = follow.followed(args, how, aside if args.json else echo, silent if args.quiet else aside)
+        elif args.spark:
+            from tidegauge.spark_check.check import check_on_spark
 
-        report = check_on_spark(args.path, how, chosen_master(args), args.results)
-    else:
-        report = check_in_parallel(args.path, how, args.processes, aside if watched else silent)
+            report = check_on_spark(args.path, how, chosen_master(args), args.results)
+        else:
+            report = check_in_parallel(args.path, how, args.processes, aside if watched else silent)
+    except KeyboardInterrupt:
+        # Whoever ends the command wants nothing of it left.
+        LISTENER.give_up()
+        raise
     echo(json_text(report) if args.json else as_text(report, colour=colour(), everything=args.all))
     if out is not None:
         # The template engine and the XML library take a tenth of a second to load: only who wants the files waits for them.

@@ -103,12 +103,24 @@ def test_the_first_large_input_begins_one_compilation_and_says_so(monkeypatch: p
     # Set, so that it is put back whatever the code under test does to it.
     monkeypatch.setenv(background.UNDER_WAY, "")
     monkeypatch.delenv(background.UNDER_WAY)
-    monkeypatch.setattr(subprocess, "Popen", lambda *given, **_named: begun.append(given))
+    killed: list[str] = []
+
+    class Begun:
+        def __init__(self, command: list[str], **_named: Any) -> None:
+            begun.append(command)
+
+        def kill(self) -> None:
+            killed.append("killed")
+
+    monkeypatch.setattr(subprocess, "Popen", Begun)
+    monkeypatch.setattr(background.LISTENER, "give_up", lambda: None)
     monkeypatch.setattr(background.LISTENER, "announcement", said.append)
     assert execution(10**6) is patient_kernel.judge_until_compiled
     assert execution(10**6) is patient_kernel.judge_until_compiled
     assert execution(100_000) is judge_traces
     assert (len(begun), said) == (1, [background.ANNOUNCEMENT])
+    background.LISTENER.give_up()
+    assert killed == ["killed"], "as Ctrl-C does"
     # Where nothing can be kept, another process would compile for nobody.
     monkeypatch.setattr(compiled, "cache_directory", lambda _rewriting=None: None)
     assert not background.compile_in_background()

@@ -22,6 +22,8 @@ class _Listener:
     def __init__(self) -> None:
         self.announcement: Hear = lambda _line: None
         self.progress: Hear = lambda _line: None
+        self.give_up: Callable[[], None] = lambda: None
+        """End the compilation that this process has begun, if any."""
 
 
 LISTENER = _Listener()
@@ -37,8 +39,14 @@ def compile_in_background() -> bool:
         os.environ[UNDER_WAY] = "yes"
         LISTENER.announcement(ANNOUNCEMENT)
         quiet = subprocess.DEVNULL
-        # Its output is discarded: if it fails, the interpreted kernel judges to the end.
-        subprocess.Popen(
-            [sys.executable, "-m", "tidegauge.conformance.engine.precompile"], stdin=quiet, stdout=quiet, stderr=quiet
+        # Its output is discarded: if it fails, the interpreted kernel judges to the end. A session of its own lets it go on
+        # when the terminal of the command is closed.
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tidegauge.conformance.engine.precompile"],
+            stdin=quiet,
+            stdout=quiet,
+            stderr=quiet,
+            start_new_session=True,
         )
+        LISTENER.give_up = process.kill
     return True

@@ -132,9 +132,10 @@ def order(steps: Sequence[LoggedStep], node: int, found: Ordered, min_isr: int |
     peers = sorted({peer for step in steps for peer in _peers(step)} | {node})
     rows = _rows(steps, {peer: at for at, peer in enumerate(peers)})
     leader = Leader(peers.index(node), len(peers), len(peers) + 1 if min_isr is None else min_isr)
-    taken = _Search(rows, leader).run(found)
-    found.moved += sum(1 for at, row in enumerate(taken) if at != row)
-    return _events(rows, taken, leader)
+    search = _Search(rows, leader)
+    taken = search.run(found)
+    found.moved += sum(1 for at, (row, _) in enumerate(taken) if at != row)
+    return _events(rows, taken, search.begin)
 
 
 # From steps to rows
@@ -408,9 +409,9 @@ class _Search:
             least_begin.append(min(least_begin[-1], row.begins))
         self.least_end, self.least_begin = least_end[::-1], least_begin[::-1]
 
-    def run(self, found: Ordered) -> list[int]:
-        """Return the rows in the order that was found."""
-        taken: list[int] = []
+    def run(self, found: Ordered) -> list[tuple[int, Replica]]:
+        """Return the rows in the order that was found, each with what it left."""
+        taken: list[tuple[int, Replica]] = []
         stack = [_Node(0, frozenset(), self.begin)]
         dead: set[tuple[int, frozenset[int], Replica]] = set()
         # How far the search came before it had to go back, and where it was then.
@@ -424,7 +425,7 @@ class _Search:
                 child = self._after(node, *choice)
                 if (child.front, child.beyond, child.replica) in dead:
                     continue
-                taken.append(choice[0])
+                taken.append(choice)
                 stack.append(child)
                 if len(stack) > 2 * DEPTH:
                     del stack[:DEPTH]
@@ -487,12 +488,13 @@ class _Search:
         """Yield what may come next and fits: observers first, then by stamp; right after a cause, the raise."""
         rows, replica = self.rows, node.replica
         front = rows[node.front]
-        if front.kind >= SKIPPED and replica.cause < 0:
+        due = replica.due != UNKNOWN and replica.due > replica.hw
+        alone = not node.beyond and self.least_begin[node.front + 1] >= front.ends and not due
+        if alone or (front.kind >= SKIPPED and replica.cause < 0):
             broken, after = self._take(node.front, replica)
             if broken == FITS:
                 yield node.front, after
                 return
-        due = replica.due != UNKNOWN and replica.due > replica.hw
         changing: list[tuple[int, Replica]] = []
         observing: list[tuple[int, Replica]] = []
         for at in self._open(node):
@@ -502,7 +504,7 @@ class _Search:
                 if rows[at].kind < SKIPPED and after != replica:
                     changing.append((at, after))
                 # Between a cause and its raise nothing may be shown.
-                elif rows[at].kind == SKIPPED or not due or at in self.given_up:
+                elif not due or rows[at].kind == SKIPPED or at in self.given_up:
                     observing.append((at, after))
         if replica.cause >= 0:
             changing.sort(key=lambda choice: rows[choice[0]].kind != RAISE)
@@ -534,72 +536,53 @@ class _Search:
 # From rows back to events
 
 
-def _events(rows: Sequence[Row], taken: Sequence[int], leader: Leader) -> list[LoggedStep]:
-    """Return the events in order, each with its place and the high watermark that it found and left."""
-    causes = _causes(rows, taken, leader)
-    joined: set[int] = set()
-    counted_at = {id(rows[at].step): number for number, at in enumerate(taken)}
-    least: list[int] = []
-    for at in reversed(taken):
-        index = rows[at].step.place[1]
-        least.append(min(index, least[-1]) if least else index)
-    least.reverse()
-    replica = Replica(counted=(UNKNOWN,) * leader.peers)
+def _events(rows: Sequence[Row], taken: Sequence[tuple[int, Replica]], begin: Replica) -> list[LoggedStep]:
+    """Return the events in order, each with its place and the high watermark that it found and left.
+
+    `taken` are the rows in order, each with what it left.
+    """
+    found = [begin, *(after for _, after in taken)]
+    # A raise is credited to the step that allowed it (rule 3).
+    credited: dict[int, int] = {}
+    for number, (at, _) in enumerate(taken):
+        if rows[at].kind == RAISE and found[number].cause >= 0:
+            credited.setdefault(found[number].cause, at)
+    raises = set(credited.values())
+    numbers = {id(rows[at].step): number for number, (at, _) in enumerate(taken)}
+    # The line that a step stands at: never one behind that of a later step.
+    lines: list[int] = []
+    for at, _ in reversed(taken):
+        lines.append(min(rows[at].step.place[1], lines[-1]) if lines else rows[at].step.place[1])
+    lines.reverse()
     events: list[LoggedStep] = []
-    for number, at in enumerate(taken):
-        row, step = rows[at], rows[at].step
-        _, replica = take(row, at, replica, leader)
-        if step.name in (KEPT, FORGOTTEN) or (step.name == RAISED and at in causes.values()):
+    for number, (at, after) in enumerate(taken):
+        step = rows[at].step
+        if step.name in (KEPT, FORGOTTEN) or at in raises:
             continue
-        if step.name == RAISED:
-            step.name = "HandleFetch"  # of an unknown replica: its process stopped logging before it printed which
-        if step.joins is not None and _joins(step, counted_at, number):
-            joined.add(id(step.joins))
+        if step.joins is not None and number < numbers.get(id(step.joins), -1):
+            # It was read before the fetch was counted, at the high watermark that the fetch found.
             step.joins.fields.update(step.fields)
             step.joins.provides += step.provides
             continue
-        step.place = (step.place[0], least[number], number + 2, step.time)
+        if step.name == RAISED:
+            step.name = "HandleFetch"  # of an unknown replica: its process stopped logging before it printed which
+        raised = credited.get(at)
+        _fill_high_watermark(step, found[number].hw, after.hw, None if raised is None else rows[raised].values)
+        step.place = (step.place[0], lines[number], number + 2, step.time)
         events.append(step)
-    _fill_high_watermarks(rows, taken, causes, leader)
     return events
 
 
-def _joins(answer: LoggedStep, counted_at: dict[int, int], number: int) -> bool:
-    """Return whether a response that was sent at once is part of the event that counts its fetch: it was read before."""
-    count = answer.joins
-    return count is not None and number < counted_at.get(id(count), -1)
-
-
-def _causes(rows: Sequence[Row], taken: Sequence[int], leader: Leader) -> dict[int, int]:
-    """Return the raise of each step that allowed one, by row."""
-    replica = Replica(counted=(UNKNOWN,) * leader.peers)
-    causes: dict[int, int] = {}
-    for at in taken:
-        if rows[at].kind == RAISE and replica.cause >= 0 and replica.cause not in causes:
-            causes[replica.cause] = at
-        _, replica = take(rows[at], at, replica, leader)
-    return causes
-
-
-def _fill_high_watermarks(rows: Sequence[Row], taken: Sequence[int], causes: dict[int, int], leader: Leader) -> None:
-    """Give each step of a leader the high watermark that it found and left: lines tell only those that change it."""
-    replica = Replica(counted=(UNKNOWN,) * leader.peers)
-    credited = set(causes.values())
-    for at in taken:
-        step, found = rows[at].step, replica.hw
-        if at in credited:
-            continue
-        _, replica = take(rows[at], at, replica, leader)
-        if at in causes:
-            raised = rows[causes[at]]
-            _, replica = take(raised, causes[at], replica, leader)
-            if step.name == "HandleAlterPartitionResponse":
-                step.fields.setdefault("hw_before", raised.values[0])
-            else:
-                step.fields["hw_before"] = raised.values[0]
-            step.fields["hw"] = raised.values[1]
-        elif step.name in ("HandleFetch", "LeaderAppend", "HandleAlterPartitionResponse") and found != UNKNOWN:
-            step.fields.setdefault("hw_before", found)
-            step.fields.setdefault("hw", found)
-        elif step.name == "LogStartMoved" and replica.hw != UNKNOWN:
-            step.fields["hw"] = replica.hw
+def _fill_high_watermark(step: LoggedStep, before: int, after: int, raised: tuple[int, ...] | None) -> None:
+    """Give a step of a leader the high watermark that it found and left: lines tell only those that change it."""
+    if raised is not None:
+        if step.name == "HandleAlterPartitionResponse":
+            step.fields.setdefault("hw_before", raised[0])
+        else:
+            step.fields["hw_before"] = raised[0]
+        step.fields["hw"] = raised[1]
+    elif step.name in ("HandleFetch", "LeaderAppend", "HandleAlterPartitionResponse") and before != UNKNOWN:
+        step.fields.setdefault("hw_before", before)
+        step.fields.setdefault("hw", before)
+    elif step.name == "LogStartMoved" and after != UNKNOWN:
+        step.fields["hw"] = after

@@ -16,8 +16,8 @@ from tidegauge.traces.kafka_logs.parsing.request_log import (
     LoggedFetch,
     LoggedRequest,
     LoggedResponse,
+    RequestReader,
     Sessions,
-    read_request,
 )
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
@@ -70,15 +70,17 @@ def document(session: int, epoch: int, topics: Any, responses: Any, response_ses
         "topics": topics,
     }
     text = {
-        "requestHeader": {"requestApiKey": 1, "clientId": "broker-2-fetcher-0"},
+        "requestHeader": {"requestApiKey": 1, "clientId": f"broker-2-fetcher-{more.get('fetcher', 0)}"},
         "request": body | {"forgottenTopicsData": more.get("forgotten", [])},
         "response": {"errorCode": more.get("error", 0), "sessionId": response_session, "responses": responses},
         "totalTimeMs": 5.0,
         "requestQueueTimeMs": 1.0,
         "localTimeMs": 2.0,
         "remoteTimeMs": more.get("remote", 0.0),
+        "connection": more.get("connection", ""),
     }
-    return Line("n1/request.log", 1, 10_000, "t", f"Completed request:{json.dumps(text)}", "logger")
+    thread = more.get("thread", "t")
+    return Line("n1/request.log", 1, more.get("time", 10_000), thread, f"Completed request:{json.dumps(text)}", "logger")
 
 
 def asks(offset: int, epoch: int = 0, partition: int = 0) -> Any:
@@ -105,7 +107,8 @@ def reports(hw: int, error: int = 0, partition: int = 0, size: int = 0) -> Any:
 
 def fetches(*lines: Line) -> list[LoggedFetch]:
     sessions = Sessions({TOPIC: "alpha"})
-    requests = [read_request(line) for line in lines]
+    reader = RequestReader()
+    requests = [reader.read(line) for line in lines]
     return [sessions.fetch(request) for request in requests if isinstance(request, LoggedRequest)]
 
 
@@ -156,25 +159,57 @@ def test_a_session_begun_before_the_log_is_known_as_far_as_it_is_told() -> None:
 
 def test_times_of_a_request_are_counted_back_from_its_line() -> None:
     """The line is written when the response was sent; remote time 0 means it left in the handler thread."""
-    request = read_request(document(0, 0, [], [], 0))
-    waited = read_request(document(0, 0, [], [], 0, remote=1.5))
+    request = RequestReader().read(document(0, 0, [], [], 0))
+    waited = RequestReader().read(document(0, 0, [], [], 0, remote=1.5))
     assert isinstance(request, LoggedRequest)
     assert isinstance(waited, LoggedRequest)
     assert (request.dequeued, request.handled, request.completed, request.at_once) == (6_000, 8_000, 8_000, True)
     assert (waited.completed, waited.at_once) == (9_500, False)
 
 
+@pytest.mark.parametrize(
+    ("thread", "connection", "since"),
+    [
+        ("t", "c", 30_000),
+        ("t", "d", 26_000),  # its thread wrote at 30 ms, and it began at most 4 ms before its end
+        ("u", "c", 30_000),  # its connection was muted until 30 ms
+        ("u", "d", 0),
+        ("", "c", 30_000),  # without thread names
+    ],
+)
+def test_a_request_whose_line_is_late_was_not_taken_up_before_the_line_before_it(
+    thread: str, connection: str, since: int
+) -> None:
+    """A process may stand still for seconds (SIGSTOP, GC) between a response and its line."""
+    reader = RequestReader()
+    reader.read(document(0, 0, [], [], 99, time=30_000, connection="c"))
+    late = reader.read(document(99, 1, [], [], 99, time=6_000_000, connection=connection, thread=thread))
+    assert isinstance(late, LoggedRequest)
+    assert (late.dequeued, late.since) == (5_996_000, since)
+
+
 def test_a_line_that_is_no_json_is_a_problem_with_its_place() -> None:
     """Expected, seen, where, what to do."""
-    problem = read_request(
+    problem = RequestReader().read(
         Line("n1/request.log", 7, 0, "t", 'Completed request:{"requestHeader":{"requestApiKey":1', "logger")
     )
     assert isinstance(problem, Problem)
     assert str(problem).startswith("n1/request.log:7: expected `Completed request:` and one JSON document")
 
 
-def send(offset: int, lost: bool = False) -> Send:
-    return Send(2, 1, 0, 0, {"alpha-0": PartitionRequest(offset, 0, 0, 0)}, 0, 0, lost)
+def send(offset: int, lost: bool = False, fetcher: int = 0) -> Send:
+    return Send(2, 1, 0, 0, {"alpha-0": PartitionRequest(offset, 0, 0, 0)}, 0, 0, lost, fetcher=fetcher)
+
+
+def test_several_fetchers_of_a_replica_open_a_session_each_whose_requests_are_handled_in_any_order() -> None:
+    """num.replica.fetchers: the thread that sends and the client id of the request say which is which."""
+    sends = [send(5), send(5, fetcher=1), send(6, fetcher=1)]
+    handled = fetches(
+        document(0, 0, [asks(5)], [reports(4)], 98, fetcher=1),
+        document(0, 0, [asks(6)], [reports(4)], 98, fetcher=1),
+        document(0, 0, [asks(5)], [reports(4)], 99),
+    )
+    assert [match(sends, {1: handled}).get(id(fetch)) for fetch in handled] == [sends[1], sends[2], sends[0]]
 
 
 def test_full_fetches_match_by_order_and_what_the_sender_knows_to_be_lost_comes_last() -> None:

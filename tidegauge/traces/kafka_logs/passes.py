@@ -294,7 +294,7 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], m
         # A request log alone has no lines to put its requests beside.
         if not node.runs:
             continue
-        exchanges = Exchanges(node.broker, node.runs, matched, handled, fetches[node.id])
+        exchanges = Exchanges(node.broker, node.runs, matched, handled)
         for fetch in fetches[node.id]:
             exchanges.fetch(fetch)
         handlers = {

@@ -34,13 +34,12 @@ class Exchanges:
         runs: Sequence[ProcessRun],
         sends: Mapping[int, Send],
         taken: Mapping[tuple[Hashable, str], LoggedStep],
-        fetches: Sequence[LoggedFetch],
     ) -> None:
         self.broker = broker
         self.taken = taken
         self.runs = runs
         self.sends = sends
-        self._recorded = RecordedLines(broker.steps, fetches)
+        self._recorded = RecordedLines(broker.steps)
         self._appends: dict[tuple[str, object], list[LoggedStep]] = defaultdict(list)
         self._proposals: dict[str, list[LoggedStep]] = defaultdict(list)
         self._of_session: dict[tuple[int, int, str], list[LoggedStep]] = {}
@@ -58,7 +57,7 @@ class Exchanges:
         """Add a step that only the request log shows; it happened by `time`, and after the request was taken up."""
         run = self.run_of(request.line.time)
         step = LoggedStep(self.broker.node, tp, name, fields, request.line.at, time, run.place(time))
-        step.begins, step.ends, step.key = request.dequeued - request.late - 1, time + run.slack, (time, AFTER_LINES, 0)
+        step.begins, step.ends, step.key = request.since - 1, time + run.slack, (time, AFTER_LINES, 0)
         step.topic_id = topic_id
         self.broker.steps.append(step)
         return step
@@ -93,7 +92,10 @@ class Exchanges:
         request = fetch.request
         run = self.run_of(request.line.time)
         refused = request.at_once and (response.error != 0 or response.diverging)
-        step = None if refused else self._recorded.find(run, fetch, tp, partition)
+        # A fetch that diverges, or is refused as it is read, is not recorded (Partition#fetchRecords). One that was recorded
+        # may be refused all the same: DelayedFetch#tryComplete finds a replica that has gone, in the same thread.
+        recorded = not refused or (response.error != 0 and fetch.whole)
+        step = self._recorded.find(run, fetch, tp, partition) if recorded else None
         # An unknown topic is refused as the request is handled (KafkaApis#handleFetchRequest), even while the response as a
         # whole waits for other partitions.
         unknown_topic = step is None and response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
@@ -101,8 +103,9 @@ class Exchanges:
             topic_id = fetch.topic_ids.get(tp, "")
             step = self.add(request.handled, "HandleFetch", tp, {"peer": fetch.replica}, request, topic_id)
         else:
+            refused = False
             # The fetch counts no earlier than its request was taken up.
-            step.begins = max(step.begins, min(request.dequeued - request.late, step.ends) - 1)
+            step.begins = max(step.begins, min(request.since, step.ends) - 1)
         asks = _asks(fetch, partition)
         step.fields.update(asks)
         send = self.sends.get(id(fetch))
@@ -115,7 +118,7 @@ class Exchanges:
         else:
             fields = {"peer": fetch.replica} | asks | responses
             answering = self.add(request.completed, "AnswerFetch", tp, fields, request, fetch.topic_ids.get(tp, ""))
-            if request.at_once:
+            if request.at_once and response.error == 0:
                 # Immediate response:  read -> count the fetch -> respond, with the high watermark from before.
                 # DelayedFetch:        read -> count the fetch -> tryComplete reads again, in the same thread -> respond.
                 step.response, answering.joins, answering.key = answering, step, (*step.key[:2], step.key[2] - 1)

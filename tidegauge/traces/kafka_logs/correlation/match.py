@@ -3,8 +3,8 @@
 Rules of this file
 
 1. A request of a session matches by (replica, session id, session epoch): those are unique for the life of a leader process.
-2. Full fetches have no such key. They match by order and by what they ask for, among the requests that one replica sent to
-   one leader; requests that the sender reports as lost match last.
+2. Full fetches have no such key. They match by order and by what they ask for, among the requests that one fetcher of a
+   replica sent to one leader; requests that the sender reports as lost match last.
 3. Clocks are not used.
 4. If the leader's log lacks a request of a session, the sender's lines show what the session asks for from there on. What a
    response leaves out is unchanged (CachedPartition#maybeUpdateResponseData).
@@ -12,9 +12,8 @@ Rules of this file
    requests. It matches if the sender has the last of its requests, and all before it.
 """
 
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep, Send
@@ -26,20 +25,20 @@ from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedR
 def match(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetch]]) -> dict[int, Send]:
     """Return the send of each fetch, by id of the fetch; `fetches` are by leader, in the order they were handled."""
     named: dict[tuple[int, int, int, int], Send] = {}
-    full: dict[tuple[int, int, int], list[Send]] = defaultdict(list)
+    full: dict[tuple[int, int, int, int], list[Send]] = defaultdict(list)
     for send in sends:
         if send.session_epoch > 0:
             named[send.node, send.leader, send.session, send.session_epoch] = send
         else:
-            full[send.node, send.leader, send.session].append(send)
+            full[send.node, send.leader, send.session, send.fetcher].append(send)
     matched: dict[int, Send] = {}
     for leader, of_leader in fetches.items():
-        next_send: dict[tuple[int, int, int], int] = defaultdict(int)
+        next_send: dict[tuple[int, int, int, int], int] = defaultdict(int)
         for fetch in of_leader:
             if fetch.session_epoch > 0:
                 send_of_fetch = named.pop((fetch.replica, leader, fetch.session, fetch.session_epoch), None)
             else:
-                key = (fetch.replica, leader, fetch.session)
+                key = (fetch.replica, leader, fetch.session, fetch.fetcher)
                 # Full fetches have no number: requests and sends are both in order, so the search goes on after the last
                 # match.
                 position = _next(full[key], next_send[key], fetch)
@@ -92,49 +91,34 @@ def _next(sends: list[Send], begin: int, fetch: LoggedFetch) -> int | None:
 
 # The line that records a fetch: `Recorded replica` names the replica and its log end, not the request.
 #
-# 1. The n-th request of a replica at an offset belongs to the n-th line that records it, near the request's own times if
-#    there is one. If the request before it is missing, its line is still waiting, perhaps at the same offset: then the
-#    closest line.
-# 2. A line that is not near is used only if no other request at that offset is nearer to it. Otherwise a request whose line
-#    is lost would get the line of the next request, and so on to the end of the log.
-
-
-SECOND = 1_000_000
-NEAR = SECOND // 4
-"""Half of replica.fetch.wait.max.ms: idle fetches of one replica, all of one offset, are further apart."""
+# 1. It was written after its request was taken up, and before the line of the request: the response had left by then. Of the
+#    requests of one connection these spans do not overlap (LoggedRequest.since), so no constant of time is needed.
+# 2. The first such line at the offset of the request is its own. If the request before it is missing, its line is still
+#    waiting, perhaps at the same offset: then the closest line.
 
 
 class RecordedLines:
-    """The lines of one node that belong to no request yet, as steps; `fetches` are all of its requests, in order of time."""
+    """The lines of one node that belong to no request yet, as steps."""
 
-    def __init__(self, steps: Iterable[LoggedStep], fetches: Sequence[LoggedFetch]) -> None:
+    def __init__(self, steps: Iterable[LoggedStep]) -> None:
         self._waiting: dict[tuple[int, str, object], list[LoggedStep]] = defaultdict(list)
         for step in steps:
             if step.name == "HandleFetch":
                 self._waiting[step.place[0], step.tp, step.fields.get("peer")].append(step)
-        self._windows: dict[tuple[str, int, int], list[tuple[int, int]]] = defaultdict(list)
-        for fetch in fetches:
-            for tp in fetch.responses:
-                window = fetch.request.dequeued, fetch.request.handled
-                self._windows[tp, fetch.replica, fetch.asked[tp].offset].append(window)
 
     def find(self, run: ProcessRun, fetch: LoggedFetch, tp: str, partition: PartitionRequest) -> LoggedStep | None:
         """Return the line of a fetch; it and those before it wait no more."""
         waiting = self._waiting[run.number, tp, fetch.replica]
-        window = fetch.request.dequeued, fetch.request.handled
-        windows = self._windows[tp, fetch.replica, partition.offset]
-        away = {
-            position: distance
+        begin, end = fetch.request.since - run.slack, fetch.request.line.time + run.slack
+        fitting = [
+            position
             for position, step in enumerate(waiting)
-            if step.fields.get("remote_leo") == partition.offset
-            and (distance := _away(window, step.time)) <= SECOND
-            and (distance <= NEAR or distance <= _nearest(windows, step.time))
-        }
-        if not away:
+            if step.fields.get("remote_leo") == partition.offset and begin <= step.time <= end
+        ]
+        if not fitting:
             return None
-        # A fetch of an idle follower is at the same offset every half second: the nearest window decides.
-        near = [position for position in away if away[position] <= NEAR]
-        position = (near or list(away))[0] if fetch.whole else min(away, key=lambda place: away[place])
+        window = fetch.request.dequeued, fetch.request.handled
+        position = fitting[0] if fetch.whole else min(fitting, key=lambda place: _away(window, waiting[place].time))
         step = waiting[position]
         del waiting[: position + 1]
         return step
@@ -143,9 +127,3 @@ class RecordedLines:
 def _away(window: tuple[int, int], time: int) -> int:
     begin, end = window
     return max(begin - time, time - end, 0)
-
-
-def _nearest(windows: Sequence[tuple[int, int]], time: int) -> int:
-    """Return the distance to the nearest of some windows, which are ordered by their beginnings."""
-    at = bisect_right(windows, (time, time))
-    return min((_away(window, time) for window in windows[max(0, at - 1) : at + 1]), default=SECOND)

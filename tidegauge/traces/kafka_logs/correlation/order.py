@@ -5,8 +5,8 @@ A line is where its thread got to write it, not where the thing happened, up to 
     thread A    line ....... step ... line        it happened after the line before it of its thread was in the file, and
                  ^begins              ^ends       before its own line was stamped (a role: before the thread's next line)
 
-    request     dequeued - late .. completed      the request log counts back from a line that was written after the response
-                                                  was sent: `late` is how long its network thread had been silent
+    request     since .. completed                the request log counts back from a line that was written after the response
+                                                  was sent; `since` is told by the line before it (request_log.py)
 
 Rules of this file
 

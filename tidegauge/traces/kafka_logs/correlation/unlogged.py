@@ -1,14 +1,15 @@
 """Requests that only one side logged, and processes whose own lines are missing."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tidegauge.traces.kafka_logs.correlation.exchanges import request_fields
-from tidegauge.traces.kafka_logs.correlation.unmatched import spot
+from tidegauge.traces.kafka_logs.correlation.unmatched import run_of, spot
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, BEFORE_ALL_LINES, EVERYTHING, Gap
 from tidegauge.traces.kafka_logs.nodes.node import Node
-from tidegauge.traces.kafka_logs.nodes.process import END
-from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedStep, Send
+from tidegauge.traces.kafka_logs.nodes.process import AFTER_LINES, END
+from tidegauge.traces.kafka_logs.nodes.steps import TAKES_RESPONSES, Fields, LoggedStep, Send
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 
 # Processes of a node that only other nodes logged: its own lines about them are missing.
@@ -85,8 +86,11 @@ def _between(node: Node, epochs: Sequence[int], processes: Sequence[_Known]) -> 
 #        leader          handles 1                                handles 2
 #
 #    What was received was sent, so send 2 is added after the last line of its sender and after response 1; it names the
-#    leader's line. It is not added where a line of the sender must be missing instead (the branches say when).
-# 4. A process ends after its requests were handled and answered (`process.py`), except for a response that was sent after
+#    leader's line. It is not added where a line of the sender must be missing instead (the branches say when). If it asks
+#    for more than the log had, a response that brought the records is added before it.
+# 4. Likewise a leader that was told to stop goes on answering. Its answer is added where a follower took it; nothing is
+#    known of it but that there was one, so what the follower took is not judged.
+# 5. A process ends after its requests were handled and answered (`process.py`), except for a response that was sent after
 #    the leader had handled a request of the next process.
 
 
@@ -103,13 +107,24 @@ def tie_unlogged(
     """
     without: list[tuple[Node, LoggedStep]] = []
     used = {id(send) for send in matched.values()}
+    made = _MadeUp()
     senders = {node.id: node for node in nodes if node.runs and not node.silenced}
+    taken: dict[Hashable, list[LoggedStep]] = defaultdict(list)
+    for step in (step for node in nodes for step in node.broker.steps if step.name in TAKES_RESPONSES):
+        for key in step.depends_on:
+            taken[key].append(step)
     for node in nodes:
         if not node.runs:
             continue  # a node without lines: its requests became no steps
         _responses_of_the_dead(node)
-        latest = _add_received(node, fetches[node.id], senders, matched, gapped, without)
-        left = [send for send in sends if send.leader == node.id and id(send) not in used]
+        latest = _add_received(node, fetches[node.id], senders, matched, gapped, without, made)
+        own = [send for send in sends if send.leader == node.id]
+        left = [send for send in own if id(send) not in used]
+        runs = {
+            id(matched[id(fetch)]): run_of(node, fetch.request.handled).number
+            for fetch in fetches[node.id]
+            if id(fetch) in matched
+        }
         waiting = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
         nameless: list[LoggedStep] = []
         unsent: dict[tuple[str, int], list[LoggedStep]] = {}
@@ -127,28 +142,38 @@ def tie_unlogged(
             else:
                 send = _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"])
                 if send is not None:
-                    latest[peer] = (send.run, id(send))
+                    runs[id(send)] = step.place[0]
+                    latest[peer, send.fetcher] = (send.run, id(send))
                     unsent.pop((step.tp, peer), None)
                 elif peer in senders:
                     unsent.setdefault((step.tp, peer), []).append(step)
-        for (_, peer), steps in unsent.items():
+        for (tp, peer), steps in unsent.items():
             # A send is added only if the sender had stopped logging and neither log has other gaps; and not in an older
             # leader epoch than that of the sender's last line: that fetch was sent before the line.
-            may_be_unlogged = _logs_no_more(senders, peer, latest) and peer not in gapped and node.id not in gapped
-            if not may_be_unlogged or any(
-                _is_older(step, _epoch(node, step), senders[peer], latest[peer][0]) for step in steps
+            fetcher = next((send.fetcher for send in reversed(own) if send.node == peer and tp in send.asked), 0)
+            before = latest.get((peer, fetcher))
+            if (
+                before is None
+                or not _logs_no_more(senders, peer, before)
+                or peer in gapped
+                or node.id in gapped
+                or any(_is_older(step, _epoch(node, step), senders[peer], before[0]) for step in steps)
             ):
                 without += [(node, step) for step in steps]
                 continue
             for step in steps:
-                _send_before(step, senders[peer], latest[peer], {"req_offset": step.fields["req_offset"]})
-                latest[peer] = (latest[peer][0], id(step))
+                made.send_before(step, senders[peer], before, {"req_offset": step.fields["req_offset"]})
+                before = latest[peer, fetcher] = (before[0], id(step))
         for step in nameless:
             fitting = [send for send in waiting.get(step.tp, []) if send.asked[step.tp].offset == step.fields["hw"]]
             if len({send.node for send in fitting}) == 1:
                 peer = fitting[0].node
                 step.fields.update(peer=peer, req_offset=step.fields["hw"], remote_leo=step.fields["hw"])
-                _tie(step, waiting[step.tp], peer, step.fields["hw"])
+                send = _tie(step, waiting[step.tp], peer, step.fields["hw"])
+                if send is not None:
+                    runs[id(send)] = step.place[0]
+        _answer_unlogged(node, own, runs, taken)
+    made.shorten_what_was_served_on(senders.values())
     return without
 
 
@@ -170,40 +195,46 @@ def _add_received(
     matched: Mapping[int, Send],
     gapped: Collection[int],
     without: list[tuple[Node, LoggedStep]],
-) -> dict[int, tuple[int, int]]:
-    """Add sends of requests that only the leader logged; return each sender's last (process, request)."""
-    latest: dict[int, tuple[int, int]] = {}
+    made: "_MadeUp",
+) -> dict[tuple[int, int], tuple[int, int]]:
+    """Add sends of requests that only the leader logged; return the last (process, request) by sender and fetcher."""
+    latest: dict[tuple[int, int], tuple[int, int]] = {}
     handled = {(key, step.tp): step for step in node.broker.steps if step.name == "HandleFetch" for key in step.depends_on}
     # By broker epoch: the next process of a broker has another one, and logs again.
-    last = {(fetch.replica, fetch.broker_epoch): at for at, fetch in enumerate(fetches) if id(fetch) in matched}
+    last = {_of_process(fetch): at for at, fetch in enumerate(fetches) if id(fetch) in matched}
     reported: set[tuple[int, int]] = set()
     for at, fetch in enumerate(fetches):
         send = matched.get(id(fetch))
+        before = latest.get((fetch.replica, fetch.fetcher))
         if send is not None:
-            latest[fetch.replica] = (send.run, id(send))
+            latest[fetch.replica, fetch.fetcher] = (send.run, id(send))
             reported.add((fetch.replica, int(fetch.request.response.get("sessionId", 0)) or fetch.session))
         elif (fetch.replica, fetch.session) not in reported:
             # A session without any line of its sender: all lines of a fetcher are missing, not only the last ones.
             continue
-        elif not _logs_no_more(senders, fetch.replica, latest):
+        elif before is None or not _logs_no_more(senders, fetch.replica, before):
             continue
-        elif at > last.get((fetch.replica, fetch.broker_epoch), at):
+        elif at > last.get(_of_process(fetch), at):
             received = [(handled[("sent", id(fetch)), tp], fetch.asked[tp]) for tp in fetch.responses]
-            run = latest[fetch.replica][0]
-            older = any(_is_older(step, partition.epoch, senders[fetch.replica], run) for step, partition in received)
+            sender = senders[fetch.replica]
+            older = any(_is_older(step, partition.epoch, sender, before[0]) for step, partition in received)
             # A line of the sender may be missing instead: before its last line, or at the end of its log.
             if older or fetch.replica in gapped:
                 without += [(node, step) for step, _ in received]
                 continue
             for step, partition in received:
-                _send_before(step, senders[fetch.replica], latest[fetch.replica], request_fields(partition))
-            latest[fetch.replica] = (latest[fetch.replica][0], id(fetch))
+                made.send_before(step, sender, before, request_fields(partition))
+            latest[fetch.replica, fetch.fetcher] = (before[0], id(fetch))
     return latest
 
 
-def _logs_no_more(senders: Mapping[int, Node], replica: int, latest: Mapping[int, tuple[int, int]]) -> bool:
+def _of_process(fetch: LoggedFetch) -> tuple[int, int, int | None]:
+    return fetch.replica, fetch.fetcher, fetch.broker_epoch
+
+
+def _logs_no_more(senders: Mapping[int, Node], replica: int, latest: tuple[int, int]) -> bool:
     """Return whether a replica may have gone on fetching without lines after its last logged send."""
-    return replica in senders and replica in latest and not senders[replica].runs[latest[replica][0]].closed
+    return replica in senders and not senders[replica].runs[latest[0]].closed
 
 
 def _is_older(step: LoggedStep, epoch: int | None, sender: Node, run: int) -> bool:
@@ -218,17 +249,92 @@ def _epoch(leader: Node, step: LoggedStep) -> int | None:
     return leader.runs[run].leader_epoch(step.tp, index)
 
 
-def _send_before(step: LoggedStep, sender: Node, latest: tuple[int, int], fields: Fields) -> None:
-    """Add the send of the request that `step` handles; `latest` is (process, request) of the one before."""
-    run, request = latest
-    made = LoggedStep(
-        sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, (run, END - 1, 1, step.time)
-    )
-    made.provides.append(("sent", id(step)))
-    made.depends_on.append(("answered", request))
-    step.depends_on.append(("sent", id(step)))
-    step.provides.append(("handled", sender.id, run))
-    sender.broker.steps.append(made)
+class _MadeUp:
+    """What followers must have done after their last line, as steps."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[int, int, str], int] = {}
+        self._logged: set[int] = set()
+        self._added: set[tuple[int, int, str]] = set()
+
+    def send_before(self, step: LoggedStep, sender: Node, latest: tuple[int, int], fields: Fields) -> None:
+        """Add the send of the request that `step` handles; `latest` is (process, request) of the one before."""
+        run, request = latest
+        place = (run, AFTER_LINES, 1, step.time)
+        offset, end = fields["req_offset"], self._end(sender, run, step.tp)
+        if isinstance(offset, int):
+            if end is not None and end < offset:
+                records: Fields = {"rec_base": end, "rec_end": offset, "leo_before": end, "leo": offset}
+                response = LoggedStep(
+                    sender.id,
+                    step.tp,
+                    "HandleFetchResponse",
+                    {"peer": step.node, "error": 0} | records,
+                    step.at,
+                    step.time,
+                    place,
+                )
+                response.depends_on.append(("answered", request))
+                sender.broker.steps.append(response)
+            self._ends[sender.id, run, step.tp] = offset
+            self._added.add((sender.id, run, step.tp))
+        made = LoggedStep(sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, place)
+        made.provides.append(("sent", id(step)))
+        made.depends_on.append(("answered", request))
+        step.depends_on.append(("sent", id(step)))
+        step.provides.append(("handled", sender.id, run))
+        sender.broker.steps.append(made)
+
+    def _end(self, sender: Node, run: int, tp: str) -> int | None:
+        """Return the log end of a replica after all that is known of its process, as far as it is known."""
+        if sender.id not in self._logged:
+            self._logged.add(sender.id)
+            for step in sorted(sender.broker.steps, key=lambda one: one.place):
+                if isinstance(end := step.fields.get("leo"), int) and step.place[1] < AFTER_LINES:
+                    self._ends[sender.id, step.place[0], step.tp] = end
+        return self._ends.get((sender.id, run, tp))
+
+    def shorten_what_was_served_on(self, nodes: Iterable[Node]) -> None:
+        """Leave to the last step of each process (process.py) what those that were added have not brought."""
+        for node in nodes:
+            for step in node.broker.steps:
+                replica, end = (node.id, step.place[0], step.tp), step.fields.get("rec_end")
+                served_on = step.name == "HandleFetchResponse" and step.place[1:3] == (AFTER_LINES, 2)
+                if served_on and replica in self._added and isinstance(end, int):
+                    begin = min(self._ends[replica], end)
+                    step.fields |= {"rec_base": begin, "leo_before": begin}
+
+
+def _answer_unlogged(
+    leader: Node, sends: Sequence[Send], runs: dict[int, int], taken: Mapping[Hashable, Sequence[LoggedStep]]
+) -> None:
+    """Add what a leader handled after its last line; `runs` are the processes of the leader that handled the others."""
+    stopped = {step.place[0] for step in leader.broker.steps if step.name == "Stop"}
+    channels: dict[tuple[int, int], list[Send]] = defaultdict(list)
+    for send in sends:
+        channels[send.node, send.fetcher].append(send)
+    for channel in channels.values():
+        run, behind = None, []
+        for send in channel:
+            if id(send) not in runs:
+                behind.append(send)
+            else:
+                # Between two that one process handled the lines of the request are missing.
+                if runs[id(send)] != run and run in stopped:
+                    _add_answers(leader, run, behind, taken)
+                run, behind = runs[id(send)], []
+        if run in stopped:
+            _add_answers(leader, run, behind, taken)
+
+
+def _add_answers(leader: Node, run: int, sends: Iterable[Send], taken: Mapping[Hashable, Sequence[LoggedStep]]) -> None:
+    for send in sends if not leader.runs[run].closed else ():
+        for response in taken.get(("answered", id(send)), ()):
+            place = (run, AFTER_LINES, 3, send.time)
+            step = LoggedStep(leader.id, response.tp, "HandleFetch", {"peer": send.node}, response.at, send.time, place)
+            step.depends_on.append(("sent", id(send)))
+            step.provides += [("answered", id(send)), ("handled", send.node, send.run)]
+            leader.broker.steps.append(step)
 
 
 def _responses_of_the_dead(node: Node) -> None:

@@ -9,6 +9,7 @@ Rules of this file
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from tidegauge.traces.kafka_logs.nodes.gap_detection import (
     AFTER_ALL_LINES,
@@ -35,6 +36,13 @@ UNLOGGED_AT_END = 2_000_000
 _RECORDED = "HandleFetchResponse"
 
 
+class _Channel(NamedTuple):
+    """What one fetcher of a follower and one leader logged of each other: one request at a time."""
+
+    sends: list[Send]
+    fetches: list[LoggedFetch]
+
+
 def unmatched(
     nodes: Sequence[Node],
     fetches: Mapping[int, Sequence[LoggedFetch]],
@@ -47,11 +55,12 @@ def unmatched(
     """
     gaps: list[Gap] = []
     reported = [node for node in nodes if node.runs and not node.silenced]
-    sends = {
-        (node.id, leader): leader_sends
-        for node in reported
-        for leader, leader_sends in _by_leader(node.broker.sends).items()
-    }
+    channels: dict[tuple[int, int, int], _Channel] = {}
+    for node in reported:
+        for send in node.broker.sends:
+            channels.setdefault((send.leader, node.id, send.fetcher), _Channel([], [])).sends.append(send)
+        for fetch in fetches[node.id]:
+            channels.setdefault((node.id, fetch.replica, fetch.fetcher), _Channel([], [])).fetches.append(fetch)
     matched_sends = {id(send) for send in matched.values()}
     for node in reported:
         if node.requests:
@@ -60,7 +69,7 @@ def unmatched(
             gaps += _before_the_first_line(node)
             gaps += _log_starts(node)
         # Without any request in its log the logger was off, or the file was not copied.
-        elif any(leader == node.id for _, leader in sends):
+        elif any(leader == node.id for leader, _, _ in channels):
             gaps.append(
                 Gap(
                     node.id,
@@ -72,10 +81,12 @@ def unmatched(
                 )
             )
         gaps += _requests_without_line(node)
-        for follower in reported:
-            own_sends = sends.get((follower.id, node.id), ())
-            gaps += _full_fetches(node, follower, fetches[node.id], matched, own_sends, matched_sends, broken)
-            gaps += _last_requests(node, follower, fetches[node.id], matched, own_sends)
+    of_id = {node.id: node for node in reported}
+    for leader, replica, fetcher in sorted(channels):
+        if leader in of_id and replica in of_id:
+            channel = channels[leader, replica, fetcher]
+            gaps += _full_fetches(of_id[leader], of_id[replica], channel, matched, matched_sends, broken)
+            gaps += _last_requests(of_id[leader], of_id[replica], channel, matched)
     return gaps + list(_keys(reported))
 
 
@@ -83,11 +94,12 @@ def spot(node: Node, time: int) -> Spot:
     """Return the place of the last line that a node had written by `time`; a node with requests only has no lines."""
     if not node.runs:
         return BEFORE_ALL_LINES
-    run = _run_of(node, time)
+    run = run_of(node, time)
     return (run.number, run.index(time))
 
 
-def _run_of(node: Node, time: int) -> ProcessRun:
+def run_of(node: Node, time: int) -> ProcessRun:
+    """Return the process of a node that was running at `time`."""
     return next((run for run in reversed(node.runs) if run.first <= time), node.runs[0])
 
 
@@ -96,13 +108,6 @@ def _after(node: Node, time: int) -> Spot:
         return AFTER_ALL_LINES
     run, index = spot(node, time)
     return (run, index + 1)
-
-
-def _by_leader(sends: Sequence[Send]) -> dict[int, list[Send]]:
-    by_leader: dict[int, list[Send]] = {}
-    for send in sends:
-        by_leader.setdefault(send.leader, []).append(send)
-    return by_leader
 
 
 def _sessions(node: Node, fetches: Sequence[LoggedFetch]) -> Iterator[Gap]:
@@ -176,7 +181,7 @@ def _requests_without_line(node: Node) -> Iterator[Gap]:
         # A diverging fetch is not recorded (Partition#fetchRecords).
         if "div_epoch" in step.fields or not isinstance(step.fields.get("peer"), int):
             continue
-        run = _run_of(node, step.time)
+        run = run_of(node, step.time)
         if run.closed or run.last > step.time or run.number not in stopped:
             begin, end = spot(node, step.time - UNLOGGED_AT_END // 2), _after(node, step.time + UNLOGGED_AT_END // 2)
             why = f"a fetch was answered ({step.at}), and no line records it"
@@ -186,17 +191,15 @@ def _requests_without_line(node: Node) -> Iterator[Gap]:
 def _full_fetches(
     leader: Node,
     follower: Node,
-    fetches: Sequence[LoggedFetch],
+    channel: _Channel,
     matched: Mapping[int, Send],
-    sends: Sequence[Send],
     matched_sends: set[int],
     broken: Collection[int],
 ) -> Iterator[Gap]:
     """Yield gaps for full fetches, which have no number: one that one side lacks, before one that both have."""
     of_process: dict[int | None, list[LoggedFetch]] = {}
-    for fetch in fetches:
-        if fetch.replica == follower.id:
-            of_process.setdefault(fetch.broker_epoch, []).append(fetch)
+    for fetch in channel.fetches:
+        of_process.setdefault(fetch.broker_epoch, []).append(fetch)
     silent = not any(id(fetch) in matched for process_fetches in of_process.values() for fetch in process_fetches)
     for of_follower in of_process.values():
         places = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]
@@ -213,8 +216,8 @@ def _full_fetches(
             last = send.time
             why = f"it fetched on for seconds ({behind[-1].request.line.at}) after the last line that says so"
             yield Gap(follower.id, FETCHER, spot(follower, last), AFTER_ALL_LINES, (last, None), why)
-    handled = [at for at, send in enumerate(sends) if id(send) in matched_sends]
-    for at, send in enumerate(sends):
+    handled = [at for at, send in enumerate(channel.sends) if id(send) in matched_sends]
+    for at, send in enumerate(channel.sends):
         # Before a send that the leader has: what the leader handled last may be logged nowhere (rule 2).
         same_process = handled and at < handled[-1] and send.session_epoch <= 0
         if same_process and id(send) not in matched_sends and not send.lost and leader.requests:
@@ -228,9 +231,7 @@ def _full_fetches(
             )
 
 
-def _last_requests(
-    leader: Node, follower: Node, fetches: Sequence[LoggedFetch], matched: Mapping[int, Send], sends: Sequence[Send]
-) -> Iterator[Gap]:
+def _last_requests(leader: Node, follower: Node, channel: _Channel, matched: Mapping[int, Send]) -> Iterator[Gap]:
     """Yield gaps where a follower handled responses to unlogged requests before the first, or after the last one."""
     if not leader.runs:
         return
@@ -238,12 +239,13 @@ def _last_requests(
     for step in follower.broker.steps:
         for key in step.depends_on if step.name in TAKES_RESPONSES else ():
             handlers.setdefault(key, []).append(step)
+    sends = channel.sends
     places = {id(send): at for at, send in enumerate(sends)}
     of_runs: dict[int, list[tuple[int, LoggedFetch]]] = {}
-    for fetch in fetches:
+    for fetch in channel.fetches:
         # A summary asks for nothing that is read, so no step handles its response.
-        if id(fetch) in matched and matched[id(fetch)].node == follower.id and not fetch.request.line.summarizes:
-            of_run = _run_of(leader, fetch.request.handled).number
+        if id(matched.get(id(fetch))) in places and not fetch.request.line.summarizes:
+            of_run = run_of(leader, fetch.request.handled).number
             of_runs.setdefault(of_run, []).append((places[id(matched[id(fetch)])], fetch))
     stopped = {step.place[0] for step in leader.broker.steps if step.name == "Stop"}
     last_fetches = [

@@ -24,6 +24,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     LoggedFetcher,
     LoggedStep,
     Send,
+    fetcher_key,
     or_null,
     record_fields,
     reported,
@@ -36,7 +37,7 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
     request = fetch_line(parsed.text("request"))
     for topic, topic_id in request.topic_ids.items():
         broker.topic_ids[topic_id] = topic
-    fetcher = broker.fetchers.setdefault(_fetcher(parsed), LoggedFetcher())
+    fetcher = broker.fetchers.setdefault(fetcher_key(parsed), LoggedFetcher())
     # After a request without a line it is unknown what the session asks for.
     requests = parsed.line.requests
     goes_on = fetcher.send is not None and request.session_epoch == fetcher.send.session_epoch + requests > 0
@@ -54,6 +55,7 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
         parsed.line.time,
         broker.run,
         requests=requests,
+        fetcher=fetcher_key(parsed)[1],
     )
     broker.sends.append(fetcher.send)
     for tp in fetcher.asked:
@@ -66,11 +68,6 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
         if before is not None and not before.lost:
             step.depends_on.append(("answered", id(before)))
         fetcher.last[tp] = fetcher.send
-
-
-def _fetcher(parsed: ParsedLine) -> tuple[str, int]:
-    """Return the key of a fetcher: its thread and the leader it fetches from (without thread names the leader alone)."""
-    return parsed.line.thread, parsed.number("peer")
 
 
 def _request(send: Send | None, tp: str) -> Fields:
@@ -87,7 +84,7 @@ def _request(send: Send | None, tp: str) -> Fields:
 
 def _response(broker: LoggedBroker, parsed: ParsedLine, name: str, fields: Fields) -> LoggedStep:
     """Begin a step that handles the response to the last request of this thread."""
-    fetcher = broker.fetchers.get(_fetcher(parsed))
+    fetcher = broker.fetchers.get(fetcher_key(parsed))
     send = fetcher.send if fetcher is not None else None
     step = broker.begin(parsed, name, {"peer": parsed.number("peer")} | _request(send, parsed.tp) | fields)
     if send is not None:
@@ -96,7 +93,7 @@ def _response(broker: LoggedBroker, parsed: ParsedLine, name: str, fields: Field
 
 
 def _fetch_lost(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    fetcher = broker.fetchers.get(_fetcher(parsed))
+    fetcher = broker.fetchers.get(fetcher_key(parsed))
     if fetcher is not None and fetcher.send is not None:
         fetcher.send.lost = True
 

@@ -11,6 +11,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     LoggedBroker,
     LoggedReplica,
     Send,
+    fetcher_key,
     may_fetch,
 )
 from tidegauge.traces.kafka_logs.parsing.lines import Line, clock
@@ -317,7 +318,7 @@ class GapDetector:
 
     def _is_second(self, parsed: ParsedLine) -> bool:
         """Return whether the last request of a fetcher thread already had its response for this partition."""
-        fetcher = self.broker.fetchers.get((parsed.line.thread, parsed.number("peer")))
+        fetcher = self.broker.fetchers.get(fetcher_key(parsed))
         send = None if fetcher is None else fetcher.send
         before = self._answered.get((parsed.line.thread, parsed.tp))
         self._answered[parsed.line.thread, parsed.tp] = send
@@ -331,7 +332,7 @@ class GapDetector:
     def _session(self, parsed: ParsedLine) -> Iterator[Break]:
         """Check a fetch: FetchSessionHandler counts the requests of a session; a request has log end and leader epoch."""
         request = fetch_line(parsed.text("request"))
-        fetcher = self.broker.fetchers.get((parsed.line.thread, parsed.number("peer")))
+        fetcher = self.broker.fetchers.get(fetcher_key(parsed))
         thread = ("send", parsed.line.thread)
         before = fetcher.send if fetcher is not None else None
         if request.session_epoch > 0:

@@ -17,12 +17,12 @@ from tidegauge.traces.kafka_logs.nodes import follower, leader, process
 from tidegauge.traces.kafka_logs.nodes.controller import LoggedController
 from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap, GapDetector
 from tidegauge.traces.kafka_logs.nodes.log_dirs import LogDirs
-from tidegauge.traces.kafka_logs.nodes.steps import LATE, OF_A_CONTROLLER, LoggedBroker
+from tidegauge.traces.kafka_logs.nodes.steps import OF_A_CONTROLLER, LoggedBroker
 from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
 from tidegauge.traces.kafka_logs.parsing.lines import Line, incarnations
 from tidegauge.traces.kafka_logs.parsing.merge_streams import merge_streams, without_copies
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, parse_line
-from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedRequest, is_request, read_request
+from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedRequest, RequestReader, is_request
 from tidegauge.traces.problems import Problem, shown
 
 HANDLERS = {**process.HANDLERS, **leader.HANDLERS, **follower.HANDLERS}
@@ -169,13 +169,9 @@ def node_of(files: NodeFiles) -> Node:
             lines.append([line for line in stream if not is_request(line)] if requests else stream)
     problems = [*files.problems, *copies]
     read: list[LoggedRequest] = []
-    merged_requests = merge_streams([stream for stream in request_streams if stream])
-    spoke: dict[str, int] = {}
-    for order, line in enumerate(merged_requests):
-        # A network thread writes the line of a request when it has sent the response, and nothing else before its next one.
-        late = line.time - spoke.get(line.thread, merged_requests[0].time - 1) if line.thread else LATE
-        spoke[line.thread] = line.time
-        request = read_request(line, order, late)
+    reader = RequestReader(min((stream[0].time for stream in lines if stream), default=0))
+    for line in merge_streams([stream for stream in request_streams if stream]):
+        request = reader.read(line)
         if isinstance(request, Problem):
             problems.append(request)
         elif request is not None:

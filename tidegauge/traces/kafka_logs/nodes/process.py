@@ -14,6 +14,11 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine
 
 END = 1 << 60
 """After every line of a process."""
+AFTER_LINES = END - 1
+"""Where a process did what it did after its last line and before its end; in this order (Place[2]):
+
+1 requests that it must have sent (unlogged.py), 2 what its disk shows (_served_on), 3 requests that it must have answered.
+"""
 
 
 def _version(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -109,7 +114,7 @@ def _served_on(
             replica.epochs = None  # the epochs of the records are unknown
     led = "LeaderAppend" if base < end else "HandleFetch"  # of an unknown replica
     step = broker.step(parsed, led if leads else "HandleFetchResponse", fields if base < end or not leads else {})
-    step.time, step.place = time, (broker.run - 1, END - 1, 2, time)  # after the unlogged sends
+    step.time, step.place = time, (broker.run - 1, AFTER_LINES, 2, time)  # after the unlogged sends
     if not leads:  # the response to one of these, or to one before the last line
         step.depends_on.append(("handled", broker.node, broker.run - 1))
 

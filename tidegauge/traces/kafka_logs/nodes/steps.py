@@ -152,6 +152,11 @@ def may_fetch(parsed: ParsedLine) -> bool:
     return not parsed.line.thread or REQUEST_HANDLER in parsed.line.thread
 
 
+def fetcher_key(parsed: ParsedLine) -> tuple[int, int]:
+    """Return the leader and the number of the fetcher that printed a line."""
+    return parsed.number("peer"), parsed.number("fetcher") if "fetcher" in parsed.values else 0
+
+
 def record_fields(replica: LoggedReplica, base: int, end: int) -> Fields:
     """Return rec_base, rec_end and, where the cache is known, the epochs of the records."""
     fields: Fields = {"rec_base": base, "rec_end": end}
@@ -189,11 +194,12 @@ class Send:
     run: int
     lost: bool = False
     requests: int = 1
+    fetcher: int = 0
 
 
 @dataclass(eq=False, slots=True)
 class LoggedFetcher:
-    """The fetch session of one fetcher thread."""
+    """The fetch session of one fetcher thread; a broker has num.replica.fetchers of them for each leader."""
 
     asked: dict[str, PartitionRequest] = field(default_factory=dict)
     send: Send | None = None
@@ -235,7 +241,8 @@ class LoggedBroker:
     steps: list[LoggedStep] = field(default_factory=list)
     replicas: dict[str, LoggedReplica] = field(default_factory=dict)
     open: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
-    fetchers: dict[tuple[str, int], LoggedFetcher] = field(default_factory=dict)
+    fetchers: dict[tuple[int, int], LoggedFetcher] = field(default_factory=dict)
+    """By the leader that it fetches from, and its number: ReplicaFetcherThread-<number>-<leader>."""
     counted: dict[tuple[str, str], CountedFetch] = field(default_factory=dict)
     setting: dict[tuple[str, str], tuple[int, int, int, int]] = field(default_factory=dict)
     expanding: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)

@@ -16,7 +16,7 @@ _ENTRY = r"EpochEntry[(\[]epoch=(?P<epoch>\d+), startOffset=(?P<start>\d+)[)\]]"
 _LOG = rf"\[UnifiedLog partition={_TP}, dir=[^\]]*\] "
 _PARTITION = rf"\[Partition {_TP} broker=\d+\] "
 _CACHE = rf"\[LeaderEpochCache {_TP}\] "
-_PEER = r"leaderId=(?P<peer>\d+), fetcherId=\d+\] "
+_PEER = r"leaderId=(?P<peer>\d+), fetcherId=(?P<fetcher>\d+)\] "
 _TOPIC = r"(?:Some\((?P<topic_id>[^)]*)\)|None)"
 _ROLE = (
     r"starts at leader epoch (?P<leader_epoch>\d+) from offset (?P<leo>\d+) with partition epoch (?P<partition_epoch>\d+)"
@@ -282,7 +282,14 @@ _FOLLOWER = (
     ("fetch-error-6", "ReplicaFetcherThread", _PEER + rf"Remote broker is not the leader for partition {_TP},"),
     ("fetch-error-100", "ReplicaFetcherThread", _PEER + rf"Received UNKNOWN_TOPIC_ID from the leader for partition {_TP}\."),
     ("fetcher-added", "ReplicaFetcherManager", r"Added fetcher to broker (?P<peer>\d+) for partitions "),
-    ("fetch-lost", "FetchSessionHandler", r"Error sending fetch request \(sessionId=\w+, epoch=\w+\) to node (?P<peer>\d+)"),
+    (
+        "fetch-lost",
+        "FetchSessionHandler",
+        (
+            r"(?:fetcherId=(?P<fetcher>\d+)\] )?"
+            r"Error sending fetch request \(sessionId=\w+, epoch=\w+\) to node (?P<peer>\d+)"
+        ),
+    ),
 )
 
 _CONTROLLER = (

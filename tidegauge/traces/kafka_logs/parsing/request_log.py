@@ -2,8 +2,10 @@
 
 Rules of this file
 
-1. A line is written after the response was sent: the request began totalTimeMs before it. All times of a request are of the
-   clock of the node that logged it.
+1. A line is written after the response was sent, so the request began totalTimeMs before it or earlier: a network thread
+   that was held up (busy, or all of the process stood still) writes late. It did not begin before the line of the request
+   before it on its connection, which is muted until that line is written (SocketServer.Processor#processCompletedSends);
+   nor did it end before the line that its network thread wrote before. All times are of its node's clock.
 2. remoteTimeMs is 0 exactly if the handler thread sent the response (RequestChannel#updateRequestMetrics); otherwise the
    request waited in a purgatory and was answered later.
 3. Fetch requests of version 13 and later name topics by id only; sessions leave out what did not change, in both
@@ -15,7 +17,7 @@ Rules of this file
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidegauge.traces.kafka_logs.parsing.lines import Line
@@ -43,7 +45,7 @@ _DECODER = json.JSONDecoder(parse_int=number)
 class LoggedRequest:
     """One finished request, the `order`-th that its node logged; times in microseconds of the node's clock.
 
-    Its times count back from its line, which its network thread wrote at most `late` microseconds after the response left.
+    It was taken up at `dequeued`, or earlier if its line is late, but not before `since`.
     """
 
     line: Line
@@ -56,7 +58,7 @@ class LoggedRequest:
     completed: int
     at_once: bool
     order: int = 0
-    late: int = 0
+    since: int = 0
 
 
 LOGGED = "Completed request"
@@ -67,25 +69,43 @@ def is_request(line: Line) -> bool:
     return line.logger == "logger" and line.message.startswith(LOGGED)
 
 
-def read_request(line: Line, order: int = 0, late: int = 0) -> LoggedRequest | Problem | None:
-    """Parse the request of a line; None if it is of a kind that is not read."""
-    begin = line.message.find("{")
-    try:
-        document, _ = _DECODER.raw_decode(line.message[begin:])
-        header = document["requestHeader"]
-        name = NAMES.get(header["requestApiKey"])
-        if name is None or (name == "FETCH" and of_metadata_log(document["request"])):
-            return None
-        return _request(line, order, late, name, str(header["clientId"]), document)
-    except NOT_KAFKAS as error:
-        return Problem(
-            line.file,
-            line.number,
-            "`Completed request:` and one JSON document with header, request, response and times",
-            f"{shown(line.message)} ({type(error).__name__}: {error})",
-            "the line is left out; if all lines look so, check the level of kafka.request.logger (DEBUG)",
-            lost=1,
-        )
+class RequestReader:
+    """Reads the request lines of one node, in their order; its first line of any kind was written at `first`."""
+
+    def __init__(self, first: int = 0) -> None:
+        self._first = first
+        self._read = 0
+        self._of_connection: dict[str, int] = {}
+        self._of_thread: dict[str, int] = {}
+
+    def read(self, line: Line) -> LoggedRequest | Problem | None:
+        """Parse the request of a line; None if it is of a kind that is not read."""
+        begin = line.message.find("{")
+        self._read += 1
+        # Without thread names the lines before it may be another thread's.
+        thread = self._of_thread.get(line.thread, self._first) if line.thread else self._first
+        self._of_thread[line.thread] = line.time
+        try:
+            document, _ = _DECODER.raw_decode(line.message[begin:])
+            connection = str(document.get("connection", ""))
+            before = self._of_connection.get(connection, self._first) if connection else self._first
+            self._of_connection[connection] = line.time
+            header = document["requestHeader"]
+            name = NAMES.get(header["requestApiKey"])
+            if name is None or (name == "FETCH" and of_metadata_log(document["request"])):
+                return None
+            request = _request(line, self._read, name, str(header["clientId"]), document)
+            since = max(before, request.dequeued - (line.time - thread))
+            return replace(request, since=min(since, request.dequeued))
+        except NOT_KAFKAS as error:
+            return Problem(
+                line.file,
+                line.number,
+                "`Completed request:` and one JSON document with header, request, response and times",
+                f"{shown(line.message)} ({type(error).__name__}: {error})",
+                "the line is left out; if all lines look so, check the level of kafka.request.logger (DEBUG)",
+                lost=1,
+            )
 
 
 def of_metadata_log(body: Mapping[str, Any]) -> bool:
@@ -94,7 +114,7 @@ def of_metadata_log(body: Mapping[str, Any]) -> bool:
     return bool(topics) and all(topic.get("topic", topic.get("topicId")) in _METADATA_TOPIC for topic in topics)
 
 
-def _request(line: Line, order: int, late: int, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
+def _request(line: Line, order: int, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
     def micros(field_name: str) -> int:
         microseconds = round(float(document[field_name]) * 1000)
         if not 0 <= microseconds <= line.time:
@@ -106,7 +126,7 @@ def _request(line: Line, order: int, late: int, name: str, client: str, document
     completed = handled + micros("remoteTimeMs")
     at_once = micros("remoteTimeMs") == 0
     return LoggedRequest(
-        line, name, client, document["request"], document["response"], dequeued, handled, completed, at_once, order, late
+        line, name, client, document["request"], document["response"], dequeued, handled, completed, at_once, order
     )
 
 
@@ -132,6 +152,8 @@ class LoggedResponse:
 class LoggedFetch:
     """A fetch of a replica (or of a consumer: replica -1) with everything that its session asks for.
 
+    Each `fetcher` of a replica has a session and a connection of its own.
+
     It is not `whole` if the request before it in its session is not in the log. Then its session may ask for partitions that
     no later request names; the responses for those are `unasked`.
     """
@@ -143,6 +165,7 @@ class LoggedFetch:
     session_epoch: int
     asked: dict[str, PartitionRequest]
     responses: dict[str, LoggedResponse]
+    fetcher: int = 0
     whole: bool = True
     unasked: Mapping[str, LoggedResponse] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
@@ -210,6 +233,7 @@ class Sessions:
             session_epoch,
             dict(session.asked),
             responses,
+            _fetcher_of(request.client),
             goes_on,
             {tp: one for tp, one in reported.items() if tp not in session.asked},
             session.topic_ids,
@@ -223,6 +247,12 @@ class Sessions:
             if name is not None:
                 parts += [(f"{name}-{partition_of(part)}", part) for part in topic["partitions"]]
         return parts
+
+
+def _fetcher_of(client: str) -> int:
+    """Return the number of the fetcher with this client id (BrokerBlockingSender: `broker-2-fetcher-1`)."""
+    _, _, number_of_fetcher = client.rpartition("-fetcher-")
+    return int(number_of_fetcher) if number_of_fetcher.isdecimal() else 0
 
 
 def replica_of(body: Mapping[str, Any]) -> int:

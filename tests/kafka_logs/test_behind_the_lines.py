@@ -255,6 +255,93 @@ def test_without_threads_a_fetch_that_raised_nothing_takes_no_raise(tmp_path: Pa
     assert (fetches[3].fields["hw_before"], fetches[3].fields["hw"]) == (40, 41)
 
 
+CLOSED = ("main", "LogManager", "Shutdown complete.")
+
+
+def of_node_2(*lines: tuple[str, str, str]) -> list[tuple[str, str, str]]:
+    return [
+        (thread, logger, re.sub(r"(roker[ =](?:id=)?|dir=/n)1", r"\g<1>2", message)) for thread, logger, message in lines
+    ]
+
+
+def takes(offset: int) -> tuple[tuple[str, str, str], ...]:
+    """A record that a follower takes."""
+    said = f"{RF}Follower has replica log end offset"
+    return (
+        (FETCHER, "ReplicaFetcherThread", f"{said} {offset} for partition alpha-0. Received 70 bytes of messages and leader hw 40"),
+        (FETCHER, "UnifiedLog", appended(offset)[2]),
+        (FETCHER, "ReplicaFetcherThread", f"{said} {offset + 1} after appending 70 bytes of messages for partition alpha-0"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_leader_that_answers_behind_its_last_line(closed: bool, tmp_path: Path) -> None:
+    """4.x: only who takes the record tells of the response. A leader that logged its end logged its responses, too."""
+    led = (*LEADS[:2], LEADS[2].format("1,2"))
+    lines = of_node_2(STARTED, *LOADED, led, recorded(1, 40), appended(40), STOPPING)
+    broker(tmp_path / "n2", *lines, *((CLOSED,) if closed else ()), requests=(FETCHED_40,))
+    broker(
+        tmp_path / "n1",
+        STARTED,
+        *LOADED,
+        FOLLOWS,
+        sends(40),
+        *takes(40),
+        sends(41, session=1),
+        *takes(41),
+        sends(42, session=2),
+    )
+    capture = read(tmp_path)
+    (trace,) = capture.traces
+    assert any("took 1 responses to requests that are not there" in str(gap) for gap in capture.gaps) is closed
+    last = [event for event in trace.events if event.node == 2][-2:]
+    assert [(event.event, event.fields.get("req_offset")) for event in last][closed:] == [
+        ("HandleFetch", None),
+        ("Stop", None),
+    ][closed:]
+    assert failing(tmp_path) == set()
+
+
+def test_a_follower_that_fetches_on_behind_its_last_line(tmp_path: Path) -> None:
+    """4.x: between two of its fetches it took what the second one has more, and after the last one what its disk has more."""
+    led = (*LEADS[:2], LEADS[2].format("1,2"))
+    serves = [recorded(1, 40), appended(40)]
+    for to in (41, 42):
+        sets = (REQUEST_HANDLER, "UnifiedLog", f"{LOG}Setting high watermark (offset={to}, segment=[0:0])")
+        serves += [sets, raised(to), recorded(1, to), appended(to)]
+    broker(tmp_path / "n2", *of_node_2(STARTED, *LOADED, led, *serves, STOPPING), requests=(FETCHED_40,))
+    broker(tmp_path / "n1", STARTED, *LOADED, FOLLOWS, sends(40), STOPPING, STARTED, CLEAN, *loaded_at(43), STOPPING, CLOSED)
+    (trace,) = read(tmp_path).traces
+    fetched = [
+        (event.event, event.fields.get("req_offset", event.fields.get("rec_end")))
+        for event in trace.events
+        if event.node == 1 and event.event in ("SendFetch", "HandleFetchResponse")
+    ]
+    assert fetched == [
+        ("SendFetch", 40),
+        ("HandleFetchResponse", 41),
+        ("SendFetch", 41),
+        ("HandleFetchResponse", 42),
+        ("SendFetch", 42),
+        ("HandleFetchResponse", 43),
+    ]
+    assert failing(tmp_path) == set()
+
+
+def test_a_fetch_that_is_counted_and_then_refused_at_once(tmp_path: Path) -> None:
+    """DelayedFetch#tryComplete finds that the replica has gone, in the thread that has counted the fetch."""
+    refused = {"errorCode": 0, "sessionId": 77, "responses": [{"topicId": "T", "partitions": [
+        {"partitionIndex": 0, "errorCode": 6, "highWatermark": -1, "logStartOffset": -1, "recordsSizeInBytes": 0}]}]}  # fmt: skip
+    late = {"totalTimeMs": 900.0, "localTimeMs": 900.0}
+    led = (*LEADS[:2], LEADS[2].format("1,2"))
+    lines = of_node_2(STARTED, *LOADED, led, recorded(1, 40), recorded(1, 40), STOPPING)
+    capture = broker(tmp_path, *lines, requests=(FETCHED_40, {**FETCHED_40, "response": refused, **late}))
+    assert not any("a fetch was recorded" in str(gap) for gap in capture.gaps), [str(gap) for gap in capture.gaps]
+    served = [(event.event, event.fields.get("error")) for event in events(capture, "HandleFetch", "AnswerFetch")]
+    assert ("AnswerFetch", 6) in served
+    assert ("HandleFetch", 6) not in served
+
+
 def handled(capture: Capture) -> list[Event]:
     return [event for trace in capture.traces for event in trace.events if event.event == "HandleFetch"]
 

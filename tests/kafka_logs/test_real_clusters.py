@@ -13,8 +13,6 @@ from tidegauge.traces.kafka_logs import read
 
 WIDE = Path(__file__).parent / "wide"
 CASES = sorted(path.name.removesuffix(".tar.xz") for path in WIDE.glob("*.tar.xz"))
-OPEN: frozenset[str] = frozenset()
-"""Cases that `check` gets wrong today; remove one that it gets right."""
 
 
 def case(name: str, folder: Path) -> Path:
@@ -24,13 +22,7 @@ def case(name: str, folder: Path) -> Path:
     return folder / name
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason="not right yet") if name in OPEN else ())
-        for name in CASES
-    ],
-)
+@pytest.mark.parametrize("name", CASES)
 def test_nothing_is_wrong_and_nothing_is_missing(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The verdict is PASS: exit 0."""
     assert main(["check", str(case(name, tmp_path))]) == 0, capsys.readouterr().out

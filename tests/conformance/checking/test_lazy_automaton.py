@@ -16,7 +16,7 @@ from tests.conformance.judge.test_superseded import reigns
 from tidegauge.conformance.checking.check import check
 from tidegauge.conformance.engine import adaptive_judge, lazy_automaton, transitions
 from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge
-from tidegauge.conformance.engine.double_array import Known, known_by_now
+from tidegauge.conformance.engine.double_array import KnownTransitions, known_by_now
 from tidegauge.conformance.engine.judge import Judgement, judge, judge_with
 from tidegauge.conformance.engine.lazy_automaton import INTERPRETED, LazyAutomaton
 from tidegauge.conformance.explain.explain import explanation_text
@@ -139,7 +139,7 @@ def test_an_array_is_made_anew_only_for_what_it_has_not(monkeypatch: pytest.Monk
     """Traces that fail are unknown each time, and no array would have them."""
     made = []
 
-    def noted(*said: Any) -> Known:
+    def noted(*said: Any) -> KnownTransitions:
         made.append(known_by_now(*said))
         return made[-1]
 

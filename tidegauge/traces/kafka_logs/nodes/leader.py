@@ -186,6 +186,7 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = broker.step(parsed, "HandleFetch", reported(peer=peer, req_offset=position, remote_leo=position))
     counted = broker.counted.pop(key, None)
     _handles_another(broker, parsed.line.thread)
+    broker.looked.pop((parsed.tp, peer, position), None)
     if not parsed.line.thread:
         step.begins = broker.now - LATE
     elif counted is not None and counted.append is not None:
@@ -201,18 +202,33 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _handles_another(broker: LoggedBroker, thread: str) -> None:
-    """Forget what a thread has printed of a fetch: it goes on with something else, so there was none."""
+    """Put aside what a thread has printed of a fetch: it goes on with something else, so its `Recorded` line is missing.
+
+    Or there was no fetch: an append looks, too, whose records the log had already (an idempotent producer's).
+    """
     for key in [key for key in broker.counted if key[0] == thread]:
-        del broker.counted[key]
+        _put_aside(broker, broker.counted.pop(key))
 
 
 def _counting(broker: LoggedBroker, key: tuple[str, str], begins: int, ends: int, index: int) -> CountedFetch:
     """Return what a thread has printed so far of the fetch that it handles."""
     counted = broker.counted.get(key)
-    # Two looks are two fetches, or an append whose records the log had already (an idempotent producer's), and a fetch.
-    if counted is None or counted.append is not None or counted.raised is not None or counted.kept is not None:
-        counted = broker.counted[key] = CountedFetch(begins, ends, index)
-    return counted
+    # Two looks are two fetches, or an append and a fetch.
+    if counted is not None and (counted.append is not None or counted.raised is not None or counted.kept is not None):
+        _put_aside(broker, broker.counted.pop(key))
+        counted = None
+    return counted or broker.counted.setdefault(key, CountedFetch(begins, ends, index))
+
+
+def _put_aside(broker: LoggedBroker, counted: CountedFetch) -> None:
+    """Note the one log end that a look shows and no `Recorded` line did: another thread may still print it."""
+    # `Not increasing HWM` names no log ends.
+    if counted.kept is None or "leos" not in counted.kept[0].values:
+        return
+    tp, shown = counted.kept[0].tp, leos(counted.kept[0].text("leos"))
+    new = [(tp, *one) for one in shown.items() if one[0] != broker.node and one[1] != counted.recorded.get(one[0], -1)]
+    if len(new) == 1:
+        broker.looked.setdefault(new[0], counted)
 
 
 def _no_replica(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -229,31 +245,22 @@ def _kept(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def settle_all(broker: LoggedBroker) -> None:
-    """Settle all fetches whose `Recorded` line did not come, at the end of a process."""
+    """Add a HandleFetch for each fetch whose `Recorded` line did not come, at the end of a process.
+
+    Of which replica it is, log ends show, if anything.
+    """
     for counted in broker.counted.values():
-        _settle(broker, counted)
-
-
-def _settle(broker: LoggedBroker, counted: CountedFetch) -> None:
-    """Add a HandleFetch for lines that no `Recorded` line explains: of which replica it is, log ends show, if anything."""
-    if counted.raised is not None:
-        counted.raised.name = "HandleFetch"
-    # `Not increasing HWM` names no log ends.
-    if counted.kept is None or "leos" not in counted.kept[0].values:
-        return
-    parsed, place = counted.kept
-    new = {
-        peer: leo
-        for peer, leo in leos(parsed.text("leos")).items()
-        if peer != broker.node and leo != counted.recorded.get(peer, -1)
-    }
-    if len(new) != 1:
-        return  # several changed: `Recorded` lines of other threads may still come
-    for peer, leo in new.items():
-        step = broker.step(parsed, "HandleFetch", reported(peer=peer, req_offset=leo, remote_leo=leo))
-        step.begins, step.ends, step.key = counted.begins, counted.ends, (counted.ends - broker.tick, counted.index, -1)
-        step.place = place
-        broker.replica(parsed.tp).recorded[peer] = leo
+        if counted.raised is not None:
+            counted.raised.name = "HandleFetch"
+        _put_aside(broker, counted)
+    for (_, peer, leo), counted in broker.looked.items():
+        if counted.kept is not None:
+            parsed, place = counted.kept
+            step = broker.step(parsed, "HandleFetch", reported(peer=peer, req_offset=leo, remote_leo=leo))
+            step.begins, step.ends, step.key = counted.begins, counted.ends, (counted.ends - broker.tick, counted.index, -1)
+            step.place = place
+            broker.replica(parsed.tp).recorded[peer] = leo
+    broker.looked.clear()
 
 
 def _expand_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:

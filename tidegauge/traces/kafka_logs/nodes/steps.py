@@ -244,6 +244,8 @@ class LoggedBroker:
     fetchers: dict[tuple[int, int], LoggedFetcher] = field(default_factory=dict)
     """By the leader that it fetches from, and its number: ReplicaFetcherThread-<number>-<leader>."""
     counted: dict[tuple[str, str], CountedFetch] = field(default_factory=dict)
+    looked: dict[tuple[str, int, int], CountedFetch] = field(default_factory=dict)
+    """By partition, replica and log end, a look at the high watermark that shows a fetch without a `Recorded` line."""
     setting: dict[tuple[str, str], tuple[int, int, int, int]] = field(default_factory=dict)
     expanding: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
     proposals: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)

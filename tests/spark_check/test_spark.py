@@ -120,10 +120,10 @@ def test_a_corrupt_file_is_a_row_that_says_so(spark: "SparkSession", walks: Path
     (tmp_path / "no.parquet").write_bytes(b"no parquet")
     good = next(walks.glob("*.parquet"))
     judged = spark.read.format("tidegauge").load([str(tmp_path), str(good)]).collect()
-    told = [row["problem"] for row in judged if row["problem"] is not None]
-    assert len(told) == 1
-    assert "no.parquet" in str(told[0])
-    assert "Traceback" not in str(told[0])
+    problems = [row["problem"] for row in judged if row["problem"] is not None]
+    assert len(problems) == 1
+    assert "no.parquet" in str(problems[0])
+    assert "Traceback" not in str(problems[0])
     assert any(row["traces"] for row in judged)
 
 

@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         recorder = Recorder(cases) if args.record or named_ones else None
         # Only a process of Kafka has a log that the suite knows; an adapter's log is its own.
         lines = getattr(node, "log_lines", lambda _: ())
-        notes = (*coverage, *repairs.told(seen, asked_for))
+        notes = (*coverage, *repairs.report_lines(seen, asked_for))
         shown = drive(node, cases, reference(profile), notes, recorder, progress, lines)
         recorded = recorder.recorded() if recorder is not None else ()
         if args.record:

@@ -24,9 +24,9 @@ PIECE = 20_000
 """Events that are interpreted before the code is looked for again: a second or two."""
 
 
-def judge_until_compiled(st: s.State, *given: Any) -> None:
+def judge_until_compiled(st: s.State, *arguments: Any) -> None:
     """Judge as `kernel.judge_traces` does, with the same arguments."""
-    *inputs, trace_starts, final, caches = given
+    *inputs, trace_starts, final, caches = arguments
     traces, begin = len(trace_starts) - 1, 0
     # The caller has begun the trace, and ends it.
     if st[s.OPTION, s.PIECEWISE] == 1:
@@ -46,7 +46,7 @@ def judge_until_compiled(st: s.State, *given: Any) -> None:
         else:
             _judge_some(st, kernel, inputs, trace_starts, (begin, end), final, caches)
         begin = end
-        _tell(st, int(trace_starts[begin]), int(trace_starts[-1]))
+        _show_progress(st, int(trace_starts[begin]), int(trace_starts[-1]))
 
 
 def _judge_some(
@@ -88,10 +88,10 @@ def _judge_pieces(st: s.State, inputs: list[Any], first: int, last: int) -> None
         kernel: Any = compiled() if ready else judge_traces
         kernel(st, *inputs, _frozen(np.array([first, stop], np.int64)), *no_states)
         first = stop
-        _tell(st, first, last)
+        _show_progress(st, first, last)
 
 
-def _tell(st: s.State, judged: int, events: int) -> None:
+def _show_progress(st: s.State, judged: int, events: int) -> None:
     failing = [rule for at, rule in enumerate(RULE_IDS) if st[s.TALLIES + at, s.FAILED_COUNT] > 0]
     verdict = f"FAIL: {', '.join(failing)}" if failing else "no rule fails so far"
     LISTENER.progress(f"{judged:,} of {events:,} events judged: {verdict}")

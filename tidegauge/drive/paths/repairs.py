@@ -115,7 +115,7 @@ def _fits(case: BrokerCase, profile: Profile, seen: list[Report] | tuple[()], re
     return len(seen) == len(expected) and not any(map(right.differences, expected, seen, [reported] * len(seen)))
 
 
-def told(seen: Seen, profile: Profile) -> list[str]:
+def report_lines(seen: Seen, profile: Profile) -> list[str]:
     """Return what was seen, a line each. `profile`: the generation that was asked for."""
     generation = profile.name.partition(WITHOUT)[0]
     release = generation.removeprefix(RELEASE) if generation.startswith(RELEASE) else LATEST

@@ -101,10 +101,10 @@ def _same_generation(of_scenario: Profile, profile: Profile) -> bool:
     return _same_switches(of_scenario.without(repaired), profile)
 
 
-def _same_switches(one: Profile, other: Profile) -> bool:
+def _same_switches(profile: Profile, other: Profile) -> bool:
     """Return whether brokers of two generations do the same: all but what the controller decides (SAFE has more of it)."""
     of_brokers = {name: getattr(SAFE, name) for name in Profile._fields if _is_controllers(name)}
-    return one._replace(name="", **of_brokers) == other._replace(name="", **of_brokers)
+    return profile._replace(name="", **of_brokers) == other._replace(name="", **of_brokers)
 
 
 def _is_controllers(switch: str) -> bool:

@@ -9,7 +9,18 @@ from tidegauge.impl import rules
 from tidegauge.spec.proofs.committed.claims import COMMITTED_DATA
 from tidegauge.spec.proofs.committed.cluster import ClusterState, CommittedPremise
 from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
-from tidegauge.spec.proofs.committed.steps import accept, commit, delete, elect, learn, lose_tail, propose_expand, restart
+from tidegauge.spec.proofs.committed.steps import (
+    accept,
+    commit,
+    delete,
+    elect,
+    learn,
+    lose_tail,
+    propose_expand,
+    restart,
+    serve,
+    truncate,
+)
 from tidegauge.spec.proofs.engine.induction import perform
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore
@@ -35,11 +46,15 @@ CARRIED_BY: dict[str, tuple[Step, str]] = {
     CommittedPremise.LEFT_ISR_FIRST: (lose_tail, REACHED),
     CommittedPremise.RESTART_LEADS_LATER: (restart, "while it leads, a leader shows its high watermark"),
     CommittedPremise.FORGET_LOG_ENDS: (learn, "a leader's recorded log ends are real"),
+    CommittedPremise.REQUEST_OF_ITS_EPOCH: (serve, "a leader's recorded log ends are real"),
+    CommittedPremise.RESPONSE_OF_ITS_EPOCH: (truncate, "in its epoch a follower is as long as it was when it asked"),
     CommittedPremise.DELETE_BELOW_HIGH_WATERMARK: (delete, "a leader has deleted no more than it shows"),
 }
 """The step that a premise stands in, and a conjunct that the step does not keep without it."""
 
 LONG = {
+    CommittedPremise.REQUEST_OF_ITS_EPOCH,
+    CommittedPremise.RESPONSE_OF_ITS_EPOCH,
     CommittedPremise.CHANGE_KNOWS_THE_LATEST,
     CommittedPremise.RESTART_LEADS_LATER,
     CommittedPremise.JOIN_AT_EPOCH_START,

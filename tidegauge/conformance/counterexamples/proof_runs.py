@@ -48,6 +48,8 @@ class Reporter:
         self.before = cluster
         self.events: list[Event] = []
         self.partition_epoch = -1
+        self.request: dict[int, tuple[int, dict[str, int]]] = {}
+        self.response: dict[int, tuple[int, dict[str, int]]] = {}
         self.caches: dict[int, list[tuple[int, int]]] = {self.node(b): [] for b in range(cluster.brokers)}
         for b in range(cluster.brokers):
             self.report(b, "Start", clean=True, leo=0, hw=0, log_start=0, epochs=[])
@@ -162,47 +164,86 @@ class Reporter:
         self.events[row] = replace(event, fields={**event.fields, "hw": self.cluster.hw[b]})
         return row
 
+    def decision(self, f: int) -> tuple[int, int, int]:
+        """Return what the leader of f answers to its next fetch (`rules.fetch_decision`)."""
+        before = self.before
+        leader, offset = before.leader[self.cluster.known[f]], len(before.log[f])
+        start, end = before.log_start[leader], len(before.log[leader])
+        return rules.fetch_decision(*self.cache(leader), start, end, offset, rules.latest_epoch(self.cache(f)[0]))
+
+    def drop_empty_entry(self, f: int) -> None:
+        """Report the fetch before which f has an entry without records that its leader lacks: only that entry goes."""
+        if self.decision(f)[0] == rules.DIVERGING:
+            self.diverge(f)
+            leader, response = self.response.pop(f)
+            end, hw = len(self.before.log[f]), self.before.hw[f]
+            self.truncated(f, end)
+            state = {"leo_before": end, "hw_before": hw, "leo": end, "hw": hw}
+            point = {**response, "target": end, "completed": True}
+            self.report(f, "HandleDivergingResponse", peer=self.node(leader), **point, **state)
+
     def asks(self, f: int, decision: int) -> tuple[int, dict[str, int], tuple[int, int]]:
         """Report SendFetch; return the leader, the request, and the (epoch, end offset) at which the logs diverge."""
         before, e = self.before, self.cluster.known[f]
         leader, offset, last = before.leader[e], len(before.log[f]), rules.latest_epoch(self.cache(f)[0])
         request = {"req_epoch": e, "req_offset": offset, "req_last_epoch": last}
-        start, end = before.log_start[leader], len(before.log[leader])
-        decided, epoch, diverges = rules.fetch_decision(*self.cache(leader), start, end, offset, last)
+        decided, epoch, diverges = self.decision(f)
         # The run was found by the proof: if the rules decide otherwise, the two have drifted apart, and no trace shows that.
         if decided != decision:
             raise SpecError(f"expected the rules to answer {decision} to {request}; seen {decided}")
         self.report(f, "SendFetch", peer=self.node(leader), **request)
         return leader, request, (epoch, diverges)
 
-    def fetch(self, f: int, new_end: int) -> None:
-        """Report a fetch of f that is sent, handled, and answered with records up to `new_end`."""
-        leader, request, _ = self.asks(f, rules.READ)
-        base, records = request["req_offset"], self.cluster.log[f]
+    def read(self, f: int, leader: int, request: dict[str, int], new_end: int) -> dict[str, int]:
+        """Report that a leader reads a fetch of f; return the response, with records up to `new_end`."""
+        base, records = request["req_offset"], self.cluster.log[leader]
         response = {"error": rules.NONE, "res_hw": self.before.hw[leader], "rec_base": base, "rec_end": new_end}
         if new_end > base:
-            response["rec_epoch"] = records[-1]
+            response["rec_epoch"] = records[new_end - 1]
         counted = {"remote_leo": base, **self.moved(leader)}
         self.report(leader, "HandleFetch", peer=self.node(f), **request, **response, **counted)
+        return response
+
+    def ask(self, f: int) -> None:
+        """Report a fetch of f that stays on its way."""
+        leader, request, _ = self.asks(f, rules.READ)
+        self.request[f] = leader, request
+
+    def serve(self, _e: int, f: int, *_: int) -> None:
+        """Report that the fetch of f that was on its way is handled; nobody gets the response."""
+        leader, request = self.request.pop(f)
+        self.read(f, leader, request, len(self.cluster.log[leader]))
+
+    def fetch(self, f: int, new_end: int) -> None:
+        """Report a fetch of f that is sent, handled, and answered with records up to `new_end`."""
+        self.drop_empty_entry(f)
+        leader, request, _ = self.asks(f, rules.READ)
+        base, records = request["req_offset"], self.cluster.log[f]
+        response = self.read(f, leader, request, new_end)
         for offset in range(base, new_end):
             self.assign(f, records[offset], offset)
         handled = {"req_epoch": request["req_epoch"], "req_offset": base, **response, **self.moved(f)}
         self.report(f, "HandleFetchResponse", peer=self.node(leader), **handled)
 
-    def truncate(self, f: int, target: int) -> None:
-        """Report a fetch of f that diverges. Raises SpecError if the rules truncate elsewhere than at `target`."""
+    def diverge(self, f: int) -> None:
+        """Report a fetch of f that diverges; the response stays on its way."""
         leader, request, (epoch, end) = self.asks(f, rules.DIVERGING)
-        offset = request["req_offset"]
-        row, seen, _ = rules.truncation_target(*self.cache(f), offset, offset, epoch, end)
-        if seen != target:
-            raise SpecError(f"expected a truncation at {target}; seen {seen}")
         response = {"div_epoch": epoch, "div_end": end}
         hw = self.cluster.hw[leader]
         self.report(leader, "HandleFetch", peer=self.node(f), **request, error=rules.NONE, **response, hw=hw)
+        self.response[f] = leader, {"req_epoch": request["req_epoch"], "req_offset": request["req_offset"], **response}
+
+    def truncate(self, f: int, target: int, *_sent: int) -> None:
+        """Report a fetch of f that diverges, or a late response. Raises SpecError if the rules truncate elsewhere."""
+        if f not in self.response:
+            self.diverge(f)
+        leader, response = self.response.pop(f)
+        offset = response["req_offset"]
+        row, seen, _ = rules.truncation_target(*self.cache(f), offset, offset, response["div_epoch"], response["div_end"])
+        if seen != target:
+            raise SpecError(f"expected a truncation at {target}; seen {seen}")
         self.truncated(f, target)
         reported = {
-            "req_epoch": request["req_epoch"],
-            "req_offset": offset,
             **response,
             "target": target,
             # Row 4 of the truncation table (T4) is the only one after which the follower asks again.
@@ -306,6 +347,10 @@ WORDS = {
     "learn": "{b} learns of epoch {second}",
     "append": "the leader of epoch {first} appends a record",
     "commit": "the leader of epoch {first} raises its high watermark",
+    "ask": "{b} fetches, and its request stays on its way",
+    "serve": "the leader of epoch {first} handles that request of {other}",
+    "diverge": "{b} fetches, and the response that its log diverges stays on its way",
+    "late truncate": "that response reaches {b}, which truncates its log at {second}",
     "fetch": "{b} fetches, and then holds {second} record(s)",
     "truncate": "{b} truncates its log at {second}, where it and its leader differ",
     "shrink": "the ISR shrinks: {b} leaves, and the leader hears of it",
@@ -328,7 +373,8 @@ def words(step: PlainStep, place: Callable[[int], int]) -> str:
     """Describe a step in a sentence; `place` returns the broker that an incarnation belongs to."""
     name, *arguments = step
     first, second = [*arguments, 0, 0][:2]
-    other = place(second) + 1 if name in ("propose_shrink", "propose_expand") else ""
+    other = place(second) + 1 if name in ("propose_shrink", "propose_expand", "serve") else ""
+    name = "late truncate" if name == "truncate" and len(arguments) > len(("follower", "target")) else name
     return WORDS[name].format(first=first, second=second, b=f"broker {place(first) + 1}", other=f"broker {other}")
 
 

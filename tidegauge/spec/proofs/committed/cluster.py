@@ -37,6 +37,8 @@ class CommittedPremise(StrEnum):
     LEFT_ISR_FIRST = "who restarts without its last records has left the ISR"
     RESTART_LEADS_LATER = "a leader that restarted leads only in a later epoch"
     FORGET_LOG_ENDS = "a leader forgets the recorded log ends in a new epoch"
+    REQUEST_OF_ITS_EPOCH = "a leader records no request of an older epoch"
+    RESPONSE_OF_ITS_EPOCH = "a follower truncates by no response to a request of an older epoch"
     DELETE_BELOW_HIGH_WATERMARK = "only what is below the high watermark is deleted"
 
 

@@ -192,13 +192,22 @@ class PlainCluster(PlainClusterState):
         self.hist[e].append(e)
         return True
 
-    def truncate(self, f: int, target: int) -> bool:
-        """Let f truncate where it and its leader differ."""
-        e = self.known[f]
-        if not self.follows(f) or not 0 <= target < len(self.log[f]):
+    def diverge(self, f: int) -> bool:
+        """Let f's leader find that their logs diverge; the response stays on its way, so nothing changes."""
+        e, end = self.known[f], len(self.log[f])
+        return self.follows(f) and end > 0 and self.log[f][end - 1 :] != self.hist[e][end - 1 : end]
+
+    def truncate(self, f: int, target: int, sent: int | None = None) -> bool:
+        """Let f truncate where it and its leader differ, by a response to a request that it sent in epoch `sent`."""
+        e, end = self.known[f], len(self.log[f])
+        sent = e if sent is None else sent
+        if not self.follows(f) or not 0 <= target < end or not self.led_before(sent, e):
+            return False
+        checked = self.without != CommittedPremise.RESPONSE_OF_ITS_EPOCH
+        if not rules.accepts_fetch_response(end, e, True, end, sent, checked):
             return False
         # Where the logs agree nothing is truncated: the convergence proofs show that for the rules.
-        if target < len(self.hist[e]) and self.hist[e][target] == self.log[f][target]:
+        if target < len(self.hist[sent]) and self.hist[sent][target] == self.log[f][target]:
             return False
         del self.log[f][target:]
         self.log_start[f] = min(self.log_start[f], target)
@@ -213,9 +222,25 @@ class PlainCluster(PlainClusterState):
         self.asked[e, f] = max(self.asked[e, f], end)
         return True
 
-    def serve(self, e: int, f: int, offset: int) -> bool:
-        """Let the leader of epoch e record a fetch of f."""
-        if not self.leads(e) or self.leader[e] == f or not 0 <= offset <= self.asked[e, f]:
+    def led_before(self, sent: int, e: int) -> bool:
+        """Return whether the leader of epoch e has led epoch `sent`, the same or an earlier one."""
+        return 0 <= sent <= e and sent in self.hist and self.leader[sent] == self.leader[e]
+
+    def serve(self, e: int, f: int, offset: int, sent: int | None = None) -> bool:
+        """Let the leader of epoch e record a fetch that f sent in epoch `sent`."""
+        sent = e if sent is None else sent
+        if (
+            not self.leads(e)
+            or not self.led_before(sent, e)
+            or self.leader[e] == f
+            or not 0 <= offset <= self.asked[sent, f]
+        ):
+            return False
+        fences = self.without != CommittedPremise.REQUEST_OF_ITS_EPOCH
+        if rules.request_error(sent, e, True, fences) != rules.NONE:
+            return False
+        # A leader that has another record before the offset by now finds the logs diverging.
+        if offset and self.hist[e][offset - 1 : offset] != self.hist[sent][offset - 1 : offset]:
             return False
         self.remote[e, f] = offset
         return True

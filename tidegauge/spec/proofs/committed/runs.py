@@ -104,6 +104,24 @@ COMMITTED_LOSSES: Mapping[str, CommittedLoss] = {
             ("truncate", 1, 0), ("elect", 0, (2,)), ("learn", 0, 2), ("commit", 2), ("elect", 1), ("learn", 1, 3),
         ),
     ),
+    # broker 1 has asked from behind a record, and has truncated it since; broker 0 leads again and reads the old request
+    "old-request": CommittedLoss(
+        CommittedPremise.REQUEST_OF_ITS_EPOCH,
+        (
+            *BOTH_LEARN, ("append", 0), ("fetch", 1, 1), ("ask", 1), ("elect", 2), ("learn", 2, 1), ("learn", 1, 1),
+            ("truncate", 1, 0), ("elect", 0, (2,)), ("learn", 0, 2), ("serve", 2, 1, 1, 0), ("commit", 2), ("elect", 1),
+            ("learn", 1, 3),
+        ),
+    ),
+    # F1, before 3.9.1 and 4.0.1: broker 1 said that the logs diverge when it led before; the record is committed since
+    "old-response": CommittedLoss(
+        CommittedPremise.RESPONSE_OF_ITS_EPOCH,
+        (
+            ("learn", 0, 0), ("append", 0), ("elect", 1, (2,)), ("learn", 1, 1), ("learn", 0, 1), ("diverge", 0),
+            ("elect", 0), ("learn", 0, 2), ("learn", 1, 2), ("fetch", 1, 1), ("fetch", 1, 1), ("commit", 2), ("elect", 1),
+            ("learn", 1, 3), ("learn", 0, 3), ("truncate", 0, 0, 1), ("elect", 0), ("learn", 0, 4),
+        ),
+    ),
     # a follower that begins at the leader's log start shows every record below it
     "delete-above-high-watermark": CommittedLoss(
         CommittedPremise.DELETE_BELOW_HIGH_WATERMARK, (*BOTH_LEARN, ("append", 0), ("delete", 0, 1), ("reset", 1))

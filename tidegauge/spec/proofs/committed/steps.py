@@ -5,6 +5,7 @@ from typing import Any
 
 import z3
 
+from tidegauge.impl.rules import NONE as NO_ERROR
 from tidegauge.impl.rules import RESET_TO_LEADER_START
 from tidegauge.spec.proofs.committed.cluster import (
     ACCEPTED,
@@ -16,7 +17,7 @@ from tidegauge.spec.proofs.committed.cluster import (
     in_maximal_isr,
     leads,
 )
-from tidegauge.spec.proofs.engine.induction import Function, any_set, changed
+from tidegauge.spec.proofs.engine.induction import Function, any_set, changed, is_epoch
 from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.engine.symbolic import AnySeq, higher
 
@@ -132,13 +133,19 @@ def append(path: ProofPath, s: ClusterState) -> ClusterState:
 def truncate(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a follower truncate its log where it and its leader differ, or anywhere above that.
 
-    It was made for this log: a follower has one fetch in flight.
+    Of its epoch it was made for this log: a follower has one fetch in flight.
     """
     f, epoch = any_follower(path, s)
-    target = path.integer("target", low=0)
+    target, sent = path.integer("target", low=0), path.integer("sent", low=0)
+    # The thread lives on if it has other partitions, so the response of a broker that led before, and leads again, arrives.
+    path.assume(z3.And(s.begun(sent), sent <= epoch, s.leader(sent) == s.leader(epoch)))
+    checked = not path.drops(CommittedPremise.RESPONSE_OF_ITS_EPOCH)
+    offset = s.log_end(f)  # any: a follower whose log has ended elsewhere drops the response
+    if not path.decide(path.call("accepts_fetch_response", offset, epoch, True, offset, sent, checked)):
+        return s
     # The response may be old. The leader's log has only grown since, by records of its epoch, and the follower's record at
     # a difference is not of that epoch: where they differed they differ still.
-    differs = z3.Or(target >= s.hist_end(epoch), s.record(f, target) != s.hist(epoch, target))
+    differs = z3.Or(target >= s.hist_end(sent), s.record(f, target) != s.hist(sent, target))
     path.assume(z3.And(target < s.log_end(f), differs))
     lowered = path.call("high_watermark_after_truncation", s.hw(f), target)
     start = z3.If(target < s.log_start(f), target, s.log_start(f))
@@ -166,10 +173,21 @@ def ask(path: ProofPath, s: ClusterState) -> ClusterState:
 
 
 def serve(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let a leader, deposed or not, record a fetch: the last one, an old one or one twice, whatever its sender does now."""
+    """Let a leader, deposed or not, record a fetch: the last one, an old one or one twice, whatever its sender does now.
+
+    The fetch may be one that was sent when this broker led an earlier epoch.
+    """
     f, epoch, offset = any_broker(path, s, "follower"), path.integer("epoch"), path.integer("offset", low=0)
-    path.assume(z3.And(leads(s, epoch), s.leader(epoch) != f, offset <= s.asked(epoch, f)))
+    sent = path.integer("sent")
     # Any offset at which it once asked: requests arrive late, twice and out of order.
+    path.assume(z3.And(leads(s, epoch), s.leader(epoch) != f, offset <= s.asked(sent, f)))
+    path.assume(z3.And(is_epoch(s, sent), sent <= epoch, s.leader(sent) == s.leader(epoch)))
+    fences = not path.drops(CommittedPremise.REQUEST_OF_ITS_EPOCH)
+    if path.decide(path.call("request_error", sent, epoch, True, fences) != NO_ERROR):
+        return s
+    # Where the record before the offset is another by now, the response says that the logs diverge.
+    same = s.hist(sent, offset - 1) == s.hist(epoch, offset - 1)
+    path.assume(z3.Or(offset == 0, z3.And(offset <= s.hist_end(epoch), same)))
     return replace(s, remote=changed(s.remote, epoch, f, to=offset))
 
 

@@ -46,6 +46,9 @@ COUNTED_BEFORE = frozenset({"HW-08"})
 recorded in an earlier epoch then moves it, and nobody else can have truncated that."""
 
 DUPLICATES = "requests twice"
+KEEPING = "on a network that keeps"
+"""Requests to former leaders, and requests that were given up, are handled later."""
+
 LOST_DISKS = "lost disks"
 """The last member of the ISR may come back empty, and leads again: nobody else may (KIP-966)."""
 
@@ -61,7 +64,7 @@ class RunCase:
     """A profile with so many brokers, perhaps with a seeded fault, and the rules that its known hole may break.
 
     `shown_by`: so many runs always show the hole; 0 where it is too rare to promise that.
-    `besides` is what spec/Replication.tla does not have: DUPLICATES, LOST_DISKS, CLIENTS or LOG_STARTS.
+    `besides` is what spec/Replication.tla does not have: DUPLICATES, KEEPING, LOST_DISKS, CLIENTS or LOG_STARTS.
     """
 
     profile: str
@@ -81,6 +84,8 @@ class RunCase:
             max_crashes=4,
             max_fetch=4,
             max_duplicates=STEPS if self.besides == DUPLICATES else 0,
+            keeps_in_flight=self.besides == KEEPING,
+            max_abandoned=4 if self.besides == KEEPING else 0,
             max_lost_disks=2 if self.besides == LOST_DISKS else 0,
             max_waiting=8 if self.besides == CLIENTS else 0,
             max_start=24 if self.besides == LOG_STARTS else 0,
@@ -116,6 +121,7 @@ CASES = (
     RunCase("kip101", 3, MISSED_EPOCH, shown_by=1_000),
     RunCase("repaired", 3, besides=DUPLICATES),
     RunCase("kip320", 3, MISSED_EPOCH, besides=DUPLICATES),
+    RunCase("repaired", 3, besides=KEEPING),
     RunCase("repaired", 3, LOST, shown_by=300, besides=LOST_DISKS),
     RunCase("repaired", 3, besides=CLIENTS),
     RunCase("repaired", 2, besides=LOG_STARTS),

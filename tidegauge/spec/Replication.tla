@@ -229,6 +229,10 @@ MoveLogStart(b, records, trailing, start) ==
   /\ log' = [log EXCEPT ![b] = records]
   /\ mark' = [mark EXCEPT ![b] = trailing]
 
+\* What a follower leaves in flight with other brokers when it fetches from one: nothing, as if each thread had this partition
+\* alone.  MCKeeping has threads that other partitions keep alive, and requests that outlive their connection.
+LeftInFlight(f) == AllSlotsEmpty
+
 \* What a broker truncates when it becomes a follower: nothing, the leader's response to its first fetch decides.
 TruncateOnBecomeFollower(b) == UNCHANGED <<log, mark>>
 
@@ -238,8 +242,8 @@ TruncateOnBecomeFollower(b) == UNCHANGED <<log, mark>>
 RequestOf(e, records, trailing) ==
   [type |-> "request", epoch |-> e, offset |-> Len(records), lastEpoch |-> LatestEpoch(CacheOf(records, trailing))]
 
-\* One fetcher per follower: a fetch to l gives up what is in flight with any other broker.
-Send(f, l, request) == net' = [net EXCEPT ![f] = [AllSlotsEmpty EXCEPT ![l] = request]]
+\* One fetcher thread per follower: a fetch to l gives up what is in flight with any other broker.
+Send(f, l, request) == net' = [net EXCEPT ![f] = [LeftInFlight(f) EXCEPT ![l] = request]]
 
 Reply(f, l, response) == net' = [net EXCEPT ![f][l] = response]
 
@@ -283,8 +287,9 @@ LeaderAppend(l) ==
          /\ Expose(records, h)
   /\ UNCHANGED <<memory, net, controller, crashes>>
 
-\* The data half of HandleFetch: the response carries the high watermark from before this fetch counted.
-ServeFetch(l, f, m, expand) ==
+\* What a leader makes of a fetch that it can read: it records f's log end, proposes f for the ISR if `expand`, and tries to
+\* raise the high watermark.
+RecordFetch(l, f, m, expand) ==
   LET proposed == IF expand THEN isr[l] \cup {f} ELSE pending[l]
       remote == [remoteLeo[l] EXCEPT ![f] = m.offset]
       h == IF m.offset = remoteLeo[l][f] THEN hw[l]
@@ -294,9 +299,13 @@ ServeFetch(l, f, m, expand) ==
       /\ pending' = [pending EXCEPT ![l] = proposed]
       /\ hw' = [hw EXCEPT ![l] = h]
       /\ Expose(log[l], h)
-      /\ Reply(f, l, [type |-> "data", epoch |-> m.epoch, offset |-> m.offset, hw |-> hw[l],
-                      logStart |-> LogStartOf(l),
-                      records |-> SubSeq(log[l], m.offset + 1, MinOf({m.offset + MaxFetch, Leo(l)}))])
+
+\* The data half of HandleFetch: the response carries the high watermark from before this fetch counted.
+ServeFetch(l, f, m, expand) ==
+  /\ RecordFetch(l, f, m, expand)
+  /\ Reply(f, l, [type |-> "data", epoch |-> m.epoch, offset |-> m.offset, hw |-> hw[l],
+                  logStart |-> LogStartOf(l),
+                  records |-> SubSeq(log[l], m.offset + 1, MinOf({m.offset + MaxFetch, Leo(l)}))])
 
 (*
   WHO         the broker l that f's request is addressed to

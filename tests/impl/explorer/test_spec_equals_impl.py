@@ -87,6 +87,10 @@ def test_an_implementation_that_truncates_as_it_becomes_follower_is_another_grap
         Compared("LateDivergingDropped", "fetch-truncation", {}, "SeedLateDiverging"),
         pytest.param(Compared("MissedEpochRepaired", "repaired", {}, "SeedMissedEpoch"), marks=pytest.mark.long),
         pytest.param(Compared("Interleaved", "kip320", {}, "SeedInterleaved"), marks=pytest.mark.long),
+        pytest.param(
+            Compared("KeepingLateDivergingDropped", "fetch-truncation", {}, "SeedLateDiverging"), marks=pytest.mark.long
+        ),
+        pytest.param(Compared("OldRequest", "repaired", {}, "SeedOldRequest"), marks=pytest.mark.long),
     ],
     ids=lambda compared: compared.model,
 )
@@ -95,6 +99,31 @@ def test_models_that_start_deep_are_the_same_graph(compared: Compared) -> None:
     equality = compare(compared)
     assert equality.divergence is None, equality.divergence
     assert equality.states == find_model(compared.model).distinct
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize(
+    ("tight", "states", "transitions"),
+    [
+        ({"MaxCrash": 0, "MaxEpoch": 0}, 362, 1_310),
+        pytest.param({}, find_model("KeepingSmall").distinct, 114_923, marks=pytest.mark.long),
+    ],
+)
+def test_on_a_network_that_keeps_it_is_the_same_graph(tight: Mapping[str, int], states: int, transitions: int) -> None:
+    """Requests that were given up are handled later, outlive their senders, and die with the leader."""
+    equality = compare(Compared("KeepingSmall", "fetch-truncation", tight))
+    assert equality.divergence is None, equality.divergence
+    assert (equality.states, equality.transitions) == (states, transitions)
+
+
+@pytest.mark.long
+@pytest.mark.tlc
+def test_an_implementation_that_answers_older_epochs_is_another_graph() -> None:
+    """From where an old request is under way: the leader records what it should refuse."""
+    compared = Compared("OldRequest", "repaired", {}, "SeedOldRequest")
+    equality = compare(compared, FAULTS["older-epochs-pass"].rules)
+    assert equality.divergence is not None
+    assert "HandleFetch b1 <- b2" in equality.divergence
 
 
 @pytest.mark.long

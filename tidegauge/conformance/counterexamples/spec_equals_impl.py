@@ -70,6 +70,7 @@ COMPARED = (
     Compared("ThreadSmall", "fetch-truncation", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}),
     Compared("LaggingHw", "fetch-truncation", {}, "SeedLaggingHw"),
     Compared("MissedEpochRepaired", "repaired", {}, "SeedMissedEpoch"),
+    Compared("KeepingSmall", "fetch-truncation", {"MaxCrash": 0}),
     Compared("MovingStart", "fetch-truncation", {"MaxCrash": 0}),
     Compared("AcksAll", "fetch-truncation", {"MaxLog": 1, "MinIsr": 2}),
     Compared("Kip966", "elr", {"MaxEpoch": 1}),
@@ -174,9 +175,12 @@ def _equality(compared: Compared, theirs: LabelledGraph, rules: Rules | None = N
 def start_of(compared: Compared, rules: Rules | None = None) -> Cluster:
     """Return the implementation's state that the model starts in."""
     bounds = bounds_of(find_model(compared.model), **compared.constants)
+    start = initial(bounds, compared.switched, rules)
     if not compared.seed:
-        return initial(bounds, compared.switched, rules)
-    return _at_the_end_of(find_model(compared.seed))._replace(model=bounded_model(bounds, compared.switched, rules))
+        return start
+    # A seed says nothing of requests that were given up: there are none.
+    deep = _at_the_end_of(find_model(compared.seed))
+    return deep._replace(model=bounded_model(bounds, compared.switched, rules), copies=start.copies)
 
 
 def _at_the_end_of(seed: Model) -> Cluster:

@@ -55,8 +55,8 @@ GENERATIONS = {
 }
 """The profiles of `impl.profiles` that the spec has, with a model that puts each in."""
 
-BESIDE = {"MCLogStartMovement": "MovingStart", "MCAcks": "AcksAll"}
-"""The models that put in log starts that move, or clients, and nothing else; the reference has both."""
+BESIDE = {"MCLogStartMovement": "MovingStart", "MCAcks": "AcksAll", "MCKeeping": "KeepingSmall"}
+"""The models that put in log starts that move, clients, or another network, and nothing else; the reference has each."""
 
 READ_BY_PROPERTIES = frozenset({"IsPrefix <- IsPrefixWhereKept"})
 
@@ -107,7 +107,7 @@ def setting_of(model: Model) -> ModelSetting:
     """Return the generation that puts in most of what the cfg does, and the rest."""
     substitutions = _substitutions(model)
     if model.module in BESIDE:
-        # Log starts and clients are features that every profile of the reference has: they choose none.
+        # Log starts, clients and the network are features that every profile of the reference has: they choose none.
         substitutions -= _substitutions(find_model(BESIDE[model.module])) | READ_BY_PROPERTIES
     substitutions = next(
         (substitutions - puts | instead for puts, instead in IN_THREAD if puts <= substitutions), substitutions

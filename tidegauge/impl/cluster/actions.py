@@ -21,7 +21,7 @@ from tidegauge.impl.cluster.transitions import (
     mask,
     metadata_cache,
     with_message,
-    with_only,
+    with_request,
     without_partition_epoch,
 )
 from tidegauge.impl.messages import (
@@ -68,10 +68,10 @@ def _thread_transitions(model: BoundedModel, f: int, broker: Broker, row: Networ
     request = broker_.next_request(model.setup, after)
     # A truncation that needs no response is a step of its own, and the request that follows leaves with it.
     if after != broker:
-        yield Transition(("TruncateToHighWatermark", f), f, after, with_only(row, after.source, request))
+        yield Transition(("TruncateToHighWatermark", f), f, after, with_request(model, row, after.source, request))
     elif request is not None:
         action = "SendFetch" if isinstance(request, FetchRequest) else "SendEpochRequest"
-        yield Transition((action, f), f, row=with_only(row, broker.source, request))
+        yield Transition((action, f), f, row=with_request(model, row, broker.source, request))
 
 
 def receive_response(model: BoundedModel, broker: Broker, leader: int, response: LeaderResponse) -> Broker:
@@ -285,7 +285,7 @@ def role_change(model: BoundedModel, b: int, broker: Broker, row: NetworkRow, im
         # The new thread sends at once. A request or response that is still in flight with this leader stays: it may arrive
         # late.
         if after.source != UNDEFINED and row[after.source] is None:
-            row = with_only(row, after.source, broker_.next_request(model.setup, after))
+            row = with_request(model, row, after.source, broker_.next_request(model.setup, after))
         yield Transition(("BecomeFollower", b), b, after, row)
 
 
@@ -353,17 +353,17 @@ def may_read_metadata(broker: Broker, waiting: AwaitedRecords) -> bool:
     return broker.leads or not waiting
 
 
-# Network and disk faults of the played cluster, which spec/Replication.tla does not have: requests that arrive twice, lost
-# disks.
+# Network and disk faults, which spec/Replication.tla does not have: requests that arrive twice, requests that nobody waits
+# for any more, lost disks.
 #
 # Rules of this part
 #
-# 1. Nothing here is enabled without a bound for it (`Bounds.max_duplicates`, `max_lost_disks`): the graph that must equal
-#    the specification's has none of it.
+# 1. Nothing here is enabled without a bound for it (`Bounds.max_duplicates`, `max_lost_disks`, `max_abandoned`).
 # 2. A request is handled twice when the follower gave its connection up and the leader still read what was on it. The second
 #    response goes to that connection: nobody gets it. Answers are not taken twice: the thread waits for one response, by
 #    correlation id (NetworkClient).
-# 3. A copy dies with either end, as requests in flight do.
+# 3. A copy dies with either end, as requests in flight do. A request whose sender closed the connection dies with the leader
+#    alone (spec/models/MCKeeping).
 # 4. A lost disk is found empty at the next start. What the broker said it held before must count no longer: that is what
 #    broker epochs are for (KIP-903).
 
@@ -377,6 +377,20 @@ def duplicate_transitions(f: int, row: NetworkRow, copies: NetworkRow) -> tuple[
     )
 
 
+def disconnect_transitions(f: int, row: NetworkRow, copies: NetworkRow, up: int) -> tuple[Transition, ...]:
+    """Find Disconnect: a follower gives up its fetch to a broker that runs, which may handle it all the same."""
+    return tuple(
+        Transition(
+            ("Disconnect", f, leader),
+            f,
+            row=with_message(row, leader, None),
+            copies=with_message(copies, leader, message),
+        )
+        for leader, message in enumerate(row)
+        if isinstance(message, FetchRequest) and copies[leader] is None and up >> leader & 1
+    )
+
+
 @collect_transitions
 def copy_transitions(
     model: BoundedModel,
@@ -386,12 +400,13 @@ def copy_transitions(
     copies: NetworkRow,
     incarnations: tuple[int, ...],
 ) -> Iterator[Transition]:
-    """Find HandleDuplicate: the leader handles a copy like any request; the response is lost."""
+    """Find HandleDuplicate, HandleAbandoned: the leader handles a copy like any request; the response is lost."""
+    action = "HandleDuplicate" if model.bounds.max_duplicates else "HandleAbandoned"
     copy = copies[leader]
     if isinstance(copy, FetchRequest | OffsetsForLeaderEpochRequest):
         for served in serve_transitions(model, leader, broker, f, copy, incarnations):
             expand = served.label[3:] or (0,)
-            label = ("HandleDuplicate", leader, f, *expand, *_request_arguments(copy))
+            label = (action, leader, f, *expand, *_request_arguments(copy))
             yield served._replace(label=label, answered=UNDEFINED, response=None, consumed=f)
 
 

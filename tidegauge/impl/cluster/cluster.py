@@ -20,6 +20,7 @@ from tidegauge.impl.cluster.actions import (
     client_transitions,
     controller_transitions,
     copy_transitions,
+    disconnect_transitions,
     disk_transitions,
     duplicate_transitions,
     follower_transitions,
@@ -58,8 +59,8 @@ class Cluster(NamedTuple):
     """A state. Three values are ghosts: `committed`, record epochs of the longest prefix any leader ever exposed, `deleted`,
     the highest log start anybody was told to move to, and `acked`, (offset, epoch) of the records that were acknowledged.
 
-    `copies` are requests that will arrive once more, a row per follower; no rows where nothing arrives twice. `waiting` are
-    per broker the records whose producers wait; empty where there are no clients.
+    `copies` are requests whose response nobody will get, as they arrive once more or were given up, a row per follower; no
+    rows where there are none. `waiting` are per broker the records whose producers wait; empty where there are no clients.
     """
 
     model: BoundedModel
@@ -115,7 +116,7 @@ def initial(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Clu
         brokers,
         empty,
         controller,
-        copies=empty if bounds.max_duplicates else (),
+        copies=empty if bounds.max_duplicates or bounds.max_abandoned else (),
         waiting=((),) * bounds.brokers if bounds.max_waiting else (),
     )
 
@@ -135,18 +136,22 @@ def transitions_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Tr
         for leader, message in enumerate(row):
             if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest):
                 yield call.transitions(serve_transitions, model, leader, brokers[leader], b, message, image.incarnations)
-    yield call.transitions(controller_transitions, model, image, mask(b for b, broker in enumerate(brokers) if broker.up))
-    yield from _network_faults(cluster, call)
+    up = mask(b for b, broker in enumerate(brokers) if broker.up)
+    yield call.transitions(controller_transitions, model, image, up)
+    yield from _network_faults(cluster, up, call)
     for b, waiting in enumerate(cluster.waiting):
         yield call.transitions(client_transitions, model, b, brokers[b], waiting)
 
 
-def _network_faults(cluster: Cluster, call: Caller) -> Iterable[tuple[Transition, ...]]:
-    """Find duplicated requests and lost disks, as far as the bounds allow them."""
+def _network_faults(cluster: Cluster, up: int, call: Caller) -> Iterable[tuple[Transition, ...]]:
+    """Find requests that arrive twice or were given up and lost disks, as far as the bounds allow them."""
     bounds, incarnations = cluster.model.bounds, cluster.controller.incarnations
+    may_abandon = sum(copy is not None for copies in cluster.copies for copy in copies) < bounds.max_abandoned
     for f, copies in enumerate(cluster.copies):
         if cluster.duplicates < bounds.max_duplicates:
             yield call.transitions(duplicate_transitions, f, cluster.network[f], copies)
+        if may_abandon:
+            yield call.transitions(disconnect_transitions, f, cluster.network[f], copies, up)
         for leader, broker in enumerate(cluster.brokers):
             if copies[leader] is not None:
                 yield call.transitions(copy_transitions, cluster.model, leader, broker, f, copies, incarnations)
@@ -168,7 +173,8 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
             network = _put(network, f, call.row(with_message, network[f], b, transition.response))
         elif transition.label[0] in STOPS:
             crashes += 1
-            network, copies = after_crash(network, b, call), after_crash(copies, b, call)
+            network = after_crash(network, b, call)
+            copies = copies_after_crash(copies, b, model.bounds, call)
             waiting = _put(waiting, b, ()) if waiting else waiting
         elif transition.label[0] == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
             appended = transition.broker.partition
@@ -190,7 +196,7 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
         network = _put(network, b, transition.row)
     if transition.copies is not None:
         copies = _put(copies, b, transition.copies)
-        duplicates += 1
+        duplicates += transition.label[0] == "Duplicate"
     if transition.controller is not None:
         image = transition.controller
     return Cluster(
@@ -207,6 +213,13 @@ def after_crash(network: tuple[NetworkRow, ...], b: int, call: Caller) -> tuple[
     return tuple(
         call.row(empty_row, row) if f == b else call.row(without_requests_to, row, b) for f, row in enumerate(network)
     )
+
+
+def copies_after_crash(copies: tuple[NetworkRow, ...], b: int, bounds: Bounds, call: Caller) -> tuple[NetworkRow, ...]:
+    """Drop the copies that b had not read; a request that was given up outlives its sender."""
+    if not bounds.max_abandoned:
+        return after_crash(copies, b, call)
+    return tuple(call.row(without_requests_to, row, b) for row in copies)
 
 
 def successors(cluster: Cluster, call: Caller = DIRECT) -> Iterator[tuple[Label, Cluster]]:

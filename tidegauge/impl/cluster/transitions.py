@@ -45,6 +45,9 @@ class Bounds(NamedTuple):
     no part of the specification. Without a bound there are none. At most `max_waiting` produces wait for a response at one
     broker.
 
+    `keeps_in_flight`: a fetch leaves in flight what its sender has asked others. At most `max_abandoned` requests at a time
+    are at a leader although nobody waits for them any more. Both are in spec/models/MCKeeping.
+
     `thread_truncates`: a truncation that needs no response is a step of its own, of the fetcher thread.
 
     What the cluster is configured with stands here too, as in a cfg. `loses_tails` and `last_resort` are read with ELR
@@ -65,6 +68,8 @@ class Bounds(NamedTuple):
     loses_tails: bool = False
     last_resort: str = ""
     thread_truncates: bool = False
+    keeps_in_flight: bool = False
+    max_abandoned: int = 0
 
 
 class BoundedModel(NamedTuple):
@@ -168,8 +173,12 @@ def with_message(row: NetworkRow, leader: int, message: Message) -> NetworkRow:
     return (*row[:leader], message, *row[leader + 1 :])
 
 
-def with_only(row: NetworkRow, leader: int, message: Message) -> NetworkRow:
-    """Send to one leader and drop what is in flight with any other: the old thread's connection is closed."""
+def with_request(model: BoundedModel, row: NetworkRow, leader: int, message: Message) -> NetworkRow:
+    """Send to one leader; what is in flight with any other is dropped, unless the network keeps it."""
+    # The thread that the partition has left closes its connection, unless it lives on for other partitions
+    # (AbstractFetcherManager#shutdownIdleFetcherThreads).
+    if model.bounds.keeps_in_flight:
+        return with_message(row, leader, message)
     return tuple(message if other == leader else None for other in range(len(row)))
 
 

@@ -120,10 +120,11 @@ def _in_flight(cluster: Cluster, values: Values) -> Iterator[str]:
         for leader, message in enumerate(row):
             if message is not None:
                 yield f"in flight     {message_text(f, leader, message, values)}"
+    copy = "given up " if cluster.model.bounds.max_abandoned else "once more"
     for f, row in enumerate(cluster.copies):
         for leader, message in enumerate(row):
             if message is not None:
-                yield f"once more     {message_text(f, leader, message, values)}"
+                yield f"{copy}     {message_text(f, leader, message, values)}"
 
 
 def message_text(follower: int, leader: int, message: Message, values: Values = NO_VALUES) -> str:
@@ -181,11 +182,12 @@ def label_text(label: Label) -> str:
             | "HandleEpochRequest"
             | "HandleEpochResponse"
             | "Duplicate"
+            | "Disconnect"
         ):
             return f"{name} {broker} <- {broker_name(numbers[1])}"
-        case "HandleDuplicate":
+        case "HandleDuplicate" | "HandleAbandoned":
             joins = " proposing it for the ISR" if numbers[2] else ""
-            return f"HandleDuplicate {broker} <- {broker_name(numbers[1])} of epoch={numbers[3]} offset={numbers[4]}{joins}"
+            return f"{name} {broker} <- {broker_name(numbers[1])} of epoch={numbers[3]} offset={numbers[4]}{joins}"
         case "AnswerProduce":
             return f"AnswerProduce {broker} ending at {numbers[1]}" + (f" with error {numbers[2]}" if numbers[2] else "")
         case "Read":
@@ -316,9 +318,11 @@ def view_text(view: View) -> str:
         lines[-1] += f" elr={elr:b} last={broker_name(last)} stopped cleanly={clean:b} reborn={reborn}"
     lines.append(f"committed    {' '.join(map(str, committed)) or '-'}  crashes={crashes}")
     lines += [f"deleted      up to {start}" for start in more if isinstance(start, int)]
-    if more and isinstance(more[-1], tuple):
-        waiting, acked = more[-2:]
-        lines.append(f"clients      waiting={waiting} acknowledged={acked}")
+    match [part for part in more if isinstance(part, tuple)]:
+        case [waiting, acked]:
+            lines.append(f"clients      waiting={waiting} acknowledged={acked}")
+        case [given_up]:
+            lines.append(f"given up     {given_up}")
     return "\n".join(lines)
 
 

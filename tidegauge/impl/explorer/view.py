@@ -38,9 +38,10 @@ NO_ROLE, LEADER, FOLLOWER, TRUNCATING = 0, 1, 2, 3
 
 
 def view(cluster: Cluster) -> View:
-    """(brokers, controller, committed, crashes[, deleted][, waiting, acked]).
+    """(brokers, controller, committed, crashes[, deleted][, waiting, acked][, copies]).
 
-    With ELR the controller's part goes on (spec/MCELR.tla). Clients are shown where there are any (spec/MCAcks.tla).
+    With ELR the controller's part goes on (spec/MCELR.tla). Clients are shown where there are any (spec/MCAcks.tla), and
+    requests that nobody waits for (spec/MCKeeping.tla).
     """
     brokers = tuple(
         broker_view(cluster.model, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
@@ -54,7 +55,12 @@ def view_of_parts(brokers: tuple[View, ...], controller: View, cluster: Cluster)
         controller = (*controller, *_eligible_view(cluster))
     deleted = (cluster.deleted,) if cluster.deleted else ()
     clients = (cluster.waiting, cluster.acked) if cluster.waiting else ()
-    return brokers, controller, cluster.committed, cluster.crashes, *deleted, *clients
+    copies = (
+        (tuple(tuple(message_view(copy) for copy in row) for row in cluster.copies),)
+        if cluster.model.bounds.max_abandoned
+        else ()
+    )
+    return brokers, controller, cluster.committed, cluster.crashes, *deleted, *clients, *copies
 
 
 def broker_view(model: BoundedModel, broker: Broker, row: NetworkRow) -> View:

@@ -200,6 +200,8 @@ _STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
     "LoseResponse": broker_events.lose_response,
     "Duplicate": _silent,
     "HandleDuplicate": broker_events.handle_duplicate,
+    "Disconnect": _silent,
+    "HandleAbandoned": broker_events.handle_duplicate,
     "LoseDisk": _lose_disk,
     "AnswerProduce": broker_events.answer_produce,
     "Read": broker_events.read,

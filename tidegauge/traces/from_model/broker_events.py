@@ -138,7 +138,7 @@ def handle_offsets_for_leader_epoch_request(src: View, label: Label, dst: View, 
 
 
 def handle_duplicate(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """Yield a request that arrives a second time."""
+    """Yield a request that arrives a second time, or after its sender has given it up."""
     # The follower has closed the connection of the response, so no view has its records: they are left out.
     leader, offset = label[1], label[5]
     if views.broker(src, leader).up:

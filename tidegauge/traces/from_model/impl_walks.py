@@ -33,6 +33,8 @@ def bounds_of(model: Model, **constants: int) -> Bounds:
         cfg.number("MaxCrash"),
         cfg.number("MaxFetch"),
         max_start=cfg.number("MaxStart", default=0),
+        keeps_in_flight=cfg.substitutions.get("LeftInFlight") == "KeepsInFlight",
+        max_abandoned=cfg.number("MaxAbandoned", default=0),
         thread_truncates=cfg.substitutions.get("StartsTruncating") in THREAD_TRUNCATES,
     )
     # Only models of MCELR lose tails in a crash and elect a last resort.
@@ -134,6 +136,7 @@ RARE = (
     "ShrinkIsr",
     "LoseResponse",
     "Duplicate",
+    "Disconnect",
     "LoseDisk",
     "Read",
     "DeleteRecords",
@@ -181,5 +184,5 @@ def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile:
         labels.append(transition.label)
         states.append(walker.view(cluster))
     bounds = walker.start.model.bounds
-    twice, min_isr = bounds.max_duplicates > 0, bounds.min_insync_replicas
+    twice, min_isr = bounds.max_duplicates > 0 or bounds.max_abandoned > 0, bounds.min_insync_replicas
     return trace_of_path(states, labels, name=name, profile=profile, source="impl", min_isr=min_isr, duplicates=twice)

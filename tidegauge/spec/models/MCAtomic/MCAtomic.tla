@@ -60,17 +60,23 @@ AtomicShrink(l, removed) ==
          /\ Expose(log[l], h)
   /\ UNCHANGED <<log, mark, up, role, epoch, leader, pending, remoteLeo, net, crashes>>
 
-AtomicNext ==
+AtomicReplicaStep ==
   \/ \E l \in Broker : MCLeaderAppend(l)
   \/ \E f, l \in Broker, expand \in BOOLEAN : AtomicFetch(f, l, expand)
   \/ \E l \in Broker, removed \in SUBSET Broker : AtomicShrink(l, removed)
   \/ \E b \in Broker : MCBecomeLeader(b)
   \/ \E b \in Broker : MCBecomeFollower(b)
-  \/ \E b \in Broker : \E checkpoint \in 0..hw[b] : MCCrash(b, checkpoint)
+
+AtomicSessionStep ==
   \/ \E b \in Broker : MCRestart(b)
   \/ \E b \in Broker, k \in BrokerOrNone : MCFenceBroker(b, k)
   \/ \E b \in Broker, k \in BrokerOrNone : MCUnfenceBroker(b, k)
   \/ \E k \in Broker : MCElectPreferred(k)
+
+AtomicNext ==
+  \/ AtomicReplicaStep
+  \/ \E b \in Broker : \E checkpoint \in 0..hw[b] : MCCrash(b, checkpoint)
+  \/ AtomicSessionStep
 
 AtomicSpec == Init /\ [][AtomicNext]_vars
 

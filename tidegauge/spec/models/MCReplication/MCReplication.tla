@@ -97,7 +97,7 @@ MCElectPreferred(k) ==
   ElectPreferred(k) /\ controller'.epoch <= MaxEpoch /\ ReportStep(<<"ElectPreferred", Index(k)>>)
 MCAlterPartition(b) == AlterPartition(b) /\ ReportStep(<<"AlterPartition", Index(b)>>)
 
-MCNext ==
+MCReplicaStep ==
   \/ \E l \in Broker : MCLeaderAppend(l)
   \/ \E l, f \in Broker, expand \in BOOLEAN : MCHandleFetch(l, f, expand)
   \/ \E l \in Broker, removed \in SUBSET Broker : MCShrinkIsr(l, removed)
@@ -112,12 +112,18 @@ MCNext ==
   \/ \E f, l \in Broker : MCHandleEpochResponse(f, l)
   \/ \E b \in Broker : MCBecomeLeader(b)
   \/ \E b \in Broker : MCBecomeFollower(b)
-  \/ \E b \in Broker : \E checkpoint \in 0..hw[b] : MCCrash(b, checkpoint)
+
+MCSessionStep ==
   \/ \E b \in Broker : MCRestart(b)
   \/ \E b \in Broker, k \in BrokerOrNone : MCFenceBroker(b, k)
   \/ \E b \in Broker, k \in BrokerOrNone : MCUnfenceBroker(b, k)
   \/ \E k \in Broker : MCElectPreferred(k)
   \/ \E b \in Broker : MCAlterPartition(b)
+
+MCNext ==
+  \/ MCReplicaStep
+  \/ \E b \in Broker : \E checkpoint \in 0..hw[b] : MCCrash(b, checkpoint)
+  \/ MCSessionStep
 
 MCSpec == Init /\ [][MCNext]_vars
 
@@ -165,6 +171,9 @@ EveryFollowerTruncates(b) == TRUE
 HasNoEpoch(b) == Cache(b) = <<>>
 NobodyAsks(lastEpoch) == TRUE
 
+\* Put in for LeftInFlight: what a follower has asked others stays with the threads that asked.
+KeepsInFlight(f) == net[f]
+
 ----------------------------------------------------------------------------------
 (* Guards taken away, by name.  Some of the above serve here too *)
 
@@ -174,6 +183,7 @@ CommittedIsr(committedIsr, proposed) == committedIsr
 ProposedIsr(committedIsr, proposed) == IF proposed = {} THEN committedIsr ELSE proposed
 AnybodyInSync(l, offset) == TRUE
 InSyncByEpochStart(l, offset) == offset >= EpochStart(l)
+RefusesNewerEpochs(l, requested) == role[l] # "leader" \/ requested > epoch[l]  \* KAFKA-7395, KAFKA-9338
 UnclampedHighWatermark(leaderHw, logStart, logEnd) == leaderHw
 HighWatermarkStays(h, target) == h
 UnknownDoesNotCount(h, logEnd, leos) == MaxOf({h, MinOf({logEnd} \cup (leos \ {Undefined}))})
@@ -226,6 +236,31 @@ ElectUnclean(k) ==
 
 MCElectUnclean(k) == ElectUnclean(k) /\ controller'.epoch <= MaxEpoch /\ ReportStep(<<"ElectUnclean", Index(k)>>)
 MCUncleanSpec == Init /\ [][MCNext \/ \E k \in Broker : MCElectUnclean(k)]_vars
+
+----------------------------------------------------------------------------------
+(* HandleDivergingResponse as two steps: the fetcher thread accepts a response under its lock, and truncates under the lock again *)
+
+\* What it asks then: that the partition is there.  KAFKA: AbstractFetcherThread#truncateOnFetchResponse.
+StillAccepts(f, l) == Follows(f, l)
+AcceptsAgain(f, l) == Accepts(f, l)
+
+AcceptDiverging(f, l) ==
+  /\ net[f][l].type = "diverging"
+  /\ Accepts(f, l)
+  /\ Reply(f, l, [net[f][l] EXCEPT !.type = "accepted"])
+  /\ UNCHANGED <<disk, memory, controller, committed, crashes>>
+
+TruncateAccepted(f, l) ==
+  /\ net[f][l].type = "accepted"
+  /\ LET m == net[f][l]
+     IN  IF StillAccepts(f, l)
+         THEN TruncateAt(f, TruncationTarget(Cache(f), Leo(f), Leo(f), m.divEpoch, m.divEnd).offset)
+         ELSE UNCHANGED disk
+  /\ FetchAgain(f, l)
+  /\ UNCHANGED <<memory, controller, committed, crashes>>
+
+MCTwoLocksNext == MCNext \/ \E f, l \in Broker : AcceptDiverging(f, l) \/ TruncateAccepted(f, l)
+MCTwoLocksSpec == Init /\ [][MCTwoLocksNext]_vars
 
 ----------------------------------------------------------------------------------
 (* Fairness: what heals keeps happening; answers are not lost for ever *)
@@ -358,6 +393,24 @@ LateDivergingInit ==
   /\ remoteLeo = Three(Three(Undefined, 1, Undefined), NobodyKnown, NobodyKnown)
   /\ controller = [leader |-> b1, epoch |-> 2, isr |-> Broker, live |-> Broker]
   /\ committed = <<0>>
+
+\* The same with b2's request of epoch 0, sent from behind the record, still on its way to b1: the thread that sent it lives on.
+\* b1 has recorded less.
+OldRequest(f, l) ==
+  IF f = b2 /\ l = b1 THEN [type |-> "request", epoch |-> 0, offset |-> 1, lastEpoch |-> 0] ELSE Nothing
+
+OldRequestInit ==
+  /\ Quiet(OldRequest)
+  /\ log = Three(<<0>>, <<0>>, <<>>)
+  /\ hw = Three(0, 0, 0)
+  /\ mark = Three(Undefined, Undefined, 1)
+  /\ role = Three("leader", "follower", "leader")
+  /\ epoch = Three(0, 1, 1)
+  /\ leader = Three(b1, b3, b3)
+  /\ isr = Three(Broker, {}, Broker)
+  /\ remoteLeo = Three(Three(Undefined, 0, 0), NobodyKnown, NobodyKnown)
+  /\ controller = [leader |-> b1, epoch |-> 2, isr |-> {b1, b2}, live |-> Broker]
+  /\ committed = <<>>
 
 ----------------------------------------------------------------------------------
 (* Reachability: each says that an interesting state never comes, and is expected to fail *)

@@ -33,6 +33,19 @@ MissedEpochScript ==
     <<"HandleFetchResponse", 2, 0>>,        \* b3 leads now: it drops the record
     <<"FenceBroker", 2, 0>>>>
 
+\* On a network that keeps what is in flight.
+OldRequestScript ==
+  <<<<"LeaderAppend", 0>>>>
+  \o First(1, 0) \o                         \* b2 has asked from behind the record
+  <<<<"SendFetch", 2>>,
+    <<"HandleFetch", 0, 2, 0>>,
+    <<"ElectPreferred", 2>>,
+    <<"BecomeFollower", 1>>,                \* another partition keeps the thread, and its request
+    <<"HandleFetch", 2, 1, 0>>,
+    <<"BecomeLeader", 2>>,
+    <<"HandleFetchResponse", 2, 0>>,
+    <<"FenceBroker", 2, 0>>>>
+
 StaleLeaderScript ==
   <<<<"FenceBroker", 2, -1>>, <<"BecomeLeader", 0>>, <<"LeaderAppend", 0>>>>
   \o First(1, 0) \o Again(1, 0) \o Again(1, 0) \o
@@ -99,6 +112,7 @@ LateDivergingScript ==
 
 \* Expected to fail.
 MissedEpochNeverComes == ~MissedEpochInit
+OldRequestNeverComes == ~OldRequestInit
 StaleLeaderNeverComes == ~StaleLeaderInit
 LaggingHwNeverComes == ~LaggingHwInit
 InterleavedNeverComes == ~InterleavedInit

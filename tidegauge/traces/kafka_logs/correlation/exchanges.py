@@ -42,7 +42,7 @@ class Exchanges:
         self._recorded = RecordedLines(broker.steps)
         self._appends: dict[tuple[str, object], list[LoggedStep]] = defaultdict(list)
         self._proposals: dict[str, list[LoggedStep]] = defaultdict(list)
-        self._of_session: dict[tuple[int, int, str], list[LoggedStep]] = {}
+        self._of_fetcher: dict[tuple[int, int, str], tuple[list[LoggedStep], int]] = {}
         for step in broker.steps:
             if step.name == "AlterPartition":
                 self._proposals[step.tp].append(step)
@@ -142,15 +142,15 @@ class Exchanges:
         }
 
     def _chain(self, fetch: LoggedFetch, tp: str, handled: LoggedStep, answering: LoggedStep) -> None:
-        """Put the steps of a fetch after those of the request before it: a session sends the next when it has a response."""
-        opened = int(fetch.request.response.get("sessionId", 0)) if fetch.session_epoch <= 0 else 0
-        session, number = opened or fetch.session, max(0, fetch.session_epoch)
-        if number > 0:
-            handled.follows += self._of_session.get((session, number - 1, tp), ())
-            if answering is not handled:
-                answering.follows += self._of_session.get((session, number - 1, tp), ())
-        if session:
-            self._of_session[session, number, tp] = [handled] if answering is handled else [handled, answering]
+        """Put the steps of a fetch after those of the request before it: a fetcher sends the next when it has a response."""
+        steps = [handled] if answering is handled else [handled, answering]
+        fetcher = (fetch.replica, fetch.fetcher, tp)
+        # A fetcher that has given a request up (its connection timed out) sends the next before that is handled.
+        before, completed = self._of_fetcher.get(fetcher, ([], 0))
+        if completed <= fetch.request.dequeued:
+            for step in steps:
+                step.follows += before
+        self._of_fetcher[fetcher] = steps, fetch.request.completed
 
     # everything else
 

@@ -97,6 +97,8 @@ class Row:
     key: tuple[int, int, int]
     follows: tuple[int, ...]
     step: LoggedStep
+    response: int = -1
+    """The row of the response that was sent at once, of a fetch that is counted."""
 
 
 @dataclass
@@ -173,9 +175,9 @@ def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
                 follows.append(last[step.thread])
             last[step.thread] = row
         kind, values = _row(step, peers)
-        rows.append(
-            Row(kind, values, min(step.begins, step.key[0] - 1), max(step.ends, step.key[0]), step.key, tuple(follows), step)
-        )
+        begins, ends = min(step.begins, step.key[0] - 1), max(step.ends, step.key[0])
+        response = position.get(id(step.response), -1) if kind == COUNT else -1
+        rows.append(Row(kind, values, begins, ends, step.key, tuple(follows), step, response))
     return rows
 
 
@@ -497,8 +499,14 @@ class _Search:
                 return
         changing: list[tuple[int, Replica]] = []
         observing: list[tuple[int, Replica]] = []
+        apart: list[tuple[int, Replica]] = []
         for at in self._open(node):
             broken, after = self._take(at, replica)
+            # Read, then another thread raised, then counted: there is no event for a count at a later high watermark than
+            # that of its response, so this comes last.
+            read = rows[at].response
+            if broken == BREAKS_VALUE and rows[at].kind == COUNT and (0 <= read < node.front or read in node.beyond):
+                apart.append((at, after))
             if broken == FITS:
                 # A fetch at the offset that was counted before changes nothing either.
                 if rows[at].kind < SKIPPED and after != replica:
@@ -521,6 +529,8 @@ class _Search:
                 yield first
             yield at, after
         yield from observing[:1]
+        if not due:
+            yield from apart
 
     def _take(self, at: int, replica: Replica) -> tuple[int, Replica]:
         broken, after = take(self.rows[at], at, replica, self.leader)
@@ -563,6 +573,10 @@ def _events(rows: Sequence[Row], taken: Sequence[tuple[int, Replica]], begin: Re
             # It was read before the fetch was counted, at the high watermark that the fetch found.
             step.joins.fields.update(step.fields)
             step.joins.provides += step.provides
+            counted = found[numbers[id(step.joins)]].hw
+            if UNKNOWN != counted > rows[at].values[0] != UNKNOWN:
+                # The leader had it when it read, and another one when it counted: the event has one only.
+                del step.joins.fields["res_hw"]
             continue
         if step.name == RAISED:
             step.name = "HandleFetch"  # of an unknown replica: its process stopped logging before it printed which

@@ -138,7 +138,9 @@ def _high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = broker.opened(parsed, "HandleFetchResponse", *TRUNCATES)
     if step is None:
         key = parsed.line.thread, parsed.tp
-        broker.setting[key] = (parsed.number("hw"), broker.begins, broker.now + broker.tick, broker.index)
+        # The log prints other lines while it raises, and this one last (UnifiedLog#updateHighWatermarkMetadata).
+        begins = broker.log_began.pop(parsed.line.thread, broker.begins)
+        broker.setting[key] = (parsed.number("hw"), begins, broker.now + broker.tick, broker.index)
     else:
         broker.replica(parsed.tp).hw = parsed.number("hw")
         broker.add(step, hw=parsed.number("hw"))

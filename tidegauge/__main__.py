@@ -1,11 +1,13 @@
 """The entry point of `tidegauge` and `python -m tidegauge`."""
 
-import signal
+import os
 import sys
 
 
 def run() -> int:
     """Run the command line; a second kind of end than its own, a signal or a closed pipe, is told in one line."""
+    import signal  # noqa: PLC0415  not before the current directory has left the path of modules
+
     from tidegauge.cli.terminal import interrupted, nobody_reads  # noqa: PLC0415  Ctrl-C may come while the rest loads
 
     # A SIGTERM ends as Ctrl-C does: otherwise the processes that were started, and their folders, outlive this one.
@@ -21,4 +23,8 @@ def run() -> int:
 
 
 if __name__ == "__main__":
+    # `python -m` puts the current directory first on the path of modules: what lies beside an input would be run
+    # (util.python_processes). It stays where this package is imported from it. No pathlib, which would be imported from it.
+    if not sys.flags.safe_path and sys.path[0] != os.path.dirname(os.path.dirname(__file__)):  # noqa: PTH120
+        del sys.path[0]
     sys.exit(run())

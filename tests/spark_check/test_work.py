@@ -106,8 +106,11 @@ def test_a_changed_file_has_another_fingerprint(tmp_path: Path) -> None:
     path.write_bytes(b"two")
     os.utime(path, (1, 1))
     other = worker.file_fingerprint(str(path), MARK)
-    os.utime(path, (1, 2))
-    assert worker.file_fingerprint(str(path), MARK) not in (before, other), "as large as before"
+    path.write_bytes(b"six")
+    os.utime(path, (1, 1))
+    assert worker.file_fingerprint(str(path), MARK) not in (before, other), "as large and as old as before"
+    path.write_bytes(b"two")
+    assert worker.file_fingerprint(str(path), MARK) == other, "the same content, at another time"
 
 
 def test_each_row_group_gives_one_row_and_the_results_hold_the_same(walks: str, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tidegauge.spark_check.result_row import ResultRow
 from tidegauge.spark_check.session import session, task_failures
 from tidegauge.spark_check.storage import AnyPath, ArrowPath, open_parquet, to_path
 from tidegauge.traces.kafka_logs.discovery.files import log_files
+from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.schema import MISSING
 from tidegauge.util.errors import UsageError
 
@@ -144,15 +145,15 @@ def judge_capture(path: str, how: CheckOptions) -> Report:
 
 def captures_in(path: Path) -> Iterator[Path]:
     """Yield the directories that hold the logs of a cluster; the path itself if there is none in it."""
-    below = list(_captures(path)) if path.is_dir() else []
+    below = list(_captures(path, FolderWalk(path))) if path.is_dir() else []
     yield from below or [path]
 
 
-def _captures(folder: Path) -> Iterator[Path]:
-    inside = sorted(sub for sub in folder.iterdir() if sub.is_dir())
+def _captures(folder: Path, walk: FolderWalk) -> Iterator[Path]:
+    inside = sorted(walk.folders(folder))
     node_folders = [folder, *inside, *(sub / name for sub in inside for name in LOGS)]
-    if any(log_files(node_folder) for node_folder in node_folders if node_folder.is_dir()):
+    if any(log_files(node_folder, walk) for node_folder in node_folders if node_folder.is_dir()):
         yield folder
         return
     for sub in inside:
-        yield from _captures(sub)
+        yield from _captures(sub, walk)

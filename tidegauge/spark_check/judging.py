@@ -23,6 +23,7 @@ from tidegauge.spark_check.worker import (
     remove_leftovers,
     run_task,
     tasks_of,
+    version_of,
 )
 from tidegauge.traces.formats.parquet import RowGroup, Unreadable
 from tidegauge.traces.problems import Problem
@@ -79,7 +80,7 @@ def sum_rules(rows: Iterable[ResultRow]) -> dict[str, RuleTally]:
 # 1. Events and traces are counted from the footers before anything is judged; Totals.reconciles compares them with the rows.
 # 2. A file that cannot be read is a problem, the others are judged.
 # 3. With a directory for results, row groups that have a row there are not judged again: an interrupted run goes on where it
-#    was. A file that changed since has another fingerprint and is judged again.
+#    was. A file whose content changed since has another fingerprint and is judged again.
 
 
 if TYPE_CHECKING:
@@ -182,7 +183,15 @@ def judge_files(
         except Unreadable as error:
             unreadable[path] = error.problem
     judge = judge_fingerprint(profile)
-    marks = {path: file_fingerprint(path, judge) for path in heads}
+    # Reading every file once more takes as long as judging it: only for results that are kept, and side by side.
+    if target is None or not heads:
+        marks = {path: version_of(path) for path in heads}
+    else:
+        with task_failures(results):
+            files_and_marks = spark.sparkContext.parallelize(list(heads), len(heads)).map(
+                lambda path: (path, file_fingerprint(path, judge))
+            )
+            marks = dict(files_and_marks.collect())
     wanted = {(marks[path], group.index) for path, head in heads.items() for group in head.groups}
     rows = [] if target is None else [row for row in stored(target) if (row.fingerprint, row.row_group) in wanted]
     resumed = {(row.fingerprint, row.row_group) for row in rows}

@@ -11,11 +11,11 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import tidegauge
 from tidegauge.conformance.engine.adaptive_judge import prepare
 from tidegauge.spark_check.packaging import ZIP, project_zip
 from tidegauge.util.errors import SpecError, TidegaugeError
 from tidegauge.util.java import find_java, spark_java_home
+from tidegauge.util.python_processes import PACKAGE_ROOT, SAFE_PATH_VARIABLE
 
 # Errors of Spark itself: it is not installed, or one of its tasks failed for good.
 
@@ -72,8 +72,6 @@ def failure_reason(message: str) -> str:
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-ROOT = Path(tidegauge.__file__).parent.parent
 
 
 @contextmanager
@@ -175,6 +173,7 @@ def _settings(master: str, scratch: Path) -> Mapping[str, str]:
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     else:
         settings |= {"spark.executorEnv.PYTHONPATH": ZIP, "spark.speculation": "true"}
+        settings |= {f"spark.executorEnv.{name}": value for name, value in SAFE_PATH_VARIABLE.items()}
     return settings
 
 
@@ -184,11 +183,11 @@ def _is_local(master: str) -> bool:
 
 @contextmanager
 def _environment(master: str, java_home: Path) -> Iterator[None]:
-    wanted = {"JAVA_HOME": str(java_home), "PYSPARK_DRIVER_PYTHON": sys.executable}
+    wanted = {"JAVA_HOME": str(java_home), "PYSPARK_DRIVER_PYTHON": sys.executable, **SAFE_PATH_VARIABLE}
     if _is_local(master):
         wanted["PYSPARK_PYTHON"] = sys.executable
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
-        wanted["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        wanted["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))
     else:
         wanted["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     # The JVM inherits the environment when it starts; afterwards other programs of this process need it unchanged.

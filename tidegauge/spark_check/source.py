@@ -37,6 +37,7 @@ from tidegauge.spark_check.worker import (
     run_task,
     tasks_of,
     unreadable_row,
+    version_of,
 )
 from tidegauge.traces.formats.parquet import RowGroup, Unreadable
 from tidegauge.util.errors import UsageError
@@ -66,16 +67,16 @@ class JudgeSource(DataSource):
         places = [*json.loads(self.options.get("paths", "[]")), *filter(None, [self.options.get("path")])]
         files = [file for place in places for file in files_named(place)]
         profile = self.options.get("profile")
-        judge = judge_fingerprint(profile)
+        judge, results = judge_fingerprint(profile), self.options.get("results")
         parts: list[Task | list[ResultRow]] = []
         # A file that is named twice is judged once.
         for path in dict.fromkeys(files):
-            mark = file_fingerprint(path, judge)
+            mark = file_fingerprint(path, judge) if results else version_of(path)
             try:
                 parts += tasks_of(mark, _row_groups(path), TASK_EVENTS, profile)
             except Unreadable as error:
                 parts.append([unreadable_row(path, mark, error.problem)])
-        return JudgeReader(parts, self.options.get("results"))
+        return JudgeReader(parts, results)
 
     def streamReader(self, schema: StructType) -> "JudgeStream":  # noqa: ARG002, N802
         """Return the reader of a stream for these options."""

@@ -22,7 +22,7 @@ from tidegauge.conformance.checking.uncertain_failures import lost_disks
 from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge
 from tidegauge.conformance.engine.judge import Judgement, TooLargeError
 from tidegauge.spark_check.result_row import FailureRow, ProblemRow, ResultRow, TallyRow, record_batch
-from tidegauge.spark_check.storage import AnyPath, open_parquet, to_path
+from tidegauge.spark_check.storage import PIECE, AnyPath, open_parquet, to_path
 from tidegauge.traces.columns import Columns, Ints
 from tidegauge.traces.formats.dictionary import Distinct, table_of
 from tidegauge.traces.formats.parquet import RowGroup, Unreadable
@@ -102,12 +102,46 @@ class Task:
 
 
 def file_fingerprint(path: str | AnyPath, judge: str) -> str:
-    """Return a hash of one version of a file (its path, size and time of change) and of the `judge` that judges it."""
+    """Return a hash of a file, its path and its content, and of the `judge` that judges it.
+
+    The content is read once for each version that a process sees: a result must not outlive what it is about, and size and
+    time of change stay the same where a file is damaged in place, or written by rsync, tar or touch -r.
+    """
     file = to_path(path)
-    status = file.stat()
-    # Not the content: reading it would take as long as judging it.
-    text = f"{file.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{judge}"
+    text = f"{file.absolute()}\0{_content_hash(file.absolute(), file.stat())}\0{judge}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def version_of(path: str | AnyPath) -> str:
+    """Return a hash of a file, its path, size and times, where no result is kept."""
+    file = to_path(path)
+    return hashlib.sha256(repr((str(file.absolute()), *_version(file.stat()))).encode()).hexdigest()[:16]
+
+
+def _version(status: Any) -> tuple[int, ...]:
+    # The time of change of the inode, which nobody can set; other file systems than ours have neither.
+    return status.st_size, status.st_mtime_ns, getattr(status, "st_ctime_ns", 0), getattr(status, "st_ino", 0)
+
+
+_hashes: dict[str, tuple[tuple[int, ...], str]] = {}
+"""By path: the version of a file that was read, and the hash of its content."""
+
+
+def _content_hash(file: AnyPath, status: Any) -> str:
+    version, known = _version(status), _hashes.get(str(file))
+    if known is None or known[0] != version:
+        hashed = hashlib.sha256()
+        try:
+            with file.open("rb") if isinstance(file, Path) else file.opened() as content:
+                while piece := content.read(PIECE):
+                    hashed.update(piece)
+        except FileNotFoundError:
+            raise
+        except OSError:
+            # Whoever judges it meets the same error, and says so: no result of it is kept.
+            hashed.update(repr(version).encode())
+        known = _hashes[str(file)] = (version, hashed.hexdigest())
+    return known[1]
 
 
 def judge_fingerprint(profile: str | None = None) -> str:

@@ -1,29 +1,33 @@
-"""Files that are written whole or not at all, and the user's cache directory."""
+"""Files that are written whole or not at all, directories that are the user's alone, and the user's cache directory."""
 
 import os
 import re
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 
 from tidegauge.util.errors import UsageError
 
 # Files that are written completely or not at all.
 #
 # 1. A file is written beside the target and replaces it at the end: if anything fails before, the target is unchanged. A
-#    link stays a link. A target that is no file (a pipe, /dev/null) is written to directly.
+#    link stays a link. A target that is no file (a pipe, /dev/null) is written to directly. Both only where the user named
+#    the file itself: in a directory that somebody sent, check.json may be a link to anything.
 # 2. A target that cannot be written raises UsageError, if possible before any work is done.
 
 
 @contextmanager
-def replacing(target: str | Path) -> Iterator[Path]:
-    """Yield the path of a file that replaces `target` at the end of the block."""
+def replacing(target: str | Path, follow: bool = True) -> Iterator[Path]:
+    """Yield the path of a file that replaces `target` at the end of the block; without `follow` also where it is a link."""
     writable(target)
-    final = Path(os.path.realpath(target))
-    if final.exists() and not final.is_file():
+    final = Path(os.path.realpath(target)) if follow else Path(target)
+    if follow and final.exists() and not final.is_file():
         yield final
         return
-    beside = final.with_name(f".{final.stem}.{os.getpid()}.part{final.suffix}")  # writers choose the format by the suffix
+    # A name that nobody can foretell: a link that waits under it would be followed. Writers choose the format by the suffix.
+    beside = final.with_name(f".{final.stem}.{token_hex(8)}.part{final.suffix}")
     try:
         yield beside
         try:
@@ -67,6 +71,65 @@ def _refuse_uri(target: str | Path) -> None:
 
 def _refused(target: str | Path, expected: str, seen: str) -> UsageError:
     return UsageError(f"{target}: expected {expected}, seen {seen}; name another place")
+
+
+# A directory that nobody else can write to, for files that are executed when they are loaded.
+#
+# 1. The place that it lies in may be a link, and shared. But no component of it, nor any above, may be another
+#    user's, unless root's, or be writable by others unless it is sticky, as /tmp is.
+# 2. What lies below the place is made by this user with mode 0700, and is no link. What was there with a mode that let
+#    others write is not used: they may have. A group of one is no other (OpenSSH, StrictModes).
+
+
+def private_directory(place: str | Path, *below: str) -> Path | None:
+    """Return the directory `below` a place, made if it does not exist; None if there can be none that is ours alone."""
+    # Without owners of files, as on Windows, a directory of the user's profile is as private as it gets.
+    if not hasattr(os, "getuid"):
+        return _made(Path(place).joinpath(*below))
+    folder = Path(os.path.abspath(place))  # noqa: PTH100  not resolved: a link of another user in the way must be seen
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        named, meant = (folder, *folder.parents), Path(os.path.realpath(folder))
+        if not all(path.lstat().st_uid in {0, os.getuid()} for path in named):
+            return None
+        if not all(_only_ours_to_change(path.stat()) for path in (meant, *meant.parents)):
+            return None
+        for name in below:
+            folder /= name
+            with suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or not _only_ours_to_change(status):
+                return None
+            if status.st_mode & 0o077:
+                folder.chmod(0o700)
+        if os.access(folder, os.W_OK):
+            return folder
+    return None
+
+
+def _made(folder: Path) -> Path | None:
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder if os.access(folder, os.W_OK) else None
+    return None
+
+
+def _only_ours_to_change(status: os.stat_result) -> bool:
+    """Return whether nobody but root and this user can replace what lies in a directory of this status."""
+    others = status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and not _is_group_of_one(status.st_gid))
+    return status.st_uid in {0, os.getuid()} and (not others or bool(status.st_mode & stat.S_ISVTX))
+
+
+def _is_group_of_one(group: int) -> bool:
+    import grp  # noqa: PLC0415  POSIX only
+    import pwd  # noqa: PLC0415
+
+    try:
+        entry, user = grp.getgrgid(group), pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return False
+    return group == os.getgid() and entry.gr_name == user and set(entry.gr_mem) <= {user}
 
 
 def cache(name: str) -> Path:

@@ -34,7 +34,9 @@ def workers(processes: int) -> Iterator[Callable[..., Iterator[Any]]]:
     import multiprocessing  # noqa: PLC0415
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
 
-    pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
+    from tidegauge.util.python_processes import process_context  # noqa: PLC0415
+
+    pool = ProcessPoolExecutor(processes, mp_context=process_context(), initializer=_begin)
     try:
         yield pool.map
     except BaseException:

@@ -9,7 +9,6 @@ Rules of this file
 import json
 import os
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tidegauge.util.errors import TidegaugeError
+from tidegauge.util.python_processes import python_command
 from validation.spark_cluster.standalone import HOST
 
 SLOWEST = 24 * 3600
@@ -64,7 +64,7 @@ class Checked:
 
 def start(*arguments: str | Path) -> Process:
     """Start a tidegauge command."""
-    command = [sys.executable, "-m", "tidegauge", *map(str, arguments)]
+    command = python_command("tidegauge", *map(str, arguments))
     own = {**os.environ, "SPARK_LOCAL_IP": HOST}
     return subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 

@@ -20,11 +20,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-import numba
-from llvmlite import binding
-from numba import types
-
 from tidegauge.conformance.engine import double_array, machine_code, one_event, transitions
+from tidegauge.conformance.engine.guarded_numba import binding, numba, types
 from tidegauge.conformance.judge import (
     compaction,
     elections,
@@ -217,7 +214,7 @@ def fingerprint(rewriting: Rewriting | None = None) -> str:
     """Return a hash of the text, the compiler and the processor that the machine code is made for."""
     settings: Any = numba.config
     made_for = [binding.get_host_cpu_name(), binding.get_host_cpu_features(), settings.CPU_NAME, settings.CPU_FEATURES]
-    return _hashed([sys.version, numba.__version__, *map(str, made_for), text_fingerprint(rewriting)])
+    return _hashed([machine_code.LAYOUT, sys.version, numba.__version__, *map(str, made_for), text_fingerprint(rewriting)])
 
 
 def text_fingerprint(rewriting: Rewriting | None = None) -> str:

@@ -18,12 +18,11 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-from numba import types
 
 from tidegauge.conformance.engine import compiled, double_array, transitions
 from tidegauge.conformance.engine.double_array import NOTHING_KNOWN, KnownTransitions, known_by_now
+from tidegauge.conformance.engine.guarded_numba import numba, types
 from tidegauge.conformance.engine.judge import (
     Failure,
     Judgement,

@@ -4,10 +4,13 @@ Rules of this file
 
 1. A directory is named after all that its machine code is made from (compiled.fingerprint): the text, the compiler, the
    processor. So its content always fits; another processor looks for another directory, finds none, and compiles.
-2. Only a directory that this user owns is used, since machine code is loaded by pickle. Files are taken from another machine
-   only where that machine also sends the functions to run.
+2. Machine code is loaded by pickle, so a directory that others could write to is not used (files.private_directory). Files
+   are taken from another machine only where that machine also sends the functions to run.
+3. Each file has its SHA-256 beside it. A file that does not fit is removed, and the code is made anew: a flipped bit of
+   machine code ends the process.
 """
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -16,34 +19,34 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Self
 
-import numba
+from tidegauge.conformance.engine.guarded_numba import numba
+from tidegauge.util.files import private_directory, replacing
 
-from tidegauge.util.files import replacing
+FILES, CHECKSUM = "*.nb[ci]", ".sha256"
+"""Numba's index and data files; what the name of a file's checksum ends with."""
+
+LAYOUT = "each file with its checksum"
+"""What a directory holds; another version of this module that keeps something else names another directory."""
 
 
 def directory(name: str) -> Path | None:
     """Return the directory of that name in the first place that this user can write; None where there is none."""
     places = (
-        os.environ.get("XDG_CACHE_HOME"),
-        Path("~/.cache").expanduser(),
-        Path(tempfile.gettempdir(), f"cache-{_user()}"),
+        (os.environ.get("XDG_CACHE_HOME"),),
+        (os.path.expanduser("~/.cache"),),  # noqa: PTH111  Path.expanduser raises for a user without a home
+        (tempfile.gettempdir(), f"cache-{os.getuid() if hasattr(os, 'getuid') else 0}"),
     )
-    for place in places:
+    for place, *below in places:
         # A variable that is not set, or empty, names no place.
-        if place:
-            folder = Path(place) / "tidegauge" / name
-            with suppress(OSError):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                # Machine code is loaded by pickle: a directory of another user could hold anything.
-                if folder.stat().st_uid == _user() and os.access(folder, os.W_OK):
-                    return folder
+        if place and (folder := private_directory(place, *below, "tidegauge", name)):
+            return folder
     return None
 
 
 def files_of(name: str) -> dict[str, bytes]:
     """Return the files that are kept under a name."""
     folder = directory(name)
-    return {} if folder is None else {path.name: path.read_bytes() for path in sorted(folder.glob("*.nb?"))}
+    return {} if folder is None else {path.name: path.read_bytes() for path in _intact(folder)}
 
 
 def keep(name: str, files: Mapping[str, bytes]) -> None:
@@ -56,18 +59,46 @@ def keep(name: str, files: Mapping[str, bytes]) -> None:
         for file in sorted(files, reverse=True):
             with replacing(folder / file) as path:
                 path.write_bytes(files[file])
+            _write_checksum(folder / file)
 
 
 @contextmanager
 def kept_in(folder: Path) -> Iterator[None]:
     """Make Numba keep what it compiles in this folder, and look for it there."""
     settings: Any = numba.config
+    loaded = _intact(folder)
+    for file in folder.glob(FILES):
+        if file not in loaded:
+            file.unlink(missing_ok=True)
     before = settings.CACHE_DIR, settings.CACHE_LOCATOR_CLASSES
     settings.CACHE_DIR, settings.CACHE_LOCATOR_CLASSES = str(folder), f"{__name__}.{Locator.__name__}"
     try:
         yield
     finally:
         settings.CACHE_DIR, settings.CACHE_LOCATOR_CLASSES = before
+        with suppress(OSError):
+            for file in folder.glob(FILES):
+                if loaded.get(file) != _checksum(file):
+                    _write_checksum(file)
+
+
+def _intact(folder: Path) -> dict[Path, str]:
+    """Return the files of machine code in a folder whose checksums fit, with them."""
+    sums = {}
+    for file in sorted(folder.glob(FILES)):
+        with suppress(OSError):
+            if (checksum := _checksum(file)) == file.with_name(file.name + CHECKSUM).read_text(encoding="ascii"):
+                sums[file] = checksum
+    return sums
+
+
+def _checksum(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _write_checksum(file: Path) -> None:
+    with replacing(file.with_name(file.name + CHECKSUM)) as path:
+        path.write_text(_checksum(file), encoding="ascii")
 
 
 class Locator:
@@ -100,7 +131,3 @@ class Locator:
     def get_disambiguator(self) -> str:
         """Return a constant: one function is kept."""
         return "kept"
-
-
-def _user() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0

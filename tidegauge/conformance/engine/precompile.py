@@ -7,11 +7,11 @@ Rule of this file: this changes the time and nothing else. Code that is not read
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tidegauge.conformance.engine.compiled import cache_directory, compiled, is_ready
+from tidegauge.util.python_processes import python_command
 
 NICENESS = 10
 """The niceness of the compiling process: it takes only the processor time that others leave."""
@@ -25,7 +25,7 @@ def compiled_ahead() -> Iterator[None]:
         return
     # Output is discarded: if the process fails, the code is compiled where it is needed.
     quiet = subprocess.DEVNULL
-    with subprocess.Popen([sys.executable, "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet) as process:
+    with subprocess.Popen(python_command(__name__), stdin=quiet, stdout=quiet, stderr=quiet) as process:
         try:
             yield
         finally:

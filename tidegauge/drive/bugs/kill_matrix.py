@@ -9,7 +9,6 @@ Rules of this file
    change what no rule of the judge is about, or nothing within the smaller bounds: that is told, and the others must see it.
 """
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,6 +26,7 @@ from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.explorer.faults import FAULTS, RevealingModel
+from tidegauge.util.python_processes import python_command
 
 ORDER = ("isr", "acks", "stops", "crash", "starts", "two", "waits", "both", "session_starts", "sessions", "session_waits")
 GRAPHS = ("small", *sorted(USUAL, key=ORDER.index))
@@ -49,7 +49,7 @@ class Killed(NamedTuple):
 def kill(bug: DrivenBug, seed: int, count: Count) -> Killed:
     """Compute all three columns of one bug."""
     judged = _traces(bug, seed)
-    with StdioNode([sys.executable, "-m", "tidegauge.drive.transports.serve", "--fault", bug.name]) as node:
+    with StdioNode(python_command("tidegauge.drive.transports.serve", "--fault", bug.name)) as node:
         began = time.monotonic()
         cover = _driven(node, bug, _cover(bug), count)
         between = time.monotonic()

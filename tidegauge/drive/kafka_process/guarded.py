@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from typing import Any
 
 from tidegauge.drive.kafka_process import guard
 from tidegauge.drive.wire.compiler import WireError
+from tidegauge.util.python_processes import bare_python_command
 
 OUT = "out"
 """The file in the folder for stdout and stderr of the process."""
@@ -39,8 +39,8 @@ class Guarded:
 
     def __init__(self, prefix: str) -> None:
         self._guard = subprocess.Popen(
-            # -I -S: neither the user's environment nor site-packages, for the guard must be there fast.
-            [sys.executable, "-I", "-S", guard.__file__, str(scratch_root() / prefix)],
+            # The standard library alone, for the guard must be there fast.
+            bare_python_command(guard.__file__, str(scratch_root() / prefix)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # A session of its own: Ctrl-C in the terminal reaches the driver alone, which then ends the process in order.

@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import multiprocessing
 import time
 import tomllib
 import types
@@ -16,6 +15,7 @@ from tidegauge.impl import rules
 from tidegauge.spec.proofs.engine.paths import CounterModel
 from tidegauge.spec.proofs.groups import BOUNDED, SizedLemma
 from tidegauge.spec.proofs.prove import namespace_of
+from tidegauge.util.python_processes import process_context
 
 # Mutants of any module.
 #
@@ -270,7 +270,7 @@ def kill_all(processes: int = 2, progress: Callable[[int, int], None] | None = N
     listed, made = equivalents(), mutants()
     killed: dict[str, str] = {}
     survived: list[str] = []
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+    with process_context().Pool(processes) as pool:
         for done, (key, lemma_and_goal) in enumerate(pool.imap_unordered(_try, made, chunksize=10), 1):
             if lemma_and_goal is None:
                 survived.append(key)

@@ -5,7 +5,6 @@ verdict (NOT PROVED), not a run that never ends. The limit is on processor time:
 machine.
 """
 
-import multiprocessing
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +18,7 @@ from tidegauge.spec.proofs.groups import Group
 from tidegauge.spec.proofs.premises import all_groups
 from tidegauge.util.errors import SpecError
 from tidegauge.util.interrupts import interruptible
+from tidegauge.util.python_processes import process_context
 
 DEFAULT_ENTRIES = 4
 DEFAULT_TIME_LIMIT = 300.0
@@ -117,7 +117,7 @@ def prove(
     waiting = sorted((groups_by_name[n] for n in names), key=lambda g: -g.weight)
     running: list[_Running] = []
     results: dict[str, GroupResult] = {}
-    context = multiprocessing.get_context("spawn")
+    context = process_context()
     progressed = progress or (lambda _name, _result: None)
     try:
         while waiting or running:

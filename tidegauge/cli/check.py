@@ -5,6 +5,7 @@ import sys
 
 from tidegauge.cli import follow
 from tidegauge.cli.options import (
+    add_bounds,
     add_layout,
     add_profile,
     add_selection,
@@ -29,6 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_profile(parser, "judge by this profile instead of the one that the trace names")
     add_layout(parser)
     add_selection(parser)
+    add_bounds(parser)
     add_spark(parser, "judge on Spark: Parquet files by their row groups, broker logs by captures")
     parser.add_argument(
         "--results",
@@ -89,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         from tidegauge.conformance.report.junit import write_junit
 
         for name, write in (("check.json", write_json), ("check.xml", write_junit), ("index.html", write_html)):
-            with replacing(out / name) as file:
+            with replacing(out / name, follow=False) as file:
                 write(report, file)
         if not args.json:
             echo(f"reports: {out / 'index.html'}, check.json, check.xml")

@@ -2,9 +2,10 @@
 
 import argparse
 
-from tidegauge.cli.options import add_layout
+from tidegauge.cli.options import add_bounds, add_layout
 from tidegauge.cli.terminal import aside, echo
 from tidegauge.util.exit_codes import BAD, CONFORMS
+from tidegauge.util.foreign_text import visible
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,6 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("target", help="the file to write: Parquet if its name ends in .parquet, else NDJSON")
     add_layout(parser)
+    add_bounds(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -27,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
 
     converted = convert(args.source, args.target, args.layout)
     for problem in converted.problems:
-        aside(str(problem))
+        aside(visible(str(problem)))
     if not converted.events:
         aside(f"{args.target}: not written, because no event could be read; the lines above say what was expected")
         return BAD

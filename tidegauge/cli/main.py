@@ -14,6 +14,7 @@ from typing import Protocol
 
 from tidegauge import __version__
 from tidegauge.cli import bugs, check, convert, doctor, drive, generate, model, play, probe, prove, recheck, scenario
+from tidegauge.cli.options import chosen_bounds
 from tidegauge.cli.terminal import aside, flushed, interrupted, nobody_reads
 from tidegauge.util.errors import TidegaugeError
 from tidegauge.util.exit_codes import BAD
@@ -81,7 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    return int(args.of.run(args))
+    with chosen_bounds(args):
+        return int(args.of.run(args))
 
 
 def guarded(command: Callable[[], int]) -> int:

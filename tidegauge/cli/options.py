@@ -2,9 +2,13 @@
 
 import argparse
 import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tidegauge.impl.releases import profile_of_release
+from tidegauge.util.bounds import FOLLOW_LINKS_VARIABLE, LONGEST_LINE, LONGEST_LINE_VARIABLE
 from tidegauge.util.errors import UsageError
 
 if TYPE_CHECKING:
@@ -98,6 +102,34 @@ def add_layout(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help=f"the log4j2 pattern of the broker logs, such as '{example}' (default: found from the first lines)",
     )
+
+
+def add_bounds(parser: argparse.ArgumentParser) -> None:
+    """Add --longest-line and --follow-links, which hold for the processes that the command starts as well."""
+    parser.add_argument(
+        "--longest-line",
+        type=positive,
+        metavar="BYTES",
+        help=f"pass over lines of more bytes, as a problem (default {LONGEST_LINE:,})",
+    )
+    parser.add_argument(
+        "--follow-links", action="store_true", help="also follow links that lead out of a directory that was named"
+    )
+
+
+@contextmanager
+def chosen_bounds(args: argparse.Namespace) -> Iterator[None]:
+    """Set within the block what add_bounds has parsed, if the command has these options."""
+    longest = getattr(args, "longest_line", None)
+    wanted = {} if longest is None else {LONGEST_LINE_VARIABLE: str(longest)}
+    wanted |= {FOLLOW_LINKS_VARIABLE: "1"} if getattr(args, "follow_links", False) else {}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:

@@ -31,6 +31,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--junit", metavar="FILE", help="write the verdicts to FILE as JUnit XML")
     parser.add_argument(
+        "--follow-metadata",
+        action="store_true",
+        help="also connect to other hosts that the broker names in Metadata, but to no link-local address",
+    )
+    parser.add_argument(
         "--timeout", type=seconds, default=SECONDS, help=f"seconds to wait for a response (default {SECONDS:g})"
     )
 
@@ -40,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     import secrets
 
     from tidegauge import __version__
-    from tidegauge.drive.probe.connection import tcp
+    from tidegauge.drive.probe.connection import staying_with, tcp
     from tidegauge.drive.probe.report import check_list, probe_json, probe_text, write_probe_junit
     from tidegauge.drive.probe.run import probe, select_checks
     from tidegauge.util.files import replacing, writable
@@ -57,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
     seed = secrets.randbits(32) if args.seed is None else args.seed
     # Ctrl-C waits for a safe point: the topics of the probe must be removed.
     with interruptible() as heed:
-        results = probe(tcp(args.timeout), place, seed, checks, silent if args.quiet else aside, aside, heed)
+        dial = staying_with(place[0], tcp(args.timeout), follow_metadata=args.follow_metadata)
+        results = probe(dial, place, seed, checks, silent if args.quiet else aside, aside, heed)
     tool = f"tidegauge {__version__}"
     echo(probe_text(results))
     if args.json:

@@ -4,6 +4,8 @@ import contextlib
 import os
 import sys
 
+from tidegauge.util.foreign_text import visible_lines
+
 INTERRUPTED, NOBODY_READS = 130, 141
 """Exit codes as shells define them: 128 and the number of the signal, SIGINT or SIGPIPE."""
 
@@ -20,9 +22,9 @@ def aside(line: str) -> None:
 
 
 def _printable(line: str, encoding: str | None) -> str:
-    """Escape, with backslashes, what the terminal cannot print, such as file names that are not valid text."""
+    """Escape, with backslashes, what a terminal obeys, or cannot print, such as file names that are not valid text."""
     encoding = encoding or "utf-8"
-    return line.encode(encoding, "backslashreplace").decode(encoding)
+    return visible_lines(line).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def flushed() -> bool:

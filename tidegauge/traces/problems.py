@@ -5,10 +5,14 @@ Rules of this file
 1. A reader returns everything that it could read, and one Problem for each thing that it could not.
 2. A Problem has the expected and the seen value, the place, and what to do.
 3. `lost` counts the events left out because of it, so that read plus lost is the content of the input.
+4. However many there are in a file, so many are kept as a reader of the report could look at; the last one counts the rest.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+KEPT = 100
+"""Problems of one file that are kept: a file may have one in each of its lines."""
 
 SHOWN = 80
 """Characters of foreign input quoted in a message."""
@@ -24,10 +28,29 @@ class Problem:
     seen: str
     do: str
     lost: int = 0
+    more: int = 0
+    """Further problems of the same file that it stands for, none of which is after line `until`."""
+    until: int | None = None
 
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
-        return f"{where}: expected {self.expected}, seen {self.seen}; {self.do}"
+        more = f" (and {self.more:,} more up to line {self.until})" if self.more else ""
+        return f"{where}: expected {self.expected}, seen {self.seen}{more}; {self.do}"
+
+
+def note(problem: Problem, problems: list[Problem]) -> None:
+    """Append a problem with a line of a file to those of that file; beyond the first KEPT the last one counts the others."""
+    if len(problems) <= KEPT:
+        problems.append(problem)
+    else:
+        last = problems[-1]
+        lost = last.lost + problem.lost
+        problems[-1] = replace(last, lost=lost, more=last.more + 1, until=max(last.until or 0, problem.line or 0))
+
+
+def number_of(problems: Iterable[Problem]) -> int:
+    """Return how many problems there were, those included that others stand for."""
+    return sum(1 + problem.more for problem in problems)
 
 
 def lost(problems: Iterable[Problem]) -> int:

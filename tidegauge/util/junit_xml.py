@@ -1,11 +1,12 @@
 """JUnit XML, as CI servers read it: suites of cases, each of which passed, failed, broke or was skipped."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from xml.etree import ElementTree
+
+from tidegauge.util.foreign_text import visible, visible_lines
 
 
 class JUnitOutcome(Enum):
@@ -41,7 +42,7 @@ class JUnitSuite:
 
 def write_junit_xml(path: Path, name: str, suites: Sequence[JUnitSuite], seconds: float | None = None) -> None:
     """Write the suites of a run called `name`. Counts are those of the cases, of the run those of all suites."""
-    root = ElementTree.Element("testsuites", name=_legal(name))
+    root = ElementTree.Element("testsuites", name=visible(name))
     _set_totals(root, [case for suite in suites for case in suite.cases], seconds)
     root.extend(map(_suite_element, suites))
     ElementTree.indent(root)
@@ -49,21 +50,21 @@ def write_junit_xml(path: Path, name: str, suites: Sequence[JUnitSuite], seconds
 
 
 def _suite_element(suite: JUnitSuite) -> ElementTree.Element:
-    element = ElementTree.Element("testsuite", name=_legal(suite.name))
+    element = ElementTree.Element("testsuite", name=visible(suite.name))
     _set_totals(element, suite.cases, suite.seconds)
     if suite.properties:
         properties = ElementTree.SubElement(element, "properties")
         for name, value in suite.properties.items():
-            ElementTree.SubElement(properties, "property", name=_legal(name), value=_legal(value))
+            ElementTree.SubElement(properties, "property", name=visible(name), value=visible(value))
     for case in suite.cases:
-        attributes = {"classname": _legal(case.classname), "name": _legal(case.name)} | _time(case.seconds)
+        attributes = {"classname": visible(case.classname), "name": visible(case.name)} | _time(case.seconds)
         case_element = ElementTree.SubElement(element, "testcase", attributes)
         if case.outcome is not None:
-            outcome = ElementTree.SubElement(case_element, case.outcome.value, message=_legal(case.message))
-            outcome.text = _legal(case.details) or None
+            outcome = ElementTree.SubElement(case_element, case.outcome.value, message=visible(case.message))
+            outcome.text = visible_lines(case.details) or None
     # The schema of JUnit asks for this order: properties, cases, what was printed.
     if suite.stderr:
-        ElementTree.SubElement(element, "system-err").text = _legal(suite.stderr)
+        ElementTree.SubElement(element, "system-err").text = visible_lines(suite.stderr)
     return element
 
 
@@ -80,11 +81,3 @@ def _set_totals(element: ElementTree.Element, cases: Sequence[JUnitCase], second
 
 def _time(seconds: float | None) -> dict[str, str]:
     return {} if seconds is None else {"time": f"{seconds:.3f}"}
-
-
-_ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def _legal(text: str) -> str:
-    """Escape what XML 1.0 cannot hold (control characters, halves of surrogate pairs): a log line may contain some."""
-    return _ILLEGAL.sub(lambda match: ascii(match[0])[1:-1], text)

@@ -35,10 +35,19 @@ from tidegauge.conformance.checking.uncertain_failures import (
 )
 from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict, decides_data_path, rule_verdicts, run_verdict
 from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge
-from tidegauge.conformance.engine.judge import Failure, Judgement, RuleTally, add_tallies, judge, total_tallies
+from tidegauge.conformance.engine.judge import (
+    Failure,
+    Judgement,
+    RuleTally,
+    TooLargeError,
+    add_tallies,
+    judge,
+    total_tallies,
+)
 from tidegauge.conformance.explain.causes import HistoryCache
 from tidegauge.conformance.explain.explain import Explanation, explain
 from tidegauge.impl.releases import profile_named
+from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats.ndjson_columns import Span
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem, lost
@@ -234,7 +243,17 @@ def judge_batch(
         problems.append(unknown)
         return
     batch = replace(batch, config=config)
-    judgement = judge_columns(batch.stored, config, 0 if batch.traces is None else len(batch.traces))
+    try:
+        judgement = judge_columns(batch.stored, config, 0 if batch.traces is None else len(batch.traces))
+    except TooLargeError as error:
+        parts = list(_by_trace(batch))
+        if not parts:
+            name = batch.source if batch.traces is None else f"{batch.source}: {batch.traces[0].name}"
+            do = "split it, or judge it by another --profile; the other traces are judged"
+            problems.append(Problem(name, None, "a trace that can be judged", str(error), do, len(batch.stored)))
+        for part in parts:
+            yield from judge_batch(part, path, profile, problems, judge_columns)
+        return
     if batch.traces is not None:
         if not batch.counted:
             judgement = judge_sequence(judgement, batch.traces, batch.columns)
@@ -252,6 +271,16 @@ def judge_batch(
             return
         judgement = replace(judgement, tallies=judgement.tallies | {SEQUENCE: RuleTally(batch.numbered, 0, 0, (), 0)})
     yield JudgedBatch(batch, judgement, path)
+
+
+def _by_trace(batch: InputBatch) -> Iterator[InputBatch]:
+    """Yield the traces of a batch as batches of one: one that cannot be judged must not cost the others."""
+    if batch.traces is not None and len(batch.traces) > 1:
+        for trace in batch.traces:
+            yield replace(batch, stored=to_columns([trace], batch.config), traces=(trace,))
+    elif batch.by_line is not None:
+        for batch_of_lines in batch.by_line():
+            yield replace(batch_of_lines, config=batch.config)
 
 
 def unknown_profile_problem(source: str, config: Config, events: int) -> Problem | None:

@@ -27,6 +27,7 @@ from tidegauge.traces.formats.ndjson_columns import Span, read_at_once, read_spa
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, Config, Trace
+from tidegauge.util.bounds import has_long_line
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import elsewhere
 
@@ -163,7 +164,7 @@ def _lacking(batches: Iterator[InputBatch], findings: InputFindings) -> Iterator
 def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> Iterator[InputBatch]:
     """Yield the batches of an NDJSON file: as columns if it is large and each line is as expected, else line by line."""
     path, name = source
-    large = span is not None or (path.is_file() and path.stat().st_size >= AT_ONCE_FROM)
+    large = span is not None or (path.is_file() and path.stat().st_size >= AT_ONCE_FROM and not has_long_line(path))
     columns_batches = read_at_once(read_span(path, span)) if large else None
     # None: some line is not as expected. Only reading line by line shows which one, and what is lost with it.
     if columns_batches is None:

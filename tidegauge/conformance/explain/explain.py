@@ -20,6 +20,7 @@ from tidegauge.conformance.judge.rulebook import Rule, looks_like, releases_of, 
 from tidegauge.conformance.judge.state import State
 from tidegauge.traces.columns import Columns
 from tidegauge.traces.schema import Config, Event, Trace
+from tidegauge.util.foreign_text import visible
 
 STEPS = 12
 """Events shown before the failing one."""
@@ -198,7 +199,7 @@ def _involved(columns: Columns, config: Config, row: int, first: int, steps: int
 
 def explanation_text(explanation: Explanation) -> str:
     """Return the explanation as text for a terminal."""
-    return "\n".join(_lines(explanation))
+    return "\n".join(map(visible, _lines(explanation)))
 
 
 def what_failed(e: Explanation) -> Iterator[str]:

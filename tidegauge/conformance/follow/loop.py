@@ -19,6 +19,7 @@ from typing import TypeAlias
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.explain.explain import Explanation, what_failed
 from tidegauge.traces.problems import Problem
+from tidegauge.util.foreign_text import visible
 from tidegauge.util.interrupts import noted_interrupts
 
 POLL = 0.2
@@ -64,7 +65,7 @@ class Withdrawn(FailureNews):
 
 def explained_text(rule: str, explanation: Explanation) -> str:
     """Write a failure as the report does."""
-    return "\n".join((f"{rule:<10}{explanation.means}", *what_failed(explanation)))
+    return "\n".join(map(visible, (f"{rule:<10}{explanation.means}", *what_failed(explanation))))
 
 
 News: TypeAlias = FailureNews | Problem | str

@@ -5,7 +5,8 @@ Rules of this file
 1. The report is in the page as text, and can be read without a script: what is broken first, then what led there, the
    rules, the input. The script adds the viewer: every event with the replicas' logs and the messages around it.
 2. templates/frame.html is every page's frame, templates/viewer.html the same viewer in each.
-3. A trace holds foreign text: Jinja2 escapes all that the templates do not mark as safe.
+3. A trace holds foreign text: Jinja2 escapes all that the templates do not mark as safe, and what is not printable is
+   escaped before (util.foreign_text).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +26,7 @@ from tidegauge.conformance.judge.rulebook import releases_of
 from tidegauge.conformance.report.text import counted
 from tidegauge.conformance.report.timeline import Timelines, places
 from tidegauge.traces.schema import Config
+from tidegauge.util.foreign_text import visible
 
 CSS_CLASSES = {Verdict.FAIL: "fail", Verdict.INCONCLUSIVE: "open", Verdict.PASS: "pass", Verdict.NOT_EXERCISED: "none"}
 """The CSS class of each verdict, in the order in which the page lists them."""
@@ -157,12 +159,18 @@ def render_page(template: str | Template, head: PageHead, timelines: Timelines, 
     )
 
 
+def _shown(value: Any) -> Any:
+    """Return what an expression of a template shows; texts of the input as one line (rule 3)."""
+    return value if hasattr(value, "__html__") else visible(str(value))
+
+
 @cache
 def environment() -> Environment:
     """Return the environment of all pages."""
     made = Environment(
         loader=PackageLoader("tidegauge.conformance.report"),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

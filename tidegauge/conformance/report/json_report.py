@@ -8,6 +8,8 @@ from typing import Any
 from tidegauge import __version__
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.explain.explain import Explanation
+from tidegauge.traces.problems import number_of
+from tidegauge.util.foreign_text import printable_json
 
 VERSION = 1
 
@@ -32,7 +34,7 @@ def as_json(report: Report) -> dict[str, Any]:
                 "verdict": checked.verdict.value,
                 "traces": checked.traces,
                 "events": checked.events,
-                "problems": len(checked.problems),
+                "problems": number_of(checked.problems),
                 "covered": list(checked.covered),
                 "missing": list(checked.missing),
             }
@@ -83,7 +85,7 @@ def write_json(report: Report, path: str | Path) -> None:
 
 def json_text(report: Report) -> str:
     """Return the report as a JSON document."""
-    return json.dumps(as_json(report), indent=2, ensure_ascii=False)
+    return printable_json(json.dumps(as_json(report), indent=2, ensure_ascii=False))
 
 
 def schema_text() -> str:

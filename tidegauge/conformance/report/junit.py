@@ -11,6 +11,7 @@ from tidegauge import __version__
 from tidegauge.conformance.checking.check import CheckedInput, Report
 from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict
 from tidegauge.conformance.explain.explain import Explanation, explanation_text
+from tidegauge.util.foreign_text import visible
 from tidegauge.util.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 
 
@@ -28,7 +29,7 @@ def _suite(checked: CheckedInput, explanations: Iterable[Explanation]) -> JUnitS
     # A rule may be explained more than once; reversed, the first explanation wins, which is the worst failure.
     explained = {explanation.rule.id: explanation for explanation in reversed(list(explanations))}
     cases = [_rule_case(rule, explained.get(rule.rule.id)) for rule in checked.rules]
-    problems = list(map(str, checked.problems))
+    problems = [visible(str(problem)) for problem in checked.problems]
     outcome, message = None, ""
     if not checked.events:
         outcome, message = JUnitOutcome.ERROR, f"no event was judged: {'; '.join(problems) or 'nothing is there'}"

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict
 from tidegauge.conformance.explain.explain import explanation_text
+from tidegauge.traces.problems import number_of
+from tidegauge.util.foreign_text import visible
 
 PROBLEMS = 10
 """Problems shown; the others are counted."""
@@ -22,14 +24,14 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
         yield from _broken(report, colour)
     yield from _rules(report, colour, everything)
     yield ""
-    yield from _read(report)
+    yield from map(visible, _read(report))
     yield verdict_line(report, colour)
 
 
 def _broken(report: Report, colour: bool) -> Iterator[str]:
     """Yield a sentence per failure, then each failure with what led there."""
     for explanation in report.explanations:
-        yield f"{_painted(f'{explanation.rule.id:<10}', Verdict.FAIL, colour)}{explanation.means}"
+        yield f"{_painted(f'{explanation.rule.id:<10}', Verdict.FAIL, colour)}{visible(explanation.means)}"
     # A single explanation would repeat the sentence above it.
     if len(report.explanations) == 1:
         yield explanation_text(report.explanations[0]).partition("\n")[2]
@@ -61,7 +63,7 @@ def _read(report: Report) -> Iterator[str]:
     for checked in report.inputs:
         yield (
             f"{checked.path}: {checked.kind}, {counted(checked.traces, 'trace')}, {counted(checked.events, 'event')}"
-            + (f", {counted(len(checked.problems), 'problem')}" if checked.problems else "")
+            + (f", {counted(number_of(checked.problems), 'problem')}" if checked.problems else "")
             + (f": {checked.verdict.value}" if len(report.inputs) > 1 else "")
         )
         if checked.covered:
@@ -69,10 +71,10 @@ def _read(report: Report) -> Iterator[str]:
         yield from (f"missing: {line}" for line in checked.missing)
     yield from report.notes
     if report.problems:
-        yield f"bad input: {counted(len(report.problems), 'problem')}, {counted(report.lost, 'event')} left out"
+        yield f"bad input: {counted(number_of(report.problems), 'problem')}, {counted(report.lost, 'event')} left out"
         yield from (f"  {problem}" for problem in report.problems[:PROBLEMS])
         if len(report.problems) > PROBLEMS:
-            yield f"  ... and {len(report.problems) - PROBLEMS:,} more"
+            yield f"  ... and {number_of(report.problems) - PROBLEMS:,} more"
     yield ""
 
 

@@ -18,6 +18,7 @@ from tidegauge.conformance.explain.explain import Explanation, TraceRow
 from tidegauge.conformance.explain.replay import IN_FLIGHT, ReplayedReplica, Snapshot, event_text, node_ids
 from tidegauge.conformance.judge.rulebook import releases_of
 from tidegauge.traces.schema import Config, Event
+from tidegauge.util.foreign_text import visible
 
 # The arrows of the page: which event caused which.
 #
@@ -152,7 +153,7 @@ class Timelines:
 
     def _add(self, place: TraceRow, rows: range) -> int:
         """Add rows of a trace as a timeline; return its position."""
-        timeline = _timeline(place, rows) | {"trace": self._link_name(place)}
+        timeline = _timeline(place, rows) | {"trace": visible(self._link_name(place))}
         self._stretches.append((place, rows))
         self.events += len(rows)
         self.data.append(timeline)
@@ -190,10 +191,10 @@ def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
     states = [_state(snapshot, config) for snapshot in history.snapshots]
     first = rows.start - place.rows.start + 1
     return {
-        "tp": place.tp,
+        "tp": visible(place.tp),
         "nodes": list(config.nodes),
         "controller": config.controller,
-        "profile": config.profile,
+        "profile": visible(config.profile),
         "release": ", ".join(releases_of(config)),
         "first": first,
         "total": len(place.rows),
@@ -202,9 +203,9 @@ def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
             [
                 event.node,
                 event.event,
-                event_text(event).partition(f"{event.event} ")[2],
-                event.at,
-                event.time or "",
+                visible(event_text(event).partition(f"{event.event} ")[2]),
+                visible(event.at or ""),
+                visible(event.time or ""),
                 changed(states[at], states[at + 1]),
                 cause,
             ]

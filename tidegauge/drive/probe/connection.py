@@ -13,9 +13,11 @@ import json
 import socket
 import struct
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -30,8 +32,11 @@ from tidegauge.drive.wire.frames import (
     shared_versions,
 )
 from tidegauge.drive.wire.messages import Messages, definitions_in
+from tidegauge.traces.problems import shown
 
 CLIENT = b"tidegauge-probe"
+PART, HEED_SECONDS = 1 << 20, 0.2
+"""Bytes that are received at once, and seconds after which an interrupt is heeded while a response is waited for."""
 VERSION_AT = 6
 """The position of the version in a frame: after the length and the API key."""
 
@@ -57,32 +62,67 @@ class SocketWire:
     """A wire over TCP."""
 
     def __init__(self, host: str, port: int, seconds: float) -> None:
-        self._socket = socket.create_connection((host, port), seconds)
+        self._socket, self._seconds = socket.create_connection((host, port), seconds), seconds
+        self.heed: Callable[[], None] | None = None
+        """Is called while a response is waited for, and may raise."""
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, frame: bytes) -> None:
         """Send a whole frame."""
+        self._socket.settimeout(self._seconds)
         self._socket.sendall(frame)
 
     def receive(self) -> bytes:
-        """Return the next frame, if its length is within bounds."""
-        (size,) = struct.unpack(">i", self._take(4))
+        """Return the next frame, if its length is within bounds and all of it comes in time."""
+        deadline = time.monotonic() + self._seconds
+        (size,) = struct.unpack(">i", self._take(4, deadline))
         if not 0 <= size <= LARGEST_FRAME:
             raise WireError(f"expected a frame of at most {LARGEST_FRAME:,} bytes; seen a length of {size}")
-        return self._take(size)
+        return self._take(size, deadline)
 
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
 
-    def _take(self, size: int) -> bytes:
+    def _take(self, size: int, deadline: float) -> bytes:
         data = bytearray()
         while len(data) < size:
-            part = self._socket.recv(size - len(data))
-            if not part:
+            # The time is that of the whole response: a broker that sends a byte a second must not hold the probe for ever.
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("timed out")
+            self._socket.settimeout(left if self.heed is None else min(left, HEED_SECONDS))
+            try:
+                part = self._socket.recv(min(size - len(data), PART))
+            except TimeoutError:
+                part = None
+            if self.heed is not None:
+                self.heed()
+            if part == b"":
                 raise EOFError
-            data += part
+            data += part or b""
         return bytes(data)
+
+
+def staying_with(host: str, dial: Dial, *, follow_metadata: bool) -> Dial:
+    """Return a dial that goes to the host that the user named, or to any that Metadata names, but to no link-local address.
+
+    Metadata is the broker's text: it may name a machine that only the prober can reach. At a link-local address a cloud
+    serves the credentials of the machine.
+    """
+
+    def dial_if_allowed(named: str, port: int) -> Wire:
+        if not follow_metadata and named.lower() != host.lower():
+            raise OSError(0, f"Metadata names the host {shown(named)}, not {host}; --follow-metadata goes there")
+        if named.lower() != host.lower():
+            addresses = {str(entry[4][0]).partition("%")[0] for entry in socket.getaddrinfo(named, port)}
+            if any(ip_address(address).is_link_local for address in addresses):
+                raise OSError(0, f"Metadata names the host {shown(named)}, a link-local address, which is not asked")
+            # The address that was looked at: asked again, the name could lead elsewhere.
+            named = min(addresses)
+        return dial(named, port)
+
+    return dial_if_allowed
 
 
 def tcp(seconds: float) -> Dial:
@@ -91,10 +131,12 @@ def tcp(seconds: float) -> Dial:
 
 
 class _InterruptibleWire:
-    """A wire that calls `heed` before it sends."""
+    """A wire that calls `heed` before it sends, and while it waits."""
 
     def __init__(self, wire: Wire, heed: Callable[[], None]) -> None:
         self._wire, self._heed = wire, heed
+        if isinstance(wire, SocketWire):
+            wire.heed = heed
         self.receive, self.close = wire.receive, wire.close
 
     def send(self, frame: bytes) -> None:

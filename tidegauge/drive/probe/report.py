@@ -13,6 +13,7 @@ from tidegauge.conformance.judge.rulebook import rulebook
 from tidegauge.drive.probe.check import Check
 from tidegauge.drive.probe.connection import WireExchange
 from tidegauge.drive.probe.run import CheckOutcome, CheckVerdict, ProbeRun
+from tidegauge.util.foreign_text import visible
 from tidegauge.util.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 
 FORMAT_VERSION = 1
@@ -35,7 +36,7 @@ def probe_text(run: ProbeRun) -> str:
     lines += [f"left: {name}: {why}; delete it by hand" for name, why in run.left.items()]
     counts = ", ".join(f"{run.count(verdict)} {verdict.value}" for verdict in CheckVerdict if run.count(verdict))
     lines.append(f"{run.place}: {len(run.outcomes)} checks: {counts}; seed {run.seed}")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def check_list(checks: Iterable[Check]) -> str:
@@ -134,7 +135,7 @@ def write_probe_junit(run: ProbeRun, path: Path, tool: str) -> None:
 def _junit_case(outcome: CheckOutcome) -> JUnitCase:
     classname, name = f"tidegauge.probe.{outcome.check.rule or 'wire'}", outcome.check.id
     if outcome.verdict is CheckVerdict.FAIL:
-        return JUnitCase(classname, name, JUnitOutcome.FAILURE, outcome.says, "\n".join(_failure(outcome)))
+        return JUnitCase(classname, name, JUnitOutcome.FAILURE, outcome.says, "\n".join(map(visible, _failure(outcome))))
     if outcome.verdict in OPEN:
         return JUnitCase(classname, name, JUnitOutcome.SKIPPED, f"{outcome.verdict.value}: {outcome.says}")
     return JUnitCase(classname, name)

@@ -11,6 +11,7 @@ from tidegauge.conformance.judge.rulebook import known_bugs
 from tidegauge.drive.contract import CaseT
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.reference import Reference, Suspect
+from tidegauge.util.foreign_text import visible
 
 SuspectedBugs = tuple[Suspect, ...]
 """Bugs that explain a difference together: one, or two."""
@@ -121,7 +122,7 @@ def story(
     lines += [f"  same as   {line}" for line in _same_as(same, reference)]
     lines += [f"  accepted  by --profile {' or '.join(accepted[:FEW])}"] if accepted else []
     lines += [f"  log       {line}" for line in log]
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _same_as(same: Sequence[SuspectedBugs], reference: Reference[Any, Any]) -> Iterator[str]:

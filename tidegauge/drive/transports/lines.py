@@ -15,6 +15,7 @@ from tidegauge.drive.broker.contract import ACKS_ALL, BROKER, EXTRAS, NEEDED, RE
 from tidegauge.drive.broker.steps import IN_SESSION, MAY_WAIT, STEPS, step_json
 from tidegauge.drive.contract import Capabilities, Report, Step, is_integer, is_integers
 from tidegauge.util.errors import TidegaugeError
+from tidegauge.util.foreign_text import visible
 
 SHOWN = 200
 """Bytes of a wrong line that a message quotes."""
@@ -91,7 +92,9 @@ def parse_handshake(line: bytes, where: str) -> Capabilities:
         raise blame(f'"reports" with at least one of {", ".join(REPORTED)}', line, where)
     if ACKS_ALL in can and "append" not in can:
         raise blame(f'"append" in "can", because {ACKS_ALL} is there', line, where)
-    return Capabilities(handshake["name"], can, reports)
+    # It begins a line of the report: with a colon or a number sign it could be a command of a CI server.
+    name = visible(handshake["name"])
+    return Capabilities(name if name[:1].isalnum() else repr(name), can, reports)
 
 
 def _words(handshake: Mapping[str, Any], field: str, allowed: set[str], line: bytes, where: str) -> frozenset[str]:

@@ -11,16 +11,19 @@ Rules of this file
 
 import os
 import selectors
+import signal
 import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Protocol
 
 from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.contract import Capabilities, Step, Watch
 from tidegauge.drive.transports import lines
+from tidegauge.util.foreign_text import visible
 
 CONCURRENT_PARTITIONS = 64
 LONGEST_LINE = 1 << 20
@@ -60,7 +63,10 @@ class Program:
     def __init__(self, command: Sequence[str]) -> None:
         pipe = subprocess.PIPE
         try:
-            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
+            # A session of its own: what it has started is ended with it.
+            self._process = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+            )
         except OSError as problem:
             raise lines.DrivenProgramError(
                 f"the driven program: expected {command[0]!r} to start; seen {problem.strerror}; check the command"
@@ -113,15 +119,16 @@ class Program:
         for stream in (self._stdin, self._stdout, self._stderr):
             if stream is not None:
                 stream.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            self._process.wait()
+        self.kill()
+        self._process.wait()
 
     def kill(self) -> None:
         """See RunningProgram."""
-        self._process.kill()
+        # Also after its end: its children are in the same group, and may be left.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
 
 class StdioNode:
@@ -205,7 +212,8 @@ class StdioNode:
     def _at_fault(self, expected: str, line: bytes, how: str = "") -> lines.DrivenProgramError:
         last_words = self._program.last_words() if self._program is not None else ""
         error = lines.blame(expected, line, f"{self._where()}{', ' + how if how else ''}")
-        return lines.DrivenProgramError(f"{error}\nits stderr ends with:\n{last_words}") if last_words else error
+        shown = "".join(f"\n  {visible(text)}" for text in last_words.split("\n"))
+        return lines.DrivenProgramError(f"{error}\nits stderr ends with:{shown}") if last_words else error
 
     # -----------------------------------------------------------------------------------------------------------------
     # Playing

@@ -23,13 +23,27 @@ class WireError(TidegaugeError):
     """Bytes or values that are no message of Kafka's protocol, or a peer that breaks the protocol."""
 
 
+MOST_ELEMENTS = 1_000_000
+"""Elements of all arrays of a message; a cluster's metadata has some for each of its partitions, 200,000 at most."""
+LONGEST_VARINT = 10
+"""Bytes of a number of 64 bits, seven bits a byte."""
+
+
 class Cursor:
     """A read position in some bytes."""
 
-    __slots__ = ("at", "data")
+    __slots__ = ("at", "data", "elements")
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data, self.at = data, at
+        self.elements = 0
+
+    def count(self, size: int) -> None:
+        """Count the elements of an array. Raises IndexError for more than MOST_ELEMENTS in a message, or than bytes left."""
+        self.elements += size
+        # Each takes a hundred times its bytes in memory: a frame of the largest size could hold millions.
+        if self.elements > MOST_ELEMENTS or size > len(self.data) - self.at:
+            raise IndexError(f"an array of {size:,} elements")
 
     def take(self, size: int) -> bytes:
         """Return the next `size` bytes and step over them. Raises IndexError when there are fewer."""
@@ -59,15 +73,16 @@ def write_uvarint(out: bytearray, number: int) -> None:
 
 
 def read_uvarint(cursor: Cursor) -> int:
-    """Read a number that `write_uvarint` wrote. ByteUtils#readUnsignedVarint."""
+    """Read a number that `write_uvarint` wrote. Raises IndexError. ByteUtils#readUnsignedVarint."""
     number = shift = 0
-    while True:
+    for _ in range(LONGEST_VARINT):
         byte = cursor.data[cursor.at]
         cursor.at += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             return number
         shift += 7
+    raise IndexError(f"a number of more than {LONGEST_VARINT} bytes")
 
 
 def _fixed(form: str) -> Codec:
@@ -137,7 +152,10 @@ def array(element: Codec, flexible: bool, nullable: bool) -> Codec:
 
     def read(cursor: Cursor) -> Any:
         size = length.read(cursor)
-        return None if size < 0 else [element.read(cursor) for _ in range(size)]
+        if size < 0:
+            return None
+        cursor.count(size)
+        return [element.read(cursor) for _ in range(size)]
 
     return Codec(write, read)
 
@@ -380,9 +398,13 @@ def _encode(field: _Field, value: Any) -> bytearray:
 
 
 def _read_tagged(cursor: Cursor, tagged: Mapping[int, _Field], value: WireMessage) -> None:
-    for _ in range(read_uvarint(cursor)):
+    tags = read_uvarint(cursor)
+    cursor.count(tags)
+    for _ in range(tags):
         tag, size = read_uvarint(cursor), read_uvarint(cursor)
         end = cursor.at + size
+        if end > len(cursor.data):
+            raise IndexError(f"a tagged field of {size:,} bytes where {len(cursor.data) - cursor.at} are left")
         # A tag that this definition does not have is of a later release, and is skipped.
         if tag in tagged:
             value[tagged[tag].name] = tagged[tag].codec.read(cursor)

@@ -90,7 +90,7 @@ class Messages:
         cursor = Cursor(data, at)
         try:
             return self._codec(name, version).read(cursor), cursor.at
-        except (struct.error, IndexError, UnicodeDecodeError) as problem:
+        except (struct.error, IndexError, OverflowError, MemoryError, UnicodeDecodeError) as problem:
             raise WireError(f"{name} version {version}: expected its fields; seen {problem} at byte {cursor.at}") from None
 
     def _definition(self, name: str) -> Definition:

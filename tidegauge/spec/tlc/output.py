@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegauge.spec.tlc.values import parse_state
+from tidegauge.util.errors import SpecError
 
 # The lines that a spec prints (TLC!PrintT), read through a pipe of their own while TLC runs.
 
@@ -133,7 +134,11 @@ class TlcTranscript:
             # The models that are checked wrap actions of Replication.tla (MCRead): both have one name in traces.
             head, _, body = text.partition("\n")
             action = re.match(r"\d+: <(\w+) line", head)
-            self.steps.append(TlcStep(action[1].removeprefix("MC") if action else "", parse_state(body)))
+            try:
+                state = parse_state(body)
+            except ValueError as error:
+                raise SpecError(f"TLC's output: expected a state, seen: {error}; run it again") from error
+            self.steps.append(TlcStep(action[1].removeprefix("MC") if action else "", state))
         elif number == _STATS:
             self.counts = _counts(text)
         elif number == _DEPTH:

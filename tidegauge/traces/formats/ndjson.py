@@ -17,11 +17,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tidegauge.traces import schema
-from tidegauge.traces.problems import Problem, lost, shown
+from tidegauge.traces.problems import Problem, lost, note, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, Config, Event, FieldKind, Trace, is_int
+from tidegauge.util.bounds import LineBound, longest_line
 
 ENVELOPE = ("v", "trace", "tp", "node", "seq", "event", "time", "corr", "at")
 """Keys of an event line that are not fields of the event, in the order in which they are written."""
+PIECE = 1 << 20
 SNIFFED = 4096
 """Bytes at the beginning of a file in which a NUL shows that it is binary."""
 
@@ -87,17 +89,24 @@ def _json(value: Mapping[str, Any]) -> str:
 def read(path: str | Path, name: str | None = None) -> NdjsonReading:
     """Read everything that can be read from the file at `path`, which Problems call `name`."""
     called = str(path) if name is None else name
+    reader = LineReader(called)
     try:
-        data = Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            while not reader.stopped and (piece := file.read(PIECE)):
+                reader.feed(piece)
     except OSError as error:
         return NdjsonReading([], [Problem(called, None, "a readable file", error.strerror or str(error), "check the path")])
-    return read_bytes(data, called)
+    return _reading(reader)
 
 
 def read_bytes(data: bytes, path: str) -> NdjsonReading:
     """Read from bytes, which Problems call `path`."""
     reader = LineReader(path)
     reader.feed(data)
+    return _reading(reader)
+
+
+def _reading(reader: "LineReader") -> NdjsonReading:
     reader.end()
     return NdjsonReading(reader.traces(), reader.problems, reader.damaged)
 
@@ -114,7 +123,7 @@ class LineReader:
         self.stopped = False
         self.bytes = 0
         self.lines = 0
-        self.torn = b""
+        self.bound = LineBound()
         self.blank = True
         self.open: dict[str, tuple[str, Config, list[Event]]] = {}
         self.handed: dict[str, int] = {}
@@ -145,34 +154,45 @@ class LineReader:
             self.stopped, self.blank = True, False
         self.bytes += len(data)
         # A line may end in the next piece, in the middle of a character.
-        *complete, self.torn = (self.torn + data).split(b"\n")
-        for line in complete:
+        complete = self.bound.feed(data)
+        # A file may have a hundred million of them.
+        if not complete.strip() and not self.bound.dropped:
+            self.lines += complete.count(b"\n")
+            return
+        for line in complete.split(b"\n")[:-1]:
             self.line(line, last=False)
 
     def end(self) -> None:
         """Take the bytes that wait as the last line, complete or not."""
-        torn, self.torn = self.torn, b""
-        self.line(torn, last=True)
+        self.line(self.bound.end(), last=True)
         if self.blank:
             self.problem(None, "a Config line and events", "an empty file", "check that the source wrote anything")
 
     def next_file(self) -> None:
         """Go on with another file, whose lines follow those of this one."""
-        if self.torn:
-            torn, self.torn = self.torn, b""
+        if torn := self.bound.end():
             self.line(torn, last=True)
         self.bytes = self.lines = 0
+        self.bound = LineBound()
 
     def line(self, raw: bytes, last: bool) -> None:
         """Take the next line of the file."""
         self.lines += 1
-        if raw.strip() and not self.stopped:
+        if self.bound.dropped and self.bound.dropped[0] == self.lines and not self.stopped:
+            del self.bound.dropped[0]
+            self.blank = False
+            expected, do = (
+                f"lines of at most {longest_line():,} bytes",
+                "the line is left out; --longest-line allows longer ones",
+            )
+            self.problem(self.lines, expected, "a longer one", do, lost=1)
+        elif raw.strip() and not self.stopped:
             self.blank = False
             self.stopped = not self.take(self.lines, raw, last)
 
     def problem(self, number: int | None, expected: str, seen: str, do: str, lost: int = 0) -> None:
         """Note a problem with a line, or with the file (None). `lost`: how many lines it costs."""
-        self.problems.append(Problem(self.path, number, expected, seen, do, lost))
+        note(Problem(self.path, number, expected, seen, do, lost), self.problems)
         self.losses += lost
 
     def take(self, number: int, raw: bytes, last: bool) -> bool:

@@ -30,9 +30,13 @@ from tidegauge.traces.columns import UNKNOWN, Columns, Ints, mask, positions, to
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.formats.dictionary import Distinct
 from tidegauge.traces.schema import EVENTS, FIELDS, GAPS, LARGEST, VERSION, WHOLE, Config, FieldKind, Trace
+from tidegauge.util.bounds import has_long_line
 
 BLOCK = 2**19
 """Bytes that become structs and then columns at a time: they stay in the processor's cache in between."""
+
+SHORTEST_LINE = 8
+"""Bytes of a line on average: an event takes more to write."""
 
 LINES_PER_DISTINCT = 2
 """How often the lines of a file must recur, on average, for it to be worth looking them up."""
@@ -61,7 +65,11 @@ def read_at_once(data: bytes) -> list[TraceBatch] | None:
         if not data.isascii():
             data.decode()
         traces = _traces(data)
-        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+        breaks = np.frombuffer(data, np.uint8) == ord("\n")
+        # Each number of a line takes eight bytes: of a file of nothing but line breaks that is too much.
+        if SHORTEST_LINE * np.count_nonzero(breaks) > len(data):
+            return None
+        ends = np.flatnonzero(breaks)
         return [_read_batch(data, ends, batch) for batch in _by_config(traces)]
     except (UnexpectedLineError, UnicodeDecodeError):
         return None
@@ -73,6 +81,9 @@ def spans(path: Path, least: int) -> list[Span]:
     Returns no spans for a file with one span, an unexpected Config line or a trace that is named by its place in the file.
     """
     ends = [0]
+    # Left to the reader that goes line by line.
+    if has_long_line(path):
+        return []
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
             traces = _traces(data)

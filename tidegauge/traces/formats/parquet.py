@@ -176,6 +176,9 @@ __all__ = [
     "write",
 ]
 
+LARGEST_GROUP, MOST_RATIO = 512 << 20, 100
+"""Bytes of the columns of a row group in memory, where the file is not at least a hundredth of that: ours have a fifth."""
+
 KEYS = (TRACE, "event", "node")
 LAST_CODE = max(event.code for event in EVENTS.values())
 NODE_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is FieldKind.NODE)
@@ -313,10 +316,16 @@ class Reader:
         return RowGroup(self.path, index, group.num_rows, first, last - first + 1)
 
     def _read(self, index: int, names: Sequence[str]) -> pa.Table:
-        self._group(index)
+        group = self._group(index)
+        size, most = (
+            8 * group.num_rows * len(names),
+            max(LARGEST_GROUP, MOST_RATIO * Path(self.path).stat().st_size if "://" not in self.path else 0),
+        )
+        if size > most:
+            raise self._bad_group(index, f"a row group of at most {most:,} bytes in memory", f"one of {size:,}")
         try:
             return self._in.read_row_group(index, columns=names, use_threads=False)
-        except (OSError, ValueError, pa.ArrowException) as error:
+        except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
             raise self._bad_group(index, "a readable row group", _reason(error)) from error
 
     def _group(self, index: int) -> Any:

@@ -5,16 +5,17 @@ Rules of this file
 1. gzip comes from the standard library, the others from pyarrow, which is a dependency anyway.
 2. Kafka's snappy is not one raw block: snappy-java writes a header and then blocks, each with its length. Data without such
    a header is read as one raw block, as snappy-java itself does.
-3. Data that does not decompress is a CompressionError, whatever the library raised.
+3. Data that does not decompress, or to more than MOST_BYTES, is a CompressionError, whatever the library raised.
 """
 
 import gzip
 import struct
-import zlib
 from collections.abc import Iterator
+from functools import partial
 
 import pyarrow as pa
 
+from tidegauge.util.bounds import UNPACKED_AT_ONCE, unpacked
 from tidegauge.util.errors import TidegaugeError
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
@@ -28,6 +29,8 @@ XERIAL = struct.Struct(">8sii")
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_BLOCK = 32 * 1024
 MOST_VARINT = 5
+MOST_BYTES = 256 << 20
+"""Bytes of the records of one batch: 256 times Kafka's default of the largest batch (message.max.bytes)."""
 
 
 class CompressionError(TidegaugeError):
@@ -61,16 +64,25 @@ def decompress(codec: int, data: bytes) -> bytes:
             case 0:
                 return data
             case 1:
-                return gzip.decompress(data)
+                return b"".join(_within_bound(unpacked([data])))
             case 2:
                 return _from_snappy(data)
             case _:
-                with pa.CompressedInputStream(pa.BufferReader(data), NAMES[codec]) as stream:
-                    return bytes(stream.read())
-    except (OSError, EOFError, ValueError, zlib.error, struct.error, pa.ArrowException) as error:
+                with pa.BufferReader(data) as source, pa.CompressedInputStream(source, NAMES[codec]) as stream:
+                    return b"".join(_within_bound(iter(partial(stream.read, UNPACKED_AT_ONCE), b"")))
+    except (OSError, EOFError, ValueError, MemoryError, struct.error, pa.ArrowException) as error:
         raise CompressionError(
             f"records: expected {NAMES[codec]} data, seen {len(data)} bytes that are not ({error})"
         ) from error
+
+
+def _within_bound(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MOST_BYTES:
+            raise ValueError(f"more than {MOST_BYTES:,} bytes")
+        yield piece
 
 
 def _unknown(codec: int) -> CompressionError:
@@ -106,5 +118,8 @@ def _from_raw_snappy(block: bytes) -> bytes:
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
+            # Three bytes repeat 64 at most (snappy, format_description.txt): a larger length is none.
+            if size > min(MOST_BYTES, 64 * len(block)):
+                raise ValueError(f"a length of {size:,} before a block of {len(block):,} bytes")
             return bytes(pa.Codec("snappy").decompress(block, size, asbytes=True))
     raise ValueError("no length before a block")

@@ -7,13 +7,15 @@ Rules of this file
 2. A file's name is its base offset in twenty digits.
 """
 
-import gzip
-import zlib
+import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from typing import IO
 
 from tidegauge.impl.messages import Batch
 from tidegauge.traces.schema import LARGEST
@@ -26,6 +28,10 @@ from tidegauge.traces.segments.record_batch import (
     encode,
     header,
 )
+from tidegauge.util.bounds import UNPACKED_AT_ONCE, UnpackingError, unpacked
+
+MOST_UNPACKED = 1 << 31
+"""Bytes that a packed segment unpacks to: Kafka's segments have fewer (log.segment.bytes is an int)."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +112,30 @@ def read(path: Path, records: bool = True, after: int | None = None) -> Segment:
     """Read the segment in a file, which may be gzipped. Raises OSError; a broken gzip file is a fault of the segment."""
     if path.suffix == ".gz":
         try:
-            return parse(gzip.decompress(path.read_bytes()), records, after)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            return Segment((), 0, SegmentProblem(0, "a complete gzip file", str(error)))
-    if path.stat().st_size == 0:  # an empty file cannot be mapped
+            with tempfile.TemporaryFile() as out:
+                _unpack(path, out)
+                return _parse_mapped(out, records, after)
+        except UnpackingError as error:
+            return Segment((), 0, SegmentProblem(0, "a complete gzip file", str(error.strerror)))
+    with path.open("rb") as file:
+        return _parse_mapped(file, records, after)
+
+
+def _unpack(path: Path, out: IO[bytes]) -> None:
+    size = 0
+    with path.open("rb") as file:
+        for piece in unpacked(iter(partial(file.read, UNPACKED_AT_ONCE), b"")):
+            size += out.write(piece)
+            if size > MOST_UNPACKED:
+                raise UnpackingError(0, f"one that unpacks to more than {MOST_UNPACKED:,} bytes")
+    out.flush()
+
+
+def _parse_mapped(file: IO[bytes], records: bool, after: int | None) -> Segment:
+    if os.fstat(file.fileno()).st_size == 0:  # an empty file cannot be mapped
         return Segment((), 0)
     # Mapped, not read: without records only the headers are touched, and checksums if they can be computed.
-    with path.open("rb") as file, closing(mmap(file.fileno(), 0, access=ACCESS_READ)) as data:
+    with closing(mmap(file.fileno(), 0, access=ACCESS_READ)) as data:
         return parse(data, records, after)
 
 

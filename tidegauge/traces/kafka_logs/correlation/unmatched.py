@@ -324,7 +324,7 @@ def torn_lines(nodes: Sequence[Node], problems: Sequence[Problem]) -> Iterator[G
 def _torn_line(node: Node, lines: Sequence[Line], problem: Problem) -> Gap:
     number = problem.line or 0
     before = max((line.time for line in lines if line.number < number), default=None)
-    after = min((line.time for line in lines if line.number > number), default=None)
+    after = min((line.time for line in lines if line.number > (problem.until or number)), default=None)
     begin = BEFORE_ALL_LINES if before is None else spot(node, before)
     end = AFTER_ALL_LINES if after is None else _after(node, after)
     return Gap(node.id, EVERYTHING, begin, end, (before, after), f"{problem.path}:{number} cannot be read")

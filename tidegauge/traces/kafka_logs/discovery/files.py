@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.shards import read_log
 from tidegauge.traces.kafka_logs.parsing.layout import find
@@ -93,14 +94,14 @@ def is_log(path: Path) -> bool:
     return find(texts[:50]) is not None
 
 
-def log_files(folder: Path) -> list[Path]:
+def log_files(folder: Path, walk: FolderWalk) -> list[Path]:
     """List the text logs directly in `folder`, including those that are skipped later."""
     return sorted(
         path
-        for path in folder.iterdir()
-        if path.is_file()
-        and (_LOG_FILE.fullmatch(path.name) or _PASSED_OVER.fullmatch(path.name))
+        for path in walk.entries(folder)
+        if (_LOG_FILE.fullmatch(path.name) or _PASSED_OVER.fullmatch(path.name))
         and not _SEGMENT.fullmatch(path.name)
+        and path.is_file()
     )
 
 
@@ -117,11 +118,13 @@ def log_size(path: Path) -> int:
     return sum(file.stat().st_size * (PACKED if file.suffix == ".gz" else 1) for file in files)
 
 
-def log_groups(path: Path) -> list[tuple[Path, list[Path]]]:
+def log_groups(path: Path, walk: FolderWalk | None = None) -> list[tuple[Path, list[Path]]]:
     """List the logs in a directory itself, and those in each of its folders, which usually are of one node."""
-    inside = (sub for sub in sorted(path.iterdir()) if sub.is_dir())
-    below = [(sub, [file for folder in _folders(sub) for file in log_files(folder)]) for sub in inside]
-    return [(folder, files) for folder, files in ((path, log_files(path)), *below) if files]
+    walk = walk or FolderWalk(path)
+    walk.enter(path)
+    inside = sorted(walk.folders(path))
+    below = [(sub, [file for folder in _folders(sub, walk) for file in log_files(folder, walk)]) for sub in inside]
+    return [(folder, files) for folder, files in ((path, log_files(path, walk)), *below) if files]
 
 
 def find_nodes(path: Path, layout: str | None = None, selection: Selection | None = None) -> FoundLogs:
@@ -136,9 +139,12 @@ def find_nodes(path: Path, layout: str | None = None, selection: Selection | Non
         do = "name the directory the logs are in"
         logs.problems.append(Problem(str(path), None, "a directory with broker logs", "nothing", do))
         return logs
-    in_folders = log_groups(path)
+    walk = FolderWalk(path)
+    in_folders = log_groups(path, walk)
+    for problem in walk.left_out.values():
+        leave_out(problem, logs)
     if not in_folders:
-        entries = sum(1 for _ in path.iterdir())
+        entries = len(walk.entries(path))
         do = "copy each broker's server.log and request.log into n<id>/; see docs/kafka-logs.md"
         expected = "*.log or *.log.gz files, or one folder with such files per node"
         logs.problems.append(Problem(str(path), None, expected, f"{entries} entries, no log among them", do))
@@ -148,16 +154,12 @@ def find_nodes(path: Path, layout: str | None = None, selection: Selection | Non
     return logs
 
 
-def _folders(folder: Path, deep: int = 1) -> Iterator[Path]:
+def _folders(folder: Path, walk: FolderWalk, deep: int = 1) -> Iterator[Path]:
     """Yield `folder` and the folders in it, except those of partitions."""
     yield folder
-    for sub in sorted(folder.iterdir()) if deep < DEEPEST else ():
-        if (
-            sub.is_dir()
-            and not sub.name.startswith(".")
-            and not any(_SEGMENT.fullmatch(file.name) for file in sub.iterdir())
-        ):
-            yield from _folders(sub, deep + 1)
+    for sub in sorted(walk.folders(folder)) if deep < DEEPEST else ():
+        if not sub.name.startswith(".") and not any(_SEGMENT.fullmatch(file.name) for file in walk.entries(sub)):
+            yield from _folders(sub, walk, deep + 1)
 
 
 def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, layout: str | None, logs: FoundLogs) -> None:

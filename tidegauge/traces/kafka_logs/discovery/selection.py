@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from tidegauge.traces.kafka_logs.parsing.lines import Line
-from tidegauge.traces.kafka_logs.parsing.parsed_line import parse_line, session_of
+from tidegauge.traces.kafka_logs.parsing.parsed_line import TP_IN_A_LIST, parse_line, session_of
 from tidegauge.traces.kafka_logs.parsing.request_log import (
     LOGGED,
     NAMES,
@@ -29,11 +29,11 @@ from tidegauge.traces.kafka_logs.parsing.request_log import (
     replica_of,
 )
 
-_TP = r"[A-Za-z0-9._\-]+-\d+"
+_TP = r"(?>[A-Za-z0-9._\-]+-\d+)"
 _NAMES_ONE = re.compile(
-    rf"(?:Partition |partition[ =]|partition change for |Cache |Leader |Follower |ISR for |load of Log\(dir=[^,]*/)({_TP})"
+    rf"(?:Partition |partition[ =]|partition change for |Cache |Leader |Follower |ISR for |load of Log\(dir=[^,(]*/)({_TP})"
 )
-_FETCHED = re.compile(rf"({_TP})=PartitionData\([^)]*\)(?:, )?")
+_FETCHED = re.compile(rf"{TP_IN_A_LIST}=PartitionData\([^()]*\)(?:, )?")
 _LEADER = re.compile(r"leaderId=(\d+)")
 _TOPIC_ID = re.compile(r"(?:topicId=|topic id Some\(|topic ID )([A-Za-z0-9_\-]{22})")
 _API = re.compile(r'"requestApiKey":(\d+)')

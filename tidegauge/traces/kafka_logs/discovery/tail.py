@@ -13,8 +13,19 @@ from typing import NamedTuple
 
 from tidegauge.traces.kafka_logs.discovery.files import broker_logs_among, log_groups, stem
 from tidegauge.traces.kafka_logs.parsing.layout import Layout
-from tidegauge.traces.kafka_logs.parsing.lines import SEE, UTF_16, Line, LineReader, everything, is_binary, layout_of, pieces
+from tidegauge.traces.kafka_logs.parsing.lines import (
+    SEE,
+    UTF_16,
+    Line,
+    LineReader,
+    everything,
+    is_binary,
+    layout_of,
+    note_long_lines,
+    pieces,
+)
 from tidegauge.traces.problems import Problem, shown
+from tidegauge.util.bounds import LineBound
 
 # The lines of a growing log.
 #
@@ -29,7 +40,9 @@ from tidegauge.traces.problems import Problem, shown
 ENOUGH = 50
 """Lines by which a layout is known."""
 LOOKED_AT = 1000
-"""Lines in which a layout must show."""
+"""Lines in which a layout must show,"""
+MOST_LOOKED_AT = 16 << 20
+"""and bytes."""
 
 
 class GrowingLog:
@@ -43,26 +56,28 @@ class GrowingLog:
         self.refused = False
         """Whether nothing of it can be read."""
         self._given = given
-        self._left = b""
+        self._waiting = b""
+        self._bound = LineBound()
         self._before = 0
         self._reader: LineReader | None = None
 
     def feed(self, data: bytes) -> list[Line]:
         """Read the next bytes; return the lines that are complete."""
-        content = self._left + data
-        end = content.rfind(b"\n") + 1
-        self._left = content[end:]
-        return self._read(content[:end], ended=False)
+        content = self._waiting + self._bound.feed(data)
+        self._waiting = b""
+        note_long_lines(self._bound, self.label, self.problems)
+        return self._read(content, ended=False)
 
     def next_file(self, label: str) -> list[Line]:
         """Begin another file of this log; return the lines that waited in the one before."""
         lines = self.end()
-        self.label, self._before, self._reader = label, 0, None
+        self.label, self._before, self._reader, self._bound = label, 0, None, LineBound()
         return lines
 
     def end(self) -> list[Line]:
         """End the log; return the lines that waited for more."""
-        content, self._left = self._left, b""
+        content, self._waiting = self._waiting + self._bound.end(), b""
+        note_long_lines(self._bound, self.label, self.problems)
         return self._read(content, ended=True)
 
     def _read(self, content: bytes, *, ended: bool) -> list[Line]:
@@ -77,7 +92,7 @@ class GrowingLog:
             last = content.rfind(b"\n", 0, len(content) - 1) + 1
             text = content[last:-1].decode("utf-8", "replace")
             if self.layout.entry(text) is None:
-                content, self._left, behind = content[:last], content[last:] + self._left, text
+                content, self._waiting, behind = content[:last], content[last:], text
         if content:
             self._before += self._reader.block(content, self._before, behind)
         lines, self._reader.lines = self._reader.lines, []
@@ -93,18 +108,18 @@ class GrowingLog:
             return False
         texts = content.decode("utf-8-sig", "replace").split("\n")
         if len(texts) <= ENOUGH and not ended and self._given is None:
-            self._left = content + self._left
+            self._waiting = content
             return False
         layout = layout_of(texts, self._given)
         if layout is not None and layout.wrappers:
             self._refuse("a log as Kafka writes it", f"one that others wrote: {layout.name}")
             return False
         # A log may begin with a banner or a dump of the configuration, so it gets LOOKED_AT lines to show a layout.
-        if layout is None and (ended or len(texts) > LOOKED_AT):
+        if layout is None and (ended or len(texts) > LOOKED_AT or len(content) > MOST_LOOKED_AT):
             self._refuse(SEE, shown(next((text for text in texts if text.strip("\0 \r")), "")))
             return False
         if layout is None:
-            self._left = content + self._left
+            self._waiting = content
             return False
         self.layout = layout
         return True

@@ -16,6 +16,7 @@ from tidegauge.impl.storage.checkpoints import (
     parse_offsets,
 )
 from tidegauge.traces.kafka_logs.discovery.files import node_id
+from tidegauge.traces.kafka_logs.discovery.folders import leads_out
 from tidegauge.traces.kafka_logs.disks.segment_files import (
     BatchEpochs,
     ReplicaLog,
@@ -32,6 +33,7 @@ from tidegauge.traces.kafka_logs.nodes.process import END
 from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedStep
 from tidegauge.traces.problems import SHOWN, Problem
 from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config, Event, Trace
+from tidegauge.util.bounds import read_regular
 
 # The checkpoint files of a broker that stopped in order.
 #
@@ -42,6 +44,8 @@ from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config, Event, Trace
 
 Parsed = TypeVar("Parsed")
 _ENDLESS = re.compile(r"\d{19}")
+MOST_CHECKPOINT, MOST_PROPERTIES = 16 << 20, 1 << 16
+"""Bytes of a checkpoint, which has a line of at most 280 bytes for each partition of a broker, and of meta.properties."""
 
 
 def read_checkpoints(folder: Path, label: str) -> tuple[dict[str, tuple[str, Fields]], list[Problem]]:
@@ -49,7 +53,7 @@ def read_checkpoints(folder: Path, label: str) -> tuple[dict[str, tuple[str, Fie
     observations: dict[str, tuple[str, Fields]] = {}
     problems: list[Problem] = []
     for file, name in ((HIGH_WATERMARK_FILE, "hw"), (LOG_START_FILE, "log_start")):
-        offsets = _parsed(folder / file, f"{label}{file}", parse_offsets, problems) if (folder / file).is_file() else None
+        offsets = _parsed(folder / file, folder, f"{label}{file}", parse_offsets, problems)
         for tp, offset in offsets.items() if offsets is not None else ():
             observations.setdefault(str(tp), (f"{label}{file}", {}))[1][name] = offset
     for path in sorted(folder.glob(f"*{LEADER_EPOCH_FILE}")) + sorted(folder.glob(f"*/{LEADER_EPOCH_FILE}")):
@@ -58,22 +62,31 @@ def read_checkpoints(folder: Path, label: str) -> tuple[dict[str, tuple[str, Fie
             continue
         file = f"{label}{path.relative_to(folder).as_posix()}"
         tp_name = path.parent.name if path.name == LEADER_EPOCH_FILE else path.name.removesuffix(f".{LEADER_EPOCH_FILE}")
-        entries = _parsed(path, file, parse_epochs, problems)
+        entries = _parsed(path, folder, file, parse_epochs, problems)
         if entries is not None:
             observations.setdefault(tp_name, (file, {}))[1]["epochs"] = [list(pair) for pair in entries.pairs()]
     return observations, problems
 
 
-def _parsed(path: Path, label: str, parse: Callable[[str, str], Parsed], problems: list[Problem]) -> Parsed | None:
-    """Parse a file; None, and a Problem, if its content cannot be relied on."""
+def _parsed(
+    path: Path, folder: Path, label: str, parse: Callable[[str, str], Parsed], problems: list[Problem]
+) -> Parsed | None:
+    """Parse a file if it is there; None, and a Problem, if its content cannot be relied on."""
     do = "copy it again, or leave it out"
     try:
-        text = path.read_text(encoding="utf-8")
+        if not path.exists():
+            return None
+        if leads_out(path, folder):
+            do = "copy what it leads to, or use --follow-links if you trust who made it"
+            problems.append(Problem(label, None, "no link that leads out of what was named", "one", do))
+            return None
+        text = read_regular(path, MOST_CHECKPOINT).decode()
         if _ENDLESS.search(text) is None:
             return parse(text, label)
         problems.append(Problem(label, None, "offsets and epochs below 2^62", "a number of 19 digits", do))
     except (OSError, ValueError) as error:
-        problems.append(Problem(label, None, "a checkpoint file", type(error).__name__, do))
+        seen = str(error.strerror) if isinstance(error, OSError) and error.strerror else type(error).__name__
+        problems.append(Problem(label, None, "a checkpoint file", seen, do))
     except CheckpointError as error:
         problems.append(Problem(label, error.line, error.expected, error.seen[:SHOWN], do))
     return None
@@ -95,7 +108,7 @@ def _parsed(path: Path, label: str, parse: Callable[[str, str], Parsed], problem
 CLOSED = ".kafka_cleanshutdown"
 """LogManager writes it into a log directory when it has closed every log in order."""
 
-_NODE_ID = re.compile(r"^(?:node|broker)\.id=(\d+)\s*$", re.MULTILINE)
+_NODE_ID = re.compile(r"^(?:node|broker)\.id=(\d{1,10})[ \t\r]*+$", re.MULTILINE)
 
 Observation = tuple[str, Fields]
 """Where it was read, and its fields."""
@@ -211,7 +224,9 @@ def _label(log_dir: Path, folder: Path, label: str) -> str:
 def _node(log_dir: Path, folder: Path, fallback: int) -> int:
     """Return the node id in meta.properties, which Kafka keeps in each log directory; else that in the folder's name."""
     try:
-        node_line = _NODE_ID.search((log_dir / "meta.properties").read_text(encoding="utf-8"))
+        properties = log_dir / "meta.properties"
+        is_named = not leads_out(properties, folder)
+        node_line = _NODE_ID.search(read_regular(properties, MOST_PROPERTIES).decode()) if is_named else None
     except (OSError, UnicodeDecodeError):
         node_line = None
     if node_line is not None:

@@ -12,12 +12,13 @@ Rules of this file
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from tidegauge.impl.rules import UNDEFINED, count_at_most
+from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.segments import segment
@@ -25,6 +26,8 @@ from tidegauge.traces.segments.record_batch import CHECKSUM, RecordBatch
 
 _FILE = re.compile(r"(?:(?P<tp>.+-\d+)\.)?(?P<base>\d{20})\.log(?:\.gz)?")
 _PARTITION = re.compile(r".+-\d+")
+DEEPEST = 8
+"""Folders between the directory and a segment file."""
 
 BatchEpochs = Sequence[Sequence[int]]
 """Pairs of an epoch and the offset it starts at."""
@@ -53,7 +56,7 @@ class ReplicaLog:
 def replica_files(folder: Path) -> dict[Path, dict[str, list[Path]]]:
     """Find the segment files below `folder`, by log directory and topic-partition, in the order of their offsets."""
     by_log_dir: dict[Path, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
-    for path in sorted(folder.rglob("*.log*")):
+    for path in sorted(_below(folder, FolderWalk(folder))):
         name = _FILE.fullmatch(path.name)
         if name is None or not path.is_file():
             continue
@@ -61,6 +64,14 @@ def replica_files(folder: Path) -> dict[Path, dict[str, list[Path]]]:
         if _PARTITION.fullmatch(tp) and tp != METADATA_LOG:
             by_log_dir[path.parent if name["tp"] else path.parent.parent][tp].append(path)
     return {log_dir: dict(files) for log_dir, files in by_log_dir.items()}
+
+
+def _below(folder: Path, walk: FolderWalk, deep: int = 0) -> Iterator[Path]:
+    for path in walk.entries(folder):
+        yield path
+        # A folder that a link leads to is not of this log directory; what others made may be deeper than any path.
+        if deep < DEEPEST and not path.is_symlink() and walk.enter(path):
+            yield from _below(path, walk, deep + 1)
 
 
 def read_replica(files: Sequence[Path], folder: Path, label: str) -> ReplicaLog:

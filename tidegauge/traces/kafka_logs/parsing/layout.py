@@ -10,12 +10,14 @@ Rules of this file
 
 import json
 import re
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
 from tidegauge.traces.kafka_logs.parsing.timestamps import WAYS, Dates, moment, of_java, plausible
+from tidegauge.util.bounds import longest_line
 from tidegauge.util.errors import UsageError
 
 # A pattern of log4j2, such as `[%d] %p [%t] %m (%c)%n`, as a regular expression that takes a line apart.
@@ -75,7 +77,7 @@ class Envelope:
 def envelope(pattern: str, dates: Dates | None = None) -> Envelope:
     """Compile a pattern; `dates` replaces the date format of its %d. Raises UsageError."""
     date_formats: list[Dates] = []
-    regex = _regex(pattern, date_formats, dates)
+    regex = _linear(_regex(pattern, date_formats, dates))
     for group, conversion in (("time", "%d"), ("message", "%m"), ("logger", "%c")):
         if f"<{group}>" not in regex:
             raise UsageError(
@@ -83,10 +85,26 @@ def envelope(pattern: str, dates: Dates | None = None) -> Envelope:
                 "write it as log4j2 does, such as '[%d] %p [%t] %m (%c)%n'"
             )
     try:
-        line, begins = re.compile(regex + r"\s*"), re.compile(regex[: regex.index("(?P<message>")].rstrip(" +"))
+        line, begins = re.compile(regex + r"\s*+"), re.compile(regex[: regex.index("(?P<message>")].rstrip(" *+"))
     except re.error as error:
         raise UsageError(f"expected each conversion once in the layout {pattern!r}, seen one twice ({error})") from None
     return Envelope(pattern, date_formats[0], line, begins)
+
+
+_SPACES = re.compile(r"(?: [*+])+")
+_MAY_BE_EMPTY = re.compile(r"(?<= \+\+)(?:\\S\* \+\+)+")
+_MESSAGE = "(?P<message>.*)"
+
+
+def _linear(regex: str) -> str:
+    """Return the regular expression with one way to divide spaces among its parts: of several, each would be tried."""
+    before, message, after = regex.partition(_MESSAGE)
+    # The message takes all spaces but the last one.
+    after = re.sub(rf"^{_SPACES.pattern}", lambda spaces: " " if "+" in spaces[0] else "", after)
+    parts = (before, after) if message else (before,)
+    spaced = (_SPACES.sub(lambda spaces: " ++" if "+" in spaces[0] else " *+", part) for part in parts)
+    # What may be empty, such as %X, has spaces on both sides, of which one may be all there is.
+    return message.join(_MAY_BE_EMPTY.sub(lambda words: r"(?:\S++ ++)?" * words[0].count("S"), part) for part in spaced)
 
 
 def _regex(pattern: str, date_formats: list[Dates], dates: Dates | None) -> str:
@@ -142,7 +160,7 @@ def _part(word: str, options: list[str], following: str, date_formats: list[Date
         "p": "(?P<level>[A-Z]+|(?i:trace|debug|info|warn|warning|error|fatal))",
         "t": f"(?P<thread>{until})",
         "c": r"(?P<logger>[\w.$]+)",
-        "m": "(?P<message>.*)",
+        "m": _MESSAGE,
     }.get(word, until)
 
 
@@ -275,32 +293,84 @@ WRAPPERS = (
 """`time stamps` are those of `docker logs -t` and `kubectl logs --timestamps`; they come last: others begin so, too."""
 
 
-def peel(texts: Sequence[str], wrappers: Sequence[Wrapper]) -> tuple[list[int], list[str], list[str]]:
-    """Unwrap lines: return the position at which each began, its text, and its writer (no writers if none is named).
+class Peeled(NamedTuple):
+    """Lines without their wrappers: the position at which each began, its text, and its writer ("" where none is named)."""
 
-    A line that a wrapper does not match stays as it is: only some lines have a terminal's colours.
+    positions: Sequence[int] = ()
+    texts: Sequence[str] = ()
+    sources: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class _OpenLine:
+    position: int
+    source: str
+    parts: list[str]
+    size: int = 0
+    whole: bool = False
+
+
+class Peeler:
+    """Unwraps lines that come in pieces.
+
+    A line that a wrapper does not match stays as it is: only some lines have a terminal's colours. Of a line that gets
+    longer than the longest length nothing is left; `dropped` has the numbers of such lines.
     """
-    positions: list[int] = []
-    inner: list[str] = []
-    sources: list[str] = []
-    open_at: dict[str, int] = {}
-    for position, text in enumerate(texts):
-        left, whole, source = text, True, ""
-        for wrapper in wrappers:
-            unwrapped = wrapper.unwrap(left)
-            if unwrapped is not None:
-                left, whole, source = unwrapped.text, whole and unwrapped.whole, unwrapped.source or source
-        # The parts of a long line of one writer may have lines of other writers between them.
-        if source in open_at:
-            inner[open_at[source]] += left
-        else:
-            open_at[source] = len(inner)
-            positions.append(position)
-            inner.append(left)
-            sources.append(source)
-        if whole:
-            del open_at[source]
-    return positions, inner, sources if any(sources) else []
+
+    def __init__(self, wrappers: Sequence[Wrapper]) -> None:
+        self._wrappers = wrappers
+        self._position = 0
+        self._waiting: deque[_OpenLine] = deque()
+        self._open: dict[str, _OpenLine] = {}
+        self._longest = longest_line()
+        self.dropped: list[int] = []
+
+    def feed(self, texts: Sequence[str]) -> Peeled:
+        """Unwrap the next lines; return those that are complete, and have no incomplete one before them."""
+        for text in texts:
+            left, whole, source = text, True, ""
+            for wrapper in self._wrappers:
+                unwrapped = wrapper.unwrap(left)
+                if unwrapped is not None:
+                    left, whole, source = unwrapped.text, whole and unwrapped.whole, unwrapped.source or source
+            # The parts of a long line of one writer may have lines of other writers between them.
+            line = self._open.pop(source, None)
+            if line is None:
+                line = _OpenLine(self._position, source, [])
+                self._waiting.append(line)
+            self._position += 1
+            line.size += len(left)
+            if line.size <= self._longest:
+                line.parts.append(left)
+            else:
+                line.parts.clear()
+            line.whole = whole
+            if not whole:
+                self._open[source] = line
+        return self._ready()
+
+    def end(self) -> Peeled:
+        """Return the lines that wait, complete or not."""
+        for line in self._waiting:
+            line.whole = True
+        self._open.clear()
+        return self._ready()
+
+    def _ready(self) -> Peeled:
+        ready: list[_OpenLine] = []
+        while self._waiting and (self._waiting[0].whole or len(self._waiting) > MOST_WAITING):
+            line = self._waiting.popleft()
+            if not line.whole:
+                del self._open[line.source]
+            ready.append(line)
+        self.dropped += [line.position + 1 for line in ready if line.size > self._longest]
+        return Peeled(
+            [line.position for line in ready], ["".join(line.parts) for line in ready], [line.source for line in ready]
+        )
+
+
+MOST_WAITING = 100_000
+"""Lines that wait for one whose end does not come."""
 
 
 LOOKED_AT, LOOKED_AT_FIRST = 1000, 20
@@ -378,6 +448,12 @@ def _look(sample: list[str], given_pattern: str | None) -> Layout | None:
         wrappers = (*wrappers, wrapper)
 
 
+def unwrapped_texts(texts: Sequence[str], wrapper: Wrapper) -> list[str]:
+    """Return lines without a wrapper."""
+    peeler = Peeler((wrapper,))
+    return [*peeler.feed(texts).texts, *peeler.end().texts]
+
+
 def _peel(sample: list[str], wrappers: tuple[Wrapper, ...]) -> tuple[Wrapper, list[str]] | None:
     """Find the wrapper that most lines have; return it with the unwrapped lines."""
     for wrapper in WRAPPERS:
@@ -386,7 +462,7 @@ def _peel(sample: list[str], wrappers: tuple[Wrapper, ...]) -> tuple[Wrapper, li
         # A terminal colours warnings and errors only, so one line with a colour is enough.
         enough = 1 if wrapper is WRAPPERS[0] else 0.8 * len(sample)
         if sample and sum(wrapper.unwrap(text) is not None for text in sample) >= enough:
-            return wrapper, peel(sample, (wrapper,))[1]
+            return wrapper, unwrapped_texts(sample, wrapper)
     return None
 
 

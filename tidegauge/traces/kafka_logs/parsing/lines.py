@@ -1,10 +1,11 @@
 """Read log files as lines: in blocks, compressed or not, half-written or not, in whatever layout."""
 
 import re
-import zlib
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from sys import intern
@@ -14,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS, Layout, find, peel
+from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS, Layout, Peeled, Peeler, find
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.kafka_logs.parsing.timestamps import EPOCH
-from tidegauge.traces.problems import Problem, shown
+from tidegauge.traces.problems import Problem, note, shown
+from tidegauge.util.bounds import LineBound, UnpackingError, longest_line, unpacked
 
 # Blocks of complete lines of a file, compressed or not: of a file of any size, one block is in memory.
 #
@@ -28,58 +30,61 @@ from tidegauge.traces.problems import Problem, shown
 
 
 BLOCK = 4 << 20
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _GZIP = b"\x1f\x8b"
 _KNOWN = "|".join(sorted({re.escape(logger) for _, logger, _ in TABLE}))
 
 
 def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
     """Yield the content of a log file in blocks."""
-    left = b""
-    for piece in pieces(path, label, problems):
-        content = left + piece
-        end = content.rfind(b"\n") + 1
-        left = content[end:]
-        if end:
-            yield content[:end]
+    bound = LineBound()
+    for piece in _in_utf8(pieces(path, label, problems)):
+        content = bound.feed(piece)
+        note_long_lines(bound, label, problems)
+        if content:
+            yield content
+    left = bound.end()
+    note_long_lines(bound, label, problems)
     if left:
         yield left
+
+
+def note_long_lines(bound: LineBound, label: str, problems: list[Problem]) -> None:
+    """Note the lines that were left out because of their length."""
+    for number in bound.dropped:
+        expected, do = (
+            f"lines of at most {longest_line():,} bytes",
+            "the line is left out; --longest-line allows longer ones",
+        )
+        note(Problem(label, number, expected, "a longer one", do, lost=1), problems)
+    bound.dropped.clear()
+
+
+def _in_utf8(content: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the pieces, those of a file in UTF-16 (a Windows shell's `>`, with a byte order mark) as UTF-8."""
+    first = next(content, b"")
+    if not first.startswith(UTF_16):
+        yield from chain([first], content)
+        return
+    # Blocks end at byte 0x0A, which in UTF-16 may be half a character.
+    decoder = getincrementaldecoder("utf-16")("replace")
+    yield from (decoder.decode(piece).encode() for piece in chain([first], content))
+    yield decoder.decode(b"", True).encode()
 
 
 def pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
     """Yield the content, uncompressed, in pieces of any length."""
     try:
         with path.open("rb") as file:
-            first = file.read(BLOCK)
-            if not first.startswith(_GZIP):
-                while first:
-                    yield first
-                    first = file.read(BLOCK)
-                return
-            unpack = zlib.decompressobj(wbits=31)
-            raw = first
-            while raw:
-                yield from _unpacked(unpack, raw)
-                while unpack.eof and (rest := unpack.unused_data.lstrip(b"\0")):
-                    unpack = zlib.decompressobj(wbits=31)  # a file may consist of several gzip members
-                    yield from _unpacked(unpack, rest)
-                raw = file.read(BLOCK)
-                if unpack.eof and raw:
-                    unpack = zlib.decompressobj(wbits=31)
-            if unpack.eof:
-                return
+            rest = iter(partial(file.read, BLOCK), b"")
+            first = next(rest, b"")
+            content = chain([first], rest)
+            yield from unpacked(content) if first.startswith(_GZIP) else content
+    except UnpackingError as error:
+        do = "copy it again; what could be unpacked is read"
+        problems.append(Problem(label, None, "a complete gzip file", str(error.strerror), do))
     except OSError as error:
         problems.append(Problem(label, None, "a readable file", str(error.strerror), "check the path and its permissions"))
-        return
-    except zlib.error:
-        pass
-    seen, do = "one that ends early or is damaged", "copy it again; what could be unpacked is read"
-    problems.append(Problem(label, None, "a complete gzip file", seen, do))
-
-
-def _unpacked(unpack: "zlib._Decompress", raw: bytes) -> Iterator[bytes]:
-    while raw and not unpack.eof:
-        yield unpack.decompress(raw, BLOCK)
-        raw = unpack.unconsumed_tail
 
 
 def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
@@ -116,7 +121,6 @@ def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence
 # 4. No file raises: an empty, binary, half-written or unreadable one becomes a Problem.
 
 
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 SEE = "[time] LEVEL [thread] message (logger)"
 _DIGIT = re.compile(r"\d")
 _TEXT = re.compile(rb"[^\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]")
@@ -190,9 +194,6 @@ def read_lines(path: Path, label: str, pattern: str | None = None, take: Take = 
         do = "a segment file must keep the name that Kafka gave it"
         problems.append(Problem(label, 1, "a text log", "a binary file", do))
         return LogFile(label, [], problems)
-    # Blocks end at byte 0x0A, which in UTF-16 may be half a character.
-    if first.startswith(UTF_16):
-        first = b"".join([first, *content])
     texts = _texts(first, begins=True)
     layout = layout_of(texts, pattern)
     if layout is None:
@@ -201,10 +202,8 @@ def read_lines(path: Path, label: str, pattern: str | None = None, take: Take = 
         problems.append(Problem(label, 1, SEE, seen, do))
         return LogFile(label, [], problems)
     reader = LineReader(label, layout, problems, take)
-    if layout.wrappers:  # a container's parts of one line, and what is written by several, may stand far from each other
-        texts = _texts(b"".join([first, *content]), begins=True)
-        positions, texts, names = peel(texts, layout.wrappers)
-        reader.read([position + 1 for position in positions], texts, names)
+    if layout.wrappers:
+        reader.read_wrapped(chain([first], content))
     else:
         reader.read_blocks(chain([first], content), fast=layout.name in (DOCUMENTED, KAFKAS) and take is not everything)
     return LogFile(label, reader.lines, problems, layout.name, reader.sources)
@@ -234,9 +233,30 @@ class LineReader:
                 before += self.block(waiting, before, behind, fast=fast)
             waiting = block
 
+    def read_wrapped(self, content: Iterable[bytes]) -> None:
+        """Read blocks of lines in wrappers. The parts of a container's line may have lines of other writers between them."""
+        peeler, before, waiting = Peeler(self.layout.wrappers), 0, Peeled()
+        for block in chain(content, [None]):
+            texts = [] if block is None else _texts(block, begins=before == 0)
+            peeled = peeler.end() if block is None else peeler.feed(texts)
+            before += len(texts)
+            if peeled.texts:
+                self._read_peeled(waiting, peeled.texts[0])
+                waiting = peeled
+        self._read_peeled(waiting, None)
+        for number in peeler.dropped:
+            expected, do = f"lines of at most {longest_line():,} characters", "the line is left out"
+            note(Problem(self.label, number, expected, "a longer one, in parts", do, lost=1), self.problems)
+        # Only some wrappers name a writer.
+        if set(self.sources) <= {""}:
+            self.sources = {}
+
+    def _read_peeled(self, peeled: Peeled, behind: str | None) -> None:
+        self.read([position + 1 for position in peeled.positions], peeled.texts, peeled.sources, behind)
+
     def block(self, block: bytes, before: int, behind: str | None = None, *, fast: bool = False) -> int:
         """Read a block after `before` lines; return its number of lines."""
-        if fast and not block.startswith(UTF_16):
+        if fast:
             at, begins, ends = positions_read(block)
             texts = [block[begin:end].decode("utf-8", "replace") for begin, end in zip(begins, ends, strict=True)]
             if before == 0 and texts:
@@ -266,7 +286,7 @@ class LineReader:
                 begins = begins_line(text) or (self._shape != "" and _shape(text) == self._shape)
                 if torn or (found is None and begins and not continued):
                     do = "the line is left out; a full disk or a copy that was truncated can cause this"
-                    self.problems.append(Problem(self.label, numbers[position], SEE, shown(text), do, lost=1))
+                    note(Problem(self.label, numbers[position], SEE, shown(text), do, lost=1), self.problems)
             if found is not None:
                 self._shape = self._shape or _shape(text)
                 time, thread, message, logger = found
@@ -290,9 +310,7 @@ def _shape(text: str) -> str:
 
 
 def _decoded(content: bytes, *, begins: bool) -> str:
-    """Decode UTF-8, or UTF-16 with a byte order mark (a Windows shell's `>`)."""
-    if begins and content.startswith(UTF_16):
-        return content.decode("utf-16", errors="replace")
+    """Decode UTF-8."""
     return content.decode("utf-8-sig" if begins else "utf-8", errors="replace")
 
 
@@ -300,8 +318,6 @@ def is_binary(content: bytes) -> bool:
     """Return whether more than a third of the beginning is no text."""
     # NUL alone makes no file binary: one that was truncated while it was written (logrotate's copytruncate) begins with a
     # hole, one that a crash of the host cut off ends with one.
-    if content.startswith(UTF_16):
-        return False
     head = content.replace(b"\0", b"")[:4096] if b"\0" in content[:4096] else content[:4096]
     return 3 * len(_TEXT.sub(b"", head)) >= max(1, len(head))
 

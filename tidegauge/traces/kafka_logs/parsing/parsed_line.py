@@ -41,7 +41,7 @@ def leos(text: str) -> dict[int, int]:
 
 _PROPOSED = re.compile(r"\bisr=(?:List\(|\[)(?P<ids>[\d, ]*)[)\]]")
 _PROPOSED_WITH_EPOCHS = re.compile(r"BrokerState\(brokerId=(\d+)")
-_SENT_EPOCHS = re.compile(r"leaderEpoch=(\d+).*partitionEpoch=(\d+)")
+_SENT_EPOCHS = re.compile(r"^(?>.*?leaderEpoch=(\d+)).*partitionEpoch=(\d+)")
 
 
 def proposal(sent: str) -> tuple[tuple[int, ...], int, int]:
@@ -61,7 +61,7 @@ def broker_epochs(sent: str) -> dict[int, int]:
     return {int(broker): int(epoch) for broker, epoch in _BROKER_EPOCHS.findall(sent)}
 
 
-_CHANGE = re.compile(r"(\w+): (\[[^\]]*\]|-?\w+) -> (\[[^\]]*\]|-?\w+)")
+_CHANGE = re.compile(r"\b(\w++): (\[[^\[\]]*\]|-?\w++) -> (\[[^\[\]]*\]|-?\w++)")
 
 
 def changes(text: str) -> dict[str, tuple[str, str]]:
@@ -69,14 +69,16 @@ def changes(text: str) -> dict[str, tuple[str, str]]:
     return {name: (old, new) for name, old, new in _CHANGE.findall(text)}
 
 
+TP_IN_A_LIST = r"(?<![A-Za-z0-9._\-])(?P<tp>(?>[A-Za-z0-9._\-]+-\d+))"
+"""A topic-partition that begins where a name does: looked for at each letter of a long name, it would take forever."""
+
 _FETCH_DATA = re.compile(
-    r"(?P<tp>[A-Za-z0-9._\-]+-\d+)=PartitionData\(topicId=(?P<topic_id>[^,]*), fetchOffset=(?P<offset>-?\d+), "
+    rf"{TP_IN_A_LIST}=PartitionData\(topicId=(?P<topic_id>[^,(]*), fetchOffset=(?P<offset>-?\d+), "
     r"logStartOffset=(?P<log_start>-?\d+), maxBytes=\d+, currentLeaderEpoch=Optional(?:\[(?P<epoch>\d+)\]|\.empty), "
     r"lastFetchedEpoch=Optional(?:\[(?P<last_epoch>\d+)\]|\.empty)\)"
 )
 _METADATA = re.compile(r"metadata=\(sessionId=(?P<session>\d+|INVALID), epoch=(?P<epoch>\d+|INITIAL|FINAL)\)")
-_REMOVED = re.compile(r"removed=(?P<tps>.*?), replaced=")
-_REMOVED_TP = re.compile(r"(?:[A-Za-z0-9_\-]+:)?([A-Za-z0-9._\-]+-\d+)")
+_REMOVED_TP = re.compile(r"(?<![A-Za-z0-9._\-:])(?:[A-Za-z0-9_\-]+:)?((?>[A-Za-z0-9._\-]+-\d+))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +114,13 @@ def fetch_line(request: str) -> FetchLine:
             int(partition["log_start"]),
         )
         topics[partition["tp"].rpartition("-")[0]] = partition["topic_id"]
-    removed = _REMOVED.search(request)
+    removed, replaced, _ = request.partition("removed=")[2].partition(", replaced=")
     session, session_epoch = session_of(request)
     return FetchLine(
         session,
         session_epoch,
         partitions,
-        tuple(_REMOVED_TP.findall(removed["tps"])) if removed else (),
+        tuple(_REMOVED_TP.findall(removed)) if replaced else (),
         topics,
     )
 
@@ -173,9 +175,48 @@ class ParsedLine:
         return value if isinstance(value, tuple) else ()
 
 
-_BY_LOGGER: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+MOST_BEGINNINGS = 4
+"""Places of a line at which a pattern is tried. Kafka's lines have one; a damaged one, in which another begins, has two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table, compiled. `head` is the text that it begins with, empty for the beginning of the message."""
+
+    kind: str
+    head: str
+    pattern: re.Pattern[str]
+
+    def match(self, message: str) -> re.Match[str] | None:
+        """Find the pattern in a message, in time that is proportional to its length."""
+        # To look for the head is many times faster than to search for the pattern. And a search has no bound: from each
+        # place where the pattern could begin it may read to the end of the line.
+        at = message.find(self.head)
+        for _ in range(MOST_BEGINNINGS):
+            if at < 0:
+                return None
+            match = self.pattern.match(message, at)
+            if match is not None:
+                return match
+            at = message.find(self.head, at + 1) if self.head else -1
+        return None
+
+
+_HEAD = re.compile(r"((?:[^\\.^$*+?{}\[\]|()]|\\[^\w])+)(?![*+?{])")
+"""The text that a pattern begins with; the last character may not be one that is repeated."""
+
+
+def row_of(kind: str, pattern: str) -> Row:
+    """Compile a row of the table. Raises ValueError for a pattern that begins with anything but `^` or a text."""
+    head = _HEAD.match(pattern)
+    if head is None and not pattern.startswith("^"):
+        raise ValueError(f"expected a pattern that begins with a text or with ^, saw {pattern}")
+    return Row(kind, "" if head is None else re.sub(r"\\(.)", r"\1", head[1]), re.compile(pattern))
+
+
+_BY_LOGGER: dict[str, list[Row]] = {}
 for _kind, _logger, _pattern in TABLE:
-    _BY_LOGGER.setdefault(_logger, []).append((_kind, re.compile(_pattern)))
+    _BY_LOGGER.setdefault(_logger, []).append(row_of(_kind, _pattern))
 
 _ENDLESS = re.compile(r"\d{19}")
 _IDS = frozenset({"isr", "replicas", "adding", "removing", "elr", "last_known_elr"})
@@ -202,14 +243,14 @@ _TEXTS = frozenset(
 
 def parse_line(line: Line) -> ParsedLine | None:
     """Parse a line; None if it has no pattern, or is about the metadata log."""
-    for kind, pattern in _BY_LOGGER.get(line.logger, ()):
-        match = pattern.search(line.message)
+    for row in _BY_LOGGER.get(line.logger, ()):
+        match = row.match(line.message)
         if match is not None:
             try:
                 values = {name: _value(name, text) for name, text in match.groupdict().items() if text is not None}
             except ValueError:
                 return None  # not a number where the pattern has one: the line is damaged
-            return None if values.get("tp") == METADATA_LOG else ParsedLine(kind, line, values)
+            return None if values.get("tp") == METADATA_LOG else ParsedLine(row.kind, line, values)
     return None
 
 

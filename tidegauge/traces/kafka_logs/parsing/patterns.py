@@ -4,12 +4,15 @@ Rules of this file
 
 1. A row is (what it says, logger without its package, pattern). Packages moved between releases (kafka.log.UnifiedLog is
    org.apache.kafka.storage.internals.log.UnifiedLog since 4.1), class names did not.
-2. A pattern is searched, not matched whole: prefixes such as `[Partition alpha-0 broker=1] ` differ between releases.
+2. A pattern is searched, not matched whole: prefixes such as `[Partition alpha-0 broker=1] ` differ between releases. So it
+   begins with a text, or with ^.
 3. Group names are field names; `tp` is the topic-partition.
 4. One row reads all releases where that is possible. Where releases differ, the difference is noted beside the row.
+5. From where it begins, a pattern takes time in proportion to the line, whatever the line is: what follows a `.*?` is found
+   once and for all (an atomic group, `(?>..)`), and a list in brackets ends at the next bracket of either kind.
 """
 
-_TP = r"(?P<tp>[A-Za-z0-9._\-]+-\d+)"
+_TP = r"(?P<tp>(?>[A-Za-z0-9._\-]+-\d+))"
 _OFFSET = r"\(offset=(?P<{}>-?\d+),? segment=[^)]*\)"  # 3.4 has no comma
 _FROM_TO = f" from {_OFFSET.format('hw_before')} to {_OFFSET.format('hw')}"
 _ENTRY = r"EpochEntry[(\[]epoch=(?P<epoch>\d+), startOffset=(?P<start>\d+)[)\]]"  # a record with square brackets since 4.2
@@ -22,18 +25,29 @@ _ROLE = (
     r"starts at leader epoch (?P<leader_epoch>\d+) from offset (?P<leo>\d+) with partition epoch (?P<partition_epoch>\d+)"
 )
 _STATE = r"TruncationState\(offset=(?P<target>-?\d+), completed=(?P<completed>true|false)\)"
-_SENT = r"sentLeaderAndIsr=(?P<sent>.*?partitionEpoch=\d+)"
-_PENDING = rf"Pending\w+Isr\(.*?{_SENT}"
-_CONFIG_READ = r"Updating topic (?P<topic>\S+) with new configuration : (?:.*?\bmin\.insync\.replicas -> (?P<min_isr>\d+))?"
+_SENT = r"sentLeaderAndIsr=(?P<sent>(?>.*?partitionEpoch=\d+))"
+_PENDING = rf"Pending\w+Isr\((?>.*?(?=sentLeaderAndIsr=)){_SENT}"
+_CONFIG_READ = r"Updating topic (?P<topic>\S+) with new configuration : (?>.*?\bmin\.insync\.replicas -> (?P<min_isr>\d+))?"
 _FUTURE = r"(?P<future>[^\s,]+)/[^/\s,]+-future"  # of AlterReplicaLogDirs (KIP-113)
 _UNCLEAN = "since no clean shutdown file was found"
 _CLEAN = "since clean shutdown file was found"
 _AGAIN = (
     rf"Skipped the become-{{}} state change for {_TP} with topic id {_TOPIC}"
-    r"(?=.*?\bisr=\[(?P<isr>[^\]]*)\])(?=.*?\bleader=(?P<leader>-?\d+))(?=.*?\bleaderEpoch=(?P<leader_epoch>-?\d+))"
+    r"(?=.*?\bisr=\[(?P<isr>[^\[\]]*)\])(?=.*?\bleader=(?P<leader>-?\d+))(?=.*?\bleaderEpoch=(?P<leader_epoch>-?\d+))"
     r"(?=.*?\bpartitionEpoch=(?P<partition_epoch>\d+))"
 )
 # 3.x prints a LeaderAndIsrPartitionState, 4.x a PartitionRegistration; the names inside are the same, their order is not.
+
+_REGISTERED = (
+    rf"{_TP} with topic ID (?P<topic_id>\S+) and PartitionRegistration\(replicas=\[(?P<replicas>[^\[\]]*)\]"
+    r"(?>.*?\bisr=\[(?P<isr>[^\[\]]*)\])"
+    r"(?:(?>.*?\bremovingReplicas=\[(?P<removing>[^\[\]]*)\], addingReplicas=\[(?P<adding>[^\[\]]*)\])"
+    r"(?:, elr=\[(?P<elr>[^\[\]]*)\], lastKnownElr=\[(?P<last_known_elr>[^\[\]]*)\])?)?"
+    r"(?>.*?\bleader=(?P<leader>-?\d+),)"
+    r"(?>.*?leaderEpoch=(?P<leader_epoch>\d+), partitionEpoch=(?P<partition_epoch>\d+))"
+)
+
+_LOST = r"Error sending fetch request \(sessionId=\w+, epoch=\w+\) to node (?P<peer>\d+)"
 
 _PROCESS = (
     ("process-started", "LoggingSignalHandler", r"Registered signal handlers"),
@@ -104,8 +118,8 @@ _LOG_FILE = (
         "UnifiedLog",
         # first offset: `Some((offset=1 segment=..))` 3.4, `Optional[(offset=1, segment=..)]` 3.6, `1` 4.x
         _LOG
-        + r"Appended message set with last offset: -?\d+, first offset: (?:(?:Some\(|Optional\[)\(offset=)?(?P<rec_base>\d+)"
-        + r".*?, next offset: (?P<rec_end>\d+)",
+        + r"Appended message set with last offset: -?\d+, first offset: (?:(?:Some\(|Optional\[)\(offset=)?"
+        + r"(?P<rec_base>\d++).*?, next offset: (?P<rec_end>\d+)",
     ),
     ("high-watermark", "UnifiedLog", _LOG + "Setting high watermark " + _OFFSET.format("hw")),
     ("high-watermark-lowered", "UnifiedLog", _LOG + "Non-monotonic update of high watermark" + _FROM_TO),
@@ -141,8 +155,8 @@ _LEADER = (
     (
         "leader-high-watermark-kept",
         "Partition",
-        _PARTITION + r"(?:Skipping update high watermark(?: since new hw \(offset=(?P<new_hw>-?\d+))?.*?"
-        r"All current LEOs are Set\((?P<leos>.*)\)|Not increasing HWM)",
+        _PARTITION + r"(?:Skipping update high watermark(?: since new hw \(offset=(?P<new_hw>-?\d+))?"
+        r"(?>.*?All current LEOs are Set\()(?P<leos>.*)\)|Not increasing HWM)",
     ),
     (
         "recorded",
@@ -163,7 +177,9 @@ _LEADER = (
     (
         "shrink-isr",
         "Partition",
-        _PARTITION + r"Submitting ISR state change PendingShrinkIsr\(outOfSyncReplicaIds=.*? " + _SENT,
+        _PARTITION
+        + r"Submitting ISR state change PendingShrinkIsr\(outOfSyncReplicaIds=(?>.*? (?=sentLeaderAndIsr=))"
+        + _SENT,
     ),
     (
         "shrinking",
@@ -282,14 +298,9 @@ _FOLLOWER = (
     ("fetch-error-6", "ReplicaFetcherThread", _PEER + rf"Remote broker is not the leader for partition {_TP},"),
     ("fetch-error-100", "ReplicaFetcherThread", _PEER + rf"Received UNKNOWN_TOPIC_ID from the leader for partition {_TP}\."),
     ("fetcher-added", "ReplicaFetcherManager", r"Added fetcher to broker (?P<peer>\d+) for partitions "),
-    (
-        "fetch-lost",
-        "FetchSessionHandler",
-        (
-            r"(?:fetcherId=(?P<fetcher>\d+)\] )?"
-            r"Error sending fetch request \(sessionId=\w+, epoch=\w+\) to node (?P<peer>\d+)"
-        ),
-    ),
+    # in a fetcher's thread with its number before it
+    ("fetch-lost", "FetchSessionHandler", r"fetcherId=(?P<fetcher>\d+)\] " + _LOST),
+    ("fetch-lost", "FetchSessionHandler", _LOST),
 )
 
 _CONTROLLER = (
@@ -315,18 +326,8 @@ _CONTROLLER = (
             r"min\.insync\.replicas to (?:(?P<min_isr>\d+)|null)$"
         ),
     ),
-    (
-        "registered",
-        "ReplicationControlManager",
-        # `Created partition` 3.4, `Replayed PartitionRecord for new partition` since 3.5
-        (
-            rf"(?:Created partition|Replayed PartitionRecord for new partition) {_TP} with topic ID (?P<topic_id>\S+) and "
-            r"PartitionRegistration\(replicas=\[(?P<replicas>[^\]]*)\].*?\bisr=\[(?P<isr>[^\]]*)\]"
-            r"(?:.*?\bremovingReplicas=\[(?P<removing>[^\]]*)\], addingReplicas=\[(?P<adding>[^\]]*)\]"
-            r"(?:, elr=\[(?P<elr>[^\]]*)\], lastKnownElr=\[(?P<last_known_elr>[^\]]*)\])?)?"
-            r".*?\bleader=(?P<leader>-?\d+),.*?leaderEpoch=(?P<leader_epoch>\d+), partitionEpoch=(?P<partition_epoch>\d+)"
-        ),
-    ),
+    ("registered", "ReplicationControlManager", "Replayed PartitionRecord for new partition " + _REGISTERED),
+    ("registered", "ReplicationControlManager", "Created partition " + _REGISTERED),  # 3.4
     (
         "changed",
         "ReplicationControlManager",

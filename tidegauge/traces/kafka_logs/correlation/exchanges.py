@@ -195,7 +195,7 @@ class Exchanges:
         peer = int(request.body["brokerId"])
         # Versions 0 and 1 name topics (`topicName`), since 2 by id (KIP-841).
         responses = {
-            (str(topic.get("topicId") or topic.get("topicName")), int(part["partitionIndex"])): int(part["errorCode"])
+            (str(topic.get("topicId") or topic.get("topicName")), int(part["partitionIndex"])): part
             for topic in request.response.get("topics", ())
             for part in topic["partitions"]
         }
@@ -203,7 +203,8 @@ class Exchanges:
             topic_id = str(topic.get("topicId") or topic.get("topicName"))
             for part in topic["partitions"]:
                 tp = f"{self.broker.topic_ids.get(topic_id, topic_id)}-{part['partitionIndex']}"
-                error = responses.get((topic_id, int(part["partitionIndex"])), int(request.response.get("errorCode", 0)))
+                response = responses.get((topic_id, int(part["partitionIndex"])), request.response)
+                error = int(response.get("errorCode", 0))
                 # Up to version 2 `newIsr` lists broker ids; since 3 `newIsrWithEpochs` has a broker epoch each (KIP-903).
                 isr = tuple(part.get("newIsr") or [int(state["brokerId"]) for state in part.get("newIsrWithEpochs", ())])
                 epochs = {"leader_epoch": int(part["leaderEpoch"]), "partition_epoch": int(part["partitionEpoch"])}
@@ -212,8 +213,21 @@ class Exchanges:
                     step = self.add(
                         request.handled, "AlterPartition", tp, {"peer": peer, "isr": isr, "error": error}, request
                     )
+                    if error == 0:
+                        self._before_its_change(step, response.get("partitionEpoch"))
                 step.fields.update(epochs)
                 step.depends_on.append(("proposal", tp, epochs["leader_epoch"], epochs["partition_epoch"], frozenset(isr)))
+
+    def _before_its_change(self, step: LoggedStep, partition_epoch: object) -> None:
+        """Put an accepted proposal before the change that it made: one that ends a reassignment has no line of its own."""
+        for change in self.broker.steps:
+            if (
+                change.tp == step.tp
+                and change.name == "ChangePartition"
+                and change.fields.get("partition_epoch") == partition_epoch
+            ):
+                step.place = (change.place[0], change.place[1], -1, change.place[3])
+                change.fields["peer"] = step.fields["peer"]
 
     def _altered(self, tp: str, peer: int, isr: Iterable[int], request: LoggedRequest) -> LoggedStep | None:
         """Return the first line about this proposal that no request was put beside yet."""

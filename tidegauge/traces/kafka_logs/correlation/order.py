@@ -49,6 +49,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     NO_REPLICA,
     OF_A_CONTROLLER,
     RAISED,
+    TAKES_RESPONSES,
     LoggedBroker,
     LoggedStep,
 )
@@ -62,6 +63,9 @@ LIMIT, DEPTH, AHEAD = 4000, 400, 96
 """Kinds of rows; those from SKIPPED on only observe."""
 FITS, BREAKS_RULE, BREAKS_VALUE = range(3)
 NO_ROLE, LEADS, FOLLOWS, ABSENT = range(4)
+
+
+ACCEPTS = TAKES_RESPONSES - {"HandleFetchError"}
 
 
 class Replica(NamedTuple):
@@ -162,8 +166,13 @@ def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
         if refused and starts and step.ends < starts[0].ends:
             step.begins, step.ends, step.key = starts[0].ends - 1, starts[0].ends, (starts[0].ends, starts[0].place[1], 1)
             step.follows.append(starts[0])
+    # A step is never put in front of one that it follows, whatever their stamps (3.x prints milliseconds).
+    for step in sorted(steps, key=lambda one: one.key):
+        for one in step.follows:
+            if step.key <= one.key:
+                step.key = (one.key[0], one.key[1], one.key[2] + 1)
     at_key = sorted(range(len(steps)), key=lambda at: (steps[at].key, at))
-    # One thread writes its lines in the order in which it does things; a step is never put in front of one it follows.
+    # One thread writes its lines in the order in which it does things.
     position = {id(steps[at]): row for row, at in enumerate(at_key)}
     last: dict[str, int] = {}
     rows: list[Row] = []
@@ -214,7 +223,8 @@ def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]
         return FORGET, ()
     if step.name == "HandleFetch" and step.fields.get("error", 0) == 0 and "remote_leo" in step.fields:
         shown = step.response.fields.get("res_hw") if step.response is not None else None
-        return COUNT, (peers.get(number("peer"), -1), number("remote_leo"), shown if isinstance(shown, int) else UNKNOWN)
+        shown = shown if isinstance(shown, int) else UNKNOWN
+        return COUNT, (peers.get(number("peer"), -1), number("remote_leo"), shown, number("req_epoch"))
     if step.name == RAISED:
         return RAISE, (number("hw_before"), number("hw"))
     if step.name == KEPT:
@@ -236,7 +246,8 @@ def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]
         return SENT, (number("req_epoch"),)
     if step.name == "AnswerFetch":
         return IDLE, ()
-    return OTHER, (number("leo"), number("hw"))
+    # A response to a request of another leader epoch is not taken over (AbstractFetcherThread#processFetchRequest).
+    return OTHER, (number("leo"), number("hw"), number("req_epoch") if step.name in ACCEPTS else UNKNOWN)
 
 
 # What a step finds and leaves
@@ -317,6 +328,7 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         fits, after = True, Replica(role=ABSENT, counted=(UNKNOWN,) * len(replica.counted))
     else:
         fits = True
+        broken = broken if _known(replica.epoch, v[2]) else BREAKS_RULE
         after = replica._replace(
             leo=replica.leo if v[0] == UNKNOWN else v[0], hw=replica.hw if v[1] == UNKNOWN else v[1], cause=-1
         )
@@ -324,15 +336,15 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
 
 
 def _counts(v: tuple[int, ...], replica: Replica) -> int:
+    if replica.role not in (LEADS, UNKNOWN) or not _known(replica.epoch, v[3]):
+        return BREAKS_RULE
     # A response that is sent at once is read before the fetch is counted: the event has both, at the high watermark of the
     # response or before it.
-    if UNKNOWN not in (replica.hw, v[2]) and replica.hw > v[2]:
-        return BREAKS_VALUE
-    return FITS if replica.role in (LEADS, UNKNOWN) else BREAKS_RULE
+    return BREAKS_VALUE if UNKNOWN not in (replica.hw, v[2]) and replica.hw > v[2] else FITS
 
 
 def _counted(v: tuple[int, ...], at: int, replica: Replica, leader: Leader) -> Replica:
-    peer, end, _ = v
+    peer, end, *_ = v
     if peer < 0 or replica.counted[peer] == end:
         return replica if replica.cause < 0 else replica._replace(cause=-1)
     counted = (*replica.counted[:peer], end, *replica.counted[peer + 1 :])
@@ -507,6 +519,9 @@ class _Search:
             read = rows[at].response
             if broken == BREAKS_VALUE and rows[at].kind == COUNT and (0 <= read < node.front or read in node.beyond):
                 apart.append((at, after))
+            # Its line names the log end and high watermark before its fetcher was removed, which may have gone on.
+            if broken == BREAKS_VALUE and rows[at].kind == FOLLOW and replica.role == FOLLOWS:
+                apart.append((at, after._replace(leo=replica.leo, hw=replica.hw)))
             if broken == FITS:
                 # A fetch at the offset that was counted before changes nothing either.
                 if rows[at].kind < SKIPPED and after != replica:
@@ -580,6 +595,9 @@ def _events(rows: Sequence[Row], taken: Sequence[tuple[int, Replica]], begin: Re
             continue
         if step.name == RAISED:
             step.name = "HandleFetch"  # of an unknown replica: its process stopped logging before it printed which
+        if step.name == "BecomeFollower" and not _known(found[number].leo, rows[at].values[1]):
+            step.fields.pop("leo")
+            step.fields.pop("hw", None)
         raised = credited.get(at)
         _fill_high_watermark(step, found[number].hw, after.hw, None if raised is None else rows[raised].values)
         step.place = (step.place[0], lines[number], number + 2, step.time)

@@ -252,6 +252,8 @@ class LoggedBroker:
     """By thread and partition, its last proposal."""
     taking_effect: dict[str, LoggedStep] = field(default_factory=dict)
     """By thread, the step whose line it printed before the step; it has happened by the thread's next line."""
+    becoming: dict[str, list[LoggedStep]] = field(default_factory=dict)
+    """By thread, the followers that it has made and whose fetchers it has not removed yet."""
     now: int = 0
     begins: int = -1
     spoke: int = -1
@@ -324,6 +326,7 @@ class LoggedBroker:
         self.tick = 999 if all(time % 1000 == 0 for time in times) else 0
         self.spoken.clear()
         self.log_began.clear()
+        self.becoming.clear()
 
     def read_line(self, line: Line, index: int) -> None:
         """Advance to a line: it bounds when its thread did what it prints, and what it printed before."""
@@ -338,9 +341,17 @@ class LoggedBroker:
             self.log_began.pop(line.thread, None)
         self.latest = max(self.latest, line.time)
         self.spoken[line.thread] = self.latest
-        step = self.taking_effect.pop(line.thread, None) if line.thread else None
+        if not line.thread:
+            return
+        step = self.taking_effect.pop(line.thread, None)
         if step is not None:
             step.ends = max(step.ends, line.time + self.tick)
+            if step.name == "BecomeFollower":
+                self.becoming.setdefault(line.thread, []).append(step)
+        # ReplicaManager#applyDelta makes all followers first; until it has removed their fetchers these go on as before.
+        if line.logger == "ReplicaFetcherManager":
+            for follower in self.becoming.pop(line.thread, ()):
+                follower.ends = max(follower.ends, line.time + self.tick)
 
     def begin(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
         """Add a step that later lines of this thread may add to."""

@@ -170,6 +170,7 @@ def test_isr_changes_become_the_same_trace_again(tmp_path: Path) -> None:
         ("UncleanStaysEligible", "CTRL-07"),
         pytest.param("NeverCleared", "CTRL-07", marks=pytest.mark.long),
         ("AckAtLogEnd", "ACK-01"),
+        ("StillWaits", "DATA-03"),
     ],
 )
 def test_a_run_without_a_guard_is_a_trace_that_the_rule_of_that_guard_rejects(name: str, rule: str) -> None:

@@ -290,7 +290,11 @@ EVENTS: Mapping[str, EventType] = {
     ),
     # clients
     "ProduceAck": EventType(
-        27, "leader", ("acks", "rec_base", "rec_end", "error"), "a produce request is answered", carried=("rec_base",)
+        27,
+        "leader",
+        ("acks", "rec_base", "rec_end", "rec_epoch", "error"),
+        "a produce request is answered; rec_epoch is that of its records as they were appended",
+        carried=("rec_base",),
     ),
     "Read": EventType(28, "leader", ("bound", "rec_base", "rec_end"), "a consumer is shown records", carried=("rec_base",)),
 }

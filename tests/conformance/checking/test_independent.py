@@ -10,6 +10,8 @@ from tidegauge.conformance.report.text import as_text
 
 TRACES = Path(__file__).parents[1] / "independent"
 FOUND = {
+    "ack-after-truncation-by-deposed-leader": {"ACK-02", "DATA-03"},
+    "ack-by-leader-again-after-truncation": {"DATA-03"},
     "append-under-min-isr": {"APPEND-03"},
     "equal-partition-epoch-applied": {"HW-02", "HW-03"},
     "former-leader-answers": {"FENCE-02"},

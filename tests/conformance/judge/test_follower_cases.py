@@ -326,7 +326,7 @@ CASES: dict[str, tuple[Sequence[Event], Config, set[str]]] = {
             reported(1, "ProduceAck", acks=-1, rec_end=1, error=0),
         ),
         TWO,
-        set(),
+        {"ACK-02"},
     ),
     "an acknowledgement of one that has just started": (
         (
@@ -337,7 +337,7 @@ CASES: dict[str, tuple[Sequence[Event], Config, set[str]]] = {
             reported(1, "ProduceAck", acks=-1, rec_end=1, error=0),
         ),
         TWO,
-        set(),
+        {"ACK-02"},
     ),
     "a fetch of one that has just started": (
         (

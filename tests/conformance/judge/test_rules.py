@@ -277,6 +277,11 @@ CASES: dict[str, tuple[Sequence[Event], Sequence[Event], Config]] = {
         (*COPIED, reported(1, "ProduceAck", acks=-1, rec_base=0, rec_end=2, error=0)),
         TWO,
     ),
+    "ACK-02": (
+        (*COPIED, follow(1, 2, 1, leo=1, hw=1), reported(1, "ProduceAck", acks=-1, rec_end=1, error=6)),
+        (*COPIED, follow(1, 2, 1, leo=1, hw=1), reported(1, "ProduceAck", acks=-1, rec_end=1, error=0)),
+        TWO,
+    ),
     "READ-01": ((*COPIED, reported(1, "Read", bound=1, rec_end=1)), (*COPIED, reported(1, "Read", bound=2)), TWO),
     "DATA-01": (
         (*COPIED, reported(1, "Crash"), change(2, 1, (2,), (2,)), lead(2, 1, (2,), leo=1, hw_before=0, hw=1)),

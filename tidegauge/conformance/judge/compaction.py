@@ -179,7 +179,8 @@ def compact_terms(st: s.State, below: int) -> None:
     t = 0
     while t < st[s.PARTITION, s.TERMS]:
         heir = next_term(st, t, below)
-        if heir >= 0 and not term_may_still_respond(st, t) and has_claimed_log(st, heir, t):
+        responds = term_may_still_respond(st, t) or term_may_still_acknowledge(st, t)
+        if heir >= 0 and not responds and has_claimed_log(st, heir, t):
             # An unclean election may lose committed records: it ends the claims of the terms before it.
             if not unclean_between(st, st[s.term(st, t), s.T_EPOCH], st[s.term(st, heir), s.T_EPOCH]):
                 inherit_claims(st, heir, t, s.T_COMMITTED, s.T_PAST_COMMITTED, s.T_PAST_COMMITS)
@@ -209,6 +210,17 @@ def term_may_still_respond(st: s.State, t: int) -> bool:
             if st[p, s.RES_TERM] == t:
                 return True
     return False
+
+
+def term_may_still_acknowledge(st: s.State, t: int) -> bool:
+    """Return whether the leader of this term may yet acknowledge what it appended: of its past terms the last is kept."""
+    row, b = s.term(st, t), st[s.term(st, t), s.T_LEADER]
+    if st[row, s.T_END] <= max(st[row, s.T_LEO], st[row, s.T_ACKED]):  # so is UNKNOWN, and -1 of a term that goes on
+        return False
+    for later in range(t + 1, st[s.PARTITION, s.TERMS]):
+        if st[s.term(st, later), s.T_LEADER] == b and later != st[s.REPLICAS + b, s.TERM]:
+            return False
+    return True
 
 
 def has_claimed_log(st: s.State, heir: int, t: int) -> bool:

@@ -196,7 +196,7 @@ def judge_traces(
             elif code == field.HW_CHECKPOINT:
                 hw_checkpoint(st, b, c[field.HW][i])
             elif code == field.PRODUCE_ACK:
-                produce_ack(st, b, c[field.ACKS][i], c[field.REC_END][i], c[field.ERROR][i])
+                produce_ack(st, b, c[field.ACKS][i], c[field.REC_END][i], c[field.REC_EPOCH][i], c[field.ERROR][i])
             elif code == field.READ:
                 consumer_read(st, b, c[field.BOUND][i], c[field.REC_END][i])
             elif code == field.TRUNCATE_TO_HIGH_WATERMARK:

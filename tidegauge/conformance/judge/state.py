@@ -150,8 +150,9 @@ R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH, R_UNCLEAN, R_REPLICAS = range(6)
     T_PAST_COMMITS,  # how many of them
     T_PAST_ACKED,  # the same of what they acknowledged
     T_PAST_ACKS,
-) = range(10)
-TERM_COLUMNS = 10
+    T_END,  # where its own records ended when it ceased to lead; UNDEFINED as long as it leads on
+) = range(11)
+TERM_COLUMNS = 11
 
 # Columns of row OPTION: what holds for all traces of a run
 (

@@ -8,6 +8,10 @@ Rules of this file
    something: the order in which a trace reports concurrent events of two brokers makes no difference.
 3. An unclean election (or one that may have been) between two terms ends the claim of the earlier one.
 4. A term carries the claims of terms before it that were removed (conformance.judge.compaction), and counts them all.
+5. A broker acknowledges what it has appended itself, maybe after its term. So its own records in a term, from the log it
+was elected with (T_LEO) to where they ended (T_END), say which append an acknowledged offset belongs to:
+
+       b1   term 0 appends 5..7    term 2 of b2: b1 truncates to 5, copies 5..9    acknowledges up to 7: that of term 0, lost
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -15,7 +19,7 @@ from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.compaction import compare_registrations, room_for_a_registration, room_for_a_term
 from tidegauge.conformance.judge.elections import elections_reported, leader_of, unclean_between
 from tidegauge.conformance.judge.fields import RULE
-from tidegauge.conformance.judge.lineage import agree_until, copy_log_to_term, same_or_unknown
+from tidegauge.conformance.judge.lineage import agree_until, copy_log_to_term, deletions_known, epoch_at, same_or_unknown
 from tidegauge.conformance.judge.tally import counted_again, decide, undecided
 from tidegauge.traces.columns import UNKNOWN
 
@@ -64,9 +68,9 @@ def check_one_leader(st: s.State, epoch: int, leader: int) -> None:
 
 def open_term(st: s.State, b: int) -> None:
     """Note that replica b, whose epoch and log are up to date, begins to lead; check DATA-01 and DATA-03."""
-    st[s.REPLICAS + b, s.TERM] = -1
     # An unclean election in a removed epoch can no longer be seen, so such a term could be accused wrongly.
     if st[s.REPLICAS + b, s.EPOCH] <= st[s.PARTITION, s.FORGOTTEN_UPTO]:
+        forget_appends(st, b)
         return
     room_for_a_term(st)
     t = st[s.PARTITION, s.TERMS]
@@ -78,6 +82,7 @@ def open_term(st: s.State, b: int) -> None:
     st[s.term(st, t), s.T_LEADER] = b
     st[s.term(st, t), s.T_LEO] = st[s.REPLICAS + b, s.LEO]
     st[s.term(st, t), s.T_CACHED] = st[s.REPLICAS + b, s.CACHED]
+    st[s.term(st, t), s.T_END] = -1
     copy_log_to_term(st, b, t)
     # The latest leader claims most: the first failure, which is the one kept, then names the nearest leader.
     for earlier in range(t - 1, -1, -1):
@@ -103,12 +108,65 @@ def commit(st: s.State, b: int, end: int) -> None:
         check_later_terms(st, t, s.T_COMMITTED, RULE.DATA_01)
 
 
-def acknowledge(st: s.State, b: int, end: int) -> None:
-    """Note that leader b has acknowledged an acks=all record that ends at `end`."""
+def close_term(st: s.State, b: int) -> None:
+    """Note that b leads no more, or begins to lead another epoch: here its own records of that term end."""
     t = st[s.REPLICAS + b, s.TERM]
+    if t >= 0:
+        st[s.term(st, t), s.T_END] = st[s.REPLICAS + b, s.LEO]
+    st[s.REPLICAS + b, s.TERM] = -1
+
+
+def forget_appends(st: s.State, b: int) -> None:
+    """Note that b may have appended, and led, unseen: where its own records end is unknown."""
+    for t in range(st[s.PARTITION, s.TERMS]):
+        if st[s.term(st, t), s.T_LEADER] == b:
+            st[s.term(st, t), s.T_END] = UNKNOWN
+
+
+def term_of_append(st: s.State, b: int, end: int) -> int:
+    """Return the term in which b last appended the record that ends at `end`; below 0 where that is not known."""
+    found = -1
+    for t in range(st[s.PARTITION, s.TERMS]):
+        if st[s.term(st, t), s.T_LEADER] == b:
+            first, last = st[s.term(st, t), s.T_LEO], st[s.term(st, t), s.T_END]
+            if t == st[s.REPLICAS + b, s.TERM]:
+                last = st[s.REPLICAS + b, s.LEO]
+            if first < end and UNKNOWN in (first, last):  # UNKNOWN is below every number
+                found = -1
+            elif first < end <= last:
+                found = t
+    return found
+
+
+def acknowledge(st: s.State, b: int, end: int, epoch: int) -> None:
+    """Note that b has acknowledged, with acks=all, its append up to `end` in leader epoch `epoch`, which may be UNKNOWN."""
+    t = -1
+    if epoch != UNKNOWN:
+        acked_record_kept(st, b, end, epoch)
+        t = term_of(st, b, epoch)
+    # A broker that hears of a batch again (idempotent producer) answers with where it is: in its logs, where no event shows
+    # whether it appended it or found it there, that is no claim about an append of its own.
+    elif st[s.OPTION, s.LAG_RULE] == 0:
+        t = term_of_append(st, b, end)
+    if t < 0:
+        t = st[s.REPLICAS + b, s.TERM]
     if t >= 0 and end > st[s.term(st, t), s.T_ACKED]:
         st[s.term(st, t), s.T_ACKED] = end
         check_later_terms(st, t, s.T_ACKED, RULE.DATA_03)
+
+
+def acked_record_kept(st: s.State, b: int, end: int, epoch: int) -> None:
+    """Check DATA-03 where b says which record it acknowledges: its log has that one at the offset, and no other."""
+    leo, cached = st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.CACHED]
+    if UNKNOWN in (leo, cached) or leo < end or end <= st[s.PARTITION, s.DELETED_UPTO]:
+        return
+    there = epoch_at(st, b, cached, end - 1)
+    if there in (epoch, UNKNOWN) or unclean_between(st, epoch, st[s.PARTITION, s.C_EPOCH]):
+        return
+    if deletions_known(st) and elections_reported(st, epoch, there):
+        decide(st, RULE.DATA_03, False, field.REC_EPOCH, epoch, there)
+    else:
+        undecided(st, RULE.DATA_03, 1 << field.CLEAN | 1 << field.LOG_START)
 
 
 def check_later_terms(st: s.State, t: int, claim: int, rule: int) -> None:

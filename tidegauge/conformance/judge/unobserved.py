@@ -16,6 +16,7 @@ Rules of this file
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.events.roles import forget_log_ends
 from tidegauge.conformance.judge.log_checks import set_hw
+from tidegauge.conformance.judge.terms import close_term, forget_appends
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -49,6 +50,7 @@ def lines_missing(st: s.State, node: int) -> None:
             st[s.REPLICAS + b, s.FENCED] = UNKNOWN
             st[s.REPLICAS + b, s.LOST] = UNKNOWN
         return
+    forget_appends(st, node)
     for k in range(s.REPLICA):
         st[s.REPLICAS + node, k] = UNKNOWN
     st[s.PARTITION, s.DELETIONS_UNOBSERVED] = 1
@@ -129,7 +131,8 @@ def unseen_role(st: s.State, b: int) -> None:
         s.CACHED,
     ):
         st[s.REPLICAS + b, k] = UNKNOWN
-    st[s.REPLICAS + b, s.TERM] = -1
+    close_term(st, b)
+    forget_appends(st, b)
     set_hw(st, b, UNKNOWN)
     forget_log_ends(st, b, UNKNOWN)
 

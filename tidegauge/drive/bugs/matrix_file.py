@@ -138,6 +138,7 @@ ELSEWHERE: Mapping[str, str] = MappingProxyType(
         "TRUNC-02": f"{_SCENARIOS}021_ex_leader_truncates_in_two_rounds.txt",
         "TRUNC-05": f"{_SCENARIOS}010_hw_only_loses_committed.txt",
         "ACK-01": f"{_SCENARIOS}140_acks_all_waits_for_the_isr.txt",
+        "ACK-02": f"{_SCENARIOS}141_deposed_leader_answers_before_it_reads_on.txt",
         "READ-01": f"{_SCENARIOS}140_acks_all_waits_for_the_isr.txt",
         "DATA-03": f"{_SCENARIOS}160_lost_disk_of_the_last_member_loses_committed.txt",
         "T2": f"{_SCENARIOS}100_fast_leader_changes_fork.txt",

@@ -70,10 +70,13 @@ def leader_append(src: View, label: Label, dst: View, _profile: str) -> Iterator
     )
 
 
-def answer_produce(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+def answer_produce(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     """Yield the acknowledgement or error that a client with acks=all gets."""
     _, leader, end, error = label
-    yield report(leader, "ProduceAck", acks=-1, rec_base=end - 1, rec_end=end, error=error)
+    left = views.waiting(dst, leader)
+    # The one that waits no more: behind it they have moved up by one.
+    _, epoch = next(was for at, was in enumerate(views.waiting(src, leader)) if left[at : at + 1] != (was,))
+    yield report(leader, "ProduceAck", acks=-1, rec_base=end - 1, rec_end=end, rec_epoch=epoch, error=error)
 
 
 def read(src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:

@@ -91,6 +91,11 @@ def controller(view: View) -> ControllerView:
     return ControllerView(*view[1])
 
 
+def waiting(view: View, index: int) -> tuple[tuple[int, int], ...]:
+    """Return the end and the epoch of each record that a producer waits for at a broker, in a model with clients."""
+    return view[-2][index]  # type: ignore[no-any-return]
+
+
 def slot_kind(slot: Sequence[Any]) -> int:
     """Return the kind of the message in a slot; 0 for none."""
     return slot[0] if slot else 0

@@ -198,9 +198,10 @@ def handle_alter_partition_response(
 # Clients
 
 
-def produce_ack(st: s.State, b: int, acks: int, end: int, error: int) -> None:
-    """Check ACK-01: an acks=all produce is answered once the high watermark has passed it."""
+def produce_ack(st: s.State, b: int, acks: int, end: int, epoch: int, error: int) -> None:
+    """Check ACK-01: an acks=all produce is answered once the high watermark has passed it; and by a leader (ACK-02)."""
     answers(st, b, error)
+    acknowledged_by_leader(st, b, acks, error)
     if error != NONE or acks != -1 or end == UNKNOWN:
         if error == UNKNOWN or acks == UNKNOWN or (error == NONE and acks == -1):
             undecided(st, RULE.ACK_01, 1 << field.ACKS | 1 << field.ERROR | 1 << field.REC_END)
@@ -211,7 +212,28 @@ def produce_ack(st: s.State, b: int, acks: int, end: int, error: int) -> None:
     else:
         decide(st, RULE.ACK_01, hw >= end, field.HW, end, hw)
     # An acknowledged record is a promise: every later leader and member of the ISR must have it (DATA-03).
-    acknowledge(st, b, end)
+    acknowledge(st, b, end, epoch)
+
+
+def acknowledged_by_leader(st: s.State, b: int, acks: int, error: int) -> None:
+    """Check ACK-02: a deposed broker tells who waits NOT_LEADER_OR_FOLLOWER. DelayedProduce#tryComplete.
+
+    It does so before it reads more metadata (#completeDelayedOperationsWhenNotPartitionLeader): all it remembers is where
+    the records ended, and another leader's may stand there by then.
+    """
+    role = st[s.REPLICAS + b, s.ROLE]
+    if acks not in (-1, UNKNOWN):
+        return
+    if error not in (NONE, UNKNOWN):
+        if acks == -1 and role == s.FOLLOWING:
+            decide(st, RULE.ACK_02, True, field.ERROR, error, error)
+        return
+    # A broker's log has its line when the response is sent: it may have led when it decided.
+    late = st[s.OPTION, s.LAG_RULE] == 1 and role != s.LEADING
+    if late or UNKNOWN in (error, acks, role):
+        undecided(st, RULE.ACK_02, 1 << field.ACKS | 1 << field.ERROR | 1 << field.LEADER_EPOCH)
+    else:
+        decide(st, RULE.ACK_02, role == s.LEADING, field.ROLE, s.LEADING, role)
 
 
 def consumer_read(st: s.State, b: int, bound: int, end: int) -> None:

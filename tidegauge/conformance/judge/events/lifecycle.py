@@ -26,6 +26,7 @@ from tidegauge.conformance.judge.lineage import (
 )
 from tidegauge.conformance.judge.log_checks import alive, cache_in_order, hw_within_log, set_hw, set_leo
 from tidegauge.conformance.judge.tally import as_expected, counted_again, decide, undecided
+from tidegauge.conformance.judge.terms import close_term
 from tidegauge.impl.rules import high_watermark_after_log_start
 from tidegauge.traces.columns import UNKNOWN
 
@@ -33,6 +34,7 @@ from tidegauge.traces.columns import UNKNOWN
 def process_gone(st: s.State, b: int) -> None:
     """Reset what the process of b had: its role, what it recorded, its connections. What it sent may still arrive."""
     n = st[s.OPTION, s.BROKERS]
+    close_term(st, b)
     st[s.REPLICAS + b, s.ROLE] = s.NO_ROLE
     st[s.REPLICAS + b, s.EPOCH] = -1
     st[s.REPLICAS + b, s.LEADER] = -1
@@ -41,7 +43,6 @@ def process_gone(st: s.State, b: int) -> None:
     st[s.REPLICAS + b, s.PENDING] = 0
     st[s.REPLICAS + b, s.MORE_ROUNDS] = 0
     st[s.REPLICAS + b, s.HW_MOVED] = -1
-    st[s.REPLICAS + b, s.TERM] = -1
     st[s.REPLICAS + b, s.PARTITION_EPOCH] = UNKNOWN
     forget_log_ends(st, b, -1)
     for other in range(n):

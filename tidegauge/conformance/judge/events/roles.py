@@ -28,7 +28,7 @@ from tidegauge.conformance.judge.log_checks import (
     set_leo,
 )
 from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided
-from tidegauge.conformance.judge.terms import check_one_leader, open_term
+from tidegauge.conformance.judge.terms import check_one_leader, close_term, forget_appends, open_term
 from tidegauge.impl.rules import forgets_log_ends
 from tidegauge.traces.columns import UNKNOWN
 
@@ -137,7 +137,8 @@ def become_leader(
     begun = old == UNKNOWN and (epoch_start == UNKNOWN or epoch_start < st[s.REPLICAS + b, s.LEO])
     if replay or begun or epoch == UNKNOWN:
         st[s.REPLICAS + b, s.EPOCH_START] = st[s.REPLICAS + b, s.LEO] if replay else epoch_start
-        st[s.REPLICAS + b, s.TERM] = -1
+        close_term(st, b)
+        forget_appends(st, b)  # what it appends now belongs to no term
         if epoch == UNKNOWN or cache_latest(st, b) < epoch:
             st[s.REPLICAS + b, s.CACHED] = UNKNOWN
     if replay:
@@ -193,6 +194,7 @@ def elected(st: s.State, b: int, old: int, epoch: int, role: int, epoch_start: i
         forget_log_ends(st, b, UNKNOWN)
     elif forgets_log_ends(old, epoch, role == s.LEADING, st[s.OPTION, s.KEEPS_REMOTE_LEO] == 1):
         mark_log_ends_stale(st, b)
+    close_term(st, b)
     open_term(st, b)
 
 
@@ -230,6 +232,6 @@ def become_follower(
     st[s.REPLICAS + b, s.EPOCH] = epoch
     st[s.REPLICAS + b, s.ISR] = 0
     st[s.REPLICAS + b, s.PENDING] = 0
-    st[s.REPLICAS + b, s.TERM] = -1
+    close_term(st, b)
     forget_log_ends(st, b, -1)
     hw_within_log(st, b)

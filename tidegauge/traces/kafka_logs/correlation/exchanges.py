@@ -166,6 +166,10 @@ class Exchanges:
                     appends = [step for step in self._appends[tp, base] if step.time <= request.line.time]
                     # The response has only the base offset: the append at that offset has the end.
                     fields |= reported(rec_base=base, rec_end=appends[-1].fields["rec_end"] if appends else None)
+                    # A batch that was sent again is found in the log (idempotent producers): then no append is of this
+                    # request, and an earlier one at its offset may be another batch, which is gone.
+                    if appends and appends[-1].time >= request.dequeued - LATE:
+                        fields |= reported(rec_epoch=appends[-1].fields.get("rec_epoch"))
                 self.add(request.completed, "ProduceAck", tp, fields, request, str(topic.get("topicId") or ""))
 
     def offsets_request(self, request: LoggedRequest) -> None:

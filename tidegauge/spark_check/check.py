@@ -63,15 +63,16 @@ def _input(run: SparkRun, path: str) -> CheckedInput:
     missing = tuple(run.heads[path].config.extra.get(MISSING, ()))
     rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS} | sum_rules(rows))
     events = sum(row.events for row in rows)
+    problems = tuple(row.to_problem() for row in rows if row.problem)
     return CheckedInput(
         path=path,
         kind="Parquet",
         traces=sum(row.traces for row in rows),
         events=events,
-        problems=tuple(row.to_problem() for row in rows if row.problem),
+        problems=problems,
         missing=missing,
         rules=rules,
-        verdict=run_verdict(rules, events, whole=not missing),
+        verdict=run_verdict(rules, events, whole=not missing and not problems),
     )
 
 

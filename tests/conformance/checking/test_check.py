@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -19,6 +20,8 @@ from tidegauge.conformance.judge.rulebook import known_bugs, rulebook
 from tidegauge.conformance.repl.directives import Player
 from tidegauge.conformance.repl.scenario import DIRECTORY as SCENARIOS
 from tidegauge.conformance.repl.scenario import read
+from tidegauge.conformance.report import as_json, as_text, write_junit
+from tidegauge.conformance.report.html import page
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson, parquet
 from tidegauge.traces.from_model.behaviour import numbered
@@ -81,9 +84,34 @@ def test_a_bad_line_is_named_and_the_rest_is_judged(tmp_path: Path) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     report = check([path])
     assert report.exit_code == 2
-    assert report.verdict is Verdict.PASS
+    assert report.verdict is Verdict.INCONCLUSIVE
     assert [(problem.line, problem.lost) for problem in report.problems] == [(5, 1)]
     assert report.events == len(COPIED)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b'{"node": 1, "event": \n', "1 event could not be read"), (None, "1 input could not be read")],
+    ids=["a line", "a file"],
+)
+def test_nothing_is_green_where_something_could_not_be_read(tmp_path: Path, content: bytes | None, said: str) -> None:
+    """Neither the last line nor JSON, JUnit and the page; the rules hold in what was read, and that is said."""
+    right = written(tmp_path / "t.ndjson", COPIED)
+    assert check([right]).verdict is Verdict.PASS
+    if content is None:
+        (tmp_path / "u.ndjson").write_bytes(b"\x00")
+    else:
+        right.write_bytes(right.read_bytes() + content)
+    report = check(sorted(tmp_path.iterdir()))
+    assert (report.verdict, report.exit_code) == (Verdict.INCONCLUSIVE, 2)
+    last = as_text(report).splitlines()[-1]
+    assert last.startswith("INCONCLUSIVE")
+    assert said in last
+    assert as_json(report)["verdict"] == "INCONCLUSIVE"
+    write_junit(report, tmp_path / "junit.xml")
+    assert ElementTree.parse(tmp_path / "junit.xml").getroot().findall(".//error")
+    assert page(report).count('class="badge pass"') == 0
+    assert page(check([LINES])).count('class="badge pass"') == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\x01\x02", b"PAR1 and no more", b"[1, 2]\n"])

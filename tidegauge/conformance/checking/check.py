@@ -218,15 +218,18 @@ def checked_input(path: str, kind: str, findings: InputFindings, judgements: Seq
         covered=tuple(findings.covered),
         missing=tuple(missing),
         rules=rules,
-        verdict=run_verdict(rules, events, whole=not missing),
+        verdict=run_verdict(rules, events, whole=not missing and lost(findings.problems) == 0),
     )
 
 
 def overall_verdict(inputs: Sequence[CheckedInput]) -> Verdict:
-    """Return the worst verdict of the inputs; those without events are bad input and have none."""
-    verdicts = {checked.verdict for checked in inputs if checked.events}
-    worst = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS)
-    return next((verdict for verdict in worst if verdict in verdicts), Verdict.SUITE_ERROR)
+    """Return the worst verdict of the inputs. One without events has none: beside it the others do not pass either."""
+    verdicts = {checked.verdict if checked.events else Verdict.SUITE_ERROR for checked in inputs}
+    if verdicts <= {Verdict.SUITE_ERROR}:
+        return Verdict.SUITE_ERROR
+    worst = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.SUITE_ERROR, Verdict.PASS)
+    found = next(verdict for verdict in worst if verdict in verdicts)
+    return Verdict.INCONCLUSIVE if found is Verdict.SUITE_ERROR else found
 
 
 def judge_batch(
@@ -345,6 +348,7 @@ def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
     with_events = [share for share in shares if share.events] or list(shares)
     # A share without events would miss the whole data path, which another share may have.
     missing = tuple(dict.fromkeys(line for share in with_events for line in share.missing))
+    problems = tuple(dict.fromkeys(problem for share in shares for problem in share.problems))
     # A line ends with the percentage that is covered, which may differ by share: node and period come before the comma.
     covered = {line.rpartition(",")[0]: line for share in reversed(with_events) for line in share.covered}
     return CheckedInput(
@@ -352,11 +356,11 @@ def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
         kind=shares[0].kind,
         traces=sum(share.traces for share in shares),
         events=events,
-        problems=tuple(dict.fromkeys(problem for share in shares for problem in share.problems))[:MANY],
+        problems=problems[:MANY],
         covered=tuple(sorted(covered.values())),
         missing=missing[:MANY],
         rules=rules,
-        verdict=run_verdict(rules, events, whole=not missing),
+        verdict=run_verdict(rules, events, whole=not missing and lost(problems) == 0),
     )
 
 

@@ -6,7 +6,7 @@ Rules of this file
    not be decided. A rule that was never decided is inconclusive and names the fields that would have decided it.
 2. A check that failed after a lost line fails nothing, but its rule does not pass.
 3. A run fails when a MUST rule fails. A run in which nothing was decided, or a check failed after a lost line, has not
-   passed. Nor has a run over incomplete logs: nobody has checked what they lack.
+   passed. Nor has a run over incomplete logs, or with anything that could not be read: nobody has checked what is not there.
 """
 
 from collections.abc import Iterable, Mapping
@@ -78,7 +78,7 @@ def decides_data_path(tallies: Mapping[str, RuleTally]) -> bool:
 
 
 def run_verdict(verdicts: Iterable[RuleVerdict], events: int, whole: bool = True) -> Verdict:
-    """Return the verdict on a run; `whole` is false if its source is known to lack something."""
+    """Return the verdict on a run; `whole` is false if its source is known to lack something, or was not read as a whole."""
     verdicts = tuple(verdicts)
     seen = {v.verdict for v in verdicts if v.rule.level == "MUST" or v.verdict is not Verdict.FAIL}
     # A run without events would pass every MUST rule and has checked nothing.

@@ -1,7 +1,7 @@
 """A report for CI: a suite per input, in it a case per rule, and a case `whole` for the input itself.
 
 A rule that no event exercised, or that could not be decided, is skipped; so is the case `whole` of an input that lacks
-something. An input without a judged event is an error.
+something. An input without a judged event, or with one that could not be read, is an error.
 """
 
 from collections.abc import Iterable
@@ -11,6 +11,7 @@ from tidegauge import __version__
 from tidegauge.conformance.checking.check import CheckedInput, Report
 from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict
 from tidegauge.conformance.explain.explain import Explanation, explanation_text
+from tidegauge.traces.problems import lost
 from tidegauge.util.foreign_text import visible
 from tidegauge.util.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 
@@ -33,6 +34,8 @@ def _suite(checked: CheckedInput, explanations: Iterable[Explanation]) -> JUnitS
     outcome, message = None, ""
     if not checked.events:
         outcome, message = JUnitOutcome.ERROR, f"no event was judged: {'; '.join(problems) or 'nothing is there'}"
+    elif lost(checked.problems):
+        outcome, message = JUnitOutcome.ERROR, f"not everything could be read: {'; '.join(problems)}"
     elif checked.missing:
         # Not a failure: no rule is known to be broken. But a green case would claim that everything was seen.
         outcome, message = JUnitOutcome.SKIPPED, f"INCONCLUSIVE: missing: {'; '.join(checked.missing)}"

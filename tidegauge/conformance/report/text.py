@@ -93,6 +93,10 @@ def verdict_line(report: Report, colour: bool = False) -> str:
     # What was covered did pass: without this the line would read as if nothing had been checked.
     if report.missing and passed and not lossy:
         undecided = f"{passed} rules hold in what is covered and none is broken, but something is missing"
+    unread = [checked for checked in report.inputs if not checked.events]
+    if (report.lost or unread) and not lossy:
+        what = counted(report.lost, "event") if report.lost else counted(len(unread), "input")
+        undecided = f"{passed} rules hold in what was read and none is broken, but {what} could not be read"
     says = {
         Verdict.PASS: f"{passed} rules hold",
         Verdict.FAIL: f"broken: {', '.join(failed)}",

@@ -34,6 +34,7 @@ GRAPHS: Sequence[tuple[Bounds, str]] = (
     (Bounds(brokers=2, max_log=1, max_epoch=2, max_crashes=1), "repaired"),
     (Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0), "kip320"),
     (Bounds(brokers=2, max_log=1, max_epoch=0, max_crashes=1, min_insync_replicas=2), "elr"),
+    (Bounds(brokers=2, max_log=1, max_epoch=2, max_crashes=0, max_waiting=1), "repaired"),
 )
 
 

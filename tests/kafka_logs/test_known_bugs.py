@@ -53,7 +53,7 @@ def test_epoch_jump_acknowledges_a_record_that_is_gone_at_the_end(trace: Find) -
     """X1 at offset 1 is acknowledged to acks=all; broker 2 leads from offset 1 on without it."""
     events = trace("4.2.0/k-epoch-jump", "alpha-0").events
     ack = next(e for e in events if e.event == "ProduceAck" and e.at == "n1/request.log:52")
-    assert dict(ack.fields) == {"acks": -1, "error": 0, "rec_base": 1, "rec_end": 2}
+    assert dict(ack.fields) == {"acks": -1, "error": 0, "rec_base": 1, "rec_end": 2, "rec_epoch": 0}
     leads = next(e for e in events if e.event == "BecomeLeader" and e.node == 2 and e.fields["leader_epoch"] == 3)
     assert events.index(ack) < events.index(leads)
     assert leads.fields["leo"] == 1

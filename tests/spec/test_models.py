@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,12 @@ def test_how_long_a_run_against_liveness_is_may_vary() -> None:
 def test_a_match_is_said_in_one_line() -> None:
     """What agrees is one line with the counts."""
     assert str(compare_with_pins(MODEL, FOUND)) == "ok   MCReplication/Small.cfg: success, 7 states, depth 3 (1.0 s)"
+
+
+def test_a_model_that_holds_otherwise_than_pinned_is_no_success() -> None:
+    """It says what differs, not that it succeeded."""
+    said = str(compare_with_pins(replace(MODEL, distinct=8), FOUND)).splitlines()[0]
+    assert said == "FAIL MCReplication/Small.cfg: no property fails; the number of states changed, 7 states, depth 3 (1.0 s)"
 
 
 def test_a_property_that_tlc_does_not_name_is_the_only_one_of_its_cfg() -> None:

@@ -141,6 +141,21 @@ def test_the_log_end_of_a_broker_that_is_deposed_shows_what_it_appended() -> Non
     assert broken((*without(TRUNCATED[:5], "epochs"), *TRUNCATED[6:], ack()), config) == {"ACK-02", "DATA-03"}
 
 
+def test_a_leader_that_misses_an_epoch_commits_what_it_had_appended_before() -> None:
+    """Broker 2 led in between without the record, which was not committed then: it need not have it."""
+    missed = (
+        *OPENING,
+        append(1, 0, 0),
+        change(2, 1, (1, 2)),
+        lead(2, 1, (1, 2)),
+        change(1, 2, (1,)),
+        lead(1, 2, (1,), leo=1, hw_before=0, hw=1),
+    )
+    for said in (ack(), ack(rec_epoch=0)):
+        assert broken((*missed, said)) == set()
+        assert "DATA-03" in broken((*missed, said, change(2, 3, (2,)), lead(2, 3, (2,))))
+
+
 def test_a_gap_at_the_broker_hides_what_it_appended() -> None:
     """After a missing line it may have appended the record again."""
     assert "DATA-03" not in broken((*AGAIN, ack()), missing=(len(TRUNCATED) - 1,))

@@ -38,13 +38,14 @@ ALL = -1
 
 
 class _Claim(NamedTuple):
-    """Records [offset, end) of `epoch` that a leader promised, committed or acknowledged, in `row`."""
+    """Records [offset, end) of `epoch` that a leader of `term` promised, committed or acknowledged, in `row`."""
 
     row: int
     leader: int
     offset: int
     end: int
     epoch: int | None
+    term: int | None
 
 
 class _Loser(NamedTuple):
@@ -113,7 +114,7 @@ def _held_to(past: History, claim: _Claim | None, loser: _Loser) -> Iterator[tup
     """Yield the pair if the promise binds the replica, and the replica is known to break it."""
     if claim is None:
         return
-    epoch, later = past.after(claim.row, claim.leader).epoch, past.after(loser.row, loser.broker)
+    epoch, later = claim.term, past.after(loser.row, loser.broker)
     # A leader of the same or an earlier epoch owes nothing to this promise: it was elected before the promise.
     binds = not loser.leads or (epoch is not None and later.epoch is not None and epoch < later.epoch)
     if binds and later.holds(claim.offset, claim.epoch) is False:
@@ -123,19 +124,38 @@ def _held_to(past: History, claim: _Claim | None, loser: _Loser) -> Iterator[tup
 def _claim(past: History, row: int, rule: str, actual: int, end: int) -> _Claim | None:
     """Return the records up to `end` that a leader commits, or acknowledges, with an event; None if it does not."""
     leader = past.broker(row)
-    if leader is None or not past.leads(row, leader):
+    if leader is None:
         return None
     after, fields = past.after(row, leader), past.event(row).fields
-    offset = actual
+    offset, epoch, term = actual, None, after.epoch
     if rule == "DATA-03":
         acknowledged = past.event(row).event == "ProduceAck" and fields.get("acks") == ALL
         if not acknowledged or fields.get("rec_end") != end or fields.get("error", NONE) != NONE:
             return None
         base = fields.get("rec_base")
         offset = end - 1 if base is None else max(actual, base)
-    elif after.hw != end or (past.before(row, leader).hw == end and past.before(row, leader).epoch == after.epoch):
+        epoch = fields.get("rec_epoch", _appended_in(past, row, leader, offset))
+        term = term if epoch is None else epoch
+    elif (
+        not past.leads(row, leader)
+        or after.hw != end
+        or (past.before(row, leader).hw == end and past.before(row, leader).epoch == after.epoch)
+    ):
         return None
-    return _Claim(row, leader, offset, end, after.epoch_of(offset))
+    return _Claim(row, leader, offset, end, after.epoch_of(offset) if epoch is None else epoch, term)
+
+
+def _appended_in(past: History, row: int, leader: int, offset: int) -> int | None:
+    """Return the leader epoch in which a broker last appended a record at `offset`, up to `row`."""
+
+    def appends(at: int) -> bool:
+        event = past.event(at)
+        base, end = (event.fields.get(name) for name in ("rec_base", "rec_end"))
+        own = event.event == "LeaderAppend" and past.broker(at) == leader
+        return own and isinstance(base, int) and isinstance(end, int) and base <= offset < end
+
+    append = past.last(past.upto(row), appends)
+    return None if append is None else past.after(append, leader).epoch_of(offset)
 
 
 def _steps(past: History, claim: _Claim, loser: _Loser, acknowledged: bool) -> Iterator[CausalStep]:

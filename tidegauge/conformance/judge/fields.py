@@ -60,7 +60,17 @@ RUNNING = len(FIELD_NAMES)
 ROLE = RUNNING + 1
 IN_FLIGHT = RUNNING + 2
 ENTRIES = RUNNING + 3
-COMPARED = (*FIELD_NAMES, "running", "role", "in flight", "entries of the epoch cache")
+AGREE = RUNNING + 4
+IN_SYNC = RUNNING + 5
+COMPARED = (
+    *FIELD_NAMES,
+    "running",
+    "role",
+    "in flight",
+    "number of entries in the epoch cache",
+    "offset up to which the logs agree",
+    "size of the ISR (min.insync.replicas)",
+)
 
 BECOME_LEADER = EVENTS["BecomeLeader"].code
 BECOME_FOLLOWER = EVENTS["BecomeFollower"].code

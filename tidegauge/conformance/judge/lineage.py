@@ -10,6 +10,7 @@ Rules of this file
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.tally import decide, undecided
 from tidegauge.impl.rules import (
     assign_keeps,
@@ -169,13 +170,13 @@ def copy_entries(st: s.State, log: int, n: int, follower: int, base: int, end: i
         at = next_start(st, log, n, at, end)
 
 
-def same_or_unknown(st: s.State, rule: int, fieldno: int, end: int, same: int) -> None:
+def same_or_unknown(st: s.State, rule: int, end: int, same: int) -> None:
     """Check that two logs have the same records up to `end`; up to `same` they do."""
     # Below a log start that is not reported, records may differ that retention has deleted from one of the two logs.
     if same < end and not deletions_known(st):
         undecided(st, rule, 1 << field.LOG_START)
     else:
-        decide(st, rule, same >= end, fieldno, end, same)
+        decide(st, rule, same >= end, field.AGREE, end, same)
 
 
 def has_entry(st: s.State, b: int, epoch: int, start: int) -> bool:
@@ -186,17 +187,20 @@ def has_entry(st: s.State, b: int, epoch: int, start: int) -> bool:
     return False
 
 
-def well_formed(st: s.State, b: int) -> bool:
-    """Return whether epochs and starts of a known cache rise strictly, and no entry starts above the log end."""
+def check_order(st: s.State, b: int) -> None:
+    """Check EPOCH-02: epochs and starts of a known cache rise strictly, and no entry starts above the log end."""
     n = st[s.REPLICAS + b, s.CACHED]
+    epochs, starts = s.epochs_row(st, b), s.starts_row(st, b)
     for i in range(1, n):
-        if (
-            st[s.epochs_row(st, b), i] <= st[s.epochs_row(st, b), i - 1]
-            or st[s.starts_row(st, b), i] <= st[s.starts_row(st, b), i - 1]
-        ):
-            return False
+        if st[epochs, i] <= st[epochs, i - 1]:
+            decide(st, RULE.EPOCH_02, False, field.LEADER_EPOCH, st[epochs, i - 1] + 1, st[epochs, i])
+            return
+        if st[starts, i] <= st[starts, i - 1]:
+            decide(st, RULE.EPOCH_02, False, field.EPOCH_START, st[starts, i - 1] + 1, st[starts, i])
+            return
     leo = st[s.REPLICAS + b, s.LEO]
-    return bool(n == 0 or leo == UNKNOWN or st[s.starts_row(st, b), n - 1] <= leo)
+    last = st[starts, n - 1] if n > 0 and leo != UNKNOWN else leo
+    decide(st, RULE.EPOCH_02, last <= leo, field.EPOCH_START, leo, last)
 
 
 def copy_log_to_term(st: s.State, b: int, term: int) -> None:

@@ -11,7 +11,7 @@ from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.event_groups import ReportedLog
 from tidegauge.conformance.judge.fields import RULE
-from tidegauge.conformance.judge.lineage import cache_truncate, set_log_start, well_formed
+from tidegauge.conformance.judge.lineage import cache_truncate, check_order, set_log_start
 from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided
 from tidegauge.impl.rules import NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.traces.columns import UNKNOWN
@@ -145,6 +145,4 @@ def hw_within_log(st: s.State, b: int) -> None:
 def cache_in_order(st: s.State, b: int) -> None:
     """Check EPOCH-02 on a cache that is known."""
     if st[s.REPLICAS + b, s.CACHED] != UNKNOWN:
-        decide(
-            st, RULE.EPOCH_02, well_formed(st, b), field.ENTRIES, st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.CACHED]
-        )
+        check_order(st, b)

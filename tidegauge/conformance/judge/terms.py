@@ -11,7 +11,7 @@ Rules of this file
 5. A broker acknowledges what it has appended itself, maybe after its term. So its own records in a term, from the log it
 was elected with (T_LEO) to where they ended (T_END), say which append an acknowledged offset belongs to:
 
-       b1   term 0 appends 5..7    term 2 of b2: b1 truncates to 5, copies 5..9    acknowledges up to 7: that of term 0, lost
+       b1   epoch 0 appends 5..7    epoch 1 of b2: b1 truncates to 5, copies 5..9    acknowledges up to 7: lost
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -138,6 +138,24 @@ def term_of_append(st: s.State, b: int, end: int) -> int:
     return found
 
 
+def last_term_with(st: s.State, b: int, end: int, t: int) -> int:
+    """Return the last term of b, from t on, whose log has the record up to `end` that it appended in term t.
+
+    Only there it may have been committed: a leader that misses an epoch in between leads on, and owes nothing to it.
+
+        b1   epoch 2 appends 5, epoch 4 commits 5       b2   epoch 3, without 5: right, it was not committed yet
+    """
+    epoch, n = st[s.term(st, t), s.T_EPOCH], st[s.OPTION, s.BROKERS]
+    found = t
+    for later in range(t + 1, st[s.PARTITION, s.TERMS]):
+        row = s.term(st, later)
+        if st[row, s.T_LEADER] == b and (st[row, s.T_LEO] == UNKNOWN or st[row, s.T_LEO] >= end):
+            cached = st[row, s.T_CACHED]
+            if cached == UNKNOWN or epoch_at(st, n + later, cached, end - 1) in (epoch, UNKNOWN):
+                found = later
+    return found
+
+
 def acknowledge(st: s.State, b: int, end: int, epoch: int) -> None:
     """Note that b has acknowledged, with acks=all, its append up to `end` in leader epoch `epoch`, which may be UNKNOWN."""
     t = -1
@@ -148,8 +166,7 @@ def acknowledge(st: s.State, b: int, end: int, epoch: int) -> None:
     # whether it appended it or found it there, that is no claim about an append of its own.
     elif st[s.OPTION, s.LAG_RULE] == 0:
         t = term_of_append(st, b, end)
-    if t < 0:
-        t = st[s.REPLICAS + b, s.TERM]
+    t = st[s.REPLICAS + b, s.TERM] if t < 0 else last_term_with(st, b, end, t)
     if t >= 0 and end > st[s.term(st, t), s.T_ACKED]:
         st[s.term(st, t), s.T_ACKED] = end
         check_later_terms(st, t, s.T_ACKED, RULE.DATA_03)
@@ -205,7 +222,7 @@ def check_claim(st: s.State, earlier: int, later: int, claim: int, rule: int) ->
         same = agree_until(
             st, n + earlier, st[s.term(st, earlier), s.T_CACHED], n + later, st[s.term(st, later), s.T_CACHED], start, end
         )
-        same_or_unknown(st, rule, field.LEO, end, same)
+        same_or_unknown(st, rule, end, same)
 
 
 def check_inherited_claims(st: s.State, carrier: int, later: int, claim: int, times: int, rule: int) -> None:

@@ -25,9 +25,12 @@ class Decision(NamedTuple):
     ids: tuple[str, ...]
 
     def __str__(self) -> str:
-        arguments = ", ".join(value_text(argument) for argument in self.arguments)
+        names = inspect.signature(getattr(rules_, self.rule)).parameters
+        arguments = ", ".join(f"{name}={value_text(value)}" for name, value in zip(names, self.arguments, strict=True))
+        row = f"{ROWS[self.rule](self.result)}: " if self.rule in ROWS else ""
         source = " ".join(filter(None, (", ".join(self.ids), self.kafka)))
-        return f"{self.rule}({arguments}) = {value_text(self.result)}   {source}".rstrip()
+        says = "".join(f"\n            {rulebook()[name].sentence}" for name in self.ids[:1])
+        return f"{self.rule}({arguments}) = {row}{value_text(self.result)}   {source}".rstrip() + says
 
 
 def recording_rules(decisions: list[Decision]) -> Rules:

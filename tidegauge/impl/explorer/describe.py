@@ -14,6 +14,7 @@ Rules of this file
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.cluster import Cluster, NetworkRow, record_epochs
@@ -309,13 +310,13 @@ def view_text(view: View) -> str:
         role_text = ROLES[is_role] if up else "down"
         lines.append(
             f"{broker_name(b)} {role_text:<9} log={records} hw={hw} mark={mark} epoch={epoch} leader={broker_name(leader)} "
-            f"isr={isr:b} pending={pending:b} remote={remote} in flight={slots}"
+            f"isr={mask_names(isr)} pending={mask_names(pending)} remote={remote} in flight={_slots_text(slots)}"
         )
     leader, epoch, isr, live, *with_elr = controller
-    lines.append(f"controller   leader={broker_name(leader)} epoch={epoch} isr={isr:b} live={live:b}")
+    lines.append(f"controller   leader={broker_name(leader)} epoch={epoch} isr={mask_names(isr)} live={mask_names(live)}")
     if with_elr:
         elr, last, clean, reborn = with_elr
-        lines[-1] += f" elr={elr:b} last={broker_name(last)} stopped cleanly={clean:b} reborn={reborn}"
+        lines[-1] += f" elr={mask_names(elr)} last={broker_name(last)} stopped cleanly={mask_names(clean)} reborn={reborn}"
     lines.append(f"committed    {' '.join(map(str, committed)) or '-'}  crashes={crashes}")
     lines += [f"deleted      up to {start}" for start in more if isinstance(start, int)]
     match [part for part in more if isinstance(part, tuple)]:
@@ -324,6 +325,34 @@ def view_text(view: View) -> str:
         case [given_up]:
             lines.append(f"given up     {given_up}")
     return "\n".join(lines)
+
+
+def _slots_text(slots: Sequence[tuple[Any, ...]]) -> str:
+    """Format what is in flight between a follower and each broker; "-" for nothing."""
+    texts = (f"{broker_name(leader)}: {_slot_text(slot)}" for leader, slot in enumerate(slots) if slot)
+    return "; ".join(texts) or "-"
+
+
+def _slot_text(slot: tuple[Any, ...]) -> str:
+    """Format a message as message_view writes it."""
+    kind, epoch, *rest = slot
+    match (kind, *rest):
+        case (1, offset, last):
+            says = f"fetch from offset {offset} after epoch {last}"
+        case (2, offset, hw, epochs, *start):
+            records = f"{len(epochs)} records of epochs {' '.join(map(str, epochs))}" if epochs else "no records"
+            says = f"data to offset {offset}: {records}, hw {hw}" + "".join(f", log start {at}" for at in start)
+        case (3, offset, diverging, end):
+            says = f"divergence to offset {offset}: epoch {diverging} ends at {end}"
+        case (4, offset, earliest, latest):
+            says = f"out of range to offset {offset}: the log is {earliest} to {latest}"
+        case (5, asked):
+            says = f"question where epoch {asked} ends"
+        case (6, answered, end):
+            says = f"answer that epoch {answered} ends at {end}"
+        case _:
+            says = str(tuple(rest))
+    return f"{says} (request of epoch {epoch})"
 
 
 # Labels and states of the controller's model as text.

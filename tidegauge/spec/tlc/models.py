@@ -75,6 +75,10 @@ class PinComparison:
     def __str__(self) -> str:
         result, model = self.result, self.model
         verdict = result.outcome.value + (f" of {result.property}" if result.property else "")
+        # Where only the number of states differs from the pins, "FAIL .. success" would contradict itself.
+        if not self.ok and result.outcome is TlcOutcome.SUCCESS:
+            changed = "; the number of states changed" if model.expect == result.outcome.value else ""
+            verdict = f"no property fails{changed}"
         if result.counterexample:
             verdict += f" after {len(result.counterexample)} states"
         elif result.outcome is TlcOutcome.SUCCESS:

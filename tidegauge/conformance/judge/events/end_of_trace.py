@@ -43,7 +43,7 @@ def pair_agrees(st: s.State, a: int, b: int) -> None:
     if upto < end and unseen and st[s.OPTION, s.ELECTIONS_CLEAN] == 0:
         undecided(st, RULE.DATA_02, 1 << field.CLEAN)
     else:
-        same_or_unknown(st, RULE.DATA_02, field.HW, end, upto)
+        same_or_unknown(st, RULE.DATA_02, end, upto)
 
 
 def copy_final_state(st: s.State, t: int, final: s.Final, caches: s.Caches) -> None:

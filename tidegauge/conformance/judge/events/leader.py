@@ -10,7 +10,8 @@ from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.elections import read_min_isr
 from tidegauge.conformance.judge.event_groups import Records, ReportedLog
-from tidegauge.conformance.judge.events.leader_hw import advance, is_stale, under_min
+from tidegauge.conformance.judge.events.leader_hw import advance, is_stale, size_of, under_min
+from tidegauge.conformance.judge.events.roles import check_registered
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.in_flight import HANDLED, agree_if_known
 from tidegauge.conformance.judge.lineage import cache_assign
@@ -68,7 +69,8 @@ def enough_in_sync(st: s.State, b: int, acks: int) -> None:
         if short == UNKNOWN:
             undecided(st, RULE.APPEND_03, 1 << field.REPLICAS)
         else:
-            decide(st, RULE.APPEND_03, short == 0, field.ISR, isr, isr)
+            least, members = read_min_isr(st, b), size_of(isr, st[s.OPTION, s.BROKERS])
+            decide(st, RULE.APPEND_03, short == 0, field.IN_SYNC, least, members)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -179,6 +181,9 @@ def handle_alter_partition_response(
         # A response that does not report the ISR has committed the proposal in flight.
         if isr < 0:
             isr = UNKNOWN if st[s.REPLICAS + b, s.PENDING] == 0 else st[s.REPLICAS + b, s.PENDING]
+        # In brokers' logs the line of the registration may come later.
+        elif st[s.OPTION, s.LAG_RULE] == 0 and st[s.REPLICAS + b, s.EPOCH] != UNKNOWN:
+            check_registered(st, st[s.REPLICAS + b, s.EPOCH], isr, st[s.REPLICAS + b, s.EPOCH])
         st[s.REPLICAS + b, s.ISR] = isr
         st[s.REPLICAS + b, s.PENDING] = 0
         advance(st, b, hw, 1)

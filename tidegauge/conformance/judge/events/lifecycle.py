@@ -288,4 +288,4 @@ def holds_acked(st: s.State, b: int, t: int, end: int) -> None:
     else:
         n = st[s.OPTION, s.BROKERS]
         upto = agree_until(st, n + t, st[s.term(st, t), s.T_CACHED], b, cached, int(st[s.PARTITION, s.DELETED_UPTO]), end)
-        same_or_unknown(st, RULE.DATA_03, field.LEO, end, upto)
+        same_or_unknown(st, RULE.DATA_03, end, upto)

@@ -67,6 +67,12 @@ def check_metadata(st: s.State, b: int, epoch: int, leader: int, isr: int) -> No
         undecided(st, RULE.EPOCH_04, 1 << field.LEADER)
     elif leader != UNKNOWN:
         check_one_leader(st, epoch, leader)
+    check_registered(st, epoch, isr, old)
+
+
+def check_registered(st: s.State, epoch: int, isr: int, old: int) -> None:
+    """Check CTRL-03: the controller has registered this ISR in this leader epoch; `old`: the epoch that was known before."""
+    forgotten = epoch <= st[s.PARTITION, s.FORGOTTEN_UPTO]
     latest = st[s.PARTITION, s.C_EPOCH]
     heard = st[s.PARTITION, s.OBSERVED] >> st[s.OPTION, s.BROKERS] & 1 == 1
     first = st[s.PARTITION, s.FIRST_EPOCH]

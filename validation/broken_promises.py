@@ -254,6 +254,11 @@ LET_PASS: Mapping[str, str] = MappingProxyType(
 """The kinds that may pass, with the reason."""
 
 
+def let_pass_table() -> str:
+    """Return LET_PASS as the table of docs/judge.md."""
+    return "\n".join(("| promise | because |", "|---|---|", *(f"| {kind} | {why} |" for kind, why in LET_PASS.items())))
+
+
 @dataclass(frozen=True)
 class BrokenHistory:
     """A history up to a wrong event, and the kind of break."""

@@ -1,6 +1,7 @@
 """The judge against every behaviour of tiny models, and the ways in which that can go wrong."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import Rules
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.behaviour import config_for, numbered
-from tidegauge.traces.schema import Trace
+from tidegauge.traces.schema import Event, Trace
 from validation.product.access_trace import noted, uncompiled
 from validation.product.automaton import Automaton, automaton
+from validation.product.client_events import is_right
 from validation.product.executions import INTERPRETED
 from validation.product.false_accepts import (
+    BY_CLIENT,
     FalseAccepts,
     candidates_of,
     counts_of,
@@ -169,9 +172,47 @@ def test_changes_are_none_of_the_model_and_stand_once() -> None:
     assert [offer.event for offer in offers[: len(right().events)]] == list(right().events)
     words = {(o.event.node, o.event.event, str(sorted(o.event.fields.items()))) for o in offers}
     assert len(words) == len(offers)
-    for offer in offers[len(right().events) :]:
+    for offer in [offer for offer in offers[len(right().events) :] if offer.field != BY_CLIENT]:
         near = [e for e in right().events if (e.node, e.event) == (offer.event.node, offer.event.event)]
         assert any({**e.fields, offer.field: offer.event.fields[offer.field]} == dict(offer.event.fields) for e in near)
+
+
+def told_to_clients(found: tuple[FalseAccepts, ...]) -> dict[str, FalseAccepts]:
+    return {one.event: one for one in found if one.field == BY_CLIENT}
+
+
+def test_what_no_broker_may_tell_a_client_is_rejected() -> None:
+    """A success before the high watermark, by a follower, of another epoch; a read above the high watermark."""
+    told = told_to_clients(accepted_by_the_judge())
+    assert told.keys() == {"ProduceAck", "Read"}
+    assert all(one.rejected > 0 for one in told.values())
+    assert sum(one.open + one.passed for one in told.values()) == 0
+
+
+def test_a_judge_that_believes_acknowledgements_lets_them_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each check that such an event meets is needed."""
+    monkeypatch.setattr(leader, "acknowledged_by_leader", lambda *_: None)
+    told = told_to_clients(false_accepts(walked(), INTERPRETED, memories=8))
+    assert told["ProduceAck"].passed > 0
+    assert told["Read"].passed == 0
+
+
+def test_a_model_with_clients_tells_them_itself() -> None:
+    """Nothing is offered twice."""
+    events = (*right().events, Event(1, "ProduceAck", {"acks": -1, "rec_end": 1, "error": 0}))
+    assert [offer for offer in candidates_of(events, CONFIG) if offer.field == BY_CLIENT] == []
+
+
+def test_what_a_client_may_be_told_hangs_on_the_broker_alone() -> None:
+    """Who leads, up to which record, and which record that is."""
+    views = {view for views in right().inside for view in views}
+    committed = next(view for view in views if view[0][0][1] == 1)
+    ack = Event(1, "ProduceAck", {"acks": -1, "rec_end": 1, "error": 0})
+    other = {**ack.fields, "rec_epoch": 1}
+    assert is_right(ack, committed)
+    assert not is_right(replace(ack, fields=other), committed)
+    assert not is_right(replace(ack, node=2), committed)
+    assert not is_right(ack, next(view for view in views if view[0][0][1] == 0))
 
 
 def whole_row(st: list[int], row: int) -> int:

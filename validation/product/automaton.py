@@ -38,6 +38,8 @@ class Automaton:
     symbol: Ints
     target: Ints
     whole: NDArray[np.bool_]
+    inside: tuple[tuple[View, ...], ...]
+    """The states of the graph in which a behaviour may be there."""
 
     @property
     def states(self) -> int:
@@ -146,4 +148,5 @@ def automaton(
         np.array(symbol, np.int64),
         np.array(target, np.int64),
         np.array([places.between_steps(subset) for subset in subsets]),
+        tuple(tuple(states[place] for place in sorted(subset) if place < len(states)) for subset in subsets),
     )

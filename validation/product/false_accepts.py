@@ -25,6 +25,7 @@ from tidegauge.conformance.engine.one_event import Judge, MemoryTable
 from tidegauge.conformance.judge.state import Ints
 from tidegauge.traces.schema import Config, Event
 from validation.product.automaton import Automaton
+from validation.product.client_events import client_events, is_right
 from validation.product.executions import Machine, all_groups, judge_of, machine_for
 from validation.product.machine import ASKED, MEMORY, OPEN, STATE
 from validation.product.reasons import REASONS
@@ -42,14 +43,18 @@ Counts = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Candidate:
-    """An event of the model, or one of them whose `field` was changed; "" for the model's own."""
+    """An event of the model, one of them whose `field` was changed, or one of a client; "" for the model's own."""
 
     event: Event
     field: str = ""
 
 
+BY_CLIENT = "to a client"
+"""What stands for a changed field where a model without clients is offered one of theirs."""
+
+
 def candidates_of(events: Sequence[Event], config: Config) -> tuple[Candidate, ...]:
-    """Return the model's events, in their order, then each change of one field that is none of them, once."""
+    """Return the model's events, in their order, then each change of one field that is none of them, once; then clients'."""
     seen = {key(event) for event in events}
     candidates = [Candidate(event) for event in events]
     for event in events:
@@ -59,6 +64,7 @@ def candidates_of(events: Sequence[Event], config: Config) -> tuple[Candidate, .
                 if key(changed) not in seen:
                     seen.add(key(changed))
                     candidates.append(Candidate(changed, name))
+    candidates += [Candidate(event, BY_CLIENT) for event in client_events(events, config)]
     return tuple(candidates)
 
 
@@ -98,7 +104,7 @@ def false_accepts(
 ) -> tuple[FalseAccepts, ...]:
     """Offer every candidate after all memories, or after so many drawn with the seed; most accepted kinds first."""
     candidates, judge, compiled = _ready(walked, machine)
-    allowed, decided = _allowed(walked.automaton, len(candidates)), _decided(walked, candidates)
+    allowed, decided = _allowed(walked.automaton, candidates), _decided(walked, candidates)
     asked, pairs = _memories_and_pairs(walked, memories, seed)
     states = np.ascontiguousarray(pairs[:, STATE])
     begin = np.append(np.searchsorted(pairs[:, MEMORY], asked), len(pairs)).astype(np.int64)
@@ -119,7 +125,7 @@ def false_accepts_by_group(walked: Walked, machine: Machine | None = None) -> tu
     memory = np.ascontiguousarray(walked.tables.memory[asked])
     places = np.searchsorted(asked, pairs[:, MEMORY])
     weights = np.bincount(places, minlength=len(asked))
-    right_at, right = _right_events(walked.automaton, places, pairs[:, STATE])
+    right_at, right = _right_events(walked.automaton, places, pairs[:, STATE], candidates)
     counts = np.zeros((len(candidates), 3), np.int64)
     # By kind of event and node, which read the same few cells: over all candidates a group would hardly have two memories.
     kinds = sorted({(candidate.event.event, candidate.event.node) for candidate in candidates})
@@ -155,11 +161,21 @@ def _memories_and_pairs(walked: Walked, memories: int = 0, seed: int = 0) -> tup
     return asked, pairs
 
 
-def _right_events(automaton: Automaton, places: Ints, states: Ints) -> tuple[Ints, Ints]:
+def _right_events(automaton: Automaton, places: Ints, states: Ints, candidates: Sequence[Candidate]) -> tuple[Ints, Ints]:
     """Return every right next event: the place of the memory that it follows, and its number."""
-    many = automaton.first[states + 1] - automaton.first[states]
+    client_at, client = _right_to_clients(automaton, candidates)
+    order = np.argsort(client_at, kind="stable")
+    client_first = np.searchsorted(client_at[order], np.arange(automaton.states + 1))
+    own_at, own = _following(automaton.first, automaton.symbol, places, states)
+    told_at, told = _following(client_first, client[order], places, states)
+    return np.concatenate((own_at, told_at)), np.concatenate((own, told))
+
+
+def _following(first: Ints, symbol: Ints, places: Ints, states: Ints) -> tuple[Ints, Ints]:
+    """Return each place once for each symbol of its state, with it; those of state s are first[s] to first[s + 1]."""
+    many = first[states + 1] - first[states]
     within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)  # 0, 1, .. anew for each state
-    return np.repeat(places, many), automaton.symbol[np.repeat(automaton.first[states], many) + within]
+    return np.repeat(places, many), symbol[np.repeat(first[states], many) + within]
 
 
 def _decided(walked: Walked, candidates: tuple[Candidate, ...]) -> Ints:
@@ -171,12 +187,27 @@ def _decided(walked: Walked, candidates: tuple[Candidate, ...]) -> Ints:
     return np.array([~always_open.get(candidate.event.event, 0) for candidate in candidates], np.int64)
 
 
-def _allowed(automaton: Automaton, candidates: int) -> NDArray[np.bool_]:
+def _allowed(automaton: Automaton, candidates: Sequence[Candidate]) -> NDArray[np.bool_]:
     """Return which events are right in which state. Candidates begin with the automaton's events, so numbers agree."""
-    allowed = np.zeros((automaton.states, candidates), np.bool_)
+    allowed = np.zeros((automaton.states, len(candidates)), np.bool_)
     sources = np.repeat(np.arange(automaton.states), np.diff(automaton.first))
     allowed[sources, automaton.symbol] = True
+    states, numbers = _right_to_clients(automaton, candidates)
+    allowed[states, numbers] = True
     return allowed
+
+
+def _right_to_clients(automaton: Automaton, candidates: Sequence[Candidate]) -> tuple[Ints, Ints]:
+    """Return where what clients are told is right: states of the automaton, and numbers of candidates."""
+    found = [
+        (state, number)
+        for number, candidate in enumerate(candidates)
+        if candidate.field == BY_CLIENT
+        for state, views in enumerate(automaton.inside)
+        if any(is_right(candidate.event, view) for view in views)
+    ]
+    pairs = np.array(found, np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def _by_kind(candidates: tuple[Candidate, ...], counts: NDArray[np.int64]) -> tuple[FalseAccepts, ...]:

@@ -63,3 +63,15 @@ REASONS: Mapping[tuple[str, str], str] = {
     **{("ExpandIsr", field): RECORDED for field in ("", "remote_leo")},
 }
 """What is let pass although no behaviour of the model shows it, by event and changed field; "" for the model's own."""
+
+
+def reasons_table() -> str:
+    """Return the reasons as the table of docs/judge.md: a row for each, with its events and fields."""
+    fields: dict[str, dict[str, list[str]]] = {}
+    for (event, field), reason in REASONS.items():
+        fields.setdefault(reason, {}).setdefault(event, []).append(f"`{field}`" if field else "itself")
+    rows = []
+    for reason, events in fields.items():
+        told = (f"`{event}`: {', '.join(names)}" for event, names in events.items())
+        rows.append(f"| {'; '.join(told)} | {reason} |")
+    return "\n".join(("| event, and the field that was changed | because |", "|---|---|", *rows))

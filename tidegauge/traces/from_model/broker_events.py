@@ -76,7 +76,8 @@ def answer_produce(src: View, label: Label, dst: View, _profile: str) -> Iterato
     left = views.waiting(dst, leader)
     # The one that waits no more: behind it they have moved up by one.
     _, epoch = next(was for at, was in enumerate(views.waiting(src, leader)) if left[at : at + 1] != (was,))
-    yield report(leader, "ProduceAck", acks=-1, rec_base=end - 1, rec_end=end, rec_epoch=epoch, error=error)
+    acknowledged = {"rec_epoch": epoch} if error == rules.NONE else {}
+    yield report(leader, "ProduceAck", acks=-1, rec_base=end - 1, rec_end=end, **acknowledged, error=error)
 
 
 def read(src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:

@@ -346,12 +346,12 @@ CASES: dict[str, tuple[Sequence[Event], Config, set[str]]] = {
             learns(isr=(1, 2), error=0, hw_before=0, hw=1),
         ),
         CONFIG,
-        {"FETCH-04"},
+        {"CTRL-03", "FETCH-04"},
     ),
     "what was recorded in this one": (
         (*FETCHED, fetch(remote_leo=1), learns(isr=(1, 2), error=0, hw_before=0, hw=1)),
         CONFIG,
-        {"FETCH-04"},
+        {"CTRL-03", "FETCH-04"},
     ),
     "fetches that nobody tells, and a high watermark that passed": (
         (
@@ -378,7 +378,7 @@ CASES: dict[str, tuple[Sequence[Event], Config, set[str]]] = {
     "a committed ISR without members": (
         (*OPENING, learns(isr=(), error=0, hw_before=0, hw=0), append(1, 0, 0, 0, 1)),
         TWO,
-        {"HW-03", "HW-09"},
+        {"CTRL-03", "HW-03", "HW-09"},
     ),
     "a committed ISR of null": ((*OPENING, learns(isr=None, error=0, hw_before=0, hw=0), append(1, 0, 0, 0, 1)), TWO, set()),
     "a response nobody knows": ((*NEWS, learns(hw_before=0, hw=0), OLDER_NEWS), TWO, set()),
@@ -387,7 +387,7 @@ CASES: dict[str, tuple[Sequence[Event], Config, set[str]]] = {
     "a proposal that was committed": (
         (*OPENING, append(1, 0, 0), shrink(1, leo=1, hw=0), learns(isr=(1,), error=0, hw_before=0, hw=1), shrink(1)),
         TWO,
-        {"ISR-02"},
+        {"CTRL-03", "ISR-02"},
     ),
     "a proposal that was given up": (
         (*OPENING, append(1, 0, 0), shrink(1), learns(error=55, hw_before=0, hw=0), shrink(1)),

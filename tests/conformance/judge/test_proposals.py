@@ -74,7 +74,8 @@ AGAIN = reported(1, "ShrinkIsr", isr=(1,), leo=1, hw=0)
 @pytest.mark.parametrize(
     ("events", "rules"),
     [
-        ((responded(error=0, isr=(1,), hw=1),), set()),
+        ((SHRUNK[7], responded(error=0, isr=(1,), hw=1)), set()),
+        ((responded(error=0, isr=(1,), hw=1),), {"CTRL-03"}),
         ((responded(error=0, hw=1),), set()),
         ((responded(error=0, hw=0),), {"HW-03"}),
         ((responded(error=0, isr=(1, 2), hw=1),), {"HW-02", "HW-03"}),
@@ -85,7 +86,7 @@ AGAIN = reported(1, "ShrinkIsr", isr=(1,), leo=1, hw=0)
         ((responded(error=42, isr=(1, 2), hw=0),), {"ISR-03"}),
         ((responded(error=42, isr=(1,), hw=0),), set()),
         ((responded(hw=0), AGAIN), set()),
-        ((responded(error=0, isr=(1,), hw_before=1, hw=1),), {"HW-10"}),
+        ((SHRUNK[7], responded(error=0, isr=(1,), hw_before=1, hw=1)), {"HW-10"}),
         ((AGAIN,), {"ISR-03"}),
     ],
 )

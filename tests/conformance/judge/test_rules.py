@@ -278,8 +278,8 @@ CASES: dict[str, tuple[Sequence[Event], Sequence[Event], Config]] = {
         TWO,
     ),
     "ACK-02": (
-        (*COPIED, follow(1, 2, 1, leo=1, hw=1), reported(1, "ProduceAck", acks=-1, rec_end=1, error=6)),
-        (*COPIED, follow(1, 2, 1, leo=1, hw=1), reported(1, "ProduceAck", acks=-1, rec_end=1, error=0)),
+        (*COPIED, change(2, 1, (1, 2)), follow(1, 2, 1, leo=1, hw=1), reported(1, "ProduceAck", acks=-1, error=6)),
+        (*COPIED, change(2, 1, (1, 2)), follow(1, 2, 1, leo=1, hw=1), reported(1, "ProduceAck", acks=-1, error=0)),
         TWO,
     ),
     "READ-01": ((*COPIED, reported(1, "Read", bound=1, rec_end=1)), (*COPIED, reported(1, "Read", bound=2)), TWO),

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.traces.kafka_logs.correlation.match import RecordedLines
-from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedBroker, LoggedStep, Send, or_null, reported
+from tidegauge.traces.kafka_logs.nodes.steps import LATE, Fields, LoggedBroker, LoggedStep, Send, or_null, reported
 from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedRequest, LoggedResponse

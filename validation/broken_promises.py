@@ -72,35 +72,35 @@ class Then:
 
     def after(self, event: Event) -> None:
         """Add an event."""
-        told = event.fields
+        values = event.fields
         if event.event == "ChangePartition":
-            if told["leader_epoch"] != self.leader_epoch:
+            if values["leader_epoch"] != self.leader_epoch:
                 self.registered = []
-            self.leader, self.leader_epoch = told["leader"], told["leader_epoch"]
-            self.isr, self.live = told["isr"], told["live"]
+            self.leader, self.leader_epoch = values["leader"], values["leader_epoch"]
+            self.isr, self.live = values["isr"], values["live"]
             self.registered.append(self.isr)
         if event.node not in self.brokers:
             return
         b = self.brokers[event.node]
         if event.event in ("ExpandIsr", "ShrinkIsr"):
-            self.proposed[event.node] = told["isr"]
+            self.proposed[event.node] = values["isr"]
         elif event.event in ("Crash", "Stop", "Start"):
             b.up, b.leads, b.epoch, b.asked = event.event == "Start", False, -1, {}
         elif event.event in ("BecomeLeader", "BecomeFollower"):
-            b.leads, b.epoch = event.event == "BecomeLeader", told["leader_epoch"]
+            b.leads, b.epoch = event.event == "BecomeLeader", values["leader_epoch"]
             self.proposed.pop(event.node, None)
         elif event.event == "ProduceAck":
-            b.asked.pop(told["rec_end"], None)
-        del b.log[told.get("leo", len(b.log)) :]
+            b.asked.pop(values["rec_end"], None)
+        del b.log[values.get("leo", len(b.log)) :]
         if event.event == "LeaderAppend":
-            b.log += [told["rec_epoch"]] * (told["rec_end"] - told["rec_base"])
-            b.own |= dict.fromkeys(range(told["rec_base"], told["rec_end"]), told["rec_epoch"])
-            b.asked[told["rec_end"]] = told["rec_epoch"]
-        elif event.event == "HandleFetch" and "rec_base" in told:
-            self.responses[told["peer"], event.node] = b.log[told["rec_base"] : told["rec_end"]]
+            b.log += [values["rec_epoch"]] * (values["rec_end"] - values["rec_base"])
+            b.own |= dict.fromkeys(range(values["rec_base"], values["rec_end"]), values["rec_epoch"])
+            b.asked[values["rec_end"]] = values["rec_epoch"]
+        elif event.event == "HandleFetch" and "rec_base" in values:
+            self.responses[values["peer"], event.node] = b.log[values["rec_base"] : values["rec_end"]]
         elif event.event == "HandleFetchResponse":
-            b.log += self.responses[event.node, told["peer"]]
-        b.hw = told.get("hw", b.hw)
+            b.log += self.responses[event.node, values["peer"]]
+        b.hw = values.get("hw", b.hw)
 
 
 Break = Callable[[Then, random.Random], Iterator[Event]]
@@ -197,8 +197,8 @@ def _hears_of_an_isr_that_is_not_registered(then: Then, _rng: random.Random) -> 
     if then.leader is not None and then.brokers[then.leader].leads and (then.leader,) not in then.registered:
         b = then.brokers[then.leader]
         if b.up and b.epoch == then.leader_epoch:
-            told = {"isr": (then.leader,), "error": NONE, "hw_before": b.hw, "hw": b.hw}
-            yield Event(then.leader, "HandleAlterPartitionResponse", told)
+            values = {"isr": (then.leader,), "error": NONE, "hw_before": b.hw, "hw": b.hw}
+            yield Event(then.leader, "HandleAlterPartitionResponse", values)
 
 
 def _larger(then: Then) -> Iterator[tuple[int, ...]]:

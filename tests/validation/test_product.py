@@ -177,24 +177,24 @@ def test_changes_are_none_of_the_model_and_stand_once() -> None:
         assert any({**e.fields, offer.field: offer.event.fields[offer.field]} == dict(offer.event.fields) for e in near)
 
 
-def told_to_clients(found: tuple[FalseAccepts, ...]) -> dict[str, FalseAccepts]:
+def client_outcomes(found: tuple[FalseAccepts, ...]) -> dict[str, FalseAccepts]:
     return {one.event: one for one in found if one.field == BY_CLIENT}
 
 
 def test_what_no_broker_may_tell_a_client_is_rejected() -> None:
     """A success before the high watermark, by a follower, of another epoch; a read above the high watermark."""
-    told = told_to_clients(accepted_by_the_judge())
-    assert told.keys() == {"ProduceAck", "Read"}
-    assert all(one.rejected > 0 for one in told.values())
-    assert sum(one.open + one.passed for one in told.values()) == 0
+    outcomes = client_outcomes(accepted_by_the_judge())
+    assert outcomes.keys() == {"ProduceAck", "Read"}
+    assert all(one.rejected > 0 for one in outcomes.values())
+    assert sum(one.open + one.passed for one in outcomes.values()) == 0
 
 
 def test_a_judge_that_believes_acknowledgements_lets_them_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each check that such an event meets is needed."""
     monkeypatch.setattr(leader, "acknowledged_by_leader", lambda *_: None)
-    told = told_to_clients(false_accepts(walked(), INTERPRETED, memories=8))
-    assert told["ProduceAck"].passed > 0
-    assert told["Read"].passed == 0
+    outcomes = client_outcomes(false_accepts(walked(), INTERPRETED, memories=8))
+    assert outcomes["ProduceAck"].passed > 0
+    assert outcomes["Read"].passed == 0
 
 
 def test_a_model_with_clients_tells_them_itself() -> None:

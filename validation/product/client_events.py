@@ -25,12 +25,12 @@ def client_events(events: Sequence[Event], config: Config) -> tuple[Event, ...]:
     leos = [event.fields.get("leo") or 0 for event in events]
     ends = range(1, max(leos, default=0) + 2)
     epochs = sorted({event.fields["leader_epoch"] for event in events if event.event == "BecomeLeader"} | {0})
-    return tuple(event for node in config.nodes for event in _of(node, ends, epochs))
+    return tuple(event for node in config.nodes for event in _events_of_node(node, ends, epochs))
 
 
-def _of(node: int, ends: range, epochs: Sequence[int]) -> list[Event]:
-    told: list[dict[str, Any]] = [{}, *({"rec_epoch": epoch} for epoch in epochs)]
-    acks = [Event(node, ACK, {"acks": -1, "rec_end": end, **more, "error": NONE}) for end in ends for more in told]
+def _events_of_node(node: int, ends: range, epochs: Sequence[int]) -> list[Event]:
+    epoch_fields: list[dict[str, Any]] = [{}, *({"rec_epoch": epoch} for epoch in epochs)]
+    acks = [Event(node, ACK, {"acks": -1, "rec_end": end, **more, "error": NONE}) for end in ends for more in epoch_fields]
     return [*acks, *(Event(node, READ, {"bound": end, "rec_end": end}) for end in ends)]
 
 

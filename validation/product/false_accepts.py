@@ -167,8 +167,8 @@ def _right_events(automaton: Automaton, places: Ints, states: Ints, candidates: 
     order = np.argsort(client_at, kind="stable")
     client_first = np.searchsorted(client_at[order], np.arange(automaton.states + 1))
     own_at, own = _following(automaton.first, automaton.symbol, places, states)
-    told_at, told = _following(client_first, client[order], places, states)
-    return np.concatenate((own_at, told_at)), np.concatenate((own, told))
+    to_clients_at, to_clients = _following(client_first, client[order], places, states)
+    return np.concatenate((own_at, to_clients_at)), np.concatenate((own, to_clients))
 
 
 def _following(first: Ints, symbol: Ints, places: Ints, states: Ints) -> tuple[Ints, Ints]:

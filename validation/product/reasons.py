@@ -20,7 +20,7 @@ BOUNDS = "where the leader's log starts and ends its follower hears from ListOff
 TRUNCATES_AGAIN = "a fetcher that begins anew truncates anew (KIP-226 resizes them), and at the log end truncates nothing"
 REFUSES = "a broker may refuse a request for a reason that is no part of the protocol"
 FEWER = "a response holds as many records as the sizes of a fetch allow"
-EMPTY = "a response that diverges may be told first as one without records that moves nothing"
+EMPTY = "a response that diverges may be texts first as one without records that moves nothing"
 RECORDED = "what the leader recorded may bring a replica up later than its fetch did: when the ISR changes"
 FORGETS = "a leader elected again may have kept what it recorded before (F2) or not, so who is behind its log end is open"
 
@@ -72,6 +72,6 @@ def reasons_table() -> str:
         fields.setdefault(reason, {}).setdefault(event, []).append(f"`{field}`" if field else "itself")
     rows = []
     for reason, events in fields.items():
-        told = (f"`{event}`: {', '.join(names)}" for event, names in events.items())
-        rows.append(f"| {'; '.join(told)} | {reason} |")
+        texts = (f"`{event}`: {', '.join(names)}" for event, names in events.items())
+        rows.append(f"| {'; '.join(texts)} | {reason} |")
     return "\n".join(("| event, and the field that was changed | because |", "|---|---|", *rows))

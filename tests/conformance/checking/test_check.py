@@ -20,8 +20,10 @@ from tidegauge.conformance.judge.rulebook import known_bugs, rulebook
 from tidegauge.conformance.repl.directives import Player
 from tidegauge.conformance.repl.scenario import DIRECTORY as SCENARIOS
 from tidegauge.conformance.repl.scenario import read
-from tidegauge.conformance.report import as_json, as_text, write_junit
 from tidegauge.conformance.report.html import page
+from tidegauge.conformance.report.json_report import as_json
+from tidegauge.conformance.report.junit import write_junit
+from tidegauge.conformance.report.text import as_text
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson, parquet
 from tidegauge.traces.from_model.behaviour import numbered

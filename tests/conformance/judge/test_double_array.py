@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegauge.conformance.engine import double_array
-from tidegauge.conformance.engine.double_array import NOTHING_KNOWN, Known, known_by_now
+from tidegauge.conformance.engine.double_array import NOTHING_KNOWN, KnownTransitions, known_by_now
 from tidegauge.conformance.engine.one_event import FREE
 from tidegauge.conformance.engine.transitions import EFFECT_BITS, LEFT
 from tidegauge.traces.columns import Ints
@@ -59,7 +59,7 @@ def searched(known: Transitions, runs: Sequence[Sequence[int]]) -> Walked:
     return found
 
 
-def walked(array: Known, runs: Sequence[Sequence[int]]) -> Walked:
+def walked(array: KnownTransitions, runs: Sequence[Sequence[int]]) -> Walked:
     starts = np.cumsum([0, *map(len, runs)])
     rows = np.array([symbol for run in runs for symbol in run], np.int64)
     times, states = np.zeros(EFFECTS, np.int64), np.zeros(len(runs), np.int64)
@@ -70,7 +70,7 @@ def walked(array: Known, runs: Sequence[Sequence[int]]) -> Walked:
     return Walked(Counter({effect: int(n) for effect, n in enumerate(times) if n}), unknown)
 
 
-def array_of(known: Transitions, most: int = PLENTY) -> Known:
+def array_of(known: Transitions, most: int = PLENTY) -> KnownTransitions:
     return known_by_now(table_of(known), SYMBOLS, STATES, most, double_array.place)
 
 

@@ -12,8 +12,10 @@ Rules of this file
    requests. It matches if the sender has the last of its requests, and all before it.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import NamedTuple
 
 from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep, Send
@@ -105,23 +107,29 @@ class RecordedLines:
         for step in steps:
             if step.name == "HandleFetch":
                 self._waiting[step.place[0], step.tp, step.fields.get("peer")].append(step)
+        # How many of them wait no more, and the earliest time from each on: stamps go back a little.
+        self._done: dict[tuple[int, str, object], int] = defaultdict(int)
+        self._earliest = {
+            key: list(accumulate((step.time for step in reversed(waiting)), min))[::-1]
+            for key, waiting in self._waiting.items()
+        }
 
     def find(self, run: ProcessRun, fetch: LoggedFetch, tp: str, partition: PartitionRequest) -> LoggedStep | None:
         """Return the line of a fetch; it and those before it wait no more."""
-        waiting = self._waiting[run.number, tp, fetch.replica]
+        key = (run.number, tp, fetch.replica)
+        waiting, earliest = self._waiting[key], self._earliest.get(key, ())
         begin, end = fetch.request.since - run.slack, fetch.request.line.time + run.slack
         fitting = [
             position
-            for position, step in enumerate(waiting)
-            if step.fields.get("remote_leo") == partition.offset and begin <= step.time <= end
+            for position in range(self._done[key], bisect_right(earliest, end))
+            if waiting[position].fields.get("remote_leo") == partition.offset and begin <= waiting[position].time <= end
         ]
         if not fitting:
             return None
         window = fetch.request.dequeued, fetch.request.handled
         position = fitting[0] if fetch.whole else min(fitting, key=lambda place: _away(window, waiting[place].time))
-        step = waiting[position]
-        del waiting[: position + 1]
-        return step
+        self._done[key] = position + 1
+        return waiting[position]
 
 
 def _away(window: tuple[int, int], time: int) -> int:

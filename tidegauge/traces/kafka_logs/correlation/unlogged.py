@@ -125,6 +125,8 @@ def tie_unlogged(
             for fetch in fetches[node.id]
             if id(fetch) in matched
         }
+        # A session lives in one process of its leader.
+        sessions = {send.session: runs[id(send)] for send in own if send.session and id(send) in runs}
         waiting = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
         nameless: list[LoggedStep] = []
         unsent: dict[tuple[str, int], list[LoggedStep]] = {}
@@ -140,7 +142,7 @@ def tie_unlogged(
                 # It has a request, so what was recorded before it was sent before it: there a line is missing, and stays so.
                 unsent.pop((step.tp, peer), None)
             else:
-                send = _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"])
+                send = _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"], sessions)
                 if send is not None:
                     runs[id(send)] = step.place[0]
                     latest[peer, send.fetcher] = (send.run, id(send))
@@ -169,7 +171,7 @@ def tie_unlogged(
             if len({send.node for send in fitting}) == 1:
                 peer = fitting[0].node
                 step.fields.update(peer=peer, req_offset=step.fields["hw"], remote_leo=step.fields["hw"])
-                send = _tie(step, waiting[step.tp], peer, step.fields["hw"])
+                send = _tie(step, waiting[step.tp], peer, step.fields["hw"], sessions)
                 if send is not None:
                     runs[id(send)] = step.place[0]
         _answer_unlogged(node, own, runs, taken)
@@ -177,10 +179,11 @@ def tie_unlogged(
     return without
 
 
-def _tie(step: LoggedStep, waiting: list[Send], peer: int, offset: object) -> Send | None:
-    """Tie a recorded fetch to the first send left over of this replica at this offset."""
+def _tie(step: LoggedStep, waiting: list[Send], peer: int, offset: object, sessions: Mapping[int, int]) -> Send | None:
+    """Tie a recorded fetch to the first send left over of this replica at this offset; `sessions` have their process."""
+    run = step.place[0]
     for send in waiting:
-        if send.node == peer and send.asked[step.tp].offset == offset:
+        if send.node == peer and send.asked[step.tp].offset == offset and sessions.get(send.session, run) == run:
             step.depends_on.append(("sent", id(send)))
             step.provides += [("handled", send.node, send.run), ("answered", id(send))]
             waiting.remove(send)
@@ -313,6 +316,7 @@ def _answer_unlogged(
     channels: dict[tuple[int, int], list[Send]] = defaultdict(list)
     for send in sends:
         channels[send.node, send.fetcher].append(send)
+    handled = {(key, step.tp) for step in leader.broker.steps if step.name == "HandleFetch" for key in step.depends_on}
     for channel in channels.values():
         run, behind = None, []
         for send in channel:
@@ -321,15 +325,24 @@ def _answer_unlogged(
             else:
                 # Between two that one process handled the lines of the request are missing.
                 if runs[id(send)] != run and run in stopped:
-                    _add_answers(leader, run, behind, taken)
-                run, behind = runs[id(send)], []
+                    _add_answers(leader, run, behind, taken, handled)
+                # Of the last request with a line the leader may have logged some partitions only.
+                run, behind = runs[id(send)], [send]
         if run in stopped:
-            _add_answers(leader, run, behind, taken)
+            _add_answers(leader, run, behind, taken, handled)
 
 
-def _add_answers(leader: Node, run: int, sends: Iterable[Send], taken: Mapping[Hashable, Sequence[LoggedStep]]) -> None:
+def _add_answers(
+    leader: Node,
+    run: int,
+    sends: Iterable[Send],
+    taken: Mapping[Hashable, Sequence[LoggedStep]],
+    handled: Collection[tuple[Hashable, str]],
+) -> None:
     for send in sends if not leader.runs[run].closed else ():
         for response in taken.get(("answered", id(send)), ()):
+            if (("sent", id(send)), response.tp) in handled:
+                continue
             place = (run, AFTER_LINES, 3, send.time)
             step = LoggedStep(leader.id, response.tp, "HandleFetch", {"peer": send.node}, response.at, send.time, place)
             step.depends_on.append(("sent", id(send)))

@@ -13,6 +13,8 @@ Rules of this file
 import gzip
 import json
 import sys
+import tarfile
+import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,9 @@ from tidegauge.conformance.checking.check import JudgedBatch, Report, check
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.engine.judge import ReplicaState
 from tidegauge.traces.kafka_logs.capture import FOLDER
+
+CUT_LOGS = Path(__file__).parents[1] / "tests" / "kafka_logs" / "wide"
+"""Logs of one partition each, cut from real clusters where a verdict was wrong once (validation.real_clusters)."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,18 @@ def judge_captures(directory: Path = FOLDER) -> Iterator[Captured]:
         if folder.is_dir():
             name = folder.relative_to(directory).as_posix()
             yield judge_capture(name, folder, expected.get(name, {}).get("fails"))
+
+
+def judge_cut_logs(directory: Path = CUT_LOGS) -> Iterator[Captured]:
+    """Judge logs that were cut from real clusters: nothing is wrong in any, and nothing is missing."""
+    for packed in sorted(directory.glob("*.tar.xz")):
+        name = packed.name.removesuffix(".tar.xz")
+        with tempfile.TemporaryDirectory(prefix="tidegauge-") as scratch:
+            with tarfile.open(packed) as archive:
+                archive.extractall(scratch, filter="data")
+            report = check([Path(scratch) / name])
+        seen = () if report.exit_code == 0 else (f"expected a pass, seen {report.verdict.value}", *report.missing[:3])
+        yield Captured(name, report, 0, seen)
 
 
 def judge_capture(name: str, folder: Path, fails: list[str] | None) -> Captured:

@@ -14,11 +14,9 @@ from typing import NamedTuple
 from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.contract import Capabilities, Node, Report
-from tidegauge.drive.paths.scenarios import case as rounded_high_watermark
-from tidegauge.drive.paths.scenarios import lacks
 from tidegauge.impl.profiles import UNSAFE, WITHOUT, Profile
 from tidegauge.impl.releases import RELEASE
-from tidegauge.impl.rules import NONE
+from tidegauge.impl.rules import NONE, UNDEFINED
 
 LATEST = "4.3.1"
 """The latest release whose sources were read (impl.releases, rule 4)."""
@@ -52,11 +50,42 @@ _KNOWN_METADATA = BrokerCase(
     ),
 )
 
+# A high watermark inside a batch, as a path: since 4.0 a read looks its position up, which is the batch's base.
+#
+# Rules of this part
+#
+# 1. The peer does what a right one may. It leads, has committed a batch of five records, and a client has deleted the first
+#    three; it came back from a crash with an older checkpoint, so its high watermark is its log start
+#    (UnifiedLog#updateHighWatermark). That is what its fetch response says.
+# 2. Between the third step and the fourth nothing happens but a read: `read_by_consumer` of drive/broker/reference.py.
+# 3. Then the broker leads. A client cannot delete what it could before, and a follower whose disk was lost begins at the log
+#    start: what is recorded of it is the batch's base, too. Its next fetch mends it all.
+ROUNDED_CLAIM = (
+    "A high watermark inside a batch falls to the batch's base when somebody reads, below the log start (since 4.0)."
+)
+PEER, EVERYBODY = 2, (1, 2)
+INSIDE, END = 3, 5
+
+ROUNDED_HIGH_WATERMARK = BrokerCase(
+    Opening((PEER,)),
+    (
+        ("metadata", PEER, 0, 0, EVERYBODY),
+        ("fetch_response", PEER, NONE, 0, 0, ((0, END - 1, 0),), None, None),
+        ("fetch_response", PEER, NONE, INSIDE, INSIDE, (), None, None),
+        ("lose_response", PEER),
+        ("metadata", BROKER, 1, 1, EVERYBODY),
+        ("delete_records", INSIDE),
+        ("fetch", PEER, 1, INSIDE, UNDEFINED, True),
+        ("fetch", PEER, 1, END, 0, True),
+    ),
+)
+"""Before 4.0 the high watermark of this path goes 0, 3, 5; since then 0, 3, 0, 5."""
+
 TELLING: Mapping[str, BrokerCase] = MappingProxyType(
     {
         "keeps_remote_leo": _MISSED_EPOCH,
         "reads_equal_partition_epoch": _KNOWN_METADATA,
-        "hw_rounded_to_batches": rounded_high_watermark(),
+        "hw_rounded_to_batches": ROUNDED_HIGH_WATERMARK,
     }
 )
 """By the switch, a path on which its two values differ."""
@@ -106,7 +135,7 @@ def telling_cases(profile: Profile, capabilities: Capabilities) -> list[BrokerCa
 
 def _can_be_given(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> bool:
     # An older generation may not allow a step, and its broker would say nothing about this bug.
-    return reference(profile).can_be_given(case, capabilities) and lacks(case, profile, capabilities) is None
+    return reference(profile).can_be_given(case, capabilities)
 
 
 def _fits(case: BrokerCase, profile: Profile, seen: list[Report] | tuple[()], reported: frozenset[str]) -> bool:

@@ -18,6 +18,7 @@ from tidegauge.drive.contract import Capabilities, Path, Report, Step
 from tidegauge.drive.paths import graph_projection
 from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
 from tidegauge.drive.paths.graph_projection import Input
+from tidegauge.drive.paths.repairs import ROUNDED_CLAIM, ROUNDED_HIGH_WATERMARK
 from tidegauge.impl.cluster.broker import truncate_alone
 from tidegauge.impl.cluster.cluster import Cluster, actions
 from tidegauge.impl.cluster.transitions import Label
@@ -270,42 +271,6 @@ def _election(last: IsrCluster, elected: int) -> Iterator[Step]:
     yield "fetch_response", rename(elected), NONE, 0, 0, (), (isr_model.EPOCH, 0), None
 
 
-# A high watermark inside a batch, as a path: since 4.0 a read looks its position up, which is the batch's base.
-#
-# Rules of this part
-#
-# 1. The peer does what a right one may. It leads, has committed a batch of five records, and a client has deleted the first
-#    three; it came back from a crash with an older checkpoint, so its high watermark is its log start
-#    (UnifiedLog#updateHighWatermark). That is what its fetch response says.
-# 2. Between the third step and the fourth nothing happens but a read: `read_by_consumer` of drive/broker/reference.py.
-# 3. Then the broker leads. A client cannot delete what it could before, and a follower whose disk was lost begins at the log
-#    start: what is recorded of it is the batch's base, too. Its next fetch mends it all.
-
-
-ROUNDED_CLAIM = (
-    "A high watermark inside a batch falls to the batch's base when somebody reads, below the log start (since 4.0)."
-)
-PEER, EVERYBODY = 2, (1, 2)
-INSIDE, END = 3, 5
-
-
-def case() -> BrokerCase:
-    """Return the path. Before 4.0 its high watermark goes 0, 3, 5; since then 0, 3, 0, 5."""
-    return BrokerCase(
-        Opening((PEER,)),
-        (
-            ("metadata", PEER, 0, 0, EVERYBODY),
-            ("fetch_response", PEER, NONE, 0, 0, ((0, END - 1, 0),), None, None),
-            ("fetch_response", PEER, NONE, INSIDE, INSIDE, (), None, None),
-            ("lose_response", PEER),
-            ("metadata", BROKER, 1, 1, EVERYBODY),
-            ("delete_records", INSIDE),
-            ("fetch", PEER, 1, INSIDE, UNDEFINED, True),
-            ("fetch", PEER, 1, END, 0, True),
-        ),
-    )
-
-
 # A scenario by its name, its file or its finding, as a path of the broker under test.
 #
 # Rules of this part
@@ -364,7 +329,7 @@ def _without_file(name: str, profile: Profile) -> tuple[Named, ...]:
     if name == ERASED_PROPOSAL:
         return (Named(name, ERASED_CLAIM, *erased_proposal(profile), "b1"),)
     if name == ROUNDED:
-        return (Named(name, ROUNDED_CLAIM, case(), None, "b1", "it has no cluster"),)
+        return (Named(name, ROUNDED_CLAIM, ROUNDED_HIGH_WATERMARK, None, "b1", "it has no cluster"),)
     return ()
 
 

@@ -9,6 +9,7 @@ for each event, whether lines of its node are missing before it or after it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +44,15 @@ def to_columns(traces: Sequence[Trace], config: Config) -> Columns:
     events = [event for trace in traces for event in trace.events]
     starts = np.cumsum([0, *(len(trace.events) for trace in traces)], dtype=np.int64)
     position = positions(config)
-    reported = {name for event in events for name in event.fields}
-    ints = {
-        name: np.array([_encode(event, name, position) for event in events], dtype=np.int64)
-        for name in INT_FIELDS
-        if name in reported
-    }
+    # By field, the rows of the events that have it and their values: an event has a few of the 40 fields.
+    cells: dict[str, tuple[list[int], list[int]]] = {name: ([], []) for name in INT_FIELDS}
+    for row, event in enumerate(events):
+        for name, value in event.fields.items():
+            cell = cells.get(name)
+            if cell is not None:
+                cell[0].append(row)
+                cell[1].append(_encode(name, value, position))
+    ints = {name: _column(len(events), *cell) for name, cell in cells.items() if cell[0]}
     pairs = [event.fields.get("epochs") for event in events]
     return Columns(
         trace_starts=starts,
@@ -118,10 +122,13 @@ def positions(config: Config) -> dict[int, int]:
     return position
 
 
-def _encode(event: Event, name: str, position: Mapping[int, int]) -> int:
-    if name not in event.fields:
-        return UNKNOWN
-    value = event.fields[name]
+def _column(size: int, rows: list[int], values: list[int]) -> Ints:
+    column = np.full(size, UNKNOWN, np.int64)
+    column[rows] = values
+    return column
+
+
+def _encode(name: str, value: Any, position: Mapping[int, int]) -> int:
     if value is None:
         return -1
     kind = FIELDS[name].kind

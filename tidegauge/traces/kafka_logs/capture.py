@@ -15,7 +15,7 @@ from tidegauge.traces.kafka_logs.correlation.topic_generations import Generation
 from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, find_clusters
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import read_disks
-from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap
+from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, Gap
 from tidegauge.traces.kafka_logs.nodes.node import Node, node_of
 from tidegauge.traces.kafka_logs.nodes.steps import OF_A_CONTROLLER
 from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
@@ -157,7 +157,9 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
         for topic_generation, one in merged.items()
     ]
     brokers = {broker for trace in traces for broker in trace.config.nodes}
-    clocks = ahead(step for node in nodes for step in node.broker.steps)
+    # Only a gap that ends nowhere asks for clocks.
+    endless = any(gap.end == AFTER_ALL_LINES for gap in reading.gaps)
+    clocks = ahead(step for node in nodes for step in node.broker.steps) if endless else {}
     uncertain = {
         trace.name: uncertain_intervals(reading.gaps, one.steps, clocks, before.seen_until)
         for trace, one in zip(traces, merged.values(), strict=True)

@@ -90,8 +90,7 @@ class Leader(NamedTuple):
     min_isr: int
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A step in numbers; `values` are those of its kind (see `_row`), `follows` rows that come before it in any order."""
 
     kind: int

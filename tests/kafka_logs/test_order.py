@@ -47,7 +47,7 @@ def reads(after: int, by: int, bound: int) -> LoggedStep:
     return step("", "Read", after, by, bound=bound)
 
 
-def told(events: Sequence[LoggedStep]) -> list[tuple[object, ...]]:
+def high_watermarks(events: Sequence[LoggedStep]) -> list[tuple[object, ...]]:
     return [
         (one.name, one.fields.get("peer"), one.fields.get("hw_before"), one.fields.get("hw"))
         for one in events
@@ -64,7 +64,7 @@ def test_a_fetch_that_another_thread_used_comes_before_what_it_raised() -> None:
         counts("A", 4, 12, 2, 7),
     ]
     found = Ordered()
-    assert told(order(steps, LEADER, found)) == [("HandleFetch", 3, 6, 6), ("HandleFetch", 2, 6, 7)]
+    assert high_watermarks(order(steps, LEADER, found)) == [("HandleFetch", 3, 6, 6), ("HandleFetch", 2, 6, 7)]
     assert found.stuck == []
 
 
@@ -79,8 +79,8 @@ def test_a_raise_that_an_append_printed_is_credited_to_the_fetch_that_allowed_it
     ]
     events = order(steps, LEADER, found := Ordered())
     assert found.stuck == []
-    assert ("HandleFetch", 2, 6, 7) in told(events)
-    (appended,) = (one for one in told(events) if one[0] == "LeaderAppend")
+    assert ("HandleFetch", 2, 6, 7) in high_watermarks(events)
+    (appended,) = (one for one in high_watermarks(events) if one[0] == "LeaderAppend")
     assert appended[2] == appended[3], "the append leaves the high watermark alone"
 
 
@@ -106,7 +106,7 @@ def test_a_read_comes_behind_the_raise_that_it_shows() -> None:
     ]
     steps[2].key = (6, 1 << 60, 0)
     events = order(steps, LEADER, found := Ordered())
-    assert [name for name, *_ in told(events)] == ["HandleFetch", "HandleFetch", "Read"]
+    assert [name for name, *_ in high_watermarks(events)] == ["HandleFetch", "HandleFetch", "Read"]
     assert found.stuck == []
 
 
@@ -123,7 +123,7 @@ def test_a_search_without_end_is_cut_off_and_counted(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(search, "LIMIT", 50)
     steps = [*leads(9, 0), *(counts(f"T{at}", 3, 20 + at, 2, 1 + at) for at in range(12)), raises("R", 3, 40, 5, 9)]
     events = order(steps, LEADER, found := Ordered())
-    assert found.cut_off == 1
+    assert found.at_limit == 1
     assert len(events) >= 13, "a cut search loses no event"
 
 

@@ -26,7 +26,7 @@ def alive(st: s.State, b: int) -> None:
         st[s.REPLICAS + b, s.UP] = 1
 
 
-def answers(st: s.State, b: int, error: int) -> None:
+def responds(st: s.State, b: int, error: int) -> None:
     """Check LIFE-01 of a broker that answers: without the replica it answers too. ReplicaManager#getPartitionOrError."""
     # A broker may be asked for a partition it has no metadata of yet: that does not show that the replica runs.
     if error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID):

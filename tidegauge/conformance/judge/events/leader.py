@@ -18,13 +18,13 @@ from tidegauge.conformance.judge.lineage import cache_assign
 from tidegauge.conformance.judge.log_checks import (
     acts_on,
     alive,
-    answers,
     cache_in_order,
     hw_unmoved,
     hw_within_log,
     leo_becomes,
     leo_unmoved,
     log_unmoved,
+    responds,
 )
 from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided
 from tidegauge.conformance.judge.terms import acknowledge
@@ -205,7 +205,7 @@ def handle_alter_partition_response(
 
 def produce_ack(st: s.State, b: int, acks: int, end: int, epoch: int, error: int) -> None:
     """Check ACK-01: an acks=all produce is answered once the high watermark has passed it; and by a leader (ACK-02)."""
-    answers(st, b, error)
+    responds(st, b, error)
     acknowledged_by_leader(st, b, acks, error)
     if error != NONE or acks != -1 or end == UNKNOWN:
         if error == UNKNOWN or acks == UNKNOWN or (error == NONE and acks == -1):

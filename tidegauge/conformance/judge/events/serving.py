@@ -7,7 +7,7 @@ from tidegauge.conformance.judge.events.leader_hw import advance, is_stale
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.in_flight import FIRST, agree_if_known, copy_kind, request_handled, restore_pair
 from tidegauge.conformance.judge.lineage import epoch_at, inputs_missing
-from tidegauge.conformance.judge.log_checks import answers, hw_unmoved, hw_within_log, leo_unmoved, log_unmoved
+from tidegauge.conformance.judge.log_checks import hw_unmoved, hw_within_log, leo_unmoved, log_unmoved, responds
 from tidegauge.conformance.judge.tally import decide, same, undecided
 from tidegauge.impl.rules import DIVERGING as DIVERGES
 from tidegauge.impl.rules import (
@@ -142,7 +142,7 @@ def handle_fetch(
     after: ReportedLog,
 ) -> None:
     """Judge a fetch of a follower at its leader. ReplicaManager#fetchMessages, Partition#fetchRecords."""
-    answers(st, b, response.error)
+    responds(st, b, response.error)
     log_unmoved(st, b, before)
     leo_unmoved(st, b, after.leo, field.LEO)
     p = s.pair(st, f, b)
@@ -285,7 +285,7 @@ def check_records(st: s.State, b: int, offset: int, data: Records) -> None:
 
 def answer_fetch(st: s.State, b: int, f: int, asked: Request, response: ReportedResponse, data: Records) -> None:
     """Judge AnswerFetch: the HW in the response is one that the leader had since the fetch was recorded (FETCH-08)."""
-    answers(st, b, response.error)
+    responds(st, b, response.error)
     p = s.pair(st, f, b)
     kind = st[p, s.KIND]
     this_one = agree_if_known(asked.epoch, st[p, s.REQ_EPOCH]) and agree_if_known(asked.offset, st[p, s.REQ_OFFSET])

@@ -110,12 +110,12 @@ class Ordered:
 
     moved: int = 0
     stuck: list[tuple[LoggedStep, int]] = field(default_factory=list)
-    cut_off: int = 0
+    at_limit: int = 0
 
 
 def order_of_node(broker: LoggedBroker) -> Ordered:
     """Order the steps of each replica of a broker; those of its controller, and those after its lines, stay in place."""
-    found = Ordered()
+    placement = Ordered()
     groups: dict[tuple[str, int], list[LoggedStep]] = {}
     ordered: list[LoggedStep] = []
     for step in broker.steps:
@@ -124,12 +124,12 @@ def order_of_node(broker: LoggedBroker) -> Ordered:
         else:
             groups.setdefault((step.tp, step.place[0]), []).append(step)
     for steps in groups.values():
-        ordered += order(steps, broker.node, found, broker.highest_min_isr.get(steps[0].tp))
+        ordered += order(steps, broker.node, placement, broker.highest_min_isr.get(steps[0].tp))
     broker.steps = ordered
-    return found
+    return placement
 
 
-def order(steps: Sequence[LoggedStep], node: int, found: Ordered, min_isr: int | None = 1) -> list[LoggedStep]:
+def order(steps: Sequence[LoggedStep], node: int, placement: Ordered, min_isr: int | None = 1) -> list[LoggedStep]:
     """Order the steps of one replica in one process of `node`; return those that are events.
 
     `min_isr` is the highest min.insync.replicas of the partition, None if unknown.
@@ -138,8 +138,8 @@ def order(steps: Sequence[LoggedStep], node: int, found: Ordered, min_isr: int |
     rows = _rows(steps, {peer: at for at, peer in enumerate(peers)})
     leader = Leader(peers.index(node), len(peers), len(peers) + 1 if min_isr is None else min_isr)
     search = _Search(rows, leader)
-    taken = search.run(found)
-    found.moved += sum(1 for at, (row, _) in enumerate(taken) if at != row)
+    taken = search.run(placement)
+    placement.moved += sum(1 for at, (row, _) in enumerate(taken) if at != row)
     return _events(rows, taken, search.begin)
 
 
@@ -166,7 +166,7 @@ def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
             step.begins, step.ends, step.key = starts[0].ends - 1, starts[0].ends, (starts[0].ends, starts[0].place[1], 1)
             step.follows.append(starts[0])
     # A step is never put in front of one that it follows, whatever their stamps (3.x prints milliseconds).
-    for step in sorted(steps, key=lambda one: one.key):
+    for step in sorted(steps, key=lambda step: step.key):
         for one in step.follows:
             if step.key <= one.key:
                 step.key = (one.key[0], one.key[1], one.key[2] + 1)
@@ -261,7 +261,7 @@ def _lowest(replica: Replica, own: int, members: int) -> int:
     return lowest
 
 
-def _known(value: int, expected: int) -> bool:
+def _may_be(value: int, expected: int) -> bool:
     return value == expected or UNKNOWN in (value, expected)
 
 
@@ -274,19 +274,19 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
     late = replica.due != UNKNOWN and replica.due > replica.hw and kind not in (RAISE, EXPAND)
     broken = BREAKS_RULE if late else FITS
     if kind == APPEND:
-        fits = _known(replica.leo, v[0])
+        fits = _may_be(replica.leo, v[0])
         after = replica._replace(leo=v[1], cause=at)
     elif kind == COUNT:
         return max(broken, _counts(v, replica)), _counted(v, at, replica, leader)
     elif kind == RAISE:
-        fits = _known(replica.hw, v[0])
+        fits = _may_be(replica.hw, v[0])
         members = replica.isr if replica.isr == UNKNOWN else replica.isr | replica.pending
         lowest = UNKNOWN if members == UNKNOWN else _lowest(replica, leader.own, members)
         if replica.cause < 0 or (lowest != UNKNOWN and v[1] > lowest):
             broken = BREAKS_RULE
         after = replica._replace(hw=v[1], cause=-1, due=UNKNOWN)
     elif kind == SHRINK:
-        fits = _known(replica.leo, v[1]) and _known(replica.hw, v[2])
+        fits = _may_be(replica.leo, v[1]) and _may_be(replica.hw, v[2])
         if replica.isr != UNKNOWN and v[0] != UNKNOWN:
             removed = replica.isr & ~v[0]
             if any(removed >> peer & 1 and end == replica.leo != UNKNOWN for peer, end in enumerate(replica.counted)):
@@ -295,12 +295,12 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
     elif kind == EXPAND:
         fits, after = True, replica._replace(pending=max(v[0], 0))
     elif kind == LEAD:
-        fits = _known(replica.leo, v[2]) and _known(replica.hw, v[3])
+        fits = _may_be(replica.leo, v[2]) and _may_be(replica.hw, v[3])
         # A leader keeps the log ends that it recorded before it was elected again (finding F2).
         leo = v[2] if v[2] != UNKNOWN else replica.leo
         after = Replica(leo, v[4], v[0], LEADS, v[1], 0, -1, UNKNOWN, replica.counted)
     elif kind == FOLLOW:
-        fits = _known(replica.leo, v[1]) and _known(replica.hw, v[2])
+        fits = _may_be(replica.leo, v[1]) and _may_be(replica.hw, v[2])
         after = replica._replace(
             leo=v[1] if v[1] != UNKNOWN else replica.leo,
             hw=v[2] if v[2] != UNKNOWN else replica.hw,
@@ -312,7 +312,7 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
             due=UNKNOWN,
         )
     elif kind == ISR:
-        fits = _known(replica.hw, v[1])
+        fits = _may_be(replica.hw, v[1])
         isr = replica.isr if v[0] == UNKNOWN else v[0]
         after = replica._replace(isr=isr, pending=0, hw=replica.hw if v[2] == UNKNOWN else v[2], cause=at, due=UNKNOWN)
     elif kind == LOG_START:
@@ -327,7 +327,7 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         fits, after = True, Replica(role=ABSENT, counted=(UNKNOWN,) * len(replica.counted))
     else:
         fits = True
-        broken = broken if _known(replica.epoch, v[2]) else BREAKS_RULE
+        broken = broken if _may_be(replica.epoch, v[2]) else BREAKS_RULE
         after = replica._replace(
             leo=replica.leo if v[0] == UNKNOWN else v[0], hw=replica.hw if v[1] == UNKNOWN else v[1], cause=-1
         )
@@ -335,7 +335,7 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
 
 
 def _counts(v: tuple[int, ...], replica: Replica) -> int:
-    if replica.role not in (LEADS, UNKNOWN) or not _known(replica.epoch, v[3]):
+    if replica.role not in (LEADS, UNKNOWN) or not _may_be(replica.epoch, v[3]):
         return BREAKS_RULE
     # A response that is sent at once is read before the fetch is counted: the event has both, at the high watermark of the
     # response or before it.
@@ -363,7 +363,7 @@ def _observed(kind: int, v: tuple[int, ...], replica: Replica) -> int:
         )
     if kind == RESPONSE:
         there = UNKNOWN in (replica.leo, v[1]) or replica.leo >= v[1]
-        return FITS if there and _known(replica.hw, v[0]) else BREAKS_VALUE
+        return FITS if there and _may_be(replica.hw, v[0]) else BREAKS_VALUE
     if kind == SHOWN:
         return FITS if UNKNOWN in (replica.hw, v[0]) or replica.hw >= v[0] else BREAKS_VALUE
     if kind == ACKNOWLEDGED:
@@ -377,7 +377,7 @@ def _observed(kind: int, v: tuple[int, ...], replica: Replica) -> int:
                 return BREAKS_VALUE
         return FITS
     if kind == REFUSED:
-        return FITS if _refuses(*v, replica) else BREAKS_RULE
+        return FITS if _refuses(v[0], v[1], replica) else BREAKS_RULE
     if kind == SENT:
         return FITS if UNKNOWN in (v[0], replica.epoch) or v[0] == replica.epoch else BREAKS_RULE
     return FITS
@@ -422,7 +422,7 @@ class _Search:
             least_begin.append(min(least_begin[-1], row.begins))
         self.least_end, self.least_begin = least_end[::-1], least_begin[::-1]
 
-    def run(self, found: Ordered) -> list[tuple[int, Replica]]:
+    def run(self, placement: Ordered) -> list[tuple[int, Replica]]:
         """Return the rows in the order that was found, each with what it left."""
         taken: list[tuple[int, Replica]] = []
         stack = [_Node(0, frozenset(), self.begin)]
@@ -454,10 +454,10 @@ class _Search:
                 taken.pop()
                 continue
             # No order fits, or none was found within the limit. One step is given up: it goes where its stamp puts it.
-            found.cut_off += returns > LIMIT
+            placement.at_limit += returns > LIMIT
             at, broken = self._blocking(stuck)
             self.given_up.add(at)
-            found.stuck.append((self.rows[at].step, broken))
+            placement.stuck.append((self.rows[at].step, broken))
             del taken[len(taken) - len(stack) + 1 :]
             stack = [_Node(stack[0].front, stack[0].beyond, stack[0].replica)]
             dead.clear()
@@ -553,33 +553,33 @@ class _Search:
     def _blocking(self, node: _Node) -> tuple[int, int]:
         """Return the step that holds the others up, as it ends first, and what it breaks."""
         waiting = [at for at in self._open(node) if at not in self.given_up] or [node.front]
-        at = min(waiting, key=lambda one: (self._take(one, node.replica)[0] == FITS, self.rows[one].ends, one))
+        at = min(waiting, key=lambda row: (self._take(row, node.replica)[0] == FITS, self.rows[row].ends, row))
         return at, take(self.rows[at], at, node.replica, self.leader)[0]
 
 
 # From rows back to events
 
 
-def _events(rows: Sequence[Row], taken: Sequence[tuple[int, Replica]], begin: Replica) -> list[LoggedStep]:
+def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin: Replica) -> list[LoggedStep]:
     """Return the events in order, each with its place and the high watermark that it found and left.
 
-    `taken` are the rows in order, each with what it left.
+    `sequence` has the rows in order, each with what it left.
     """
-    found = [begin, *(after for _, after in taken)]
+    states = [begin, *(after for _, after in sequence)]
     # A raise is credited to the step that allowed it (rule 3).
     credited: dict[int, int] = {}
-    for number, (at, _) in enumerate(taken):
-        if rows[at].kind == RAISE and found[number].cause >= 0:
-            credited.setdefault(found[number].cause, at)
+    for number, (at, _) in enumerate(sequence):
+        if rows[at].kind == RAISE and states[number].cause >= 0:
+            credited.setdefault(states[number].cause, at)
     raises = set(credited.values())
-    numbers = {id(rows[at].step): number for number, (at, _) in enumerate(taken)}
+    numbers = {id(rows[at].step): number for number, (at, _) in enumerate(sequence)}
     # The line that a step stands at: never one behind that of a later step.
     lines: list[int] = []
-    for at, _ in reversed(taken):
+    for at, _ in reversed(sequence):
         lines.append(min(rows[at].step.place[1], lines[-1]) if lines else rows[at].step.place[1])
     lines.reverse()
     events: list[LoggedStep] = []
-    for number, (at, after) in enumerate(taken):
+    for number, (at, after) in enumerate(sequence):
         step = rows[at].step
         if step.name in (KEPT, FORGOTTEN) or at in raises:
             continue
@@ -587,18 +587,18 @@ def _events(rows: Sequence[Row], taken: Sequence[tuple[int, Replica]], begin: Re
             # It was read before the fetch was counted, at the high watermark that the fetch found.
             step.joins.fields.update(step.fields)
             step.joins.provides += step.provides
-            counted = found[numbers[id(step.joins)]].hw
+            counted = states[numbers[id(step.joins)]].hw
             if UNKNOWN != counted > rows[at].values[0] != UNKNOWN:
                 # The leader had it when it read, and another one when it counted: the event has one only.
                 del step.joins.fields["res_hw"]
             continue
         if step.name == RAISED:
             step.name = "HandleFetch"  # of an unknown replica: its process stopped logging before it printed which
-        if step.name == "BecomeFollower" and not _known(found[number].leo, rows[at].values[1]):
+        if step.name == "BecomeFollower" and not _may_be(states[number].leo, rows[at].values[1]):
             step.fields.pop("leo")
             step.fields.pop("hw", None)
         raised = credited.get(at)
-        _fill_high_watermark(step, found[number].hw, after.hw, None if raised is None else rows[raised].values)
+        _fill_high_watermark(step, states[number].hw, after.hw, None if raised is None else rows[raised].values)
         step.place = (step.place[0], lines[number], number + 2, step.time)
         events.append(step)
     return events

@@ -109,10 +109,10 @@ def tie_unlogged(
     used = {id(send) for send in matched.values()}
     made = _MadeUp()
     senders = {node.id: node for node in nodes if node.runs and not node.silenced}
-    taken: dict[Hashable, list[LoggedStep]] = defaultdict(list)
+    responses: dict[Hashable, list[LoggedStep]] = defaultdict(list)
     for step in (step for node in nodes for step in node.broker.steps if step.name in TAKES_RESPONSES):
         for key in step.depends_on:
-            taken[key].append(step)
+            responses[key].append(step)
     for node in nodes:
         if not node.runs:
             continue  # a node without lines: its requests became no steps
@@ -174,7 +174,7 @@ def tie_unlogged(
                 send = _tie(step, waiting[step.tp], peer, step.fields["hw"], sessions)
                 if send is not None:
                     runs[id(send)] = step.place[0]
-        _answer_unlogged(node, own, runs, taken)
+        _add_unlogged_fetches(node, own, runs, responses)
     made.shorten_what_was_served_on(senders.values())
     return without
 
@@ -308,8 +308,8 @@ class _MadeUp:
                     step.fields |= {"rec_base": begin, "leo_before": begin}
 
 
-def _answer_unlogged(
-    leader: Node, sends: Sequence[Send], runs: dict[int, int], taken: Mapping[Hashable, Sequence[LoggedStep]]
+def _add_unlogged_fetches(
+    leader: Node, sends: Sequence[Send], runs: dict[int, int], responses: Mapping[Hashable, Sequence[LoggedStep]]
 ) -> None:
     """Add what a leader handled after its last line; `runs` are the processes of the leader that handled the others."""
     stopped = {step.place[0] for step in leader.broker.steps if step.name == "Stop"}
@@ -325,22 +325,22 @@ def _answer_unlogged(
             else:
                 # Between two that one process handled the lines of the request are missing.
                 if runs[id(send)] != run and run in stopped:
-                    _add_answers(leader, run, behind, taken, handled)
+                    _add_handled_fetches(leader, run, behind, responses, handled)
                 # Of the last request with a line the leader may have logged some partitions only.
                 run, behind = runs[id(send)], [send]
         if run in stopped:
-            _add_answers(leader, run, behind, taken, handled)
+            _add_handled_fetches(leader, run, behind, responses, handled)
 
 
-def _add_answers(
+def _add_handled_fetches(
     leader: Node,
     run: int,
     sends: Iterable[Send],
-    taken: Mapping[Hashable, Sequence[LoggedStep]],
+    responses: Mapping[Hashable, Sequence[LoggedStep]],
     handled: Collection[tuple[Hashable, str]],
 ) -> None:
     for send in sends if not leader.runs[run].closed else ():
-        for response in taken.get(("answered", id(send)), ()):
+        for response in responses.get(("answered", id(send)), ()):
             if (("sent", id(send)), response.tp) in handled:
                 continue
             place = (run, AFTER_LINES, 3, send.time)

@@ -168,9 +168,9 @@ def _high_watermark_kept(broker: LoggedBroker, parsed: ParsedLine) -> None:
             counting = _counting(broker, key, broker.begins, broker.now + broker.tick, broker.index)
             counting.kept = (parsed, (broker.run, broker.index, 0, 0))
             counting.recorded = dict(broker.replica(parsed.tp).recorded)
-            _kept(broker, parsed)
+            _add_skipped_update(broker, parsed)
         return
-    _kept(broker, parsed)
+    _add_skipped_update(broker, parsed)
     # A fetch that is handled between the line of Partition#makeLeader and this one is still refused: makeLeader sets the new
     # epoch after its line, and looks at the high watermark last. So the step happens with this line.
     if step.name == "BecomeLeader":
@@ -236,7 +236,7 @@ def _no_replica(broker: LoggedBroker, parsed: ParsedLine) -> None:
     _counting(broker, (parsed.line.thread, parsed.tp), broker.begins, broker.now + broker.tick, broker.index)
 
 
-def _kept(broker: LoggedBroker, parsed: ParsedLine) -> None:
+def _add_skipped_update(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Add what a leader saw that did not raise its high watermark. `Not increasing HWM` names no log ends."""
     if "leos" in parsed.values:
         step = broker.step(parsed, KEPT, {"leos": parsed.text("leos")} | reported(hw=parsed.values.get("new_hw")))

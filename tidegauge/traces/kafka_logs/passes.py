@@ -175,9 +175,21 @@ def requests_into_steps(reading: Reading) -> None:
 def order_steps(reading: Reading) -> None:
     """Put the steps of each replica in an order that threads, locks and values allow."""
     for node in reading.nodes:
-        found = order_of_node(node.broker)
-        reading.moved += found.moved
-        reading.unexplained += sum(1 for step, broken in found.stuck if broken == BREAKS_VALUE and step.name != KEPT)
+        placement = order_of_node(node.broker)
+        reading.moved += placement.moved
+        # What is judged there is undecided: an order may be there that was not found.
+        reading.gaps += [
+            Gap(
+                node.id,
+                "the order of the lines",
+                (step.place[0], step.place[1] - 1),
+                (step.place[0], step.place[1] + 1),
+                (step.time, step.time),
+                f"too many orders are possible ({step.at}), and the search was cut off",
+            )
+            for step in placement.at_limit
+        ]
+        reading.unexplained += sum(1 for step, broken in placement.stuck if broken == BREAKS_VALUE and step.name != KEPT)
 
 
 def find_gaps(reading: Reading) -> None:

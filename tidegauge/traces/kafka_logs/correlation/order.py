@@ -106,11 +106,14 @@ class Row(NamedTuple):
 
 @dataclass
 class Ordered:
-    """How many steps are not where their stamps put them, and those that no order fits, by what they break."""
+    """How many steps are not where their stamps put them, and those that no order fits, by what they break.
+
+    Those `at_limit` of the search are among them: an order may be there.
+    """
 
     moved: int = 0
     stuck: list[tuple[LoggedStep, int]] = field(default_factory=list)
-    at_limit: int = 0
+    at_limit: list[LoggedStep] = field(default_factory=list)
 
 
 def order_of_node(broker: LoggedBroker) -> Ordered:
@@ -454,8 +457,9 @@ class _Search:
                 taken.pop()
                 continue
             # No order fits, or none was found within the limit. One step is given up: it goes where its stamp puts it.
-            placement.at_limit += returns > LIMIT
             at, broken = self._blocking(stuck)
+            if returns > LIMIT:
+                placement.at_limit.append(self.rows[at].step)
             self.given_up.add(at)
             placement.stuck.append((self.rows[at].step, broken))
             del taken[len(taken) - len(stack) + 1 :]

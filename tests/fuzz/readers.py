@@ -27,7 +27,7 @@ from tidegauge.traces.formats import ndjson, parquet
 from tidegauge.traces.formats.ndjson_columns import read_at_once
 from tidegauge.traces.kafka_logs.parsing.lines import read_lines
 from tidegauge.traces.kafka_logs.parsing.parsed_line import parse_line
-from tidegauge.traces.kafka_logs.parsing.request_log import is_request, read_request
+from tidegauge.traces.kafka_logs.parsing.request_log import RequestReader, is_request
 from tidegauge.traces.segments import segment
 from tidegauge.traces.segments.record_batch import CorruptBatchError, batch_of, decode, encode
 from tidegauge.util.errors import SpecError
@@ -59,10 +59,11 @@ def _response(data: bytes, _folder: Path) -> None:
 def _log(data: bytes, folder: Path) -> None:
     path = folder / "server.log"
     path.write_bytes(data)
+    requests = RequestReader()
     for line in read_lines(path, "server.log").lines:
         parse_line(line)
         if is_request(line):
-            read_request(line)
+            requests.read(line)
 
 
 def _trace(data: bytes, _folder: Path) -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -116,13 +116,20 @@ def staying_with(host: str, dial: Dial, *, follow_metadata: bool) -> Dial:
             raise OSError(0, f"Metadata names the host {shown(named)}, not {host}; --follow-metadata goes there")
         if named.lower() != host.lower():
             addresses = {str(entry[4][0]).partition("%")[0] for entry in socket.getaddrinfo(named, port)}
-            if any(ip_address(address).is_link_local for address in addresses):
+            if any(_is_link_local(address) for address in addresses):
                 raise OSError(0, f"Metadata names the host {shown(named)}, a link-local address, which is not asked")
             # The address that was looked at: asked again, the name could lead elsewhere.
             named = min(addresses)
         return dial(named, port)
 
     return dial_if_allowed
+
+
+def _is_link_local(address: str) -> bool:
+    read = ip_address(address)
+    # ::ffff:169.254.0.1 is 169.254.0.1 to a socket, and a global address to Python.
+    mapped = read.ipv4_mapped if isinstance(read, IPv6Address) else None
+    return (mapped or read).is_link_local
 
 
 def tcp(seconds: float) -> Dial:

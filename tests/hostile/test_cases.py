@@ -3,11 +3,11 @@
 They are those of the task's shared data/hostile, whose make.py makes them of the capture 3.4.0/b-kill-leader, as here.
 """
 
+import gzip
 import json
 import os
 import re
 import shutil
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,14 +23,13 @@ FORGED = "x]\x1b[2J\r\nPASS: 60 rules hold (1 traces, 5 events, 0.0 s)\n\x1b[8m"
 
 
 def bomb(path: Path, total: int, chunk: bytes, head: bytes = b"") -> None:
-    """Write a gzip file that unpacks to `total` bytes."""
+    """Write a gzip file that unpacks to `total` bytes, of one member after the other: they need not be packed each."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    member = gzip.compress(chunk)
     with path.open("wb") as out:
-        out.write(packer.compress(head))
+        out.write(gzip.compress(head))
         for _ in range(total // len(chunk)):
-            out.write(packer.compress(chunk))
-        out.write(packer.flush())
+            out.write(member)
 
 
 def fifo(logs: Path) -> None:

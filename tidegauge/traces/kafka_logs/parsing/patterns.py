@@ -155,7 +155,7 @@ _LEADER = (
     (
         "leader-high-watermark-kept",
         "Partition",
-        _PARTITION + r"(?:Skipping update high watermark(?: since new hw \(offset=(?P<new_hw>-?\d+))?"
+        _PARTITION + r"(?:Skipping update high watermark(?: since new hw \(offset=(?P<new_hw>-?\d++))?+"
         r"(?>.*?All current LEOs are Set\()(?P<leos>.*)\)|Not increasing HWM)",
     ),
     (

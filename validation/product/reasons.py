@@ -20,7 +20,7 @@ BOUNDS = "where the leader's log starts and ends its follower hears from ListOff
 TRUNCATES_AGAIN = "a fetcher that begins anew truncates anew (KIP-226 resizes them), and at the log end truncates nothing"
 REFUSES = "a broker may refuse a request for a reason that is no part of the protocol"
 FEWER = "a response holds as many records as the sizes of a fetch allow"
-EMPTY = "a response that diverges may be texts first as one without records that moves nothing"
+EMPTY = "a response that diverges may be observed first as one without records that changes nothing"
 RECORDED = "what the leader recorded may bring a replica up later than its fetch did: when the ISR changes"
 FORGETS = "a leader elected again may have kept what it recorded before (F2) or not, so who is behind its log end is open"
 

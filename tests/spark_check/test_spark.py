@@ -106,7 +106,7 @@ def test_the_source_takes_directories_lists_and_patterns(spark: "SparkSession", 
     """Whatever way the files are named, each is judged once."""
     register(spark)
     files = sorted(map(str, walks.glob("*.parquet")))
-    rows = parquet.Reader(files[0]).row_groups()
+    rows = parquet.row_groups(files[0])
     for named in (str(walks), files, f"{walks}/walks-*.parquet", [files[0], str(walks)], [f"{walks}/*0000[0-3]-of*"]):
         judged = spark.read.format("tidegauge").load(named)
         assert judged.agg({"traces": "sum"}).collect()[0][0] == ORDER.walks, named

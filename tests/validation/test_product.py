@@ -10,6 +10,7 @@ import pytest
 
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.conformance.judge.events import follower, leader, serving
+from tidegauge.impl import rules
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explorer.explore import Graph, explore
 from tidegauge.impl.explorer.faults import FAULTS
@@ -158,7 +159,7 @@ def test_a_weaker_judge_lets_more_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_judge_with_a_wrong_rule_fails_right_behaviours(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that holds too much is seen by the walk, with the rule it fails."""
-    right_rule = leader.may_join_isr
+    right_rule = rules.may_join_isr
     monkeypatch.setattr(leader, "may_join_isr", lambda joins, hw, start: right_rule(joins, hw, start) and joins > 0)
     assert walk(right(), CONFIG, ROOM, INTERPRETED).rules == ("ISR-01",)
     monkeypatch.undo()
@@ -221,7 +222,7 @@ def whole_row(st: list[int], row: int) -> int:
 
 def asked_by_group(kernel: Callable[..., None]) -> tuple[FalseAccepts, ...]:
     """What is let pass where all memories are asked about at once that this kernel reads the same of."""
-    machine = INTERPRETED._replace(kernel=(kernel, *INTERPRETED.kernel[1:]))
+    machine = INTERPRETED._replace(kernel=INTERPRETED.kernel._replace(judge=kernel))
     return false_accepts_by_group(walk(right(), CONFIG, ROOM, machine, notes=True), machine)
 
 

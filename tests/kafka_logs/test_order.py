@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tidegauge.traces.columns import UNKNOWN
 from tidegauge.traces.kafka_logs.correlation import order as search
 from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, FITS, Ordered, Replica, order, take
-from tidegauge.traces.kafka_logs.nodes.steps import KEPT, RAISED, LoggedStep
+from tidegauge.traces.kafka_logs.nodes.steps import KEPT, RAISED, LoggedBroker, LoggedStep
+from tidegauge.traces.kafka_logs.parsing.lines import Line
 
 LEADER = 1
 
@@ -108,6 +109,33 @@ def test_a_read_comes_behind_the_raise_that_it_shows() -> None:
     events = order(steps, LEADER, found := Ordered())
     assert [name for name, *_ in high_watermarks(events)] == ["HandleFetch", "HandleFetch", "Read"]
     assert found.stuck == []
+
+
+def test_the_first_line_of_a_thread_tells_no_time_but_that_its_process_runs() -> None:
+    """Thread B wrote nothing before: lines of others in front of its own one bound nothing that it did."""
+    broker = LoggedBroker(LEADER)
+    broker.begin_process([100, 200, 300, 400])
+    begins = []
+    for index, (time, thread) in enumerate([(100, "A"), (200, "A"), (300, "B"), (400, "B")]):
+        broker.read_line(Line("n1/server.log", index + 1, time, thread, "", "Partition"), index)
+        begins.append(broker.begins)
+    assert begins == [99, 100, 99, 300]
+
+
+def test_a_raise_of_a_fetch_that_no_line_names_lacks_one_log_end_at_most() -> None:
+    """Thread B raises, and its process stops logging before it prints for whom; thread A prints late that it counted b2."""
+    unnamed = step("B", "HandleFetch", 3, 10, hw_before=6, hw=7)
+    steps = [*leads(7, 6), unnamed, counts("A", 2, 12, 2, 7), counts("C", 11, 13, 3, 7)]
+    events = order(steps, LEADER, found := Ordered())
+    assert [(peer, before, hw) for _, peer, before, hw in told(events)] == [(2, 6, 6), (None, 6, 7), (3, 7, 7)]
+    assert found.stuck == []
+
+
+def test_a_raise_of_a_fetch_that_no_line_names_is_told_if_two_log_ends_are_missing() -> None:
+    """Nobody has counted b2 by then, whichever replica fetched."""
+    steps = [*leads(7, 6), step("B", "HandleFetch", 3, 10, hw_before=6, hw=7), counts("A", 11, 12, 2, 7)]
+    order(steps, LEADER, found := Ordered())
+    assert [one.fields.get("peer") for one, _ in found.stuck] == [None]
 
 
 def test_a_step_that_no_order_fits_is_named_and_the_others_go_on() -> None:

@@ -58,8 +58,8 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import leos
 LIMIT, DEPTH, AHEAD = 4000, 400, 96
 """Steps that are taken back for one that is stuck; decisions that are remembered; rows that are looked at ahead."""
 
-(OTHER, START, LEAD, FOLLOW, APPEND, COUNT, RAISE, SHRINK, EXPAND, ISR, LOG_START, GONE, FORGET) = range(13)
-(SKIPPED, RESPONSE, SHOWN, ACKNOWLEDGED, REFUSED, SENT, IDLE) = range(13, 20)
+(OTHER, START, LEAD, FOLLOW, APPEND, COUNT, RAISE, SHRINK, EXPAND, ISR, LOG_START, GONE, FORGET, UNNAMED) = range(14)
+(SKIPPED, RESPONSE, SHOWN, ACKNOWLEDGED, REFUSED, SENT, IDLE) = range(14, 21)
 """Kinds of rows; those from SKIPPED on only observe."""
 FITS, BREAKS_RULE, BREAKS_VALUE = range(3)
 NO_ROLE, LEADS, FOLLOWS, ABSENT = range(4)
@@ -227,6 +227,9 @@ def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]
         shown = step.response.fields.get("res_hw") if step.response is not None else None
         shown = shown if isinstance(shown, int) else UNKNOWN
         return COUNT, (peers.get(number("peer"), -1), number("remote_leo"), shown, number("req_epoch"))
+    if step.name == "HandleFetch" and "hw_before" in step.fields:
+        # It raised, and its process stopped logging before it printed of which replica it is.
+        return UNNAMED, (number("hw_before"), number("hw"))
     if step.name == RAISED:
         return RAISE, (number("hw_before"), number("hw"))
     if step.name == KEPT:
@@ -274,7 +277,7 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
     if kind >= SKIPPED:
         return _observed(kind, v, replica), replica if replica.cause < 0 or kind == SKIPPED else replica._replace(cause=-1)
     # A raise that is due comes next: whatever else happens would find, or show, a high watermark that is too low.
-    late = replica.due != UNKNOWN and replica.due > replica.hw and kind not in (RAISE, EXPAND)
+    late = replica.due != UNKNOWN and replica.due > replica.hw and kind not in (RAISE, EXPAND, UNNAMED)
     broken = BREAKS_RULE if late else FITS
     if kind == APPEND:
         fits = _may_be(replica.leo, v[0])
@@ -286,6 +289,14 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         members = replica.isr if replica.isr == UNKNOWN else replica.isr | replica.pending
         lowest = UNKNOWN if members == UNKNOWN else _lowest(replica, leader.own, members)
         if replica.cause < 0 or (lowest != UNKNOWN and v[1] > lowest):
+            broken = BREAKS_RULE
+        after = replica._replace(hw=v[1], cause=-1, due=UNKNOWN)
+    elif kind == UNNAMED:
+        fits = _known(replica.hw, v[0])
+        # The log end of the replica that fetched is the only one that may be missing.
+        members = 0 if replica.isr == UNKNOWN else (replica.isr | replica.pending) & ~(1 << leader.own)
+        short = [peer for peer, end in enumerate(replica.counted) if members >> peer & 1 and UNKNOWN != end < v[1]]
+        if len(short) > 1:
             broken = BREAKS_RULE
         after = replica._replace(hw=v[1], cause=-1, due=UNKNOWN)
     elif kind == SHRINK:

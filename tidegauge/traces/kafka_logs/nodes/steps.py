@@ -256,6 +256,8 @@ class LoggedBroker:
     """By thread, the followers that it has made and whose fetchers it has not removed yet."""
     now: int = 0
     begins: int = -1
+    began: int = -1
+    """Just before the first line of the process."""
     spoke: int = -1
     """`latest` at the line before of the current line's thread."""
     log_began: dict[str, int] = field(default_factory=dict)
@@ -322,7 +324,7 @@ class LoggedBroker:
 
     def begin_process(self, times: Sequence[int]) -> None:
         """Forget the clock of the process before. `times` are those of its lines: 3.x prints milliseconds."""
-        self.latest = times[0] - 1
+        self.began = self.latest = times[0] - 1
         self.tick = 999 if all(time % 1000 == 0 for time in times) else 0
         self.spoken.clear()
         self.log_began.clear()
@@ -331,7 +333,8 @@ class LoggedBroker:
     def read_line(self, line: Line, index: int) -> None:
         """Advance to a line: it bounds when its thread did what it prints, and what it printed before."""
         self.index, self.now = index, line.time
-        self.spoke = self.spoken.get(line.thread, self.latest if self.spoken else line.time - 1)
+        # What a thread did before its first line is bounded by the first line of its process only.
+        self.spoke = self.spoken.get(line.thread, self.began)
         # Without thread names nothing is known but that the line is there.
         self.begins = min(self.spoke, line.time - 1) if line.thread else line.time - 1
         # The log prints other lines while it appends, and the one of the append last (UnifiedLog#append).

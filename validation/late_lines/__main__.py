@@ -1,0 +1,67 @@
+"""`python -m validation.late_lines --seed N --runs K`: late lines that must stay right, and seeded faults that are told.
+
+K runs of the kept cases of wide clusters (tests/kafka_logs/wide), and K of the shipped captures.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tidegauge.conformance.checking.verdicts import Verdict
+from validation.late_lines.faults import FAULTS
+from validation.late_lines.runs import faulty_runs, healthy_runs, late_files, small, unpacked
+from validation.metamorphic.tree import joined, write
+
+WIDE = Path(__file__).resolve().parents[2] / "tests" / "kafka_logs" / "wide"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Judge every run and print counts; 1 if anything is said of a healthy capture that was not said before."""
+    parser = argparse.ArgumentParser(description="write lines of healthy captures late, and put faults into them")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--runs", type=int, default=100, help="healthy runs, for wide cases and for small captures")
+    parser.add_argument("--faults", type=int, default=0, help="runs with one fault, likewise")
+    parser.add_argument(
+        "--keep", nargs=2, metavar=("RUN", "DIR"), help="write the logs of a wide healthy run; judge nothing"
+    )
+    chosen = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="late-lines-") as place:
+        wide = unpacked(WIDE, Path(place))
+        if chosen.keep is not None:
+            made = late_files(wide, chosen.seed, int(chosen.keep[0]))
+            write({path: joined(lines) for path, lines in made.files.items()}, Path(chosen.keep[1]))
+            return 0
+        wrong = 0
+        for kind, sources in (("wide cases", wide), ("small captures", small())):
+            said: Counter[str] = Counter()
+            for run in healthy_runs(sources, chosen.seed, chosen.runs):
+                said.update(runs=1, moved=run.made.moved, passed=run.made.passed)
+                said["fail"] += run.after.verdict is Verdict.FAIL
+                said["gaps"] += run.after.verdict is not Verdict.FAIL and run.told
+                if run.told:
+                    wrong += 1
+                    print(run, flush=True)
+            print(
+                f"seed {chosen.seed}, {kind}: {said['runs']} runs, {said['moved']:,} lines late over {said['passed']:,} "
+                f"lines; {said['fail']} FAIL, {said['gaps']} with a gap that is none",
+                flush=True,
+            )
+            told: Counter[tuple[str, str]] = Counter()
+            for run in faulty_runs(sources, chosen.seed, chosen.faults):
+                told[run.fault, "runs"] += 1
+                told[run.fault, "plain"] += run.told_plain
+                told[run.fault, "late"] += run.told
+            for name in FAULTS:
+                if told[name, "runs"]:
+                    counts = (told[name, key] for key in ("plain", "late", "runs"))
+                    print(
+                        "{:<16} {:<30} told {:>4}, with late lines {:>4}, of {:>4}".format(kind, name, *counts), flush=True
+                    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,144 @@
+"""Runs of late lines: healthy captures that must stay right, and captures with one fault each that should be told."""
+
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from tidegauge.conformance.checking.check import CheckOptions, Report, check
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.traces.kafka_logs.capture import FOLDER
+from validation.late_lines.delays import Late, late
+from validation.late_lines.faults import FAULTS
+from validation.metamorphic.cases import captures, logs
+from validation.metamorphic.log_files import Files
+from validation.metamorphic.tree import joined, write
+
+SHARES = (0.1, 0.5, 1.0)
+"""Of the lines that can be late; drawn for each run."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A healthy capture; `wide` if it was cut from a cluster of many partitions."""
+
+    folder: Path
+    wide: bool
+
+    @property
+    def name(self) -> str:
+        """Its release and story, or the name of the case."""
+        return self.folder.name if self.wide else f"{self.folder.parent.name}/{self.folder.name}"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was said of a capture: the rules that fail, what is missing, and problems."""
+
+    verdict: Verdict
+    failing: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @classmethod
+    def of(cls, report: Report) -> "Judged":
+        """Take from a report what is compared."""
+        failing = tuple(rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL)
+        problems = tuple(str(problem) for problem in report.problems)
+        return cls(report.verdict, failing, (*report.missing, *problems))
+
+    def new(self, before: "Judged") -> tuple[str, ...]:
+        """Return what is said here, and was not said of the capture as it was."""
+        return tuple(one for one in (*self.failing, *self.missing) if one not in (*before.failing, *before.missing))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A capture with late lines, and what was said of it; with a fault, `plain` is what was said without late lines."""
+
+    number: int
+    source: Source
+    place_only: bool
+    made: Late
+    before: Judged
+    after: Judged
+    fault: str = ""
+    plain: Judged | None = None
+
+    @property
+    def told_plain(self) -> bool:
+        """Whether the fault is told where no line is late."""
+        return self.plain is not None and (self.plain.verdict, *self.plain.new(self.before)) != (self.before.verdict,)
+
+    @property
+    def told(self) -> bool:
+        """Whether the fault is told where lines are late."""
+        return (self.after.verdict, *self.after.new(self.before)) != (self.before.verdict,)
+
+    def __str__(self) -> str:
+        """Say what is needed to make the run again."""
+        how = "placed late" if self.place_only else "late"
+        new = "; ".join(self.after.new(self.before)) or "nothing new"
+        return f"run {self.number} of {self.source.name}: {self.made.moved} lines {how}, {self.after.verdict.value}: {new}"
+
+
+def unpacked(wide: Path, to: Path) -> list[Source]:
+    """Unpack the kept cases of wide clusters."""
+    for packed in sorted(wide.glob("*.tar.xz")):
+        with tarfile.open(packed) as archive:
+            archive.extractall(to, filter="data")
+    return [Source(folder, True) for folder in sorted(to.iterdir())]
+
+
+def small() -> list[Source]:
+    """Return the shipped captures in which no rule fails."""
+    return [Source(folder, False) for folder, fails in captures([FOLDER]).items() if not fails]
+
+
+@cache
+def _plain(source: Source) -> Judged:
+    return judged(source, logs(source.folder))
+
+
+def judged(source: Source, files: Files) -> Judged:
+    """Judge the logs of a capture after a change, with its checkpoint files beside them."""
+    beside = {path.relative_to(source.folder).as_posix(): path.read_bytes() for path in source.folder.glob("*/*checkpoint")}
+    with tempfile.TemporaryDirectory(prefix="late-lines-") as place:
+        folder = Path(place) / source.folder.name
+        write({**{path: joined(lines) for path, lines in files.items()}, **beside}, folder)
+        return Judged.of(check([folder], CheckOptions(explained=0)))
+
+
+def _drawn(sources: list[Source], seed: int, number: int) -> tuple[Random, Source, bool]:
+    random = Random(f"{seed}/{number}")
+    return random, random.choice(sources), random.random() < 0.5
+
+
+def late_files(sources: list[Source], seed: int, number: int) -> Late:
+    """Return the logs of a healthy run again."""
+    random, source, place_only = _drawn(sources, seed, number)
+    return late(random, logs(source.folder), random.choice(SHARES), place_only)
+
+
+def healthy_runs(sources: list[Source], seed: int, count: int) -> Iterator[Run]:
+    """Yield captures by seed, with late lines by seed."""
+    for number in range(count):
+        _, source, place_only = _drawn(sources, seed, number)
+        made = late_files(sources, seed, number)
+        yield Run(number, source, place_only, made, _plain(source), judged(source, made.files))
+
+
+def faulty_runs(sources: list[Source], seed: int, count: int, faults: Mapping[str, object] | None = None) -> Iterator[Run]:
+    """Yield captures by seed with one fault each, all faults in turn; those that have no line for it are left out."""
+    names = list(FAULTS if faults is None else faults)
+    for number in range(count):
+        random, source, place_only = _drawn(sources, seed, number)
+        name = names[number % len(names)]
+        files = FAULTS[name](random, dict(logs(source.folder)))
+        if files is None:
+            continue
+        made = late(random, files, random.choice(SHARES), place_only)
+        plain, after = judged(source, files), judged(source, made.files)
+        yield Run(number, source, place_only, made, _plain(source), after, name, plain)

@@ -26,7 +26,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
 def test_what_was_right_stays_right(wide: list[Source]) -> None:
     """`python -m validation.late_lines` makes a run again by seed and number."""
     sources = [*wide, *small()]
-    said = [f"seed {SEED}, {run}" for run in healthy_runs(sources, SEED, 12) if run.told]
+    said = [f"seed {SEED}, {run}" for run in healthy_runs(sources, SEED, 12) if run.noticed_late]
     assert said == []
 
 
@@ -34,7 +34,7 @@ def test_a_fault_is_told_with_late_lines_and_without(wide: list[Source]) -> None
     """A response with another high watermark, and an append that is lost, leave no order."""
     some = {name: FAULTS[name] for name in ("log end of an append", "an append lost")}
     runs = list(faulty_runs(wide, SEED, 4, some))
-    assert [(run.fault, run.told_plain, run.told) for run in runs] == [(run.fault, True, True) for run in runs]
+    assert [(run.fault, run.noticed_in_time, run.noticed_late) for run in runs] == [(run.fault, True, True) for run in runs]
     assert len(runs) == 4
 
 

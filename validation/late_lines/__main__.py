@@ -40,8 +40,8 @@ def main(arguments: Sequence[str]) -> int:
             for run in healthy_runs(sources, chosen.seed, chosen.runs):
                 said.update(runs=1, moved=run.made.moved, passed=run.made.passed)
                 said["fail"] += run.after.verdict is Verdict.FAIL
-                said["gaps"] += run.after.verdict is not Verdict.FAIL and run.told
-                if run.told:
+                said["gaps"] += run.after.verdict is not Verdict.FAIL and run.noticed_late
+                if run.noticed_late:
                     wrong += 1
                     print(run, flush=True)
             print(
@@ -49,14 +49,14 @@ def main(arguments: Sequence[str]) -> int:
                 f"lines; {said['fail']} FAIL, {said['gaps']} with a gap that is none",
                 flush=True,
             )
-            told: Counter[tuple[str, str]] = Counter()
+            noticed: Counter[tuple[str, str]] = Counter()
             for run in faulty_runs(sources, chosen.seed, chosen.faults):
-                told[run.fault, "runs"] += 1
-                told[run.fault, "plain"] += run.told_plain
-                told[run.fault, "late"] += run.told
+                noticed[run.fault, "runs"] += 1
+                noticed[run.fault, "plain"] += run.noticed_in_time
+                noticed[run.fault, "late"] += run.noticed_late
             for name in FAULTS:
-                if told[name, "runs"]:
-                    counts = (told[name, key] for key in ("plain", "late", "runs"))
+                if noticed[name, "runs"]:
+                    counts = (noticed[name, key] for key in ("plain", "late", "runs"))
                     print(
                         "{:<16} {:<30} told {:>4}, with late lines {:>4}, of {:>4}".format(kind, name, *counts), flush=True
                     )

@@ -112,7 +112,7 @@ def late(random: Random, files: Files, share: float = 1.0, place_only: bool = Fa
         for entry in moved:
             if not place_only:
                 entry.texts[0] = _stamped(entry.texts[0], entry.stamp)
-        made.files[path] = [text for entry in sorted(of_file, key=lambda one: one.key) for text in entry.texts]
+        made.files[path] = [text for entry in sorted(of_file, key=lambda entry: entry.key) for text in entry.texts]
     return made
 
 
@@ -204,7 +204,7 @@ def _delay(
     end = 1 << 62
     # With milliseconds (Log4j 1), what has the same stamp may have come after.
     tick = 999 if all(entry.stamp % 1000 == 0 for entry in entries) else 0
-    for entry in sorted(entries, key=lambda one: (one.stamp, one.at), reverse=True):
+    for entry in sorted(entries, key=lambda entry: (entry.stamp, entry.at), reverse=True):
         at_first = entry.stamp
         end = entry.stamp if end == 1 << 62 else end
         after = next_of_thread.get(entry.thread)

@@ -43,13 +43,13 @@ class Judged:
     missing: tuple[str, ...]
 
     @classmethod
-    def of(cls, report: Report) -> "Judged":
+    def from_report(cls, report: Report) -> "Judged":
         """Take from a report what is compared."""
         failing = tuple(rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL)
         problems = tuple(str(problem) for problem in report.problems)
         return cls(report.verdict, failing, (*report.missing, *problems))
 
-    def new(self, before: "Judged") -> tuple[str, ...]:
+    def news(self, before: "Judged") -> tuple[str, ...]:
         """Return what is said here, and was not said of the capture as it was."""
         return tuple(one for one in (*self.failing, *self.missing) if one not in (*before.failing, *before.missing))
 
@@ -68,19 +68,19 @@ class Run:
     plain: Judged | None = None
 
     @property
-    def told_plain(self) -> bool:
+    def noticed_in_time(self) -> bool:
         """Whether the fault is told where no line is late."""
-        return self.plain is not None and (self.plain.verdict, *self.plain.new(self.before)) != (self.before.verdict,)
+        return self.plain is not None and (self.plain.verdict, *self.plain.news(self.before)) != (self.before.verdict,)
 
     @property
-    def told(self) -> bool:
+    def noticed_late(self) -> bool:
         """Whether the fault is told where lines are late."""
-        return (self.after.verdict, *self.after.new(self.before)) != (self.before.verdict,)
+        return (self.after.verdict, *self.after.news(self.before)) != (self.before.verdict,)
 
     def __str__(self) -> str:
         """Say what is needed to make the run again."""
         how = "placed late" if self.place_only else "late"
-        new = "; ".join(self.after.new(self.before)) or "nothing new"
+        new = "; ".join(self.after.news(self.before)) or "nothing new"
         return f"run {self.number} of {self.source.name}: {self.made.moved} lines {how}, {self.after.verdict.value}: {new}"
 
 
@@ -108,7 +108,7 @@ def judged(source: Source, files: Files) -> Judged:
     with tempfile.TemporaryDirectory(prefix="late-lines-") as place:
         folder = Path(place) / source.folder.name
         write({**{path: joined(lines) for path, lines in files.items()}, **beside}, folder)
-        return Judged.of(check([folder], CheckOptions(explained=0)))
+        return Judged.from_report(check([folder], CheckOptions(explained=0)))
 
 
 def _drawn(sources: list[Source], seed: int, number: int) -> tuple[Random, Source, bool]:

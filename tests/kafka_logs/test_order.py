@@ -127,7 +127,7 @@ def test_a_raise_of_a_fetch_that_no_line_names_lacks_one_log_end_at_most() -> No
     unnamed = step("B", "HandleFetch", 3, 10, hw_before=6, hw=7)
     steps = [*leads(7, 6), unnamed, counts("A", 2, 12, 2, 7), counts("C", 11, 13, 3, 7)]
     events = order(steps, LEADER, found := Ordered())
-    assert [(peer, before, hw) for _, peer, before, hw in told(events)] == [(2, 6, 6), (None, 6, 7), (3, 7, 7)]
+    assert [(peer, before, hw) for _, peer, before, hw in high_watermarks(events)] == [(2, 6, 6), (None, 6, 7), (3, 7, 7)]
     assert found.stuck == []
 
 

@@ -292,7 +292,7 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
             broken = BREAKS_RULE
         after = replica._replace(hw=v[1], cause=-1, due=UNKNOWN)
     elif kind == UNNAMED:
-        fits = _known(replica.hw, v[0])
+        fits = _may_be(replica.hw, v[0])
         # The log end of the replica that fetched is the only one that may be missing.
         members = 0 if replica.isr == UNKNOWN else (replica.isr | replica.pending) & ~(1 << leader.own)
         short = [peer for peer, end in enumerate(replica.counted) if members >> peer & 1 and UNKNOWN != end < v[1]]

@@ -242,7 +242,7 @@ def test_a_faulty_entry_is_refused(text: str, message: str) -> None:
 
 def test_an_unknown_model_or_tier_is_answered_with_the_known_ones() -> None:
     """A misspelt name gets the list of names."""
-    with pytest.raises(SpecError, match=r"a model such as Small; seen 'Smal'; `tidegauge model --list`"):
+    with pytest.raises(SpecError, match=r"a model such as Small, or a file that ends in \.cfg; seen 'Smal'"):
         find_model("Smal")
     with pytest.raises(SpecError, match="one of small, medium, large; seen 'huge'"):
         models.run_tier("huge")

@@ -26,7 +26,7 @@ from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.engine.judge import ReplicaState
 from tidegauge.traces.kafka_logs.capture import FOLDER
 
-CUT_LOGS = Path(__file__).parents[1] / "tests" / "kafka_logs" / "wide"
+EXCERPTS = Path(__file__).parents[1] / "tests" / "kafka_logs" / "wide"
 """Logs of one partition each, cut from real clusters where a verdict was wrong once (validation.real_clusters)."""
 
 
@@ -54,7 +54,7 @@ def judge_captures(directory: Path = FOLDER) -> Iterator[Captured]:
             yield judge_capture(name, folder, expected.get(name, {}).get("fails"))
 
 
-def judge_cut_logs(directory: Path = CUT_LOGS) -> Iterator[Captured]:
+def judge_excerpts(directory: Path = EXCERPTS) -> Iterator[Captured]:
     """Judge logs that were cut from real clusters: nothing is wrong in any, and nothing is missing."""
     for packed in sorted(directory.glob("*.tar.xz")):
         name = packed.name.removesuffix(".tar.xz")

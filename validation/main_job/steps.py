@@ -12,7 +12,7 @@ from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.spec.tlc import models
 from tidegauge.traces.formats import ndjson
 from tidegauge.util.workers import Echo, workers
-from validation.captures import judge_captures, judge_cut_logs
+from validation.captures import judge_captures, judge_excerpts
 from validation.golden import DIRECTORY, SMALL, STORIES
 from validation.main_job.job import JobCase, StepResult
 from validation.product.false_accepts import completeness, differences, false_accepts, pinned
@@ -148,8 +148,9 @@ def real_logs_judged(echo: Echo) -> StepResult:
         events, replicas = captured.report.events, captured.replicas
         echo(f"      Kafka {captured.name}: {failing}; {events:,} events, {replicas} replicas rebuilt")
         done.append(captured)
-    cut = list(judge_cut_logs())
-    echo(f"      {len(cut)} logs cut from real clusters: {sum(bool(one.differences) for one in cut)} not judged rightly")
+    excerpts = list(judge_excerpts())
+    wrong = sum(bool(excerpt.differences) for excerpt in excerpts)
+    echo(f"      {len(excerpts)} logs cut from real clusters: {wrong} not judged rightly")
     cases = tuple(
         JobCase(
             c.name,
@@ -157,13 +158,14 @@ def real_logs_judged(echo: Echo) -> StepResult:
             "\n".join(c.differences) or f"{', '.join(c.failing) or 'no rule fails'}",
             c.report.seconds,
         )
-        for c in (*done, *cut)
+        for c in (*done, *excerpts)
     )
     events = sum(c.report.events for c in done)
     broken = sum(bool(c.failing) for c in done)
     return StepResult(
         f"{len(done)} captures, {events:,} events; {broken} show the bug they must show, the others none; "
-        f"{sum(c.replicas for c in done)} replicas as on disk; {len(cut)} logs cut from real clusters, nothing wrong in any",
+        f"{sum(c.replicas for c in done)} replicas as on disk; "
+        f"{len(excerpts)} logs cut from real clusters, nothing wrong in any",
         cases,
         {"captures": {c.name: {"fails": list(c.failing), "events": c.report.events} for c in done}},
         tuple(explanation for c in done for explanation in c.report.explanations),

@@ -217,12 +217,12 @@ def responds_whatever_came() -> Wrong:
             context = context._replace(epoch=session.epoch)
         return update_and_generate_response(cache, context, *rest, **named)
 
-    return sessions, "update_and_generate_response", wrong
+    return sessions.sessions_, "update_and_generate_response", wrong
 
 
 def forgets_that_a_closed_one_had_gone_on() -> Wrong:
     """A session that is closed is taken for what it was when the fetch began to wait. 4.3.1 told us that it is not."""
-    return sessions, "refresh_context", lambda _cache, context: context
+    return sessions.sessions_, "refresh_context", lambda _cache, context: context
 
 
 def refuses_what_waits_in_a_closed_one() -> Wrong:
@@ -232,7 +232,7 @@ def refuses_what_waits_in_a_closed_one() -> Wrong:
         gone = context.session is not None and context.session.id not in cache.sessions
         return update_and_generate_response(cache, context._replace(epoch=-9) if gone else context, *rest, **named)
 
-    return sessions, "update_and_generate_response", wrong
+    return sessions.sessions_, "update_and_generate_response", wrong
 
 
 def opens_at_once() -> Wrong:

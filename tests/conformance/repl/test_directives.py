@@ -88,7 +88,7 @@ def test_names_are_those_of_the_specification_in_kebab_case() -> None:
         ("help wirte", "expected one of cluster"),
         ("cluster brokers=0", "expected 1 to 9, seen 0"),
         ("cluster brokers=many", "expected a number from 0 to 9999, seen 'many'"),
-        ("cluster profile=kip9999", "expected one of fetch-truncation"),
+        ("cluster profile=kip9999", "expected one of safe, fetch-truncation"),
         ("cluster fencing=perhaps", "seen fencing=perhaps"),
         ("cluster fence=on", "seen fence=on"),
         ("cluster three", "expected nothing more, seen 'three'"),

@@ -123,6 +123,7 @@ def test_code_without_a_checksum_is_not_shipped(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_results_are_bound_to_the_content_they_judged(tmp_path: Path, command: Run) -> None:
     """A7: the file is damaged in place, with the same size and time of change."""
     golden = ROOT / "tidegauge" / "traces" / "golden" / "append.ndjson"

@@ -12,13 +12,7 @@ from validation.partial_traces_random import GRAPHS, chunk, judged, table_of
 CHUNKS, TRACES = range(3), 2000
 
 
-OPEN = pytest.mark.xfail(strict=True, reason="DATA-03 fails where the append that is acknowledged is missing: not right yet")
-
-
-@pytest.mark.parametrize(
-    ("bounds", "profile"),
-    [pytest.param(*graph, id=graph[1], marks=OPEN if graph[0].max_waiting == 1 else ()) for graph in GRAPHS],
-)
+@pytest.mark.parametrize(("bounds", "profile"), GRAPHS, ids=[profile for _, profile in GRAPHS])
 def test_no_rule_fails_where_parts_are_missing(bounds: Bounds, profile: str) -> None:
     """`./run absent` judges a million."""
     table = table_of(bounds, profile)

@@ -101,6 +101,17 @@ def test_the_latest_append_at_an_offset_is_the_one_that_is_acknowledged() -> Non
     assert broken((*lost, ack(rec_epoch=0))) == {"DATA-03"}
 
 
+def test_who_may_have_led_again_unseen_claims_nothing_for_its_earlier_term() -> None:
+    """Broker 1 commits its record of epoch 0 in epoch 2; broker 2, who led in between, rightly had not copied it."""
+    again = lead(1, 2, (1,), leo=1, hw_before=0, hw=1)
+    (unnamed,) = bent((again,), 0, leader_epoch=...)
+    for seen in (again, unnamed):
+        run = (*OPENING, append(1, 0, 0), change(2, 1, (1, 2)), lead(2, 1, (1, 2)), change(1, 2, (1,)), seen)
+        assert broken((*run, ack(rec_epoch=0))) == set()
+    # Who is known to follow since has not led again.
+    assert broken((*TRUNCATED, ack(rec_epoch=0))) == {"ACK-02", "DATA-03"}
+
+
 def test_a_record_that_is_kept_may_be_acknowledged_in_a_later_term() -> None:
     """A leader that reads a new leader epoch of its own goes on; one that leads again has heard of the batch again."""
     at_once = (*COPIED, change(1, 1, (1, 2)), lead(1, 1, (1, 2), leo=1, hw_before=1, hw=1))

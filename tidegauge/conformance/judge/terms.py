@@ -166,7 +166,13 @@ def acknowledge(st: s.State, b: int, end: int, epoch: int) -> None:
     # whether it appended it or found it there, that is no claim about an append of its own.
     elif st[s.OPTION, s.LAG_RULE] == 0:
         t = term_of_append(st, b, end)
-    t = st[s.REPLICAS + b, s.TERM] if t < 0 else last_term_with(st, b, end, t)
+    if t >= 0:
+        t = last_term_with(st, b, end, t)
+        # It may have led since, unseen, with the record in its log: then the claim is that later term's.
+        if st[s.REPLICAS + b, s.TERM] < 0 and st[s.term(st, t), s.T_END] == UNKNOWN:
+            return
+    else:
+        t = st[s.REPLICAS + b, s.TERM]
     if t >= 0 and end > st[s.term(st, t), s.T_ACKED]:
         st[s.term(st, t), s.T_ACKED] = end
         check_later_terms(st, t, s.T_ACKED, RULE.DATA_03)

@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,7 +98,7 @@ def test_no_writer_lets_a_text_make_a_line(text: str) -> None:
 
 @given(text=HOSTILE)
 @settings(max_examples=30)
-def test_junit_too(text: str, tmp_path_factory) -> None:  # type: ignore[no-untyped-def]
+def test_junit_too(text: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("junit") / "check.xml"
     write_junit(hostile_report(text), path)
     for element in ET.parse(path).iter():

@@ -15,14 +15,13 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.traces.kafka_logs.correlation.match import RecordedLines
+from tidegauge.traces.kafka_logs.nodes.process import END
 from tidegauge.traces.kafka_logs.nodes.steps import LATE, Fields, LoggedBroker, LoggedStep, Send, or_null, reported
 from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedRequest, LoggedResponse
 
 LATEST, EARLIEST = -1, -2
-AFTER_LINES = 1 << 60
-"""The line index of a request among lines of the same time: after them."""
 
 
 class Exchanges:
@@ -57,7 +56,7 @@ class Exchanges:
         """Add a step that only the request log shows; it happened by `time`, and after the request was taken up."""
         run = self.run_of(request.line.time)
         step = LoggedStep(self.broker.node, tp, name, fields, request.line.at, time, run.place(time))
-        step.begins, step.ends, step.key = request.since - 1, time + run.slack, (time, AFTER_LINES, 0)
+        step.begins, step.ends, step.key = request.since - 1, time + run.slack, (time, END, 0)
         step.topic_id = topic_id
         self.broker.steps.append(step)
         return step

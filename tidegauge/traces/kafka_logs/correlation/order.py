@@ -11,12 +11,12 @@ A line is where its thread got to write it, not where the thing happened, up to 
 Rules of this file
 
 1. Step a comes before step b if a ended before b began, if one thread did both in that order, or if b is of the next request
-   of the session of a. What is left open is searched: an order in which each step finds what it says (high watermark before
+   of the fetcher of a. What is left open is searched: an order in which each step finds what it says (high watermark before
    a raise, log end before an append, recorded log ends of a skipped update, high watermark of a response) and in which the
    rules of the leader hold. Wing and Gong's search as in Porcupine: depth first, nearest to the stamps first, never twice
    from the same state.
-2. What only observes (a response, a read, an acknowledgement, a refusal) is taken as soon as it fits: it changes nothing, so
-   no order is lost.
+2. What only observes (a response, a read, an acknowledgement, a refusal) changes nothing: it is taken at its stamp, or
+   before a step that would hide what it shows. No order is lost by that.
 3. Kafka reads, counts, raises and answers in four steps; the trace has one event for count and raise. A raise is credited to
    the step that allowed it, whichever thread printed it, and nothing that shows the old value may come between the two.
 
@@ -40,9 +40,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, fetch_error, high_watermark_after_log_start
+from tidegauge.impl.rules import (
+    FENCED_LEADER_EPOCH,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
+    fetch_error,
+    high_watermark_after_log_start,
+)
 from tidegauge.traces.columns import UNKNOWN
-from tidegauge.traces.kafka_logs.nodes.process import END
+from tidegauge.traces.kafka_logs.nodes.process import AFTER_LINES
 from tidegauge.traces.kafka_logs.nodes.steps import (
     FORGOTTEN,
     KEPT,
@@ -64,8 +72,8 @@ LIMIT, DEPTH, AHEAD = 4000, 400, 96
 FITS, BREAKS_RULE, BREAKS_VALUE = range(3)
 NO_ROLE, LEADS, FOLLOWS, ABSENT = range(4)
 
-
 ACCEPTS = TAKES_RESPONSES - {"HandleFetchError"}
+"""Steps that take a response over: only one to a request of their own leader epoch."""
 
 
 class Replica(NamedTuple):
@@ -122,7 +130,7 @@ def order_of_node(broker: LoggedBroker) -> Ordered:
     groups: dict[tuple[str, int], list[LoggedStep]] = {}
     ordered: list[LoggedStep] = []
     for step in broker.steps:
-        if step.name in OF_A_CONTROLLER or step.place[1] >= END - 1:
+        if step.name in OF_A_CONTROLLER or step.place[1] >= AFTER_LINES:
             ordered.append(step)
         else:
             groups.setdefault((step.tp, step.place[0]), []).append(step)
@@ -372,28 +380,25 @@ def _counted(v: tuple[int, ...], at: int, replica: Replica, leader: Leader) -> R
 def _observed(kind: int, v: tuple[int, ...], replica: Replica) -> int:
     """Return whether what a step shows is what there is."""
     if replica.role == ABSENT and kind not in (IDLE, SKIPPED):
-        return (
-            FITS if kind in (ACKNOWLEDGED, REFUSED) and v[-1 if kind == ACKNOWLEDGED else 0] in NO_REPLICA else BREAKS_RULE
-        )
+        error = v[0] if kind == REFUSED else v[1] if kind == ACKNOWLEDGED else NONE
+        return FITS if error in NO_REPLICA else BREAKS_RULE
     if kind == RESPONSE:
         there = UNKNOWN in (replica.leo, v[1]) or replica.leo >= v[1]
         return FITS if there and _may_be(replica.hw, v[0]) else BREAKS_VALUE
-    if kind == SHOWN:
-        return FITS if UNKNOWN in (replica.hw, v[0]) or replica.hw >= v[0] else BREAKS_VALUE
-    if kind == ACKNOWLEDGED:
+    if kind in (SHOWN, ACKNOWLEDGED):
         return FITS if UNKNOWN in (replica.hw, v[0]) or replica.hw >= v[0] else BREAKS_VALUE
     if kind == SKIPPED:
         if UNKNOWN not in (replica.hw, v[0]) and replica.hw < v[0]:
             return BREAKS_VALUE
         for peer, end in zip(v[1::2], v[2::2], strict=True):
             known = replica.counted[peer] if peer >= 0 else replica.leo
-            if known != UNKNOWN and end != UNKNOWN and known != end:
+            if not _may_be(known, end):
                 return BREAKS_VALUE
         return FITS
     if kind == REFUSED:
         return FITS if _refuses(v[0], v[1], replica) else BREAKS_RULE
     if kind == SENT:
-        return FITS if UNKNOWN in (v[0], replica.epoch) or v[0] == replica.epoch else BREAKS_RULE
+        return FITS if _may_be(replica.epoch, v[0]) else BREAKS_RULE
     return FITS
 
 
@@ -402,12 +407,12 @@ def _refuses(error: int, epoch: int, replica: Replica) -> bool:
     if replica.role == UNKNOWN or replica.epoch == UNKNOWN:
         return True
     if replica.role == NO_ROLE:
-        return error not in (NONE, 1, 74)
+        return error not in (NONE, OFFSET_OUT_OF_RANGE, FENCED_LEADER_EPOCH)
     expected = fetch_error(epoch, replica.epoch, replica.role == LEADS, True, epoch >= 0)
-    if error in (NONE, 1):
+    if error in (NONE, OFFSET_OUT_OF_RANGE):
         return expected == NONE
     # Other errors (storage, topic ids) refuse for reasons that no line shows.
-    return error == expected or error not in (NOT_LEADER_OR_FOLLOWER, 74, 75)
+    return error == expected or error not in (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)
 
 
 # The search
@@ -457,7 +462,7 @@ class _Search:
                 if len(stack) > 2 * DEPTH:
                     del stack[:DEPTH]
                     dead.clear()
-                    returns = 0
+                    furthest, returns = -1, 0
                 continue
             if len(taken) > furthest:
                 furthest, stuck = len(taken), node
@@ -544,9 +549,8 @@ class _Search:
                 elif not due or rows[at].kind == SKIPPED or at in self.given_up:
                     observing.append((at, after))
         if replica.cause >= 0:
-            changing.sort(key=lambda choice: rows[choice[0]].kind != RAISE)
             yield from (choice for choice in changing if rows[choice[0]].kind == RAISE)
-        changing = [choice for choice in changing if replica.cause < 0 or rows[choice[0]].kind != RAISE]
+            changing = [choice for choice in changing if rows[choice[0]].kind != RAISE]
         if observing and (not changing or observing[0][0] < changing[0][0]):
             yield observing[0]
             return

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from tidegauge.impl.rules import NONE
 from tidegauge.traces.kafka_logs.nodes.node import Node
-from tidegauge.traces.kafka_logs.nodes.process import END
+from tidegauge.traces.kafka_logs.nodes.process import AFTER_LINES
 from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedStep
 
 
@@ -54,7 +54,7 @@ def _made(leader: Node, judged: LoggedStep) -> Iterator[LoggedStep]:
             continue
         fields: Fields = {"isr": new, "partition_epoch": known["partition_epoch"]}
         joins, leaves = set(new) - set(old), set(old) - set(new)
-        place = (run.number, END - 1, 3, run.last)
+        place = (run.number, AFTER_LINES, 3, run.last)
         if len(joins) == 1 and not leaves:
             yield LoggedStep(leader.id, judged.tp, "ExpandIsr", {"peer": joins.pop(), **fields}, judged.at, run.last, place)
         elif leaves and not joins:

@@ -40,7 +40,7 @@ RAISED, KEPT = "RaiseHighWatermark", "KeepHighWatermark"
 """Lines of a leader that raises its high watermark, or does not, until order.py has found the step that made it look."""
 FORGOTTEN = "LinesMissing"
 """Where lines are missing: what they showed of a replica is unknown from there on, to order.py as well."""
-NO_REPLICA = (3, 6, 100)
+NO_REPLICA = (rules.UNKNOWN_TOPIC_OR_PARTITION, rules.NOT_LEADER_OR_FOLLOWER, rules.UNKNOWN_TOPIC_ID)
 """Errors of a broker that has no such replica, not yet or no more (ReplicaManager#getPartitionOrError)."""
 
 
@@ -84,7 +84,7 @@ class LoggedReplica:
     leader_epoch: int | None = None
     leader: int | None = None
     follows_from: int = -1
-    """The line at which this process last made it a follower."""
+    """When this process last made it a follower, by the stamp of that line."""
     last_hw: int | None = None
     """The high watermark at the end of the process before."""
     loaded: bool = False

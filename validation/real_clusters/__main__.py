@@ -9,12 +9,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 
 from tidegauge.drive.wire.compiler import WireError
+from tidegauge.util.python_processes import process_context
 from validation.real_clusters.cluster import ClusterError
 from validation.real_clusters.family import Outcome, judge_cluster, made, make, outcomes, size_of_logs, write_results
 from validation.real_clusters.judgement import Rightness
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
 def _made(chosen: argparse.Namespace) -> Iterator[Outcome]:
     """Make one cluster after the other; each is judged while the next one runs."""
     # Another process: it would keep the clients of the next cluster from their work. Not a fork: they are threads.
-    with ProcessPoolExecutor(1, get_context("spawn"), os.nice, (BEHIND,)) as judging:
+    with ProcessPoolExecutor(1, process_context(), os.nice, (BEHIND,)) as judging:
         judged: list[Future[Outcome]] = []
         for seed in range(chosen.seed, chosen.seed + chosen.clusters):
             shape = shape_of(seed, chosen.small)

@@ -21,7 +21,8 @@ from validation.real_clusters.shapes import ClusterShape
 
 HEAP_MB = {60: 288, 300: 384, 1000: 512}
 """By the number of partitions, at most."""
-INTERNAL = {"offsets": "offsets.topic", "transactions": "transaction.state.log"}
+INTERNAL = ("offsets.topic", "transaction.state.log")
+"""What the settings of the internal topics begin with."""
 FIRST_CONTROLLER = 100
 TIMEOUT_MS = 15_000
 SESSION_MS = 9000
@@ -274,7 +275,7 @@ def _properties(shape: ClusterShape, number: int, role: str) -> dict[str, object
         "log.segment.delete.delay.ms": 1000,
         "log.initial.task.delay.ms": 3000,
     }
-    for topic in INTERNAL.values():
+    for topic in INTERNAL:
         properties[f"{topic}.replication.factor"] = shape.replication
         properties[f"{topic}.num.partitions"] = 6
     if role == "broker":

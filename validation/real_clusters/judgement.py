@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from tidegauge.util.python_processes import python_command
 
 PACKED, UNPACKED = "logs.tar.xz", "logs"
 CHECK_SECONDS = 900
@@ -79,7 +80,7 @@ _PLACE = re.compile(r"[^\s(]+\.log(?:\.\d+)?:\d+|\b\d+(?::\d+)*\b")
 
 def judged(logs: Path) -> Judgement:
     """Judge a directory of logs in a process of its own."""
-    command = [sys.executable, "-m", "tidegauge", "check", str(logs), "--json", "--quiet", "--processes", "1"]
+    command = python_command("tidegauge", "check", str(logs), "--json", "--quiet", "--processes", "1")
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_SECONDS, check=False)
     except subprocess.TimeoutExpired:

@@ -2,8 +2,9 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
+
+from tidegauge.util.python_processes import python_command
 
 UNDER_WAY = "TIDEGAUGE_COMPILING"
 """The environment variable by which the workers of a command know that it compiles."""
@@ -42,7 +43,7 @@ def compile_in_background() -> bool:
         # Its output is discarded: if it fails, the interpreted kernel judges to the end. A session of its own lets it go on
         # when the terminal of the command is closed.
         process = subprocess.Popen(
-            [sys.executable, "-m", "tidegauge.conformance.engine.precompile"],
+            python_command("tidegauge.conformance.engine.precompile"),
             stdin=quiet,
             stdout=quiet,
             stderr=quiet,

@@ -146,6 +146,10 @@ def _options(pattern: str, at: int) -> tuple[list[str], int]:
     return options, at
 
 
+_LONGEST_NAME = 256
+"""Characters of a thread, or of anything else that is neither the message nor the logger."""
+
+
 def _part(word: str, options: list[str], following: str, date_formats: list[Dates], dates: Dates | None) -> str:
     if word == "d":
         date_formats.append(dates or of_java(options[0] if options else ""))
@@ -154,8 +158,9 @@ def _part(word: str, options: list[str], following: str, date_formats: list[Date
         return ""
     if word in _NESTED:
         return _regex(options[0] if options else "", date_formats, dates)
-    # as long as the text that follows does not begin: a thread `SIGTERM handler` ends at its bracket
-    until = f"[^{re.escape(following)}]*" if following not in ("", " ", "%") else r"\S*"
+    # As long as the text that follows does not begin: a thread `SIGTERM handler` ends at its bracket. And not longer than
+    # a name is: behind the message, each place where it may begin would else be tried to the end of the line.
+    until = (rf"[^{re.escape(following)}]" if following not in ("", " ", "%") else r"\S") + f"{{0,{_LONGEST_NAME}}}"
     return {
         "p": "(?P<level>[A-Z]+|(?i:trace|debug|info|warn|warning|error|fatal))",
         "t": f"(?P<thread>{until})",

@@ -210,7 +210,8 @@ _LEADER = (
         # what it was updated to may be a proposal again, which ends with the ISR that was committed before it
         _PARTITION
         + rf"Ignoring failed ISR update to {_PENDING}"
-        + r".* since we have already updated state to .*CommittedPartitionState[(\[]isr=(?:Set\(|List\(|\[)(?P<isr>[\d, ]*)",
+        + r"(?>.*? since we have already updated state to )"
+        + r".*CommittedPartitionState[(\[]isr=(?:Set\(|List\(|\[)(?P<isr>[\d, ]*)",
     ),
     (
         "isr-updated",

@@ -6,9 +6,7 @@ where a linear one takes a millisecond; each text has SECONDS of it.
 """
 
 import re
-import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -17,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.processor_time import processor_time
 from tidegauge.traces.kafka_logs.discovery import selection
 from tidegauge.traces.kafka_logs.nodes import gap_detection
 from tidegauge.traces.kafka_logs.parsing import layout, lines, parsed_line, request_log, timestamps
@@ -103,22 +102,6 @@ def grown(pattern: str, size: int) -> Iterator[str]:
     head = "".join(texts[: max(1, len(texts) // 2)])
     yield head * (size // len(head))
     yield "".join(texts)
-
-
-@contextmanager
-def processor_time(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError when the block takes more of the processor: re looks for signals while it matches."""
-
-    def over(_number: int, _frame: object) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGVTALRM, over)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def is_linear(pattern: str, use: Use, size: int) -> bool:

@@ -9,7 +9,6 @@ Rules of this file
 
 import ast
 import importlib
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -116,23 +115,3 @@ def in_place(function: FunctionType, code: CodeType) -> Iterator[None]:
         yield
     finally:
         function.__code__ = before
-
-
-class DoesNotEndError(Exception):
-    """A mutant ran for too long."""
-
-
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """DoesNotEndError after so many seconds of processor time."""
-
-    def stop(*_: object) -> None:
-        raise DoesNotEndError
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)

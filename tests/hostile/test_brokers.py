@@ -146,10 +146,20 @@ def test_no_link_local_address_is_connected_to_whoever_asks(named: str) -> None:
 def test_the_address_that_was_looked_at_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that leads elsewhere when it is asked again."""
     given = iter(("192.0.2.7", "169.254.169.254"))
-    monkeypatch.setattr(connection.socket, "getaddrinfo", lambda _, port: [(socket.AF_INET, 1, 6, "", (next(given), port))])
+    monkeypatch.setattr(connection.socket, "getaddrinfo", lambda *_, **__: [(socket.AF_INET, 1, 6, "", (next(given), 9092))])
     hosts, dial = dialled(follow_metadata=True)
     with pytest.raises(ConnectionRefusedError):
         dial("other.example", 9092)
     assert hosts == ["192.0.2.7"]
     with pytest.raises(OSError, match="a link-local address"):
         dial("other.example", 9092)
+
+
+def test_every_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker may listen at one of them only."""
+    given = [(socket.AF_INET6, 1, 6, "", ("2001:db8::7", 9092, 0, 0)), (socket.AF_INET, 1, 6, "", ("192.0.2.7", 9092))]
+    monkeypatch.setattr(connection.socket, "getaddrinfo", lambda *_, **__: given)
+    hosts, dial = dialled(follow_metadata=True)
+    with pytest.raises(ConnectionRefusedError):
+        dial("other.example", 9092)
+    assert hosts == ["2001:db8::7", "192.0.2.7"]

@@ -114,13 +114,17 @@ def staying_with(host: str, dial: Dial, *, follow_metadata: bool) -> Dial:
     def dial_if_allowed(named: str, port: int) -> Wire:
         if not follow_metadata and named.lower() != host.lower():
             raise OSError(0, f"Metadata names the host {shown(named)}, not {host}; --follow-metadata goes there")
-        if named.lower() != host.lower():
-            addresses = {str(entry[4][0]).partition("%")[0] for entry in socket.getaddrinfo(named, port)}
-            if any(_is_link_local(address) for address in addresses):
-                raise OSError(0, f"Metadata names the host {shown(named)}, a link-local address, which is not asked")
-            # The address that was looked at: asked again, the name could lead elsewhere.
-            named = min(addresses)
-        return dial(named, port)
+        if named.lower() == host.lower():
+            return dial(named, port)
+        found = socket.getaddrinfo(named, port, type=socket.SOCK_STREAM)
+        addresses = list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+        if any(_is_link_local(address) for address in addresses):
+            raise OSError(0, f"Metadata names the host {shown(named)}, a link-local address, which is not asked")
+        # The addresses that were looked at: asked again, the name could lead elsewhere.
+        for address in addresses[:-1]:
+            with suppress(OSError):
+                return dial(address, port)
+        return dial(addresses[-1], port)
 
     return dial_if_allowed
 

@@ -227,9 +227,9 @@ def overall_verdict(inputs: Sequence[CheckedInput]) -> Verdict:
     verdicts = {checked.verdict if checked.events else Verdict.SUITE_ERROR for checked in inputs}
     if verdicts <= {Verdict.SUITE_ERROR}:
         return Verdict.SUITE_ERROR
-    worst = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.SUITE_ERROR, Verdict.PASS)
-    found = next(verdict for verdict in worst if verdict in verdicts)
-    return Verdict.INCONCLUSIVE if found is Verdict.SUITE_ERROR else found
+    if Verdict.FAIL in verdicts:
+        return Verdict.FAIL
+    return Verdict.PASS if verdicts == {Verdict.PASS} else Verdict.INCONCLUSIVE
 
 
 def judge_batch(

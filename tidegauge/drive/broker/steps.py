@@ -304,11 +304,9 @@ class OffsetsForLeaderEpoch(StepKind):
         error, epoch, end = partition_.last_offset_for_leader_epoch(
             state.setup, state.broker.partition, current_leader_epoch, leader_epoch
         )
-        return state, {"error": error} if error != rules.NONE else {
-            "error": rules.NONE,
-            "leader_epoch": epoch,
-            "end_offset": end,
-        }
+        if error != rules.NONE:
+            return state, {"error": error}
+        return state, {"error": rules.NONE, "leader_epoch": epoch, "end_offset": end}
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw any epoch, also one that nobody has heard of."""
@@ -327,10 +325,9 @@ class ListOffsetsRequest(StepKind):
         listed = partition_.fetch_offset_for_timestamp(
             state.setup, state.broker.partition, spec, current_leader_epoch, messages.Isolation.LOG_END, only_leader=True
         )
-        return state, {"error": listed.error} if listed.error != rules.NONE else {
-            "error": rules.NONE,
-            "offset": listed.offset,
-        }
+        if listed.error != rules.NONE:
+            return state, {"error": listed.error}
+        return state, {"error": rules.NONE, "offset": listed.offset}
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw either."""

@@ -106,7 +106,6 @@ def ask(node: Node[BrokerCase], profile: Profile) -> Seen:
         if getattr(profile, switch) and _can_be_given(case, profile, node.capabilities)
     ]
     reports: dict[int, list[Report]] = {}
-
     cases = [case for _, case in asked]
 
     def watch(number: int, at: int, seen: Report) -> bool:
@@ -158,6 +157,3 @@ def report_lines(seen: Seen, profile: Profile) -> list[str]:
             "rejects runs that show it, and --profile safe this broker"
         )
     return lines
-
-
-assert TELLING.keys() == UNSAFE.keys(), "each bug that a safe broker lacks has a path that tells"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any
 
 from tidegauge.drive.broker.contract import BrokerCase
@@ -11,6 +10,7 @@ from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.controller.contract import ControllerCase
 from tidegauge.drive.controller.reference import reference as controller_reference
 from tidegauge.drive.controller.steps import controller_capabilities
+from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.runner.player import ReferenceNode
 from tidegauge.impl.releases import profile_named
 
@@ -30,12 +30,12 @@ def running(node: Any) -> Iterator[Any]:
 
 def broker(does: str) -> Callable[..., AbstractContextManager[Broker]]:
     """What is started in place of a release: what another one does."""
-    return lambda release, *_, **__: running(
-        Broker(reference(profile_named(does)), EVERYTHING._replace(name=f"Kafka {release}"))
+    return lambda build, *_, **__: running(
+        Broker(reference(profile_named(does)), EVERYTHING._replace(name=f"Kafka {build.version}"))
     )
 
 
-def controller(does: str) -> Callable[[str, Path], AbstractContextManager[ReferenceNode[ControllerCase]]]:
+def controller(does: str) -> Callable[[KafkaBuild], AbstractContextManager[ReferenceNode[ControllerCase]]]:
     """The same of its controller."""
     expected = controller_reference(profile_named(does))
-    return lambda release, _: running(ReferenceNode(expected, controller_capabilities(f"Kafka {release} (controller)")))
+    return lambda build: running(ReferenceNode(expected, controller_capabilities(f"Kafka {build.version} (controller)")))

@@ -1,5 +1,6 @@
 """Releases: the switches have the values the history of Kafka gives them."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -167,3 +168,45 @@ def test_a_generation_without_some_bugs_is_named_so() -> None:
     for wrong in ("safe-without-F2", "fetch-truncation-without-F4", "fetch-truncation-without-", "none-without-F2"):
         with pytest.raises(UsageError, match="expected"):
             profile_named(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "canonical", "changed"),
+    [
+        ("4.3.1+keeps_remote_leo=off", "release-4.3.1+keeps_remote_leo=off", {"keeps_remote_leo": False}),
+        ("4.3.1-keeps_remote_leo", "release-4.3.1+keeps_remote_leo=off", {"keeps_remote_leo": False}),
+        ("release-3.4.1+rejects_stale_fetch", "release-3.4.1+rejects_stale_fetch=on", {"rejects_stale_fetch": True}),
+        (
+            "safe+initial_offset=log-end-fencing+eligibility=unfenced",
+            "safe+initial_offset=log-end+fencing=off+eligibility=unfenced",
+            {"initial_offset": "log-end", "fencing": False, "eligibility": "unfenced"},
+        ),
+        ("4.3.1+elr=off-without-F2", "release-4.3.1+elr=off-without-F2", {"elr": False, "keeps_remote_leo": False}),
+    ],
+)
+def test_a_profile_may_have_switches_changed(name: str, canonical: str, changed: dict[str, bool | str]) -> None:
+    """And is called so that its name makes it again; a release needs no word before its number."""
+    profile = profile_named(name)
+    base = profile_named(name.partition("+")[0].partition("-keeps")[0])
+    assert profile.name == canonical
+    assert profile == base.switched(changed)._replace(name=canonical)
+    assert profile_named(canonical) == profile
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("4.3.1+keeps_remote_le=off", "seen 'keeps_remote_le'; is it keeps_remote_leo"),
+        ("4.3.1+no-such=off", "the name of a switch"),
+        ("4.3.1+", "the name of a switch"),
+        ("4.3.1+name=x", "the name of a switch"),
+        ("4.3.1+keeps_remote_leo=yes", "keeps_remote_leo= and one of on, off; seen 'yes'"),
+        ("4.3.1+eligibility=on", "one of alive, unfenced, incarnation; seen 'on'"),
+        ("4.3.1-eligibility", "one of alive, unfenced, incarnation; seen 'off'"),
+        ("9.3.1+elr=off", "release: expected one from"),
+        ("nobody+elr=off", "profile: expected one of safe"),
+    ],
+)
+def test_a_switch_that_is_none_or_cannot_be_so_is_refused(name: str, says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        profile_named(name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.drive.kafka_broker.test_kafka_broker import jars
+from tests.drive.kafka_broker.test_kafka_broker import build
 from tests.kafka_classes.controller_paths import Translated, translated
 from tests.kafka_classes.replay_controller import LATEST
 from tidegauge.drive.controller.node import ControllerNode
@@ -49,7 +49,7 @@ def test_a_controller_without_a_finding_is_told(switch: str, table: Table) -> No
 @pytest.mark.parametrize("release", LATEST)
 def test_a_process_does_what_the_classes_did(release: str, table: Table) -> None:
     found, steps = paths(table, release)
-    with ControllerNode(release, jars(release)) as node:
+    with ControllerNode(build(release)) as node:
         shown = run(node, [one.case for one in found], profile_of_release(release), log_lines=node.log_lines)
     taken, left_out = sum(one.steps for one in found), sum(one.left_out for one in found)
     print(f"{len(found):,} sequences, {taken - left_out:,} of {steps:,} steps, {shown.played.steps:,} on the process")

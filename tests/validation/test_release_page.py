@@ -8,6 +8,7 @@ from tests.drive import stand_ins
 from tests.validation.test_release_columns import PAGE
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
+from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.paths.scenarios import named_scenarios
 from tidegauge.drive.runner import transcript
 from tidegauge.drive.runner.recheck import recheck
@@ -24,7 +25,7 @@ def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(releases, "GRAPHS", ("small",))
     monkeypatch.setattr(releases, "PARTS", ("small", "walks", "scenarios"))
     monkeypatch.setattr(releases, "WALKS", 2)
-    monkeypatch.setattr(releases, "jars_of", lambda *_: tmp_path)
+    monkeypatch.setattr(releases, "build_of", lambda release, _: KafkaBuild(release, release, ()))
     monkeypatch.setattr(releases, "KafkaNode", stand_ins.broker("release-4.3.1"))
     assert releases.record("4.3.1", None, tmp_path, releases.PARTS)[0]
     whole = read(place_of("4.3.1", tmp_path), BROKER_FORMAT)

@@ -14,6 +14,7 @@ from tidegauge.drive.controller.findings import finding_cases
 from tidegauge.drive.controller.reference import reference as controller_reference
 from tidegauge.drive.controller.steps import controller_capabilities
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
+from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.paths.scenarios import ROUNDED, named_scenarios
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, Recorder, place_of, read, write
@@ -40,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = place_of(RELEASE, tmp_path, CONTROLLER)
     node_capabilities = controller_capabilities(f"Kafka {RELEASE} (controller)")
     write(place, CONTROLLER_FORMAT, node_capabilities, PROFILE.name, of_paths.recorded())
-    monkeypatch.setattr(again, "jars_of", lambda *_: tmp_path)
+    monkeypatch.setattr(again, "build_of", lambda release, _: KafkaBuild(release, release, ()))
     monkeypatch.setattr(again, "KafkaNode", stand_ins.broker(PROFILE.name))
     monkeypatch.setattr(again, "ControllerNode", stand_ins.controller(PROFILE.name))
     return tmp_path

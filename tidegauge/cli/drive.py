@@ -1,7 +1,7 @@
 """tidegauge drive."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from tidegauge.util.files import writable
 
 if TYPE_CHECKING:
     from tidegauge.drive.kafka_broker.node import KafkaNode
+    from tidegauge.drive.kafka_process.builds import KafkaBuild
     from tidegauge.drive.transports.stdio import StdioNode
     from tidegauge.impl.profiles import Profile
 
@@ -23,7 +24,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     broker = parser.add_argument_group("the broker (one of these three)")
     broker.add_argument("command", nargs="*", metavar="CMD", help="the command that starts the broker's adapter, after --")
-    broker.add_argument("--kafka", metavar="RELEASE", help="an unmodified broker of this release of Kafka, such as 4.1.1")
+    broker.add_argument(
+        "--kafka",
+        metavar="BUILD",
+        help="an unmodified broker of this release of Kafka, such as 4.1.1; or of a build in a folder: a distribution, a "
+        "Gradle checkout that was built, or jars",
+    )
     broker.add_argument(
         "--compare",
         nargs=2,
@@ -33,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jars",
         metavar="DIR",
-        help="with --kafka: the directory of its jars (default: Maven fetches them once, into the user's cache)",
+        help="with --kafka RELEASE: the directory of its jars (default: Maven fetches them once, into the user's cache)",
     )
     parser.add_argument(
         "--controller",
@@ -103,10 +109,13 @@ def run(args: argparse.Namespace) -> int:
     for place in filter(None, (args.record, args.badge)):
         writable(place)
     progress = silent if args.quiet else aside
-    asked_for = profile_named(chosen_profile(args) or (f"{RELEASE}{args.kafka}" if args.kafka else SAFE.name))
+    build = _build(args)
+    named = chosen_profile(args)
+    asked_for = profile_named(named or (SAFE.name if build is None else f"{RELEASE}{build.release}"))
+    compared_with = (build.note,) if build is not None and build.note and not named else ()
     if args.controller:
-        return _controller(args, asked_for, progress)
-    with _broker(args) as node:
+        return _controller(args, build, asked_for, compared_with, progress)
+    with _broker(args, build) as node:
         progress(f"{node.capabilities.name} speaks the contract")
         seen = repairs.ask(node, asked_for)
         profile = asked_for.without(seen.repaired)
@@ -134,7 +143,7 @@ def run(args: argparse.Namespace) -> int:
         recorder = Recorder(cases) if args.record or named_ones else None
         # Only a process of Kafka has a log that the suite knows; an adapter's log is its own.
         lines = getattr(node, "log_lines", lambda _: ())
-        notes = (*coverage, *repairs.report_lines(seen, asked_for))
+        notes = (*compared_with, *coverage, *repairs.report_lines(seen, asked_for))
         shown = drive(node, cases, reference(profile), notes, recorder, progress, lines)
         recorded = recorder.recorded() if recorder is not None else ()
         if args.record:
@@ -175,7 +184,13 @@ def _compare(args: argparse.Namespace) -> int:
     return comparison.exit_code
 
 
-def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable[[str], None]) -> int:
+def _controller(
+    args: argparse.Namespace,
+    build: "KafkaBuild | None",
+    profile: "Profile",
+    notes: Sequence[str],
+    progress: Callable[[str], None],
+) -> int:
     """Drive a KRaft controller: covers of graphs, scenarios of the findings, and random walks."""
     from tidegauge.drive.controller.cover import MODELS, cover_of, model_of
     from tidegauge.drive.controller.findings import finding_cases
@@ -183,13 +198,12 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
     from tidegauge.drive.controller.reference import reference
     from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
     from tidegauge.drive.controller.walks import walks
-    from tidegauge.drive.kafka_process.jars import jars_of
     from tidegauge.drive.runner.report import badge
     from tidegauge.drive.runner.run import run as drive
     from tidegauge.drive.runner.run import text_of
     from tidegauge.drive.runner.transcript import Recorder, write
 
-    if not args.kafka or args.command or args.smoke or args.scenario:
+    if build is None or args.command or args.smoke or args.scenario:
         raise UsageError(
             "drive: expected --controller with --kafka RELEASE, for a cover, walks and scenarios; seen no --kafka, or an "
             "adapter, --smoke or --scenario; add --kafka and leave the others out"
@@ -198,7 +212,7 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
     # Refuses an unknown name before a controller is started.
     for name in graphs:
         model_of(name)
-    with ControllerNode(args.kafka, jars_of(args.kafka, Path(args.jars) if args.jars else None)) as node:
+    with ControllerNode(build) as node:
         opening = node.opening()
         progress(f"{node.capabilities.name} leads, metadata.version {opening.metadata_version}, time is {node.time}")
         covers = {name: cover_of(name, profile, opening) for name in graphs}
@@ -209,7 +223,7 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
         cases = node.possible(made)
         progress(f"{drawn} walks of seed {args.seed}")
         recorder = Recorder(cases) if args.record else None
-        shown = drive(node, cases, reference(profile), (), recorder, progress, node.log_lines)
+        shown = drive(node, cases, reference(profile), notes, recorder, progress, node.log_lines)
     if recorder is not None:
         write(Path(args.record), CONTROLLER_FORMAT, node.capabilities, profile.name, recorder.recorded())
     if len(cases) < len(made):
@@ -222,16 +236,22 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
     return shown.exit_code
 
 
-def _broker(args: argparse.Namespace) -> "KafkaNode | StdioNode":
+def _build(args: argparse.Namespace) -> "KafkaBuild | None":
+    """Return the build of Kafka that is driven, None for a broker in another program."""
+    from tidegauge.drive.kafka_process.builds import build_of
+
+    return build_of(args.kafka, Path(args.jars) if args.jars else None) if args.kafka and not args.command else None
+
+
+def _broker(args: argparse.Namespace, build: "KafkaBuild | None") -> "KafkaNode | StdioNode":
     from tidegauge.drive.kafka_broker.node import KafkaNode
-    from tidegauge.drive.kafka_process.jars import jars_of
     from tidegauge.drive.transports.stdio import StdioNode
 
     if bool(args.command) == bool(args.kafka):
         seen = "both" if args.kafka else "neither"
         raise UsageError(
-            f"drive: expected --kafka RELEASE, or -- and the command that starts an adapter; seen {seen}; give one"
+            f"drive: expected --kafka BUILD, or -- and the command that starts an adapter; seen {seen}; give one"
         )
-    if args.kafka:
-        return KafkaNode(args.kafka, jars_of(args.kafka, Path(args.jars) if args.jars else None))
+    if build is not None:
+        return KafkaNode(build)
     return StdioNode(args.command, args.timeout)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tidegauge.impl.releases import profile_of_release
+from tidegauge.impl.releases import profile_named, profile_of_release
 from tidegauge.util.bounds import FOLLOW_LINKS_VARIABLE, LONGEST_LINE, LONGEST_LINE_VARIABLE
 from tidegauge.util.errors import UsageError
 
@@ -80,7 +80,7 @@ def chosen_profile(args: argparse.Namespace) -> str | None:
     A release is a profile with every switch as that release had it (`impl.releases`); it is called `release-3.4.1`.
     """
     if args.release is None:
-        return None if args.profile is None else str(args.profile)
+        return None if args.profile is None else profile_named(args.profile).name
     lines = [line for of_major in RELEASE_LINES for line in of_major]
     for line in lines:
         # 3.4 and 3.4.1, but not 3.40: that would be another release line.

@@ -17,6 +17,11 @@ from tidegauge.impl import rules
 from tidegauge.impl.rules import Ints
 
 
+def switch_text(value: bool | str) -> str:
+    """Return the value of a switch as it is written."""
+    return ("on" if value else "off") if isinstance(value, bool) else value
+
+
 class Profile(NamedTuple):
     """The switches of one generation of the protocol."""
 
@@ -92,6 +97,10 @@ class Profile(NamedTuple):
         """Return the same generation with other values of these switches."""
         values: dict[str, Any] = {**switches}
         return self._replace(**values)
+
+    def with_switch(self, name: str, value: bool | str) -> "Profile":
+        """Return the same generation with another value of a switch, under the name that says so: 4.3.1+elr=off."""
+        return self.switched({name: value})._replace(name=f"{self.name}{CHANGED}{name}={switch_text(value)}")
 
     def without(self, bugs: Collection[str]) -> "Profile":
         """Return the same generation with these bugs of `UNSAFE` repaired, under the name that says so."""
@@ -202,6 +211,9 @@ UNSAFE: Mapping[str, str] = MappingProxyType(
     {"keeps_remote_leo": "F2", "reads_equal_partition_epoch": "F3", "hw_rounded_to_batches": "KAFKA-17803"}
 )
 """What a broker of today's Kafka does and a safe one does not: the switch, and the name of the bug."""
+
+CHANGED = "+"
+"""Between the name of a generation and a switch that is changed in it: release-4.3.1+keeps_remote_leo=off."""
 
 WITHOUT = "-without-"
 """Between the name of a generation and those of the bugs of `UNSAFE` that it has not: fetch-truncation-without-F2-F3."""

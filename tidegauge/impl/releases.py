@@ -10,11 +10,13 @@ Rules of this file
    without its sources: its classes were compared with those of 4.3.1, and none of what is switched here has changed.
 """
 
-from collections.abc import Mapping
+import difflib
+import re
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from tidegauge.impl.profiles import PROFILES, UNSAFE, WITHOUT, Profile
+from tidegauge.impl.profiles import CHANGED, PROFILES, UNSAFE, WITHOUT, Profile, switch_text
 from tidegauge.util.errors import UsageError
 
 Release = tuple[int, ...]
@@ -25,6 +27,9 @@ RELEASE = "release-"
 FIRST_RELEASE: Release = (0, 10, 2)
 LAST_RELEASE: Release = (4, 4)
 EVERY_RELEASE: Release = (0,)
+
+SHOWN_NEAR = 3
+"""How many names are shown that a wrong one may have meant."""
 
 _FALSE_UNTIL: Mapping[str, Release] = MappingProxyType(
     {
@@ -115,6 +120,38 @@ def parse_release(text: str) -> Release:
     return version
 
 
+class ComparedRelease(NamedTuple):
+    """The release whose profile a build is expected to have; `note` says why, where its version does not name it."""
+
+    release: str
+    note: str = ""
+
+
+_NUMBERS = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?")
+_OF_CONFLUENT, CONFLUENT_AHEAD, CONFLUENT_FIRST = ("-ccs", "-ce"), 4, (7, 0)
+"""How versions of Confluent's builds end. From 7.0 on they are four major versions ahead: 7.9.1-ccs is Kafka 3.9."""
+
+
+def release_of_version(version: str) -> ComparedRelease:
+    """Return the release that a build is compared with, whatever its version is: 4.4.0-SNAPSHOT, 3.9.0.redhat-00001."""
+    numbers, newest = _NUMBERS.match(version), _text(LAST_RELEASE)
+    if numbers is None:
+        return ComparedRelease(newest, f"{version} has no number: compared with {newest}, the newest release that is known")
+    release: Release = tuple(int(number) for number in numbers.groups() if number is not None)
+    note = ""
+    if any(ending in version for ending in _OF_CONFLUENT) and release >= CONFLUENT_FIRST:
+        release = (release[0] - CONFLUENT_AHEAD, *release[1:])
+        note = f"{version} is Confluent's build of Kafka {_text(release[:2])}: compared with {_text(release)}"
+    # 0.10.2.1 is a patch release, while the fourth number of a later version is its vendor's.
+    if release[0] == 0:
+        return ComparedRelease(version)
+    if release[:2] > LAST_RELEASE:
+        return ComparedRelease(
+            newest, f"{version} is later than {newest}, the newest release that is known: compared with that"
+        )
+    return ComparedRelease(_text(release), note)
+
+
 def profile_of_release(text: str) -> Profile:
     """Return the profile of a release, named `release-<release>`."""
     version = parse_release(text)
@@ -125,26 +162,68 @@ def profile_of_release(text: str) -> Profile:
 
 
 def profile_named(name: str) -> Profile:
-    """Return the profile called `name`: a generation, or a release, or one of them with bugs repaired. Raises UsageError."""
+    """Return the profile called `name`. Raises UsageError.
+
+    It is a generation, or a release (`release-4.3.1` or `4.3.1`); or one of them with switches changed
+    (`4.3.1+keeps_remote_leo=off`), or with bugs repaired (`release-4.3.1-without-F2`).
+    """
     generation, without, bugs = name.partition(WITHOUT)
     if without:
         profile = profile_named(generation)
         # The names of issues have a hyphen of their own: the name is compared whole.
         repaired = profile.without([bug for bug in UNSAFE.values() if f"-{bug}-" in f"-{bugs}-"])
-        if repaired.name != name:
+        if repaired.name != f"{profile.name}{WITHOUT}{bugs}":
             raise UsageError(
                 f"profile: expected after {generation}{WITHOUT} what {generation} has of {', '.join(UNSAFE.values())}, in "
                 f"this order, with a hyphen between; seen {name!r}; write the name so"
             )
         return repaired
+    generation, changed = _last_change(name)
+    if changed is not None:
+        return profile_named(generation).with_switch(*changed)
     if name.startswith(RELEASE):
         return profile_of_release(name.removeprefix(RELEASE))
-    if name not in PROFILES:
+    if name in PROFILES:
+        return PROFILES[name]
+    if name[:1].isdecimal():
+        return profile_of_release(name)
+    raise UsageError(
+        f"profile: expected one of {', '.join(PROFILES)}, or {RELEASE} and a release such as 3.4.1, or one of these with a "
+        f"switch changed, such as 4.3.1+keeps_remote_leo=off; seen {name!r}; choose one of those"
+    )
+
+
+def _last_change(name: str) -> tuple[str, tuple[str, bool | str] | None]:
+    """Return the profile's name without the last switch that is changed in it, and the change; None if there is none."""
+    for switch in SINCE:
+        # Words of other names have hyphens between them as well: only the name of a switch at the end is one.
+        if name.endswith(f"-{switch}"):
+            return name.removesuffix(f"-{switch}"), (switch, switch_value(switch, "off"))
+    generation, plus, change = name.rpartition(CHANGED)
+    if not plus:
+        return name, None
+    switch, equals, text = change.partition("=")
+    return generation, (switch, switch_value(switch, text if equals else "on"))
+
+
+def switch_value(switch: str, text: str) -> bool | str:
+    """Parse the value of a switch. Raises UsageError for a name that no switch has, and for a value that it cannot have."""
+    values = {switch_text(value): value for value in switch_values(switch)}
+    if text not in values:
+        raise UsageError(f"profile: expected {switch}= and one of {', '.join(values)}; seen {text!r}; choose one of those")
+    return values[text]
+
+
+def switch_values(switch: str) -> Iterator[bool | str]:
+    """Yield the values that a switch can have. Raises UsageError for a name that no switch has."""
+    if switch not in SINCE:
+        near = difflib.get_close_matches(switch, SINCE, SHOWN_NEAR)
         raise UsageError(
-            f"profile: expected one of {', '.join(PROFILES)}, or {RELEASE} and a release such as 3.4.1; "
-            f"seen {name!r}; choose one of those"
+            f"profile: expected after + the name of a switch, as tidegauge/impl/profiles.py lists them; seen {switch!r}; "
+            + (f"is it {' or '.join(near)}?" if near else "write it as it is there")
         )
-    return PROFILES[name]
+    values = dict.fromkeys(value for _, value in SINCE[switch])
+    yield from (True, False) if isinstance(next(iter(values)), bool) else values
 
 
 def _text(version: Release) -> str:

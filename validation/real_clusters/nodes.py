@@ -18,8 +18,9 @@ from contextlib import closing
 from pathlib import Path
 from random import SystemRandom
 
+from tidegauge.drive.kafka_process.builds import build_of
 from tidegauge.drive.kafka_process.guarded import Guarded
-from tidegauge.drive.kafka_process.jars import jars_of, run_tool
+from tidegauge.drive.kafka_process.jars import run_tool
 from tidegauge.drive.kafka_process.process import CLUSTER_ID, MAIN_CLASS, base64_of
 from tidegauge.traces.kafka_logs.loggers import LAYOUTS, levels, major
 from tidegauge.util.errors import UsageError
@@ -203,7 +204,7 @@ class ClusterNode:
 
     def _java(self, settings: tuple[str, ...]) -> list[str]:
         flags = (f"-Xmx{self._heap_mb}m", *JVM_FLAGS, *settings)
-        return [str(find_java().path), *flags, "-cp", f"{jars_of(self.release)}{os.sep}*"]
+        return [str(find_java().path), *flags, "-cp", build_of(self.release).class_path]
 
     def _write_configuration(self) -> None:
         (self.home / CONFIGURATION).write_text(_properties(self.properties), encoding="utf-8")

@@ -19,7 +19,7 @@ from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.reference import reference
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.controller.walks import walks
-from tidegauge.drive.kafka_process.jars import jars_of
+from tidegauge.drive.kafka_process.builds import build_of
 from tidegauge.drive.runner.differences import PlayResult
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import run, text_of
@@ -84,7 +84,7 @@ def record(release: str, jars: Path | None, folder: Path) -> tuple[bool, str]:
     """Play a release on an unmodified controller and record it; return whether it follows its profile, and a text."""
     profile = profile_named(f"{RELEASE}{release}")
     began = time.monotonic()
-    with ControllerNode(release, jars_of(release, jars)) as node:
+    with ControllerNode(build_of(release, jars)) as node:
         opening = node.opening()
         covers = (case for name in GRAPHS for case in cover_of(name, profile, opening).cases)
         cases = node.possible((*finding_cases(opening), *covers, *walks(SEED, WALKS, profile, opening)))

@@ -25,7 +25,7 @@ from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.kafka_broker.node import KafkaNode
-from tidegauge.drive.kafka_process.jars import jars_of
+from tidegauge.drive.kafka_process.builds import build_of
 from tidegauge.drive.paths.scenarios import ROUNDED, named_scenarios
 from tidegauge.drive.paths.selection import cases_for
 from tidegauge.drive.runner.player import play
@@ -134,7 +134,7 @@ def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) 
     """
     profile, place = profile_named(f"{RELEASE}{release}"), place_of(release, folder)
     began = time.monotonic()
-    with KafkaNode(release, jars_of(release, jars)) as node:
+    with KafkaNode(build_of(release, jars)) as node:
         cases, coverage = _cases_of(parts, node.capabilities, profile)
         all_of_them = set(parts) == set(PARTS)
         # In the order of a full recording, so that the file does not depend on which parts were played when.

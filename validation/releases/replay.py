@@ -19,7 +19,7 @@ from tidegauge.drive.contract import CaseT, Watch
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.kafka_broker.node import KafkaNode
-from tidegauge.drive.kafka_process.jars import jars_of
+from tidegauge.drive.kafka_process.builds import build_of
 from tidegauge.drive.runner.compare import compare, text_of
 from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, FOLDER, Recorder, place_of, read, write
 from tidegauge.util.errors import TidegaugeError, UsageError
@@ -47,11 +47,9 @@ def replay(release: str, kind: str, jars: Path | None, folder: Path) -> Replay:
     """
     form: Any = FORMATS[kind]
     recorded = read(place_of(release, folder, kind), form)
-    jars_found = jars_of(release, jars)
+    build = build_of(release, jars)
     # `always_read`: also the steps that paths have in common are compared on each path; whether they repeat is the question.
-    started: Any = (
-        KafkaNode(release, jars_found, always_read=True) if kind == BROKER else ControllerNode(release, jars_found)
-    )
+    started: Any = KafkaNode(build, always_read=True) if kind == BROKER else ControllerNode(build)
     with started as node:
         recorder = Recorder(recorded.cases)
         node.play(recorded.cases, to_the_end(recorded.cases, recorder))

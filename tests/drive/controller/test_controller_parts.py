@@ -1,7 +1,6 @@
 """What drives an unmodified controller: names, the image of its log, its observer. None is started."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,6 +15,7 @@ from tidegauge.drive.controller.process import free_port, leads_not, properties
 from tidegauge.drive.controller.requests import error_of
 from tidegauge.drive.controller.state import empty
 from tidegauge.drive.kafka_broker.controller_stub import MetadataLog, MetadataRecord
+from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import MOVED_SESSION
 from tidegauge.drive.wire.compiler import WireError
 from tidegauge.drive.wire.messages import Messages
@@ -237,14 +237,14 @@ def test_a_controller_that_does_not_lead_says_so_in_the_whole_or_in_each_part() 
     assert not leads_not({"errorCode": 0, "responses": []})
 
 
-def test_in_the_machines_time_no_session_is_over_without_being_noticed(tmp_path: Path) -> None:
+def test_in_the_machines_time_no_session_is_over_without_being_noticed() -> None:
     """So such paths are left out where no library moves the clocks; who has not begun has the machine's time."""
     late = ("register_late", *registers(1)[1:])
     plain, with_late = (
         ControllerCase(ClusterOpening(30), (registers(1),)),
         ControllerCase(ClusterOpening(30), (registers(1), late)),
     )
-    node = ControllerNode("4.3.1", tmp_path)
+    node = ControllerNode(KafkaBuild("4.3.1", "4.3.1", ()))
     assert node.time == "the machine's"
     assert node.possible((plain, with_late)) == (plain,)
     node.close()

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from tests.drive.kafka_broker.test_kafka_broker import jars
+from tests.drive.kafka_broker.test_kafka_broker import build
 from tests.drive.kafka_process.test_process import running_commands, soon
 from tidegauge.drive.controller.findings import finding_cases
 from tidegauge.drive.controller.node import ControllerNode
@@ -36,7 +36,7 @@ NEW = "4.3.1"
 @pytest.mark.parametrize("release", SHOWN)
 def test_a_release_does_what_its_profile_says_and_shows_its_findings(release: str) -> None:
     profile = profile_named(f"{RELEASE}{release}")
-    with ControllerNode(release, jars(release)) as node:
+    with ControllerNode(build(release)) as node:
         opening = node.opening()
         cases = (*finding_cases(opening), *walks(7, 12, profile, opening))
         found = run(node, cases, reference(profile))
@@ -49,7 +49,7 @@ def test_a_release_does_what_its_profile_says_and_shows_its_findings(release: st
 def test_held_against_a_reference_without_a_finding_a_release_differs_and_the_finding_is_named() -> None:
     """In the controller's own words beside the path."""
     expected = profile_named(f"{RELEASE}{NEW}")._replace(elr_keeps_removed=False)
-    with ControllerNode(NEW, jars(NEW)) as node:
+    with ControllerNode(build(NEW)) as node:
         f4 = [case for case in finding_cases(node.opening()) if case.name == "F4"]
         found = run(node, f4, reference(expected), log_lines=node.log_lines)
     (failure,) = found.failures
@@ -66,7 +66,7 @@ def test_in_the_machines_own_time_a_session_is_over_by_waiting(monkeypatch: pyte
 
     monkeypatch.setattr(clock, "build_library", no_compiler)
     profile = profile_named(f"{RELEASE}{NEW}")
-    with ControllerNode(NEW, jars(NEW)) as node:
+    with ControllerNode(build(NEW)) as node:
         cases = [case for case in finding_cases(node.opening()) if case.name in {"F4", "F6"}]
         assert node.time == "the machine's"
         drawn = walks(7, 12, profile, node.opening())
@@ -78,7 +78,7 @@ def test_in_the_machines_own_time_a_session_is_over_by_waiting(monkeypatch: pyte
 
 @pytest.mark.parametrize("seed", range(8))
 def test_killed_at_any_moment_no_process_and_no_folder_is_left(seed: int, tmp_path: Path) -> None:
-    place, rng = jars(NEW), random.Random(seed)
+    place, rng = build(NEW).jars[0].parent, random.Random(seed)
     command = [sys.executable, "-m", "tidegauge", "drive", "--kafka", NEW, "--controller", "--jars", str(place)]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     driving = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -26,8 +26,8 @@ from tidegauge.drive.kafka_broker.broker import KafkaBroker
 from tidegauge.drive.kafka_broker.node import CLOSED_AFTER, KafkaNode
 from tidegauge.drive.kafka_broker.partition import DrivenPartition
 from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot, start_slots
+from tidegauge.drive.kafka_process.builds import KafkaBuild, build_of
 from tidegauge.drive.kafka_process.clock import MovedClock, make_clock
-from tidegauge.drive.kafka_process.jars import jars_of
 from tidegauge.drive.paths.scenarios import ROUNDED, judged_text, named_scenarios
 from tidegauge.drive.paths.selection import cases_for
 from tidegauge.drive.runner.player import play
@@ -53,12 +53,12 @@ LED = (("metadata", 1, 0, 0, (1, 2)), ("append", 1), ("fetch", 2, 0, 0, UNDEFINE
 NEW, OLD = "4.1.1", "3.4.0"
 
 
-def jars(release: str) -> Path:
-    """The jars of a release, or the test is skipped."""
+def build(release: str) -> KafkaBuild:
+    """The build of a release, or the test is skipped."""
     try:
         find_java()
         given = os.environ.get("TIDEGAUGE_JARS")
-        return jars_of(release, Path(given) / release if given else None)
+        return build_of(release, Path(given) / release if given else None)
     except TidegaugeError as problem:
         pytest.skip(str(problem))
 
@@ -67,7 +67,7 @@ def jars(release: str) -> Path:
 def test_a_release_does_what_its_profile_says(release: str) -> None:
     """Also over a crash and a stop of the process."""
     profile = profile_named(f"{RELEASE}{release}")
-    with KafkaNode(release, jars(release)) as node:
+    with KafkaNode(build(release)) as node:
         cases, _ = cases_for(node.capabilities, profile, graphs=["small", "waits"], walks=12, seed=3)
         given = {step[0] for case in cases for step in case.path}
         assert given >= {"crash", "stop", "append", "fetch_response", "fetch_and_wait"}
@@ -82,7 +82,7 @@ def test_members_that_lag_are_proposed_to_leave_and_nobody_else_is(release: str)
     """On every local step of the ISR changes, the check of a process looking at all of them; over its ends, too, behind
     which partitions wait for their turn. A leader that proposes nothing is told from what the broker did."""
     profile = profile_named(f"{RELEASE}{release}")
-    with KafkaNode(release, jars(release)) as node:
+    with KafkaNode(build(release)) as node:
         if "lag" not in node.capabilities.can:
             pytest.skip("no C compiler, or nothing can be preloaded here")
         cases, _ = cases_for(node.capabilities, profile, graphs=["isr", "acks"], walks=20, seed=5)
@@ -103,7 +103,7 @@ def _nobody_leaves(state: ReferenceBroker, taken: Step, after: ReferenceBroker, 
 def test_a_fetch_that_waits_is_told_from_one_that_a_high_watermark_wakes() -> None:
     """As it was completed in 2.4 and 2.5: where the reference says too early, the broker is told to differ."""
     profile = profile_named(f"{RELEASE}{NEW}")
-    with KafkaNode(NEW, jars(NEW)) as node:
+    with KafkaNode(build(NEW)) as node:
         cases, _ = cases_for(node.capabilities, profile, graphs=["waits"])
         found = run(node, cases[::4], profile.switched({"hw_wakes_followers": True}))
     assert found.exit_code == 1
@@ -117,7 +117,7 @@ def test_a_session_of_a_release_names_what_the_reference_does_and_no_wrong_one(r
     profile = profile_named(f"{RELEASE}{release}")
     cases = [BrokerCase(Opening(), path) for path, _ in NAMED.values()]
     recorder: Recorder[BrokerCase] = Recorder(cases)
-    with KafkaNode(release, jars(release)) as node:
+    with KafkaNode(build(release)) as node:
         assert play(node, cases, reference(profile), recorder).differences == ()
     did = recorded_node(recorder)
     unseen = [wrong.__name__ for wrong in WRONG if not play(did, cases, reference(profile, wrong_step=wrong)).differences]
@@ -132,7 +132,7 @@ def test_a_fetch_that_waits_in_a_session_of_a_release_is_told_what_the_reference
     profile = profile_named(f"{RELEASE}{release}")
     cases = [BrokerCase(Opening(), path) for path, _ in HEARD.values()]
     recorder: Recorder[BrokerCase] = Recorder(cases)
-    with KafkaNode(release, jars(release)) as node:
+    with KafkaNode(build(release)) as node:
         assert play(node, cases, reference(profile), recorder).differences == ()
     did, unseen = recorded_node(recorder), []
     for wrong in WRONG_WAITING:
@@ -169,7 +169,7 @@ def test_a_deletion_that_followers_have_not_heard_of_wakes_no_fetch_of_another_p
         return found
 
     async def closed() -> tuple[Report, Report]:
-        broker = KafkaBroker(jars(release), moved)
+        broker = KafkaBroker(build(release), moved)
         slots = [WorkerSlot(broker, number) for number in range(2)]
         try:
             return await seen(broker, slots)
@@ -187,7 +187,7 @@ def test_a_deletion_that_followers_have_not_heard_of_wakes_no_fetch_of_another_p
 def test_an_old_release_is_told_from_todays_and_its_bug_is_named() -> None:
     """KAFKA-14704, in the broker's own words beside the path."""
     today = profile_named(f"{RELEASE}{NEW}")
-    with KafkaNode(OLD, jars(OLD)) as node:
+    with KafkaNode(build(OLD)) as node:
         found = run(node, [BrokerCase(Opening(), TAKES_THE_HIGH_WATERMARK)], today, log_lines=node.log_lines)
     said = "\n".join(failure.text for failure in found.failures)
     assert found.exit_code == 1
@@ -206,7 +206,7 @@ def test_a_request_that_is_held_for_longer_than_the_default_of_request_timeout_m
         time.sleep(35 if at == 2 else 0)
         return at < len(path)
 
-    with KafkaNode(NEW, jars(NEW), slots=1) as node:
+    with KafkaNode(build(NEW), slots=1) as node:
         node.play([BrokerCase(Opening(), path)], watch)
     assert [set(requests) for requests in seen] == [set(), {"2"}, {"2"}, {"2"}]
 
@@ -215,7 +215,7 @@ def test_a_request_that_is_held_for_longer_than_the_default_of_request_timeout_m
 def test_findings_are_shown_on_the_releases_that_have_them(release: str, shown: set[str]) -> None:
     """Each step goes as the release's profile says, and the judge rejects the run of its cluster."""
     profile = profile_named(f"{RELEASE}{release}")
-    with KafkaNode(release, jars(release)) as node:
+    with KafkaNode(build(release)) as node:
         found = {name: named_scenarios(name, profile, node.capabilities)[0] for name in ("F1", "F2", "F3", ROUNDED)}
         assert run(node, [one.case for one in found.values()], reference(profile)).exit_code == 0
     said = {name: "\n".join(judged_text(one.trace)) for name, one in found.items() if one.trace is not None}
@@ -224,7 +224,7 @@ def test_findings_are_shown_on_the_releases_that_have_them(release: str, shown: 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_killed_at_any_moment_no_process_and_no_folder_is_left(seed: int, tmp_path: Path) -> None:
-    place, rng = jars(NEW), random.Random(seed)
+    place, rng = build(NEW).jars[0].parent, random.Random(seed)
     command = [sys.executable, "-m", "tidegauge", "drive", "--kafka", NEW, "--jars", str(place), "--graph", "small"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     driving = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

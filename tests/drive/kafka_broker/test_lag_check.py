@@ -12,6 +12,7 @@ from tidegauge.drive.kafka_broker import lag_check
 from tidegauge.drive.kafka_broker.lag_check import CHECKED_EVERY_MS, LAG_SECONDS, LagCheck
 from tidegauge.drive.kafka_broker.node import KafkaNode
 from tidegauge.drive.kafka_process import clock
+from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.wire.compiler import WireError
 from tidegauge.drive.wire.frames import Conditions
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
@@ -141,12 +142,12 @@ def test_a_broker_that_ends_meanwhile_is_told_at_once(tmp_path: Path) -> None:
         asyncio.run(check.play(check.run(ONE)))
 
 
-def test_without_a_compiler_a_broker_is_given_no_lag_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_a_broker_is_given_no_lag_times(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_compiler() -> Path:
         raise clock.NoLibraryError("none")
 
     monkeypatch.setattr(clock, "build_library", no_compiler)
-    with KafkaNode("4.1.1", tmp_path) as node:
+    with KafkaNode(KafkaBuild("4.1.1", "4.1.1", ())) as node:
         can = node.capabilities.can
     assert "lag" not in can
     assert can >= {"metadata", "fetch", "crash"}

@@ -4,8 +4,8 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from pathlib import Path
 
+from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.process import KafkaProcess
 
 HOST = "127.0.0.1"
@@ -13,12 +13,12 @@ PATIENCE = 120.0
 
 
 @contextmanager
-def cluster(jars: Path, brokers: int = 2) -> Iterator[list[int]]:
+def cluster(build: KafkaBuild, brokers: int = 2) -> Iterator[list[int]]:
     """The ports of the brokers, when all of them listen."""
     controller, *ports = free_ports(brokers + 1)
     with ExitStack() as stack:
         for node, port in enumerate(ports, 1):
-            process = stack.enter_context(closing(KafkaProcess(jars, properties(node, port, controller))))
+            process = stack.enter_context(closing(KafkaProcess(build.class_path, properties(node, port, controller))))
             process.start()
         for port in ports:
             listens(port)

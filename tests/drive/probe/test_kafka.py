@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.drive.kafka_broker.test_kafka_broker import jars
+from tests.drive.kafka_broker.test_kafka_broker import build
 from tests.drive.kafka_process.test_process import soon
 from tests.drive.probe.cluster import HOST, cluster
 from tidegauge.drive.probe.connection import BrokerConnection, shipped_messages, tcp
@@ -43,7 +43,7 @@ def create(port: int, name: str) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_release_passes_and_has_its_own_topics_only(release: str) -> None:
     """Ended at ten moments, too. What it does not offer is not supported; among two brokers nothing is undecided."""
-    with cluster(jars(release)) as ports:
+    with cluster(build(release)) as ports:
         create(ports[0], "of-somebody-else")
         found = probe(tcp(30.0), (HOST, ports[0]), 1)
         assert [(one.check.id, one.says) for one in found.outcomes if one.verdict is CheckVerdict.FAIL] == []
@@ -62,7 +62,7 @@ def test_a_release_passes_and_has_its_own_topics_only(release: str) -> None:
 
 
 def test_one_broker_alone_leaves_undecided_what_takes_two() -> None:
-    with cluster(jars(RELEASES[-1]), brokers=1) as (port,):
+    with cluster(build(RELEASES[-1]), brokers=1) as (port,):
         found = probe(tcp(30.0), (HOST, port), 1)
     undecided = {one.check.id for one in found.outcomes if one.verdict is CheckVerdict.UNDECIDED}
     assert found.count(CheckVerdict.FAIL) == 0

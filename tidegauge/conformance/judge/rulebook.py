@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tidegauge.conformance.judge.fields import catalog
-from tidegauge.impl.profiles import FETCH_TRUNCATION, WITHOUT, Profile
+from tidegauge.impl.profiles import CHANGED, FETCH_TRUNCATION, WITHOUT, Profile
 from tidegauge.impl.releases import RELEASE, Release, parse_release, profile_named, profile_of_release
 from tidegauge.traces.schema import Config
 from tidegauge.util.errors import UsageError
@@ -128,7 +128,7 @@ def looks_like(rule: Rule, config: Config) -> tuple[Bug, ...]:
 def releases_of(config: Config) -> tuple[str, ...]:
     """Return the releases of Kafka that a config names: that of its profile, or else those of its source."""
     if config.profile.startswith(RELEASE):
-        return (config.profile.removeprefix(RELEASE).partition(WITHOUT)[0],)
+        return (config.profile.removeprefix(RELEASE).partition(WITHOUT)[0].partition(CHANGED)[0],)
     return tuple(word for word in str(config.extra.get("release", "")).split(", ") if word)
 
 

@@ -20,7 +20,7 @@ from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH, INITIAL_EPOCH
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import FetchParams
-from tidegauge.impl.profiles import FETCH_TRUNCATION, UNSAFE, Profile, Rules
+from tidegauge.impl.profiles import FETCH_TRUNCATION, UNSAFE, Profile, Rules, switch_text
 from tidegauge.impl.releases import SINCE, profile_named
 from tidegauge.impl.replica.fetcher import PartitionFetchState
 from tidegauge.impl.replica.partition import maybe_increment_leader_hw
@@ -265,9 +265,5 @@ def broker_findings() -> list[Finding]:
         now = getattr(best, name)
         others = dict.fromkeys(value for _, value in since if value != now)
         if name not in switches_of_bugs:
-            findings += [Finding(f"`{name}` = {_value_text(value)}", "", {name: value}, {name: now}) for value in others]
+            findings += [Finding(f"`{name}` = {switch_text(value)}", "", {name: value}, {name: now}) for value in others]
     return findings
-
-
-def _value_text(value: bool | str) -> str:
-    return ("on" if value else "off") if isinstance(value, bool) else value

@@ -19,7 +19,7 @@ from tidegauge.drive.runner.report import value_text
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.errors import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.messages import FetchRequest
-from tidegauge.impl.profiles import FETCH_TRUNCATION, PROFILES, SAFE, UNSAFE, Profile, Rules
+from tidegauge.impl.profiles import FETCH_TRUNCATION, PROFILES, SAFE, UNSAFE, Profile, Rules, switch_text
 from tidegauge.impl.releases import SINCE
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import PartitionState
@@ -317,20 +317,16 @@ def broker_suspects(profile: Profile) -> Iterator[Suspect]:
             if value != now:
                 # The bug's name in brackets has its sentence quoted, as for a fault.
                 named = f" ({UNSAFE[name]})" if name in UNSAFE else ""
-                yield Suspect(f"{name}={_switch_text(value)}", _releases(since, value) + named, {name: value})
+                yield Suspect(f"{name}={switch_text(value)}", _releases(since, value) + named, {name: value})
         # A broker may also be wrong in a way that no release was.
         if isinstance(now, bool) and not any(value != now for _, value in since):
-            yield Suspect(f"{name}={_switch_text(not now)}", "as no release did", {name: not now})
+            yield Suspect(f"{name}={switch_text(not now)}", "as no release did", {name: not now})
     right = Rules()
     for bug in BUGS.values():
         # Bugs that are switches are among those above.
         if not bug.switches:
             rules = {name: rule for name, rule in bug.rules._asdict().items() if rule is not getattr(right, name)}
             yield Suspect(bug.name, bug.says, {}, rules, bug.wrong_step)
-
-
-def _switch_text(value: bool | str) -> str:
-    return ("on" if value else "off") if isinstance(value, bool) else value
 
 
 def _releases(since: tuple[tuple[tuple[int, ...], bool | str], ...], value: bool | str) -> str:

@@ -1,4 +1,4 @@
-"""An unmodified KRaft controller behind the contract: `ControllerNode("4.3.1", folder)`.
+"""An unmodified KRaft controller behind the contract: `ControllerNode(build_of("4.3.1"))`.
 
 Rules of this file
 
@@ -10,7 +10,6 @@ Rules of this file
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -23,6 +22,7 @@ from tidegauge.drive.controller.process import ControllerProcess
 from tidegauge.drive.controller.reference import RESIGNS
 from tidegauge.drive.controller.state import empty
 from tidegauge.drive.controller.steps import FEATURES, controller_capabilities
+from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import RealClock
 from tidegauge.impl.controller.features import ELR_VERSION, METADATA_VERSION
 from tidegauge.impl.controller.records import BROKER
@@ -35,9 +35,9 @@ from tidegauge.impl.rules import NONE
 class ControllerNode:
     """One controller process, started when it is first needed. It plays one case after the other."""
 
-    def __init__(self, release: str, jars: Path) -> None:
-        self.capabilities = controller_capabilities(f"Kafka {release} (controller)")
-        self._profile, self._jars = profile_named(f"{RELEASE}{release}"), jars
+    def __init__(self, build: KafkaBuild) -> None:
+        self.capabilities = controller_capabilities(f"Kafka {build.version} (controller)")
+        self._profile, self._build = profile_named(f"{RELEASE}{build.release}"), build
         self._runner = asyncio.Runner()
         self._process: ControllerProcess | None = None
         self._holder: Lane | None = None
@@ -116,7 +116,7 @@ class ControllerNode:
 
     async def _started(self) -> ControllerProcess:
         if self._process is None:
-            self._process, self._lanes = ControllerProcess(self._jars), 0
+            self._process, self._lanes = ControllerProcess(self._build), 0
             await self._process.start()
             opening = ClusterOpening(self._process.levels[METADATA_VERSION], 0)
             self._holder = Lane(self._process, 0, empty(opening, self._profile))

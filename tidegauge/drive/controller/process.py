@@ -6,13 +6,12 @@ What a request did is committed when its response is there. `wake` is such a req
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 from tidegauge.drive.controller.metadata_image import LogRecord
 from tidegauge.drive.controller.observer import Observer
+from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import Clock, make_clock
-from tidegauge.drive.kafka_process.jars import release_in
 from tidegauge.drive.kafka_process.process import KafkaProcess
 from tidegauge.drive.wire.compiler import WireError, WireMessage
 from tidegauge.drive.wire.frames import API_VERSIONS, HOST, PATIENCE, Connection, WireRequest
@@ -87,18 +86,17 @@ def properties(port: int, session: float) -> Mapping[str, object]:
 
 
 class ControllerProcess:
-    """A controller of the release whose jars lie in a folder."""
+    """A controller of a build."""
 
     connection: Connection
     observer: Observer
     process: KafkaProcess
     versions: Mapping[str, range]
 
-    def __init__(self, jars: Path) -> None:
-        self.release = release_in(jars) or ""
+    def __init__(self, build: KafkaBuild) -> None:
         self.clock = make_clock()
-        self._jars = jars
-        self._messages = Messages(definitions_in([*jars.glob("kafka-clients-*.jar"), *jars.glob("kafka-metadata-*.jar")]))
+        self._build = build
+        self._messages = Messages(definitions_in(build.with_messages))
         self.left_sessions = LeftSessions(self.clock)
         self.supported: list[WireMessage] = []
         self.levels: dict[str, int] = {}
@@ -109,7 +107,9 @@ class ControllerProcess:
         """Start it, and wait until it leads and its first feature levels are in its log."""
         # The port is in controller.quorum.voters, so it has to be known before the process starts.
         self._port = free_port()
-        self.process = KafkaProcess(self._jars, properties(self._port, self.clock.session), self.clock.environment)
+        self.process = KafkaProcess(
+            self._build.class_path, properties(self._port, self.clock.session), self.clock.environment
+        )
         self.process.start()
         self.connection = await self._until(self._connected, "that it listens")
         self.versions = await self.connection.versions()

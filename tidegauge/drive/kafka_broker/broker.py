@@ -12,7 +12,6 @@ Rules of this file
 
 import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 
 from tidegauge.drive.broker.contract import BROKER
 from tidegauge.drive.kafka_broker.barriers import AppliedMetadataBarrier, KeepAlive
@@ -21,8 +20,8 @@ from tidegauge.drive.kafka_broker.controller_stub import CONTROLLER_ID, Controll
 from tidegauge.drive.kafka_broker.lag_check import CHECKED_EVERY_MS, LAG_MS, LagCheck
 from tidegauge.drive.kafka_broker.peers import Peer
 from tidegauge.drive.kafka_broker.state_reader import StateReader
+from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import MovedClock
-from tidegauge.drive.kafka_process.jars import release_in
 from tidegauge.drive.kafka_process.process import KafkaProcess
 from tidegauge.drive.wire.frames import HOST, Conditions, Connection
 from tidegauge.drive.wire.messages import Messages, definitions_in
@@ -109,21 +108,20 @@ def broker_properties(controller_port: int, *, moved_clock: bool) -> Mapping[str
 
 
 class KafkaBroker:
-    """A broker of the release whose jars are in a folder. With a `clock` the lag time can run out."""
+    """A broker of a build. With a `clock` the lag time can run out."""
 
     connection: Connection
     requests: PartitionRequests
     state_reader: StateReader
     process: KafkaProcess
 
-    def __init__(self, jars: Path, clock: MovedClock | None = None) -> None:
-        self.release = release_in(jars) or ""
-        self._messages = Messages(definitions_in([*jars.glob("kafka-clients-*.jar"), *jars.glob("kafka-metadata-*.jar")]))
-        self._jars, self._clock, self._conditions = jars, clock, Conditions()
+    def __init__(self, build: KafkaBuild, clock: MovedClock | None = None) -> None:
+        self._messages = Messages(definitions_in(build.with_messages))
+        self._build, self._clock, self._conditions = build, clock, Conditions()
         self.controller = ControllerStub(self._messages, BROKER, self._conditions)
         self._keep_alive = KeepAlive(self.controller)
         self.lag_check: LagCheck | None = None
-        is_early = parse_release(self.release) < APPLIED_IN_HEARTBEATS
+        is_early = parse_release(build.release) < APPLIED_IN_HEARTBEATS
         self._barrier = AppliedMetadataBarrier(self.controller) if is_early else None
 
     async def start(self) -> None:
@@ -131,7 +129,7 @@ class KafkaBroker:
         port = await self.controller.start()
         environment = {} if self._clock is None else self._clock.environment
         settings = broker_properties(port, moved_clock=self._clock is not None)
-        self.process = KafkaProcess(self._jars, settings, environment)
+        self.process = KafkaProcess(self._build.class_path, settings, environment)
         if self._clock is not None:
             self.lag_check = LagCheck(self.controller, self._clock, self.process.data / HIGH_WATERMARKS)
         self.process.start()

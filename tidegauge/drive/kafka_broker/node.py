@@ -1,4 +1,4 @@
-"""An unmodified Kafka broker behind the contract: `KafkaNode("4.1.1", folder)`.
+"""An unmodified Kafka broker behind the contract: `KafkaNode(build_of("4.1.1"))`.
 
 Rules of this file
 
@@ -35,6 +35,7 @@ from tidegauge.drive.contract import Path as Steps
 from tidegauge.drive.kafka_broker.broker import HIGH_WATERMARKS, LOG_STARTS, KafkaBroker
 from tidegauge.drive.kafka_broker.partition import UNREAD, DrivenPartition
 from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot, start_slots
+from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import MovedClock, make_clock
 from tidegauge.drive.runner.player import PrefixTree
 
@@ -107,12 +108,12 @@ class KafkaNode:
     `always_read`: read the state at each step of each path, also where a report of another path could stand for it.
     """
 
-    def __init__(self, release: str, jars: Path, slots: int = SLOTS, *, always_read: bool = False) -> None:
+    def __init__(self, build: KafkaBuild, slots: int = SLOTS, *, always_read: bool = False) -> None:
         clock = make_clock()
         self._clock = clock if isinstance(clock, MovedClock) else None
         can = CAN if self._clock is None else CAN | LAG
-        self.capabilities = Capabilities(f"Kafka {release}", can, frozenset(REPORTED))
-        self._jars, self._slot_count, self._always_read = jars, slots, always_read
+        self.capabilities = Capabilities(f"Kafka {build.version}", can, frozenset(REPORTED))
+        self._build, self._slot_count, self._always_read = build, slots, always_read
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._broker: KafkaBroker | None = None
@@ -153,7 +154,7 @@ class KafkaNode:
     async def _start(self) -> KafkaBroker:
         """Start the process and the slots, unless they run."""
         if self._broker is None:
-            self._broker = KafkaBroker(self._jars, self._clock)
+            self._broker = KafkaBroker(self._build, self._clock)
             await self._broker.start()
             self._slots = [WorkerSlot(self._broker, number) for number in range(self._slot_count)]
             await start_slots(self._slots)

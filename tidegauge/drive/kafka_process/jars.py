@@ -1,4 +1,4 @@
-"""The jars of a release of Kafka: a folder of the user's, or fetched by Maven's ordinary client into the user's cache.
+"""The jars of a release of Kafka, fetched by Maven's ordinary client into the user's cache.
 
 Rules of this file
 
@@ -6,14 +6,13 @@ Rules of this file
 2. A folder in the cache is complete or not there: it is filled beside its place and moved when Maven is done.
 """
 
-import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tidegauge.impl.releases import Release, parse_release
+from tidegauge.impl.releases import parse_release, release_of_version
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import cache
 
@@ -69,16 +68,13 @@ LOG4J_2 = (
     ("org.apache.logging.log4j", "log4j-core", "2.24.3"),
 )
 
-FIRST_SPOKEN: Release = (3, 3)
-"""The first release whose controller has feature levels (KIP-778), by which the suite speaks KRaft; 2.8.2 and 3.0.2 were
-tried in vain."""
-
-_CLIENTS = re.compile(r"kafka-clients-(\d+\.\d+\.\d+)\.jar")
+SNAPSHOT = "-SNAPSHOT"
+"""How the version of a build that is no release ends (Maven)."""
 
 
 def pom(release: str) -> str:
     """Make a Maven project that depends on a broker of this release."""
-    logging = LOG4J_2 if parse_release(release) >= (4,) else RELOAD4J
+    logging = LOG4J_2 if parse_release(release_of_version(release).release) >= (4,) else RELOAD4J
     artifacts = (("org.apache.kafka", "kafka_2.13", release), *logging)
     return POM.format("".join(DEPENDENCY.format(*artifact) for artifact in artifacts))
 
@@ -88,33 +84,15 @@ def jar_cache(release: str) -> Path:
     return cache("jars") / release
 
 
-def jars_of(release: str, folder: Path | None = None) -> Path:
-    """Return the folder with the jars of a release: the given one, or that in the cache, fetched if need be.
-
-    Raises UsageError for jars of another release, and for a release that the suite does not speak.
-    """
-    if parse_release(release) < FIRST_SPOKEN:
-        raise UsageError(
-            f"--kafka: expected a release from {'.'.join(map(str, FIRST_SPOKEN))} on, whose KRaft the suite speaks; seen "
-            f"{release}; drive it by an adapter of your own, or judge its logs: tidegauge check --release {release} DIR"
-        )
-    if folder is None:
-        folder = jar_cache(release)
-        if not folder.is_dir():
-            _fetch(release, folder)
-    seen = release_in(folder)
-    if seen != release:
-        raise UsageError(
-            f"jars: expected kafka-clients-{release}.jar and the other jars of that release in {folder}; "
-            f"seen {'those of ' + seen if seen else 'none'}; choose another, or leave --jars out and Maven fetches them"
-        )
+def fetched_jars(version: str) -> Path:
+    """Return the folder in the user's cache with the jars of a version, fetched if need be. Raises UsageError."""
+    folder = jar_cache(version)
+    # A snapshot is another one the next day, so it is never taken from this cache: Maven has one of its own.
+    if version.endswith(SNAPSHOT):
+        shutil.rmtree(folder, ignore_errors=True)
+    if not folder.is_dir():
+        _fetch(version, folder)
     return folder
-
-
-def release_in(folder: Path) -> str | None:
-    """Return the release of the jars in a folder, None without any."""
-    matches = (_CLIENTS.fullmatch(path.name) for path in sorted(folder.glob("kafka-clients-*.jar")))
-    return next((match[1] for match in matches if match), None)
 
 
 def find_maven() -> str | None:
@@ -127,7 +105,7 @@ def _fetch(release: str, place: Path) -> None:
     if maven is None:
         raise UsageError(
             f"jars of Kafka {release}: expected Maven's client mvn on the PATH, since they are not in {place}; seen none; "
-            "install Maven, or name a folder with --jars"
+            "install Maven, or name a folder: --kafka FOLDER"
         )
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{release}-", dir=place.parent) as work:

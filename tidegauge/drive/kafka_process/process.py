@@ -7,7 +7,6 @@ Rules of this file
 3. Everything it logs is in one file, and is kept until the process is closed.
 """
 
-import os
 import re
 import signal
 import uuid
@@ -74,15 +73,15 @@ CLUSTER_ID = base64_of(uuid.UUID(int=0x71DE6A06E << 64 | 1))
 
 
 class KafkaProcess:
-    """A process of the release whose jars are in the folder `jars`, which can be started again after it was ended.
+    """A process with this class path, which can be started again after it was ended.
 
     `properties`: its configuration, with a node.id. `environment`: variables in addition to those of this process.
     """
 
     def __init__(
-        self, jars: Path, properties: Mapping[str, object], environment: Mapping[str, str] = NO_ENVIRONMENT
+        self, class_path: str, properties: Mapping[str, object], environment: Mapping[str, str] = NO_ENVIRONMENT
     ) -> None:
-        self._jars, self._java, self._node = jars, find_java(), properties["node.id"]
+        self._class_path, self._java, self._node = class_path, find_java(), properties["node.id"]
         self._environment = environment
         self._guarded = Guarded("tidegauge-kafka-")
         self.home = self._guarded.home
@@ -139,7 +138,7 @@ class KafkaProcess:
         # `env` sets the variables for the JVM only: the guard, which starts the command, does not need a preloaded clock.
         env = ["env", *(f"{name}={value}" for name, value in self._environment.items())] if self._environment else []
         java = [*env, str(self._java.path), *JVM_FLAGS, *system_properties]
-        return [*java, "-cp", f"{self._jars}{os.sep}*", MAIN_CLASS, str(self._configuration)]
+        return [*java, "-cp", self._class_path, MAIN_CLASS, str(self._configuration)]
 
 
 def _write_properties(path: Path, properties: Mapping[str, object]) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.contract import Capabilities, Node, Report
-from tidegauge.impl.profiles import UNSAFE, WITHOUT, Profile
+from tidegauge.impl.profiles import CHANGED, UNSAFE, WITHOUT, Profile
 from tidegauge.impl.releases import RELEASE
 from tidegauge.impl.rules import NONE, UNDEFINED
 
@@ -145,7 +145,7 @@ def _fits(case: BrokerCase, profile: Profile, seen: list[Report] | tuple[()], re
 
 def report_lines(seen: Seen, profile: Profile) -> list[str]:
     """Return what was seen, a line each. `profile`: the generation that was asked for."""
-    generation = profile.name.partition(WITHOUT)[0]
+    generation = profile.name.partition(WITHOUT)[0].partition(CHANGED)[0]
     release = generation.removeprefix(RELEASE) if generation.startswith(RELEASE) else LATEST
     lines = []
     if seen.repaired:

@@ -21,7 +21,7 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from tidegauge.drive.kafka_process.jars import release_in
+from tidegauge.drive.kafka_process.builds import find_build
 from tidegauge.drive.wire.compiler import WireError, WireMessage
 from tidegauge.drive.wire.frames import (
     API_VERSIONS,
@@ -342,7 +342,7 @@ def pack_definitions(jars: Path) -> bytes:
         (definition for definition in definitions_in(jars.glob("kafka-clients-*.jar")) if definition["name"] in wanted),
         key=_name,
     )
-    origin = f"common/message/*.json in kafka-clients-{release_in(jars)}.jar, without comments and explanations"
+    origin = f"common/message/*.json in kafka-clients-{find_build(jars).version}.jar, without comments and explanations"
     text = json.dumps({"origin": origin, "licence": LICENCE, "definitions": _bare(definitions)}, separators=(",", ":"))
     return gzip.compress(text.encode(), mtime=0)
 

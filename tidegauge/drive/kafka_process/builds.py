@@ -1,0 +1,195 @@
+"""A build of Kafka: its jars, wherever they lie, what it calls itself, and the release that it is compared with.
+
+Rules of this file
+
+1. A folder may be a distribution, its `libs`, a Gradle checkout that was built, or a folder of jars: `LAYOUTS`.
+2. A build is called what its kafka-clients jar is called. Its version may be any text: what has no number, or a later one
+   than any release that is known, is compared with the newest (impl.releases).
+3. Jars of tests, sources and documentation are left out, as bin/kafka-run-class.sh does.
+"""
+
+import os
+import re
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tidegauge.drive.kafka_process.jars import fetched_jars
+from tidegauge.impl.releases import Release, parse_release, release_of_version
+from tidegauge.util.errors import UsageError
+
+FIRST_SPOKEN: Release = (3, 3)
+"""The first release whose controller has feature levels (KIP-778), by which the suite speaks KRaft; 2.8.2 and 3.0.2 were
+tried in vain."""
+
+NEEDED: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        "kafka-clients": re.compile(r"kafka-clients(?:-(.+))?\.jar"),
+        "kafka-metadata": re.compile(r"kafka-metadata(?:-(.+))?\.jar"),
+        "kafka_2.13": re.compile(r"kafka_2\.\d+(?:-(.+))?\.jar"),
+    }
+)
+"""The jars without which no process starts or nothing can be said to it, and their names. The first names the version."""
+
+BESIDES = ("-test", "-tests", "-test-fixtures", "-test-sources", "-sources", "-src", "-javadoc", "-scaladoc")
+"""How the names of jars end that are built beside those that run."""
+
+WITH_ALL = "jmh-benchmarks"
+"""The project whose jar has copies of the classes of all others."""
+
+VERSION_FILE = "kafka/kafka-version.properties"
+"""In kafka-clients: the version that the build had. org.apache.kafka.common.utils.AppInfoParser."""
+
+SHOWN_NAMES = 6
+
+
+class KafkaBuild(NamedTuple):
+    """What is driven: its version, the release whose profile it is expected to have, its jars in the order of a class path.
+
+    `note` says why that release, where the version does not name one.
+    """
+
+    version: str
+    release: str
+    jars: tuple[Path, ...]
+    note: str = ""
+
+    @property
+    def class_path(self) -> str:
+        """Return the class path of its processes."""
+        return os.pathsep.join(map(str, self.jars))
+
+    @property
+    def with_messages(self) -> list[Path]:
+        """Return the jars that hold the definitions of Kafka's messages and of the records of its metadata log."""
+        return [jar for jar in self.jars if jar.name.startswith(("kafka-clients", "kafka-metadata"))]
+
+
+def build_of(named: str, jars: Path | None = None) -> KafkaBuild:
+    """Return the build in a folder, or the release of that name, whose jars Maven fetches unless they lie in `jars`.
+
+    Raises UsageError for a folder without a build, jars of another version, and a release that the suite does not speak.
+    """
+    is_folder = os.sep in named or named in {".", "..", "~"} or Path(named).is_dir()
+    if is_folder and jars is not None:
+        raise UsageError(
+            f"--jars: expected a release beside it, as in --kafka 4.3.1 --jars DIR; seen the folder {named}; leave one out"
+        )
+    if is_folder:
+        return _spoken(find_build(Path(named).expanduser()))
+    if not re.fullmatch(r"v?[0-9][\w.+-]*", named):
+        raise UsageError(
+            f"--kafka: expected a release such as 4.3.1 or a folder with a build; seen {named!r}, which is neither"
+        )
+    # Before anything is fetched.
+    _spoken(_build_of_version(named, ()))
+    build = find_build(fetched_jars(named) if jars is None else jars)
+    if build.version != named:
+        raise UsageError(
+            f"jars: expected kafka-clients-{named}.jar and the other jars of that release in {jars}; seen those of "
+            f"{build.version}; leave --jars out and Maven fetches them, or drive what is there: --kafka {jars}"
+        )
+    return build
+
+
+def find_build(place: Path) -> KafkaBuild:
+    """Return the build in a folder. Raises UsageError, which says what was looked for and what is there."""
+    if not place.is_dir():
+        raise UsageError(f"--kafka: expected a release such as 4.3.1 or a folder with a build; seen no folder {place}")
+    for layout in LAYOUTS.values():
+        jars = layout(place)
+        if any(NEEDED["kafka-clients"].fullmatch(jar.name) for jar in jars):
+            return _checked(place, jars)
+    there = sorted(path.name for path in place.iterdir())
+    raise UsageError(
+        f"--kafka: expected in {place} a kafka-clients jar in one of {', '.join(LAYOUTS)}; seen {_few(there) or 'nothing'}; "
+        "build it first (./gradlew jar, or releaseTarGz and unpack that), or name the folder with its jars"
+    )
+
+
+def _checked(place: Path, jars: Sequence[Path]) -> KafkaBuild:
+    """Check that a build has all that it needs, in one version."""
+    found = {name: [jar for jar in jars if pattern.fullmatch(jar.name)] for name, pattern in NEEDED.items()}
+    lacking = [name for name, some in found.items() if not some]
+    if lacking:
+        raise UsageError(
+            f"--kafka: expected the jars {', '.join(NEEDED)} in {place}; seen none of {', '.join(lacking)}, but "
+            f"{_few([jar.name for jar in jars])}; build the whole project (./gradlew jar)"
+        )
+    for several in found.values():
+        if len(several) > 1:
+            raise UsageError(
+                f"--kafka: expected jars of one version in {place}; seen {_few([jar.name for jar in several])}; remove the "
+                "others, or build anew (./gradlew clean jar)"
+            )
+    clients = found["kafka-clients"][0]
+    named = NEEDED["kafka-clients"].fullmatch(clients.name)
+    return _build_of_version((named and named[1]) or _version_inside(clients) or "of no version", tuple(jars))
+
+
+def _build_of_version(version: str, jars: tuple[Path, ...]) -> KafkaBuild:
+    compared = release_of_version(version)
+    return KafkaBuild(version, compared.release, jars, compared.note)
+
+
+def _spoken(build: KafkaBuild) -> KafkaBuild:
+    if parse_release(build.release) < FIRST_SPOKEN:
+        raise UsageError(
+            f"--kafka: expected a release from {'.'.join(map(str, FIRST_SPOKEN))} on, whose KRaft the suite speaks; seen "
+            f"{build.version}; drive it by an adapter of your own, or judge its logs: "
+            f"tidegauge check --release {build.release} DIR"
+        )
+    return build
+
+
+def _version_inside(clients: Path) -> str:
+    """Return the version that a kafka-clients jar says it has; empty if it says none."""
+    with suppress(OSError, KeyError, zipfile.BadZipFile), zipfile.ZipFile(clients) as jar:
+        lines = jar.read(VERSION_FILE).decode(errors="replace").splitlines()
+        return next((line.removeprefix("version=").strip() for line in lines if line.startswith("version=")), "")
+    return ""
+
+
+# Layouts: each returns the jars that run, none if a folder is laid out otherwise.
+
+
+def _flat(place: Path) -> list[Path]:
+    return [jar for jar in sorted(place.glob("*.jar")) if not jar.stem.endswith(BESIDES)]
+
+
+def _gradle(root: Path) -> list[Path]:
+    """Return what bin/kafka-run-class.sh puts on the class path in a checkout: the projects' jars and their dependencies."""
+    folders = [folder for depth in ("*", "*/*") for folder in sorted(root.glob(f"{depth}/build/libs"))]
+    jars = [jar for folder in folders if root / WITH_ALL not in folder.parents for jar in _flat(folder)]
+    scala = next((named[1] for jar in jars if (named := re.match(r"kafka_(2\.\d+)", jar.name))), "")
+    # What `kafka_2.13` depends on is all that a broker runs, but for a logging backend. The projects' own jars are copied
+    # there as well, and such a copy may be old.
+    for project in ("core", "tools"):
+        for folder in sorted(root.glob(f"{project}/build/dependant-libs-{scala}*"))[-1:]:
+            there = {_artifact(jar.name) for jar in jars}
+            jars += [jar for jar in _flat(folder) if _artifact(jar.name) not in there]
+    return jars
+
+
+def _artifact(jar: str) -> str:
+    """Return the name of a jar without its version."""
+    return re.split(r"-\d", jar, maxsplit=1)[0].removesuffix(".jar")
+
+
+LAYOUTS: Mapping[str, Callable[[Path], list[Path]]] = MappingProxyType(
+    {
+        "a folder of jars": _flat,
+        "a distribution (libs)": lambda place: _flat(place / "libs"),
+        "a package (share/java/kafka)": lambda place: _flat(place / "share" / "java" / "kafka"),
+        "a Gradle checkout (core/build/libs, clients/build/libs, core/build/dependant-libs-*)": _gradle,
+    }
+)
+"""How a folder may be laid out, in the order in which they are tried."""
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more

@@ -96,7 +96,7 @@ def test_small_logs_and_other_inputs_are_no_shares(tmp_path: Path) -> None:
         (["--topic", "gamma"], 2, "no event was judged"),
         (["--to", "2020-01-01T00:00:00"], 2, "no event was judged"),
         (["--from", "yesterday"], 2, "expected a day and a time"),
-        (["--from", "2026-11-21T08:00:00", "--to", "2026-11-20T08:00:00"], 2, "expected a time after --from"),
+        (["--from", "2026-11-21T08:00:00", "--to", "2026-11-20T08:00:00"], 2, "expected a time after 2026-11-21T08:00:00"),
         (["--partition", "beta"], 2, "expected a topic and a number"),
     ],
 )

@@ -12,12 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from tidegauge import __version__
 from tidegauge.cli import bugs, check, convert, doctor, drive, generate, model, play, probe, prove, recheck, scenario
 from tidegauge.cli.options import chosen_bounds
 from tidegauge.cli.terminal import aside, flushed, interrupted, nobody_reads
 from tidegauge.util.errors import TidegaugeError
 from tidegauge.util.exit_codes import BAD
+from tidegauge.util.version import PACKAGE_VERSION
 from tidegauge.util.workers import collect_garbage_rarely
 
 TRACEBACK = "TIDEGAUGE_TRACEBACK"
@@ -65,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
         description="Check whether a broker's high watermark can be trusted.",
         epilog="exit codes: 0 conforms, 1 a rule fails, 2 bad usage or bad input, 3 nothing could be decided",
     )
-    top.add_argument("--version", action="version", version=f"tidegauge {__version__}, {Path(__file__).parents[1]}")
+    top.add_argument("--version", action="version", version=f"tidegauge {PACKAGE_VERSION}, {Path(__file__).parents[1]}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         doc = (command.run.__doc__ or "").strip()

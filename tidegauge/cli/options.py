@@ -155,28 +155,9 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def chosen_selection(args: argparse.Namespace) -> "Selection | None":
     """Return what is to be read of broker logs, None for everything. Raises UsageError for a malformed time or partition."""
-    from tidegauge.traces.kafka_logs.discovery.selection import Selection
+    from tidegauge.traces.kafka_logs.discovery.selection import selection_of
 
-    if not (args.topic or args.partition or args.begin or args.end):
-        return None
-    for name in args.partition:
-        if not name.rpartition("-")[0] or not name.rpartition("-")[2].isdecimal():
-            raise UsageError(f"--partition: expected a topic and a number such as orders-0, seen {name!r}")
-    begin, end = _time("--from", args.begin), _time("--to", args.end)
-    if begin is not None and end is not None and end < begin:
-        raise UsageError(f"--to: expected a time after --from {args.begin}, seen {args.end}")
-    return Selection(frozenset(args.topic), frozenset(args.partition), begin, end)
-
-
-def _time(option: str, text: str | None) -> int | None:
-    from tidegauge.traces.kafka_logs.parsing.timestamps import moment
-
-    if text is None:
-        return None
-    time = moment(text)
-    if time is None:
-        raise UsageError(f"{option}: expected a day and a time such as 2026-11-21T08:27:15, seen {text!r}")
-    return time
+    return selection_of(args.topic, args.partition, args.begin, args.end)
 
 
 def add_spark(parser: argparse.ArgumentParser, help_text: str) -> None:

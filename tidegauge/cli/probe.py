@@ -44,12 +44,12 @@ def run(args: argparse.Namespace) -> int:
     """Send client requests to a running broker, of any make, and check its responses against Kafka's rules."""
     import secrets
 
-    from tidegauge import __version__
     from tidegauge.drive.probe.connection import staying_with, tcp
     from tidegauge.drive.probe.report import check_list, probe_json, probe_text, write_probe_junit
     from tidegauge.drive.probe.run import probe, select_checks
     from tidegauge.util.files import replacing, writable
     from tidegauge.util.interrupts import interruptible
+    from tidegauge.util.version import PACKAGE_VERSION
 
     checks = select_checks(args.only)
     if args.list:
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     with interruptible() as heed:
         dial = staying_with(place[0], tcp(args.timeout), follow_metadata=args.follow_metadata)
         results = probe(dial, place, seed, checks, silent if args.quiet else aside, aside, heed)
-    tool = f"tidegauge {__version__}"
+    tool = f"tidegauge {PACKAGE_VERSION}"
     echo(probe_text(results))
     if args.json:
         with replacing(args.json) as file:

@@ -15,11 +15,10 @@ import zipfile
 from importlib.resources import files
 from pathlib import Path
 
-import tidegauge
 from tidegauge.conformance.engine.compiled import fingerprint
 from tidegauge.conformance.engine.machine_code import files_of, keep
 
-PACKAGE = Path(tidegauge.__file__).parent
+PACKAGE = Path(__file__).parents[1]
 ZIP = "tidegauge.zip"
 MACHINE_CODE = "machine_code"
 """The folder of the zip for it; in that a folder named by its fingerprint."""
@@ -39,7 +38,7 @@ def project_zip(directory: Path) -> Path:
 def take_machine_code() -> None:
     """Keep the machine code that came with the package on this machine, if it was made for such a machine."""
     made = fingerprint()
-    shipped = files(tidegauge) / MACHINE_CODE / made
+    shipped = files("tidegauge") / MACHINE_CODE / made
     if shipped.is_dir():
         keep(made, {file.name: file.read_bytes() for file in shipped.iterdir()})
 

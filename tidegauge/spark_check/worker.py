@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegauge import __version__
 from tidegauge.conformance.checking.uncertain_failures import lost_disks
 from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge
 from tidegauge.conformance.engine.judge import Judgement, TooLargeError
@@ -29,6 +28,7 @@ from tidegauge.traces.formats.parquet import RowGroup, Unreadable
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config
 from tidegauge.util.errors import UsageError
+from tidegauge.util.version import PACKAGE_VERSION
 
 # Atomic writes of tasks, which may run several times and on several machines at once.
 #
@@ -146,7 +146,7 @@ def _content_hash(file: AnyPath, status: Any) -> str:
 
 def judge_fingerprint(profile: str | None = None) -> str:
     """Return a hash of the judge: its version, its text, and the profile it judges by if one is named."""
-    text = f"{__version__}\0{kernel_fingerprint()}\0{profile}"
+    text = f"{PACKAGE_VERSION}\0{kernel_fingerprint()}\0{profile}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from tidegauge.conformance.checking.inputs import InputBatch, InputFindings, open_input, read_input
+from tidegauge.conformance.checking.inputs import InputBatch, InputFindings, InputPart, open_input, read_input
 from tidegauge.conformance.checking.rules_outside_kernel import SEQUENCE_RULE as SEQUENCE
 from tidegauge.conformance.checking.rules_outside_kernel import UNKNOWN_CACHES_RULE as UNKNOWN_CACHES
 from tidegauge.conformance.checking.rules_outside_kernel import judge_sequence, judge_unknown_caches
@@ -157,36 +157,43 @@ class CheckOptions:
 
 def check(paths: Sequence[str | Path], how: CheckOptions = CheckOptions(), echo: Echo = lambda _line: None) -> Report:
     """Judge the traces in `paths`; `-` is standard input. `echo` gets a line of progress for each batch."""
+    return check_parts(_parts(paths, how), how, echo)
+
+
+def _parts(paths: Sequence[str | Path], how: CheckOptions) -> Iterator[InputPart]:
+    for path in paths:
+        with open_input(path) as source:
+            for part in read_input(source, how.layout, how.selection, how.span):
+                yield part._replace(name=str(path)) if part.name == source.name else part
+
+
+def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lambda _line: None) -> Report:
+    """Judge the parts of some input as `check` does."""
     begin = time.perf_counter()
     inputs: list[CheckedInput] = []
     kept_batches: list[JudgedBatch] = []
     judgements: list[Judgement] = []
     notes: list[str] = []
     judge_columns = AdaptiveJudge().judge
-    for path in paths:
-        with open_input(path) as source:
-            for part, kind, batches, findings in read_input(source, how.layout, how.selection, how.span):
-                name = str(path) if part == source.name else part
-                judgements_of_part: list[Judgement] = []
-                lost: list[LostDisk] = []
-                for judged in (
-                    judged
-                    for batch in batches
-                    for judged in judge_batch(batch, name, how.profile, findings.problems, judge_columns)
-                ):
-                    batch, judgement = judged.batch, judged.judgement
-                    lost += lost_disks(batch.stored, batch.config, batch.traces, batch.source)
-                    judgements_of_part.append(replace(judgement, failures=(), final=()))
-                    # Batches with events are kept for the page. All columns together may exceed the memory: of those only
-                    # the ones with a failure to explain are kept.
-                    explainable = sum(len(other.judgement.failures) for other in kept_batches) < how.explained
-                    if batch.traces is not None or (judgement.failures and explainable):
-                        kept_batches.append(judged)
-                    traces, events = sum(j.traces for j in judgements_of_part), sum(j.events for j in judgements_of_part)
-                    echo(f"{name}: {traces:,} traces, {events:,} events judged")
-                inputs.append(checked_input(name, kind, findings, judgements_of_part))
-                judgements += judgements_of_part
-                notes += [*findings.notes, *lost_disk_notes(lost)]
+    for name, kind, batches, findings in parts:
+        judgements_of_part: list[Judgement] = []
+        lost: list[LostDisk] = []
+        for judged in (
+            judged for batch in batches for judged in judge_batch(batch, name, how.profile, findings.problems, judge_columns)
+        ):
+            batch, judgement = judged.batch, judged.judgement
+            lost += lost_disks(batch.stored, batch.config, batch.traces, batch.source)
+            judgements_of_part.append(replace(judgement, failures=(), final=()))
+            # Batches with events are kept for the page. All columns together may exceed the memory: of those only the ones
+            # with a failure to explain are kept.
+            explainable = sum(len(other.judgement.failures) for other in kept_batches) < how.explained
+            if batch.traces is not None or (judgement.failures and explainable):
+                kept_batches.append(judged)
+            traces, events = sum(j.traces for j in judgements_of_part), sum(j.events for j in judgements_of_part)
+            echo(f"{name}: {traces:,} traces, {events:,} events judged")
+        inputs.append(checked_input(name, kind, findings, judgements_of_part))
+        judgements += judgements_of_part
+        notes += [*findings.notes, *lost_disk_notes(lost)]
     rules = rule_verdicts(total_tallies(judgements))
     return Report(
         inputs=tuple(inputs),

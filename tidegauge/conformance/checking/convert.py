@@ -38,26 +38,37 @@ def convert(path: str | Path, target: str | Path, layout: str | None = None) -> 
     Raises UsageError when Parquet cannot hold what the source says, or the target cannot be written.
     """
     writable(target)
+    batches, problems = read_whole(path, layout)
+    events = sum(len(batch.columns) for batch in batches)
+    if events:
+        _write(batches, Path(target))
+    traces = sum(len(batch.columns.trace_starts) - 1 for batch in batches)
+    return Converted(traces, events, tuple(problems))
+
+
+def read_whole(path: str | Path, layout: str | None = None, by_line: bool = False) -> tuple[list[InputBatch], list[Problem]]:
+    """Return the batches that a path holds, whose configs say what the source lacks, and what was wrong with it.
+
+    `by_line`: large NDJSON, too, with the names of its traces and the places of its events, which its columns do not have.
+    """
     problems: list[Problem] = []
     batches: list[InputBatch] = []
     with open_input(path) as source:
         for _, _, part_batches, findings in read_input(source, layout):
             # Read to the end first: the findings are complete only then.
             in_part = list(part_batches)
+            if by_line:
+                in_part = [lines for batch in in_part for lines in ((batch,) if batch.by_line is None else batch.by_line())]
             batches += [replace(batch, config=_lacking(batch.config, findings.missing)) for batch in in_part]
             problems += findings.problems
-        events = sum(len(batch.columns) for batch in batches)
-        if events:
-            _write(batches, Path(target))
-    traces = sum(len(batch.columns.trace_starts) - 1 for batch in batches)
-    return Converted(traces, events, tuple(problems))
+    return batches, problems
 
 
 def _write(batches: Sequence[InputBatch], target: Path) -> None:
     """Write batches to `target` in the format that its suffix names. Raises UsageError if Parquet cannot hold them."""
     if target.suffix != ".parquet":
         with replacing(target) as file:
-            ndjson.write((trace for batch in batches for trace in _traces(batch)), file)
+            ndjson.write((trace for batch in batches for trace in traces_of(batch)), file)
         return
     if any(_gaps(batch) or batch.columns.missing.any() for batch in batches):
         raise UsageError(
@@ -76,7 +87,7 @@ def _write(batches: Sequence[InputBatch], target: Path) -> None:
             out.write(batch.columns)
 
 
-def _traces(batch: InputBatch) -> Iterator[Trace]:
+def traces_of(batch: InputBatch) -> Iterator[Trace]:
     """Yield the traces of a batch; those of Parquet are read back from its columns."""
     if batch.traces is not None:
         config = with_gaps(batch.config, _gaps(batch))

@@ -11,7 +11,7 @@ Rules of this file
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -172,14 +172,7 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
             raise NotSeparableError
         reading = ndjson.read(path, name)
         problems.extend(reading.problems)
-        # A lost line, or a gap, makes a row of one trace special: such a trace is a batch of its own.
-        alone = {trace.name for trace in reading.traces if trace.name in reading.damaged or log_gaps(trace.config)}
-        yield from _batches([trace for trace in reading.traces if trace.name not in alone], name)
-        for trace in reading.traces:
-            if trace.name in alone and (trace.events or trace.name in reading.damaged):
-                columns, damaged = to_columns([trace], trace.config), reading.damaged.get(trace.name)
-                doubts = log_gaps(trace.config)
-                yield InputBatch(name, columns, trace.config, (trace,), damaged=damaged, doubts=doubts)
+        yield from trace_batches(reading.traces, name, reading.damaged)
         return
 
     def by_line(config: Config) -> Iterator[InputBatch]:
@@ -191,6 +184,23 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
 
     for batch in columns_batches:
         yield InputBatch(name, batch.stored, batch.config, None, batch.numbered, partial(by_line, batch.config))
+
+
+def trace_batches(traces: Sequence[Trace], source: str, damaged: Mapping[str, int]) -> Iterator[InputBatch]:
+    """Yield the batches of traces; `damaged` has the row before which one lost a line, by its name."""
+    # A lost line, or a gap, makes a row of one trace special: such a trace is a batch of its own.
+    alone = {trace.name for trace in traces if trace.name in damaged or log_gaps(trace.config)}
+    yield from _batches([trace for trace in traces if trace.name not in alone], source)
+    for trace in traces:
+        if trace.name in alone and (trace.events or trace.name in damaged):
+            columns, doubts = to_columns([trace], trace.config), log_gaps(trace.config)
+            yield InputBatch(source, columns, trace.config, (trace,), damaged=damaged.get(trace.name), doubts=doubts)
+
+
+def part_of_traces(traces: Sequence[Trace], name: str) -> InputPart:
+    """Return traces that were read or made before as a part called `name`."""
+    findings = InputFindings()
+    return InputPart(name, "traces", _lacking(trace_batches(traces, name, {}), findings), findings)
 
 
 def _logs(source: InputSource, layout: str | None, selection: Selection | None) -> Iterator[InputPart]:

@@ -18,7 +18,6 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from tidegauge import __version__
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.explain.explain import Explanation
@@ -27,6 +26,7 @@ from tidegauge.conformance.report.text import counted
 from tidegauge.conformance.report.timeline import Timelines, places
 from tidegauge.traces.schema import Config
 from tidegauge.util.foreign_text import visible
+from tidegauge.util.version import PACKAGE_VERSION
 
 CSS_CLASSES = {Verdict.FAIL: "fail", Verdict.INCONCLUSIVE: "open", Verdict.PASS: "pass", Verdict.NOT_EXERCISED: "none"}
 """The CSS class of each verdict, in the order in which the page lists them."""
@@ -151,7 +151,7 @@ def render_page(template: str | Template, head: PageHead, timelines: Timelines, 
         .render(
             head=head,
             timelines=timelines,
-            version=__version__,
+            version=PACKAGE_VERSION,
             style=Markup(asset("style.css")),
             scripts=[Markup(asset(name)) for name in SCRIPTS],
             **parts,

@@ -5,11 +5,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tidegauge import __version__
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.traces.problems import number_of
 from tidegauge.util.foreign_text import printable_json
+from tidegauge.util.version import PACKAGE_VERSION
 
 VERSION = 1
 
@@ -18,7 +18,7 @@ def as_json(report: Report) -> dict[str, Any]:
     """Return the report as plain data, by schema.json in this folder. `version` changes when a key changes its meaning."""
     return {
         "version": VERSION,
-        "tool": {"name": "tidegauge", "version": __version__},
+        "tool": {"name": "tidegauge", "version": PACKAGE_VERSION},
         "verdict": report.verdict.value,
         "exit_code": report.exit_code,
         "failures": report.failures,

@@ -12,7 +12,7 @@ Rules of this file
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -28,6 +28,8 @@ from tidegauge.traces.kafka_logs.parsing.request_log import (
     partition_of,
     replica_of,
 )
+from tidegauge.traces.kafka_logs.parsing.timestamps import moment
+from tidegauge.util.errors import UsageError
 
 _TP = r"(?>[A-Za-z0-9._\-]+-\d+)"
 _NAMES_ONE = re.compile(
@@ -246,6 +248,30 @@ class Selection:
                 if not slim[key]:
                     return None
         return slim
+
+
+def selection_of(
+    topics: Sequence[str] = (), partitions: Sequence[str] = (), begin: str | None = None, end: str | None = None
+) -> Selection | None:
+    """Return what names of topics and partitions and two times select; None for everything. Raises UsageError."""
+    if not (topics or partitions or begin or end):
+        return None
+    for name in partitions:
+        if not name.rpartition("-")[0] or not name.rpartition("-")[2].isdecimal():
+            raise UsageError(f"partition: expected a topic and a number such as orders-0, seen {name!r}")
+    first, last = _moment("from", begin), _moment("to", end)
+    if first is not None and last is not None and last < first:
+        raise UsageError(f"to: expected a time after {begin}, where it begins, seen {end}")
+    return Selection(frozenset(topics), frozenset(partitions), first, last)
+
+
+def _moment(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    time = moment(text)
+    if time is None:
+        raise UsageError(f"{name}: expected a day and a time such as 2026-11-21T08:27:15, seen {text!r}")
+    return time
 
 
 # Summaries of sessions outside the selection: enough requests to detect a gap in the session epochs, and no more.

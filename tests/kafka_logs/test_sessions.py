@@ -64,7 +64,7 @@ def test_partitions_that_did_not_travel_are_sent_and_handled_all_the_same(trace:
 
 def document(session: int, epoch: int, topics: Any, responses: Any, response_session: int, **more: Any) -> Line:
     body = {
-        "replicaState": {"replicaId": 2, "replicaEpoch": 14},
+        "replicaState": {"replicaId": 2, "replicaEpoch": more.get("broker_epoch", 14)},
         "sessionId": session,
         "sessionEpoch": epoch,
         "topics": topics,
@@ -219,3 +219,15 @@ def test_full_fetches_match_by_order_and_what_the_sender_knows_to_be_lost_comes_
     assert match(sends, {1: [handled]}) == {id(handled): sends[2]}
     assert match(sends[:2], {1: [handled]}) == {id(handled): sends[0]}
     assert match([send(6)], {1: [handled]}) == {}
+
+
+def test_a_full_fetch_of_a_process_that_logged_nothing_more_is_not_one_of_the_next_process() -> None:
+    """A broker stops its logging before its fetchers (4.x): the same is asked by the process after it, in its own broker epoch."""
+    asked = {"alpha-0": PartitionRequest(5, 0, 0, 0)}
+    before, after = Send(2, 1, 99, 1, asked, time=0, run=0), Send(2, 1, 0, 0, asked, time=9, run=1)
+    first, unlogged, second = fetches(
+        document(99, 1, [asks(5)], [], 99),
+        document(0, 0, [asks(5)], [reports(4)], 98),
+        document(0, 0, [asks(5)], [reports(4)], 97, broker_epoch=20),
+    )
+    assert match([before, after], {1: [first, unlogged, second]}) == {id(first): before, id(second): after}

@@ -4,7 +4,8 @@ Rules of this file
 
 1. A request of a session matches by (replica, session id, session epoch): those are unique for the life of a leader process.
 2. Full fetches have no such key. They match by order and by what they ask for, among the requests that one fetcher of a
-   replica sent to one leader; requests that the sender reports as lost match last.
+   replica sent to one leader, in the process that has the broker epoch of the fetch; requests that the sender reports as
+   lost match last.
 3. Clocks are not used.
 4. If the leader's log lacks a request of a session, the sender's lines show what the session asks for from there on. What a
    response leaves out is unchanged (CachedPartition#maybeUpdateResponseData).
@@ -34,6 +35,7 @@ def match(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetch]]) -> di
         else:
             full[send.node, send.leader, send.session, send.fetcher].append(send)
     matched: dict[int, Send] = {}
+    processes = _processes(named, fetches)
     for leader, of_leader in fetches.items():
         next_send: dict[tuple[int, int, int, int], int] = defaultdict(int)
         for fetch in of_leader:
@@ -43,7 +45,7 @@ def match(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetch]]) -> di
                 key = (fetch.replica, leader, fetch.session, fetch.fetcher)
                 # Full fetches have no number: requests and sends are both in order, so the search goes on after the last
                 # match.
-                position = _next(full[key], next_send[key], fetch)
+                position = _next(full[key], next_send[key], fetch, processes.get((fetch.replica, fetch.broker_epoch)))
                 send_of_fetch = None if position is None else full[key][position]
                 next_send[key] = next_send[key] if position is None else position + 1
             if send_of_fetch is not None:
@@ -86,8 +88,22 @@ def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetc
     return matches
 
 
-def _next(sends: list[Send], begin: int, fetch: LoggedFetch) -> int | None:
-    alike = [i for i in range(begin, len(sends)) if sends[i].asked == fetch.asked]
+def _processes(
+    named: Mapping[tuple[int, int, int, int], Send], fetches: Mapping[int, list[LoggedFetch]]
+) -> dict[tuple[int, int | None], int]:
+    """Return the number of the sender's process for each replica and broker epoch that a session tells."""
+    processes: dict[tuple[int, int | None], int] = {}
+    for leader, of_leader in fetches.items():
+        for fetch in of_leader:
+            send = named.get((fetch.replica, leader, fetch.session, fetch.session_epoch))
+            # A broker registers at its start: two processes never have one epoch. -1 stands for none (FetchRequest).
+            if send is not None and fetch.broker_epoch is not None and fetch.broker_epoch >= 0:
+                processes[fetch.replica, fetch.broker_epoch] = send.run
+    return processes
+
+
+def _next(sends: list[Send], begin: int, fetch: LoggedFetch, process: int | None) -> int | None:
+    alike = [i for i in range(begin, len(sends)) if sends[i].asked == fetch.asked and process in (None, sends[i].run)]
     return next((i for i in alike if not sends[i].lost), alike[0] if alike else None)
 
 

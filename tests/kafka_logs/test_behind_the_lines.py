@@ -1,6 +1,7 @@
 """What happened behind the last line, beside another thread's line, or at a node that logged no requests."""
 # ruff: noqa: E501, ISC004
 
+import json
 import re
 from pathlib import Path
 
@@ -357,3 +358,20 @@ def test_no_request_log_at_a_leader_for_a_moment(name: str, tmp_path: Path) -> N
     report = check([tmp_path])
     assert "FETCH-10" not in {rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL}
     assert any("n3/: expected lines of kafka.request.logger at DEBUG" in str(problem) for problem in report.problems)
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_full_fetch_that_a_leader_handled_behind_its_last_line(restarted: bool, tmp_path: Path) -> None:
+    """Not handled by the process after it: nothing is missing. Between two that one process handled, a line is."""
+
+    def logged(offset: int) -> tuple[str, str, str]:
+        document = json.loads(json.dumps(FETCHED_40).replace("40", str(offset)))
+        return ("net", "kafka.request.logger", f"Completed request:{json.dumps(document)}")
+
+    led = (*LEADS[:2], LEADS[2].format("1,2"))
+    begins = (STARTED, *LOADED, led)
+    again = (STOPPING, *begins) if restarted else ()
+    lines = of_node_2(*begins, recorded(1, 40), logged(40), *again, recorded(1, 42), logged(42))
+    broker(tmp_path / "n2", *lines)
+    broker(tmp_path / "n1", STARTED, *LOADED, FOLLOWS, sends(40), *takes(40), sends(41), *takes(41), sends(42))
+    assert any("sent a fetch that is not there" in str(gap) for gap in read(tmp_path).gaps) is not restarted

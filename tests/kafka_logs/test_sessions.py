@@ -222,7 +222,7 @@ def test_full_fetches_match_by_order_and_what_the_sender_knows_to_be_lost_comes_
 
 
 def test_a_full_fetch_of_a_process_that_logged_nothing_more_is_not_one_of_the_next_process() -> None:
-    """A broker stops its logging before its fetchers (4.x): the same is asked by the process after it, in its own broker epoch."""
+    """A broker stops its logging before its fetchers (4.x): the next process asks the same, in its own broker epoch."""
     asked = {"alpha-0": PartitionRequest(5, 0, 0, 0)}
     before, after = Send(2, 1, 99, 1, asked, time=0, run=0), Send(2, 1, 0, 0, asked, time=9, run=1)
     first, unlogged, second = fetches(

@@ -312,34 +312,35 @@ def _add_unlogged_fetches(
     leader: Node, sends: Sequence[Send], runs: dict[int, int], responses: Mapping[Hashable, Sequence[LoggedStep]]
 ) -> None:
     """Add what a leader handled after its last line; `runs` are the processes of the leader that handled the others."""
-    stopped = {step.place[0] for step in leader.broker.steps if step.name == "Stop"}
     channels: dict[tuple[int, int], list[Send]] = defaultdict(list)
     for send in sends:
         channels[send.node, send.fetcher].append(send)
     handled = {(key, step.tp) for step in leader.broker.steps if step.name == "HandleFetch" for key in step.depends_on}
     for channel in channels.values():
-        run, behind = None, []
+        run: int | None = None
+        behind: list[Send] = []
         for send in channel:
             if id(send) not in runs:
                 behind.append(send)
             else:
                 # Between two that one process handled the lines of the request are missing.
-                if runs[id(send)] != run and run in stopped:
+                if runs[id(send)] != run:
                     _add_handled_fetches(leader, run, behind, responses, handled)
                 # Of the last request with a line the leader may have logged some partitions only.
                 run, behind = runs[id(send)], [send]
-        if run in stopped:
-            _add_handled_fetches(leader, run, behind, responses, handled)
+        _add_handled_fetches(leader, run, behind, responses, handled)
 
 
 def _add_handled_fetches(
     leader: Node,
-    run: int,
+    run: int | None,
     sends: Iterable[Send],
     responses: Mapping[Hashable, Sequence[LoggedStep]],
     handled: Collection[tuple[Hashable, str]],
 ) -> None:
-    for send in sends if not leader.runs[run].closed else ():
+    if run is None or not leader.runs[run].served_on:
+        return
+    for send in sends:
         for response in responses.get(("answered", id(send)), ()):
             if (("sent", id(send)), response.tp) in handled:
                 continue

@@ -33,10 +33,10 @@ def add_unlogged_proposals(nodes: Sequence[Node]) -> None:
 def _made(leader: Node, judged: LoggedStep) -> Iterator[LoggedStep]:
     """Yield the proposal of each process that may have made it behind its last line."""
     for run in leader.runs:
-        own = [step for step in leader.broker.steps if step.place[0] == run.number and step.tp == judged.tp]
         # A log that was closed has everything; a crash ends the process with its log.
-        if run.closed or not any(step.name == "Stop" for step in own):
+        if not run.served_on:
             continue
+        own = [step for step in leader.broker.steps if step.place[0] == run.number and step.tp == judged.tp]
         known: Fields = {}
         for step in sorted(own, key=lambda logged: logged.place):
             if step.name == "BecomeLeader" or (step.name, step.fields.get("error")) == (

@@ -8,6 +8,7 @@ Rules of this file
 3. Clocks of different nodes are not compared.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -61,7 +62,6 @@ def unmatched(
             channels.setdefault((send.leader, node.id, send.fetcher), _Channel([], [])).sends.append(send)
         for fetch in fetches[node.id]:
             channels.setdefault((node.id, fetch.replica, fetch.fetcher), _Channel([], [])).fetches.append(fetch)
-    matched_sends = {id(send) for send in matched.values()}
     for node in reported:
         if node.requests:
             gaps += _sessions(node, fetches[node.id])
@@ -85,7 +85,7 @@ def unmatched(
     for leader, replica, fetcher in sorted(channels):
         if leader in of_id and replica in of_id:
             channel = channels[leader, replica, fetcher]
-            gaps += _full_fetches(of_id[leader], of_id[replica], channel, matched, matched_sends, broken)
+            gaps += _full_fetches(of_id[leader], of_id[replica], channel, matched, broken)
             gaps += _last_requests(of_id[leader], of_id[replica], channel, matched)
     return gaps + list(_keys(reported))
 
@@ -126,7 +126,6 @@ def _sessions(node: Node, fetches: Sequence[LoggedFetch]) -> Iterator[Gap]:
 
 def _recorded(node: Node) -> Iterator[Gap]:
     """Yield a gap for each fetch that the leader recorded without a request."""
-    stopped = {step.place[0] for step in node.broker.steps if step.name == "Stop"}
     times = [request.line.time for request in node.requests]
     by_replica: dict[tuple[int, str, int], list[LoggedStep]] = {}
     for step in sorted(node.broker.steps, key=lambda one: one.place):
@@ -137,7 +136,7 @@ def _recorded(node: Node) -> Iterator[Gap]:
     for step in (step for of_replica in by_replica.values() for step in of_replica[:-1] if "req_epoch" not in step.fields):
         run = node.runs[step.place[0]]
         # A process that was told to stop may have closed its log before the requests of its last seconds were logged.
-        if run.closed or run.number not in stopped or run.last - step.time > UNLOGGED_AT_END:
+        if not run.served_on or run.last - step.time > UNLOGGED_AT_END:
             before = max((time for time in times if time < step.time), default=None)
             after = min((time for time in times if time > step.time), default=None)
             begin = BEFORE_ALL_LINES if before is None else spot(node, before)
@@ -174,7 +173,6 @@ def _log_starts(node: Node) -> Iterator[Gap]:
 
 def _requests_without_line(node: Node) -> Iterator[Gap]:
     """Yield a gap for each fetch that was answered without an error and that no line records (rule 2 at the end)."""
-    stopped = {step.place[0] for step in node.broker.steps if step.name == "Stop"}
     for step in node.broker.steps:
         if step.name != "HandleFetch" or step.fields.get("error", 0) != 0 or "remote_leo" in step.fields:
             continue
@@ -182,7 +180,7 @@ def _requests_without_line(node: Node) -> Iterator[Gap]:
         if "div_epoch" in step.fields or not isinstance(step.fields.get("peer"), int):
             continue
         run = run_of(node, step.time)
-        if run.closed or run.last > step.time or run.number not in stopped:
+        if not run.served_on or run.last > step.time:
             begin, end = spot(node, step.time - UNLOGGED_AT_END // 2), _after(node, step.time + UNLOGGED_AT_END // 2)
             why = f"a fetch was answered ({step.at}), and no line records it"
             yield Gap(node.id, PARTITION, begin, end, (step.time, step.time), why)
@@ -193,7 +191,6 @@ def _full_fetches(
     follower: Node,
     channel: _Channel,
     matched: Mapping[int, Send],
-    matched_sends: set[int],
     broken: Collection[int],
 ) -> Iterator[Gap]:
     """Yield gaps for full fetches, which have no number: one that one side lacks, before one that both have."""
@@ -216,11 +213,17 @@ def _full_fetches(
             last = send.time
             why = f"it fetched on for seconds ({behind[-1].request.line.at}) after the last line that says so"
             yield Gap(follower.id, FETCHER, spot(follower, last), AFTER_ALL_LINES, (last, None), why)
-    handled = [at for at, send in enumerate(channel.sends) if id(send) in matched_sends]
-    for at, send in enumerate(channel.sends):
-        # Before a send that the leader has: what the leader handled last may be logged nowhere (rule 2).
-        same_process = handled and at < handled[-1] and send.session_epoch <= 0
-        if same_process and id(send) not in matched_sends and not send.lost and leader.requests:
+    handlers = {
+        id(matched[id(fetch)]): run_of(leader, fetch.request.handled) for fetch in channel.fetches if id(fetch) in matched
+    }
+    handled = [at for at, send in enumerate(channel.sends) if id(send) in handlers]
+    for at, send in enumerate(channel.sends if leader.requests else ()):
+        if id(send) in handlers or send.session_epoch > 0 or send.lost:
+            continue
+        # Between two sends that one process of the leader has: what a process handled last may be logged nowhere (rule 2).
+        place = bisect_left(handled, at)
+        around = [handlers[id(channel.sends[one])] for one in (*handled[:place][-1:], *handled[place:][:1])]
+        if place < len(handled) and around[0] is around[-1]:
             yield Gap(
                 leader.id,
                 REQUESTS,
@@ -247,7 +250,6 @@ def _last_requests(leader: Node, follower: Node, channel: _Channel, matched: Map
         if id(matched.get(id(fetch))) in places and not fetch.request.line.summarizes:
             of_run = run_of(leader, fetch.request.handled).number
             of_runs.setdefault(of_run, []).append((places[id(matched[id(fetch)])], fetch))
-    stopped = {step.place[0] for step in leader.broker.steps if step.name == "Stop"}
     last_fetches = [
         (run, fetches_of_run[-1][0], fetches_of_run[-1][1].request.handled) for run, fetches_of_run in of_runs.items()
     ]
@@ -255,7 +257,7 @@ def _last_requests(leader: Node, follower: Node, channel: _Channel, matched: Map
     bounds: list[tuple[int | None, int, int | None]] = [(None, -1, None), *last_fetches]
     for (run, at, time), end in zip(bounds, ends, strict=True):
         # Rule 2: a leader that was told to stop may have served its last requests without logging them.
-        if run is not None and run in stopped and not leader.runs[run].closed:
+        if run is not None and leader.runs[run].served_on:
             continue
         behind = [send for send in sends[at + 1 : end] if ("answered", id(send)) in handlers]
         steps = [step for send in behind for step in handlers["answered", id(send)]]

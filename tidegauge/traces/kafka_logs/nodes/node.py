@@ -74,7 +74,7 @@ class Node:
             detector.end_process(lines[-1], next_start, number + 1 < len(runs))
             leader.settle_all(self.broker)
             process.end_of_run(self.broker, last, number + 1 < len(runs), clean)
-            self.runs.append(ProcessRun(number, lines, closed))
+            self.runs.append(ProcessRun(number, lines, self.stopped, closed))
         for run in self.runs:
             run.mark(self.broker.steps)
         self.gaps += detector.gaps

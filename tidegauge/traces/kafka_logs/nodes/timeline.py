@@ -10,11 +10,16 @@ MILLISECOND = 1000
 
 
 class ProcessRun:
-    """The lines of one process as a clock. `closed`: it logged until it had closed its logs."""
+    """The lines of one process as a clock.
 
-    def __init__(self, number: int, lines: Sequence[Line], closed: bool) -> None:
+    `closed`: it logged until it had closed its logs. `served_on`: it was told to stop, and ended its logging before its
+    service (4.x).
+    """
+
+    def __init__(self, number: int, lines: Sequence[Line], stopped: bool, closed: bool) -> None:
         self.number = number
         self.closed = closed
+        self.served_on = stopped and not closed
         self.first = lines[0].time
         # Log4j of 3.x prints milliseconds, the request log fractions of them: a time may lie within a tick of the other.
         self.slack = MILLISECOND if all(line.time % MILLISECOND == 0 for line in lines) else 0

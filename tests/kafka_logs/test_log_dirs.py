@@ -3,6 +3,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.kafka_logs.hand import FETCHER, FOLLOWS, LOADED, LOG, RF, STARTED, broker, sends
 from tidegauge.traces.kafka_logs import Capture
 
@@ -130,3 +132,11 @@ def test_a_broker_that_starts_in_the_middle_of_a_move_has_two_logs(tmp_path: Pat
     opened = tuple(("meta", logger, message) for _, logger, message in OPENS[1:])
     did, gaps = shown(broker(tmp_path, STARTED, future, *LOADED, FOLLOWS, *opened))
     assert (did, gaps) == ([("Start", 40, 40)], [])
+
+
+@pytest.mark.parametrize("mover", [MOVER, ""], ids=["thread", "no-thread"])
+def test_a_log_that_begins_after_the_move_did(mover: str, tmp_path: Path) -> None:
+    """The thread, or the directory, tells the other log's lines; no line says that there is one."""
+    own = (sends(40), received(40, 9, 40), *handled(41, KEPT))
+    fills = tuple((mover, logger, message) for _, logger, message in FILLS if logger == "UnifiedLog")
+    assert shown(broker(tmp_path / "moves", *BEGUN, *fills, *own)) == shown(broker(tmp_path / "stays", *BEGUN, *own))

@@ -12,7 +12,8 @@ from tidegauge.impl.releases import profile_of_release
 from tidegauge.traces.kafka_logs.correlation.coverage import NodeCoverage, missing, node_coverage, uncertain_intervals
 from tidegauge.traces.kafka_logs.correlation.merge import Merged, ahead, merge
 from tidegauge.traces.kafka_logs.correlation.topic_generations import Generation, by_generation, topic_of
-from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, find_clusters
+from tidegauge.traces.kafka_logs.discovery.clusters import find_clusters
+from tidegauge.traces.kafka_logs.discovery.files import FoundLogs
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import read_disks
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, Gap

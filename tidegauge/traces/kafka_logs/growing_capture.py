@@ -14,9 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tidegauge.traces.kafka_logs.capture import Capture, capture_of
-from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, assign_to_nodes, logged_node_id, separate
+from tidegauge.traces.kafka_logs.discovery.clusters import separate
+from tidegauge.traces.kafka_logs.discovery.files import FileLines, FoundLogs, assign_to_nodes, by_node, name_the_unnamed
 from tidegauge.traces.kafka_logs.discovery.tail import GrowingLog, LogFile, Piece
+from tidegauge.traces.kafka_logs.discovery.writers import own_id
 from tidegauge.traces.kafka_logs.parsing.lines import Line, clock
+from tidegauge.traces.kafka_logs.parsing.lines import LogFile as ReadLog
 from tidegauge.traces.kafka_logs.passes import NO_CARRY_OVER, CarryOver
 from tidegauge.traces.problems import Problem
 
@@ -35,8 +38,15 @@ class _Held:
     problems: list[Problem] = field(default_factory=list)
     old: int = 0
     old_problems: int = 0
-    says: int | None = None
+    says: set[int] = field(default_factory=set)
     latest: int = 0
+
+
+def _parts(log: _Held, problems: list[Problem], logs: FoundLogs) -> list[FileLines]:
+    """Return the lines of a log by node; older lines may have said which."""
+    if len(log.says) < 2:
+        return [(log.path, list(log.lines), next(iter(log.says), None))]
+    return by_node(log.path, ReadLog(log.growing.label, list(log.lines), []), problems, logs)
 
 
 class GrowingCapture:
@@ -126,15 +136,15 @@ class GrowingCapture:
         log.problems += log.growing.problems
         log.growing.problems.clear()
         log.latest = max([log.latest, *(line.time for line in lines)])
-        if log.says is None:
-            log.says = logged_node_id(lines)
+        log.says |= {node for line in lines if (node := own_id(line.message)) is not None}
 
     def _found(self) -> FoundLogs:
         all_logs = FoundLogs()
-        for number, (group, logs) in enumerate(self._groups()):
-            parts = [(log.path, list(log.lines), log.says) for log in logs]
+        for group, logs in self._groups():
+            problems = [problem for log in logs for problem in log.problems]
+            parts = [part for log in logs for part in _parts(log, problems, all_logs)]
             label = "" if group == self.root or self.root.is_file() else f"{group.name}/"
-            assign_to_nodes(group, label, parts, [problem for log in logs for problem in log.problems], -number, all_logs)
+            assign_to_nodes(group, label, parts, problems, all_logs)
             for log in logs:
                 if log.lines and log.growing.layout is not None:
                     name = log.growing.layout.name
@@ -146,6 +156,7 @@ class GrowingCapture:
         for folder in all_logs.nested:
             seen, do = "a folder with the folders of several nodes", "follow that folder by itself"
             all_logs.problems.append(Problem(str(folder), None, "a folder per node", seen, do, lost=1))
+        name_the_unnamed(all_logs)
         all_logs.nodes.sort(key=lambda node: node.id)
         return all_logs
 

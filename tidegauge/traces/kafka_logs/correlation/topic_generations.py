@@ -30,8 +30,7 @@ def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generati
     """Group the steps of all nodes by partition and topic id, in order; other partitions are skipped."""
     tps = frozenset(tps)
     names = {node.id: node.broker.named for node in nodes}
-    # The node that names most ids was there for every creation: its order is the order of the topics.
-    ids = {topic: max((_ids(named, topic) for named in names.values()), key=len) for topic in map(topic_of, tps)}
+    ids = {topic: _in_order([_ids(named, topic) for named in names.values()]) for topic in map(topic_of, tps)}
     steps_by_generation: dict[Generation, list[LoggedStep]] = {}
     for tp in sorted(tps):
         topic_ids = ids[topic_of(tp)]
@@ -57,6 +56,13 @@ def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generati
 def topic_of(tp: str) -> str:
     """Return the topic of a partition; topics may contain "-" themselves."""
     return tp.rpartition("-")[0]
+
+
+def _in_order(by_node: Iterable[list[str]]) -> list[str]:
+    """Return all ids of one topic, each once."""
+    # The node that names most ids was there for every creation: its order is the order of the topics. An id that it does not
+    # name is still another topic.
+    return list(dict.fromkeys(topic_id for of_node in sorted(by_node, key=len, reverse=True) for topic_id in of_node))
 
 
 def _ids(named: Mapping[str, Sequence[tuple[tuple[int, int], str]]], topic: str) -> list[str]:

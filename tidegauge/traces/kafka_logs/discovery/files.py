@@ -3,7 +3,7 @@
 Rules of this file
 
 1. Any layout of folders works: the logs of one broker in the folder itself, a folder per node (`n1/`, or deeper:
-   `n1/logs/`), all nodes in one folder, or one file alone. The lines of a file show its node, else its name does.
+   `n1/logs/`), all nodes in one folder, or one file alone. Lines show their node (writers.py), else the file's name does.
 2. A log and its rotated parts are one stream. Parts are ordered by the time of their first line, and only if that is equal
    by name (log4j `server.log.2025-01-01-10`, log4j2 `server-2025-01-01-1.log.gz`, logrotate `server.log.1.gz`,
    `server.log-20250101.gz`); the file that is still written to is last.
@@ -14,12 +14,13 @@ Rules of this file
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.shards import read_log
+from tidegauge.traces.kafka_logs.discovery.writers import by_writer, is_brokers, left_out
 from tidegauge.traces.kafka_logs.parsing.layout import find
 from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, Line, LogFile
 from tidegauge.traces.kafka_logs.parsing.merge_streams import FileCopies
@@ -27,6 +28,9 @@ from tidegauge.traces.problems import Problem
 
 PACKED = 12
 """The ratio by which gzip compresses a log."""
+
+UNNAMED = 0
+"""What a node is called if its log lies alone, and no line and no folder says its id."""
 
 DEEPEST = 3
 """Folders between the directory and a log."""
@@ -43,10 +47,6 @@ _PASSED_OVER = re.compile(
     re.IGNORECASE,
 )
 _FOLDER = re.compile(r"(?:n|node-?|broker-?|kafka-?|controller-?)?(\d+)")
-_LOGGED_NODE_ID = re.compile(
-    r"\[(?:Broker id=|BrokerServer id=|ReplicaFetcherManager on broker |QuorumController id=|ControllerServer id="
-    r"|Controller |BrokerLifecycleManager id=|ReplicaFetcher replicaId=|Partition [^ \]]+ broker=)(\d+)"
-)
 
 
 FileLines = tuple[Path, list[Line], int | None]
@@ -68,8 +68,8 @@ class NodeFiles:
 class FoundLogs:
     """The logs in a directory (or one file); `not_judged` lists logs that are not used, with the reason.
 
-    `nested` are folders with the folders of several nodes. A node may be there twice: `separate` divides the nodes by
-    cluster, and gives each of several clusters a `name`.
+    `nested` are folders with the folders of several nodes. A node may be there twice: clusters.py divides the nodes, and
+    gives each of several clusters a `name`. `unknown` are lines of which nobody can tell the node.
     """
 
     nodes: list[NodeFiles] = field(default_factory=list)
@@ -79,6 +79,10 @@ class FoundLogs:
     layouts: dict[str, int] = field(default_factory=dict)
     selection: Selection | None = None
     nested: list[Path] = field(default_factory=list)
+    unknown: list[Line] = field(default_factory=list)
+    nameless: bool = False
+    """Whether the one node that was found has no id that its logs say."""
+    unnamed: list[tuple[Path, str, list[tuple[Path, list[Line]]], Sequence[Problem]]] = field(default_factory=list)
     name: str = ""
 
 
@@ -131,7 +135,8 @@ def find_nodes(path: Path, layout: str | None = None, selection: Selection | Non
     """Find the nodes whose logs are in `path`; `layout` is their pattern if it is known, `selection` what is read."""
     logs = FoundLogs(selection=selection)
     if path.is_file():
-        _read_group(path.parent, "", [path], -1, layout, logs)
+        _read_group(path.parent, "", [path], layout, logs)
+        name_the_unnamed(logs)
         for node in logs.nodes:
             node.folder = path  # the checkpoint files beside it were not named
         return logs
@@ -148,8 +153,9 @@ def find_nodes(path: Path, layout: str | None = None, selection: Selection | Non
         do = "copy each broker's server.log and request.log into n<id>/; see docs/kafka-logs.md"
         expected = "*.log or *.log.gz files, or one folder with such files per node"
         logs.problems.append(Problem(str(path), None, expected, f"{entries} entries, no log among them", do))
-    for number, (folder, files) in enumerate(in_folders):
-        _read_group(folder, "" if folder == path else f"{folder.name}/", files, -number, layout, logs)
+    for folder, files in in_folders:
+        _read_group(folder, "" if folder == path else f"{folder.name}/", files, layout, logs)
+    name_the_unnamed(logs)
     logs.nodes.sort(key=lambda node: node.id)
     return logs
 
@@ -162,7 +168,7 @@ def _folders(folder: Path, walk: FolderWalk, deep: int = 1) -> Iterator[Path]:
             yield from _folders(sub, walk, deep + 1)
 
 
-def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, layout: str | None, logs: FoundLogs) -> None:
+def _read_group(folder: Path, label: str, paths: Sequence[Path], layout: str | None, logs: FoundLogs) -> None:
     """Read the files of one node, or of several if their lines name several."""
     read: list[tuple[Path, LogFile]] = []
     copies = FileCopies()
@@ -180,25 +186,64 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, 
         read.append((path, file))
         if file.lines:
             logs.layouts[file.layout] = logs.layouts.get(file.layout, 0) + 1
-    parts = [part for path, file in read for part in _by_source(path, file)]
-    assign_to_nodes(folder, label, parts, [problem for _, file in read for problem in file.problems], fallback, logs)
+    problems = [problem for _, file in read for problem in file.problems]
+    parts = [part for path, file in read for part in by_node(path, file, problems, logs)]
+    assign_to_nodes(folder, label, parts, problems, logs)
 
 
 def assign_to_nodes(
-    folder: Path, label: str, parts: Sequence[FileLines], problems: Sequence[Problem], fallback: int, logs: FoundLogs
+    folder: Path, label: str, parts: Sequence[FileLines], problems: Sequence[Problem], logs: FoundLogs
 ) -> None:
     """Assign the lines in one folder to the node, or the nodes, that wrote them."""
     ids = sorted({node for _, _, node in parts if node is not None})
     if len(ids) > 1:
-        # Several nodes in several folders below: a cluster of its own (rule 1 of find_clusters).
+        # Several nodes in several folders below: a cluster of its own (rule 1 of clusters.py).
         if len({path.parent for path, _, _ in parts}) > 1 and label:
             logs.nested.append(folder)
             return
         logs.problems += problems
         _split(folder, parts, ids, logs)
         return
-    node = ids[0] if ids else node_id(folder, fallback)
-    logs.nodes.append(NodeFiles(node, folder, label, _streams((path, lines) for path, lines, _ in parts), [*problems]))
+    node = ids[0] if ids else named_node(folder)
+    files = [(path, lines) for path, lines, _ in parts]
+    if node is None:
+        logs.unnamed.append((folder, label, files, problems))
+        return
+    if ids:
+        files = _of_brokers(label, parts, logs)
+    logs.nodes.append(NodeFiles(node, folder, label, _streams(files), [*problems]))
+
+
+def _of_brokers(label: str, parts: Sequence[FileLines], logs: FoundLogs) -> list[tuple[Path, list[Line]]]:
+    """Return the files of a node's folder without the logs of other programs, which are passed over."""
+    names = [path for path, _, _ in parts]
+    stems = {stem(path, names) for path, lines, node in parts if node is not None or is_brokers(lines)}
+    # A rotated part of a broker's log may be short.
+    others = {path for path, lines, _ in parts if lines and stem(path, names) not in stems}
+    logs.passed_over += [f"{label}{path.name} (of another program)" for path in names if path in others]
+    return [(path, lines) for path, lines, _ in parts if path not in others]
+
+
+def name_the_unnamed(logs: FoundLogs) -> None:
+    """Decide about the logs that say no node, when all others are assigned: a log that lies alone is read nevertheless."""
+    alone = len(logs.unnamed) == 1 and not logs.nodes and not logs.nested
+    for folder, label, files, problems in logs.unnamed:
+        if alone:
+            logs.nodes.append(NodeFiles(UNNAMED, folder, label, _streams(files), [*problems]))
+            logs.nameless = True
+            continue
+        logs.problems += problems
+        for path, lines in files:
+            logs.unknown += lines
+            if is_brokers(lines):
+                expected, do = (
+                    "lines that say which node wrote it",
+                    "put it into a folder n<id>/ that is named after its node",
+                )
+                leave_out(Problem(f"{label}{path.name}", None, expected, "none", do, lost=1), logs)
+            elif lines:
+                logs.passed_over.append(f"{label}{path.name} (of another program)")
+    logs.unnamed.clear()
 
 
 def _named_first(paths: Sequence[Path], logs: FoundLogs, label: str, folder: Path) -> list[Path]:
@@ -216,26 +261,20 @@ def broker_logs_among(paths: Sequence[Path]) -> list[Path]:
     return broker_logs or [path for path in paths if path.suffix == ".out"]
 
 
-def _by_source(path: Path, file: LogFile) -> list[FileLines]:
-    """Split a file that has the lines of several nodes."""
-    split = [(path, lines, logged_node_id(lines)) for lines in file.sources.values()]
-    if len({node for _, _, node in split if node is not None}) > 1:
-        return split
-    return [(path, file.lines, logged_node_id(file.lines))]
+def by_node(path: Path, file: LogFile, problems: list[Problem], logs: FoundLogs) -> list[FileLines]:
+    """Split a file that has the lines of several nodes; lines that may be of any are left out, and become problems."""
+    written = by_writer(file.lines, file.sources)
+    if not written.by_node:
+        return [(path, file.lines, None)]
+    logs.unknown += written.unknown
+    problems += left_out(file.label, written.unknown, written.by_node)
+    return [(path, of_node, node) for node, of_node in written.by_node.items()]
 
 
-def node_id(folder: Path, fallback: int) -> int:
-    """Return the node after which a folder is named (`n1`, `broker-1`, `1`), or else `fallback`."""
+def named_node(folder: Path) -> int | None:
+    """Return the node after which a folder is named (`n1`, `broker-1`, `1`)."""
     named = _FOLDER.fullmatch(folder.name)
-    return int(named[1]) if named else fallback
-
-
-def logged_node_id(lines: Iterable[Line]) -> int | None:
-    """Return the node that these lines name as their own, if they do."""
-    for line in lines:
-        if line.message[:1] == "[" and (match := _LOGGED_NODE_ID.match(line.message)) is not None:
-            return int(match[1])
-    return None
+    return int(named[1]) if named else None
 
 
 def _split(folder: Path, parts: Sequence[FileLines], ids: list[int], logs: FoundLogs) -> None:
@@ -296,78 +335,3 @@ def _age(path: Path, lines: Sequence[Line], names: Sequence[Path]) -> tuple[bool
     dated = "" if numbered else " ".join(number.zfill(8) for number in re.findall(r"\d+", inner or outer))
     # The time of the first line decides: dates and numbers in names differ by tool, and `.2` is older than `.1`.
     return not inner and not outer, lines[0].time, lines[-1].time, dated, -int(outer) if numbered else 0
-
-
-# Nodes by cluster: two clusters in one tree are two captures.
-#
-# 1. A folder with the folders of several nodes is a cluster of its own.
-# 2. If two folders have logs of a node with the same id, topic ids distinguish the clusters: Kafka draws them at random, so
-#    nodes with one in common are of one cluster. A node without any is of the only cluster that lacks it, or of the first.
-# 3. Everything else is one cluster; a second folder of the same node is left out, with a problem.
-
-
-_TOPIC_ID = re.compile(r"with topic (?:id Some\(|ID )([A-Za-z0-9_\-]{22})\b")
-
-
-def find_clusters(path: Path, layout: str | None = None, selection: Selection | None = None) -> list[FoundLogs]:
-    """Find the nodes whose logs are in `path`, by cluster; one cluster without nodes if there are none."""
-    logs = find_nodes(path, layout, selection)
-    own = separate(logs)
-    nested = [
-        replace(inner, name="/".join((folder.name, inner.name)).rstrip("/"))
-        for folder in logs.nested
-        for inner in find_clusters(folder, layout, selection)
-    ]
-    return [cluster for cluster in own if cluster.nodes or cluster.problems or not nested] + nested
-
-
-def separate(logs: FoundLogs) -> list[FoundLogs]:
-    """Divide the nodes in one folder into clusters; problems and skipped files belong to the first."""
-    # Without a second node of one id everything is one cluster: topic ids need not be looked for in every line.
-    twins = len({node.id for node in logs.nodes}) < len(logs.nodes)
-    groups, silent = _groups(logs.nodes) if twins else ([logs.nodes], [])
-    clusters = [
-        replace(logs, nodes=[]),
-        *(FoundLogs(name=group[0].folder.name, selection=logs.selection) for group in groups[1:]),
-    ]
-    for cluster, group in zip(clusters, groups, strict=True):
-        for node in group:
-            _add(node, cluster)
-    for node in silent:
-        lacking = [cluster_logs for cluster_logs in clusters if all(other.id != node.id for other in cluster_logs.nodes)]
-        _add(node, lacking[0] if len(lacking) == 1 else clusters[0])
-    return clusters
-
-
-def _groups(nodes: Sequence[NodeFiles]) -> tuple[list[list[NodeFiles]], list[NodeFiles]]:
-    """Group the nodes that name a topic id in common; return also those that name none."""
-    groups: list[tuple[set[str], list[NodeFiles]]] = []
-    silent: list[NodeFiles] = []
-    for node in nodes:
-        topics = set(_topic_ids(node))
-        if not topics:
-            silent.append(node)
-            continue
-        same = [group for group in groups if group[0] & topics]
-        groups = [group for group in groups if group not in same]
-        groups.append(
-            (topics.union(*(ids for ids, _ in same)), [member for _, members in same for member in members] + [node])
-        )
-    clusters = [sorted(members, key=lambda member: member.id) for _, members in groups] or [[]]
-    return sorted(clusters, key=lambda members: members[0].label if members else ""), silent
-
-
-def _topic_ids(node: NodeFiles) -> Iterator[str]:
-    for stream in node.streams:
-        for line in stream:
-            yield from _TOPIC_ID.findall(line.message)
-
-
-def _add(node: NodeFiles, logs: FoundLogs) -> None:
-    twin = next((other for other in logs.nodes if other.id == node.id), None)
-    if twin is None:
-        logs.nodes.append(node)
-        return
-    seen, do = f"node {node.id} again, as in {twin.label}", "put the logs of one node into one folder"
-    logs.problems += node.problems
-    leave_out(Problem(node.label, None, "one folder per node", seen, do), logs)

@@ -7,7 +7,7 @@ Rules of this file
    the first and last line of each process, without the text: for the times between which the process logged.
 2. Any request of a session, in any file, may show what the session asks for. A session may ask for anything if no log has
    its first request, or if it has a topic id without a name.
-3. A file with the lines of several writers (docker compose, journald) is not split, and read as it is.
+3. A file with the lines of several writers or nodes (docker compose, a merged time line) is not split, and read as it is.
 """
 
 import marshal
@@ -21,6 +21,7 @@ from sys import intern
 from typing import Any, NamedTuple
 
 from tidegauge.traces.kafka_logs.discovery.selection import LineByShard, Selection, SessionRequest, SessionSummaries
+from tidegauge.traces.kafka_logs.discovery.writers import own_id
 from tidegauge.traces.kafka_logs.parsing.lines import Line, LogFile, read_lines
 from tidegauge.traces.kafka_logs.parsing.request_log import is_request
 
@@ -72,7 +73,7 @@ class SplitLog(NamedTuple):
         writer = _Writer(folder, replace(self.selection, kinds={}))
         file = read_lines(path, folder.name, self.layout, writer.take)
         writer.end()
-        if not file.sources:
+        if not file.sources and len(writer.nodes) < 2:
             (folder / _FILE).write_bytes(pickle.dumps(file))
         return writer.facts
 
@@ -122,9 +123,13 @@ class _Writer:
         self._waiting: dict[str, list[tuple[Any, ...]]] = {}
         self._last: tuple[Line, LineByShard] | None = None
         self._edges = 0
+        self.nodes: set[int] = set()
+        """The nodes that lines say."""
 
     def take(self, line: Line) -> None:
         """Write a line; none is kept in memory."""
+        if (node := own_id(line.message)) is not None:
+            self.nodes.add(node)
         by_shard = self.selection.by_shard(line)
         if not by_shard.named and by_shard.rest is None:
             return

@@ -15,7 +15,7 @@ from tidegauge.impl.storage.checkpoints import (
     parse_epochs,
     parse_offsets,
 )
-from tidegauge.traces.kafka_logs.discovery.files import node_id
+from tidegauge.traces.kafka_logs.discovery.files import named_node
 from tidegauge.traces.kafka_logs.discovery.folders import leads_out
 from tidegauge.traces.kafka_logs.disks.segment_files import (
     BatchEpochs,
@@ -232,7 +232,8 @@ def _node(log_dir: Path, folder: Path, fallback: int) -> int:
     if node_line is not None:
         return int(node_line[1])
     parts = log_dir.relative_to(folder).parts
-    return node_id(folder / parts[0] if parts else folder, fallback)
+    named = named_node(folder / parts[0] if parts else folder)
+    return fallback if named is None else named
 
 
 def _trace(name: str, tp: str, nodes: Mapping[int, Sequence[Observation]]) -> Trace:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from tidegauge.impl import rules
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, PartitionRequest
+from tidegauge.traces.kafka_logs.parsing.timestamps import resolution
 
 Place = tuple[int, int, int, int]
 Fields = dict[str, object]
@@ -325,7 +326,7 @@ class LoggedBroker:
     def begin_process(self, times: Sequence[int]) -> None:
         """Forget the clock of the process before. `times` are those of its lines: 3.x prints milliseconds."""
         self.began = self.latest = times[0] - 1
-        self.tick = 999 if all(time % 1000 == 0 for time in times) else 0
+        self.tick = resolution(times) - 1
         self.spoken.clear()
         self.log_began.clear()
         self.becoming.clear()

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep, Place
 from tidegauge.traces.kafka_logs.parsing.lines import Line
-
-MILLISECOND = 1000
+from tidegauge.traces.kafka_logs.parsing.timestamps import resolution
 
 
 class ProcessRun:
@@ -22,7 +21,8 @@ class ProcessRun:
         self.served_on = stopped and not closed
         self.first = lines[0].time
         # Log4j of 3.x prints milliseconds, the request log fractions of them: a time may lie within a tick of the other.
-        self.slack = MILLISECOND if all(line.time % MILLISECOND == 0 for line in lines) else 0
+        unit = resolution(line.time for line in lines)
+        self.slack = unit if unit > 1 else 0
         self._times: list[int] = []
         latest = self.first
         for line in lines:

@@ -265,6 +265,10 @@ def _behind(regex: str) -> Callable[[str], Inner | None]:
     return unwrap
 
 
+_PODS = ("kubernetes.pod_name", "kubernetes.pod.name", "pod_name", "pod", "container_name", "attrs.tag", "host")
+"""Where shippers (fluent-bit, Filebeat, Promtail) put the name of the pod or the container, the most precise first."""
+
+
 def _container(text: str) -> Inner | None:
     """Unwrap Docker's `{"log": ..}`, whose last part ends with a line break, or journald's `{"MESSAGE": ..}`."""
     fields = document(text)
@@ -274,7 +278,8 @@ def _container(text: str) -> Inner | None:
         return Inner(fields["MESSAGE"], True, str(fields.get("_HOSTNAME", "")))
     if not isinstance(fields.get("log"), str):
         return None
-    return Inner(fields["log"].removesuffix("\n"), fields["log"].endswith("\n") or "stream" not in fields)
+    source = next((str(name) for key in _PODS if isinstance(name := _get(fields, key), str)), "")
+    return Inner(fields["log"].removesuffix("\n"), fields["log"].endswith("\n") or "stream" not in fields, source)
 
 
 def _plain(text: str) -> Inner | None:

@@ -7,6 +7,7 @@ from operator import itemgetter
 
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, fetch_line, parse_line
+from tidegauge.traces.kafka_logs.parsing.timestamps import SECOND, resolution
 from tidegauge.traces.problems import Problem
 
 # Duplicate lines: a file copied beside itself, a log shipper that tried again.
@@ -68,11 +69,13 @@ def _forwards(lines: Sequence[Line]) -> list[Line]:
     lines_once: list[Line] = []
     latest: dict[str, int] = {}  # by thread: between two equal lines of one another thread may print a later one
     again = False
+    # What cannot happen twice within a millisecond may within a second.
+    once = _ONCE if resolution(line.time for line in lines) < SECOND else ()
     for line in lines:
         key = _key(line)
         # A logger may print the same text twice in one tick of a millisecond clock; such lines stay, except those of _ONCE.
         again = key in seen and (
-            again or line.time < latest.get(line.thread, 0) or any(words in line.message for words in _ONCE)
+            again or line.time < latest.get(line.thread, 0) or any(words in line.message for words in once)
         )
         if not again:
             seen.add(key)

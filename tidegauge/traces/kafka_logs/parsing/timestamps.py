@@ -9,6 +9,7 @@ Rules of this file
 """
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
@@ -16,6 +17,7 @@ from tidegauge.util.errors import UsageError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+MILLISECOND, SECOND = 1_000, 1_000_000
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = "(?P<month_name>[A-Z][a-z]{2})[a-z]*"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9}))?"
@@ -53,6 +55,17 @@ class Dates:
             return None
         time = seconds + _fraction(groups.get("fraction")) - _offset(groups.get("zone"))
         return time if plausible(time) else None
+
+
+def resolution(times: Iterable[int]) -> int:
+    """Return the unit in which a clock counts, in microseconds: a second or a millisecond if all times are whole ones."""
+    unit = SECOND
+    for time in times:
+        while time % unit:
+            unit = MILLISECOND if unit == SECOND else 1
+        if unit == 1:
+            break
+    return unit
 
 
 def plausible(time: int) -> bool:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 
 from tidegauge.cli import follow
 from tidegauge.cli.options import (
@@ -52,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.conformance.engine.background import LISTENER
     from tidegauge.conformance.report.json_report import json_text, schema_text, write_json
     from tidegauge.conformance.report.text import as_text
-    from tidegauge.util.files import directory, replacing
+    from tidegauge.story.story import story_of
+    from tidegauge.util.files import directory, is_uri, replacing
 
     if args.json_schema:
         echo(schema_text().rstrip())
@@ -84,6 +86,9 @@ def run(args: argparse.Namespace) -> int:
         # Whoever ends the command wants nothing of it left.
         LISTENER.give_up()
         raise
+    # Apart from the judging: no verdict and no exit code hangs on it. A trace that grows, and what is at a URI, has none.
+    if not args.follow:
+        report = replace(report, story=story_of([path for path in args.path if not is_uri(path)]))
     echo(json_text(report) if args.json else as_text(report, colour=colour(), everything=args.all))
     if out is not None:
         # The template engine and the XML library take a tenth of a second to load: only who wants the files waits for them.

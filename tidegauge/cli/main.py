@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from tidegauge.cli import bugs, check, convert, doctor, drive, generate, model, play, probe, prove, recheck, scenario
+from tidegauge.cli import bugs, check, convert, doctor, drive, generate, model, play, probe, prove, recheck, scenario, story
 from tidegauge.cli.options import chosen_bounds
 from tidegauge.cli.terminal import aside, flushed, interrupted, nobody_reads
 from tidegauge.util.errors import TidegaugeError
@@ -45,6 +45,7 @@ COMMANDS: dict[str, Command] = {
     "model": model,
     "prove": prove,
     "check": check,
+    "story": story,
     "convert": convert,
     "generate": generate,
     "bugs": bugs,

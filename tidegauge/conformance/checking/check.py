@@ -47,6 +47,7 @@ from tidegauge.conformance.engine.judge import (
 from tidegauge.conformance.explain.causes import HistoryCache
 from tidegauge.conformance.explain.explain import Explanation, explain
 from tidegauge.impl.releases import profile_named
+from tidegauge.story.story import Story
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats.ndjson_columns import Span
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
@@ -103,6 +104,8 @@ class Report:
     seconds: float
     notes: tuple[str, ...] = ()
     judged: tuple[JudgedBatch, ...] = field(default=(), repr=False)
+    story: Story | None = field(default=None, repr=False)
+    """What the lines of broker logs tell, apart from every verdict; None if it was not asked for."""
 
     @property
     def events(self) -> int:

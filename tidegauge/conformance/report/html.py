@@ -24,6 +24,7 @@ from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.conformance.judge.rulebook import releases_of
 from tidegauge.conformance.report.text import counted
 from tidegauge.conformance.report.timeline import Timelines, places
+from tidegauge.story.sentences import headline
 from tidegauge.traces.schema import Config
 from tidegauge.util.foreign_text import visible
 from tidegauge.util.version import PACKAGE_VERSION
@@ -97,6 +98,7 @@ def page(report: Report, title: str = "Tidegauge") -> str:
         head,
         timelines,
         report=report,
+        told=[] if report.story is None else headline(report.story, judged=bool(report.events), failures=report.failures),
         cards=cards,
         not_shown=report.failures - len(report.explanations),
         holding=counts[Verdict.PASS],

@@ -57,6 +57,7 @@ def as_json(report: Report) -> dict[str, Any]:
             for rule in report.rules
         ],
         "notes": list(report.notes),
+        **({} if report.story is None else report.story.as_json()),
     }
 
 

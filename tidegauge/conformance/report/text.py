@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict
 from tidegauge.conformance.explain.explain import explanation_text
+from tidegauge.story.sentences import headline
 from tidegauge.traces.problems import number_of
 from tidegauge.util.foreign_text import visible
 
@@ -20,6 +21,12 @@ def as_text(report: Report, colour: bool = False, everything: bool = False) -> s
 
 
 def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
+    # What happened comes before what it proves: a PASS over a loss begins with the loss.
+    if report.story is not None and (
+        happenings := headline(report.story, judged=bool(report.events), failures=report.failures)
+    ):
+        yield from happenings
+        yield ""
     if report.explanations:
         yield from _broken(report, colour)
     yield from _rules(report, colour, everything)
@@ -101,12 +108,19 @@ def verdict_line(report: Report, colour: bool = False) -> str:
         Verdict.PASS: f"{passed} rules hold",
         Verdict.FAIL: f"broken: {', '.join(failed)}",
         Verdict.INCONCLUSIVE: undecided,
-        Verdict.SUITE_ERROR: "no event was judged",
+        Verdict.SUITE_ERROR: _unjudged(report),
     }[report.verdict]
     return (
         f"{_painted(report.verdict.value, report.verdict, colour)}: {says} "
         f"({counted(report.traces, 'trace')}, {counted(report.events, 'event')}, {report.seconds:.1f} s)"
     )
+
+
+def _unjudged(report: Report) -> str:
+    """Say why there is no verdict: a story needs a few lines, a verdict needs every step."""
+    if report.story is None or not report.story.has_entries:
+        return "no event was judged"
+    return "told, not judged: for a verdict the logs must have every step; docs/kafka-logs.md says which loggers"
 
 
 def counted(number: int, noun: str) -> str:

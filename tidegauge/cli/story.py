@@ -1,0 +1,39 @@
+"""tidegauge story."""
+
+import argparse
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from tidegauge.cli.options import add_bounds
+from tidegauge.cli.terminal import aside, echo, silent
+from tidegauge.util.errors import UsageError
+from tidegauge.util.exit_codes import BAD, CONFORMS
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("path", nargs="+", help="a log file, a directory of them, or - for lines on standard input")
+    parser.add_argument("--json", action="store_true", help="print story, losses, known_bugs and do as JSON")
+    add_bounds(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Tell what happened to each partition, what was lost and what to do, from whatever logs there are. Judges nothing."""
+    from tidegauge.conformance.checking.inputs import open_input
+    from tidegauge.story.sentences import story_text
+    from tidegauge.story.story import story_of
+    from tidegauge.util.foreign_text import printable_json
+
+    missing = [path for path in args.path if path != "-" and not Path(path).exists()]
+    if missing:
+        raise UsageError(f"story: expected a file or a directory, seen none at {missing[0]}; check the path")
+    with ExitStack() as stack:
+        paths = [stack.enter_context(open_input(path)).path for path in args.path]
+        story = story_of(paths, aside if sys.stderr.isatty() and not args.quiet else silent)
+    if args.json:
+        echo(printable_json(json.dumps(story.as_json(), indent=2, ensure_ascii=False)))
+    else:
+        echo(story_text(story))
+    return CONFORMS if story.has_entries else BAD

@@ -1,0 +1,95 @@
+"""The next step of an operator: what to do now, with the lines that it was derived from. Never a guess.
+
+Rules of this file
+
+1. A step is only given where the story names what it rests on: a node that still has the records, a node whose log is the
+   longest, a replica that goes on failing. What was derived from which line is in the text.
+2. Nothing is deleted by any step; a step that could lose something says what to compare before.
+"""
+
+from collections.abc import Sequence
+
+from tidegauge.story.losses import DISK, UNCLEAN, Loss
+from tidegauge.story.state import NO_LEADER, StoryEntry
+
+
+def step_for_loss(loss: Loss) -> str:
+    """Return what to do about a loss."""
+    if loss.copied is not None and loss.node is not None:
+        first, end = loss.copied
+        return (
+            f"broker {loss.node} still has {first} to {end - 1} of its old log, which differ from its leader's: stop it "
+            f"and copy the folder {loss.partition} before it is truncated again; kafka-dump-log reads it ({loss.sources[0]})"
+        )
+    if loss.copies:
+        who = _nodes(loss.copies)
+        return (
+            f"{who} still had all of it: keep the folder {loss.partition} there, and copy it while that broker "
+            f"is stopped, before it follows the new leader and truncates ({loss.sources[0]})"
+        )
+    cutters = _nodes(loss.nodes) if loss.nodes else "the replicas"
+    if loss.why in (UNCLEAN, DISK) and loss.committed != "no":
+        return (
+            f"no replica in these logs has them any more ({cutters} truncated at {loss.time}): what is left is "
+            f"a backup, a mirror, or the producers; tell whoever wrote to {loss.partition} ({', '.join(loss.sources[:2])})"
+        )
+    if loss.committed == "no":
+        return "nothing to repair: they were never committed; a producer with acks=all was told so, one with acks=1 was not"
+    if loss.missing_line is not None:
+        return f"look for {loss.missing_line}"
+    return f"compare the segments of all replicas of {loss.partition} with kafka-dump-log before anything is deleted"
+
+
+def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
+    """Return what to do about one partition, apart from its losses."""
+    steps = []
+    last = next((entry for entry in reversed(entries) if entry.kind in ("elected", "leader")), None)
+    if last is not None and last.kind == "elected" and last.fields["leader"] == NO_LEADER and "deletion" not in last.said:
+        steps += _no_leader(entries, last)
+    failed = [entry for entry in entries if entry.kind == "fetcher_failed"]
+    for entry in failed:
+        again = any(
+            later.order > entry.order and later.node == entry.node and later.kind in ("follower", "leader")
+            for later in entries
+        )
+        if not again and entry.node is not None:
+            steps.append(
+                f"restart broker {entry.node}: its fetcher of this partition stays failed until its role changes "
+                f"(from {entry.sources[0]})"
+            )
+    return list(dict.fromkeys(steps))
+
+
+def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
+    """Say which survivor holds most, where their log ends are known: electing another loses the rest (KIP-1275)."""
+    ends: dict[int, tuple[int, int, str]] = {}
+    isr = last.fields["isr"]
+    for entry in entries:
+        if entry.node is not None and entry.kind == "follower":
+            ends[entry.node] = entry.fields["leader_epoch"], entry.fields["offset"], entry.sources[0]
+        elif entry.node is not None and entry.kind == "loaded" and entry.fields["log_end"] is not None:
+            epoch = ends[entry.node][0] if entry.node in ends else -1
+            ends[entry.node] = epoch, entry.fields["log_end"], entry.sources[0]
+        elif entry.node is not None and entry.kind == "leader":
+            ends.pop(entry.node, None)  # it has appended since: how far is not told
+    steps = []
+    if isr:
+        steps.append(
+            f"start {_nodes(isr)} again: the last in-sync replicas have everything that was committed ({last.sources[0]})"
+        )
+    if len(ends) > 1:
+        best = max(ends, key=lambda node: ends[node][1])
+        loses = [
+            f"electing {node} loses {end} to {ends[best][1] - 1}"
+            for node, (_, end, _) in sorted(ends.items())
+            if end < ends[best][1]
+        ]
+        if loses:
+            steps.append(
+                f"if you must elect uncleanly, broker {best}'s log is the longest: {'; '.join(loses)} ({ends[best][2]})"
+            )
+    return steps
+
+
+def _nodes(nodes: Sequence[int]) -> str:
+    return f"broker {nodes[0]}" if len(nodes) == 1 else f"brokers {', '.join(map(str, nodes[:-1]))} and {nodes[-1]}"

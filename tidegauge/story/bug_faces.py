@@ -1,0 +1,219 @@
+"""Known bugs by their face: what WARN and ERROR lines look like, only where the release can have the bug.
+
+Rules of this file
+
+1. A row is (bug, what it is, first release that has it, first release that has not, what to do, what it looks like). None:
+   since ever, or not fixed in any release that is known here.
+2. A face is no verdict: it says what the lines look like, and which lines.
+3. The release is what the log says, or what its lines can be of (releases.py). Where that leaves it open, the bug is named.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidegauge.story.losses import NEVER, Loss
+from tidegauge.story.releases import release_of
+from tidegauge.story.state import SECOND, StoryEntry, Telling
+
+MOST_SOURCES = 6
+OFTEN = 3
+"""A reset to the offset it came from, so often in a row, is a loop."""
+
+
+@dataclass(frozen=True)
+class BugFace:
+    """A known bug that lines look like."""
+
+    bug: str
+    says: str
+    fixed_in: str | None
+    sources: list[str]
+    do: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"bug": self.bug, "says": self.says, "fixed_in": self.fixed_in, "sources": self.sources, "do": self.do}
+
+
+Face = Callable[[Telling, Sequence[Loss]], Iterator[tuple[int | None, str, list[str]]]]
+"""Yields (node, file, sources) where lines look like the bug."""
+
+
+def _of_lines(*kinds: str) -> Face:
+    def face(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+        for line in telling.faces:
+            if line.says.kind in kinds:
+                yield line.node, line.file, [line.at]
+
+    return face
+
+
+def _truncation_not_allowed(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+    for line in telling.faces:
+        if line.says.kind == "fatal" and "log truncation is not allowed" in line.text:
+            yield line.node, line.file, [line.at]
+
+
+def _refused_for_ever(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+    """Refusals by ZooKeeper that go on: one broker that stood still is refused, too, for a moment."""
+    lines = defaultdict(list)
+    for line in telling.faces:
+        if line.says.kind == "isr-refused" and "zookeeper" in line.text:
+            lines[line.node, line.file, line.partition].append(line)
+    for (node, file, _), refused in lines.items():
+        if len(refused) > 1 and (refused[-1].order - refused[0].order >= SECOND or not refused[0].time):
+            yield node, file, [line.at for line in refused]
+
+
+def _reset_in_a_loop(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+    for entry in telling.entries:
+        if entry.kind == "reset" and entry.fields["from"] == entry.fields["to"] and entry.fields["times"] >= OFTEN:
+            yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+
+
+def _full_segment(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+    """Offsets out of order at followers of a leader whose append met a full segment."""
+    full = [line for line in telling.faces if line.says.kind == "too-large"]
+    mixed = [line for line in telling.faces if line.says.kind == "out-of-order"]
+    for line in mixed:
+        if full:
+            yield line.node, line.file, [line.at, full[0].at]
+
+
+def _stale_fetch_state(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+    """Look for a follower that fetches again what it has, with no truncation before it."""
+    truncated = {
+        (entry.partition, entry.node)
+        for entry in telling.entries
+        if entry.kind == "truncated" and entry.fields["relation"] != "no effect"
+    }
+    for entry in telling.entries:
+        if entry.kind == "append_refused" and (entry.partition, entry.node) not in truncated:
+            yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+
+
+def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+    """Look for records that went with a leader which did not die: it stopped cleanly, or another one was preferred."""
+    for loss in losses:
+        if loss.why != NEVER or loss.node is None:
+            continue
+        led = [
+            entry
+            for entry in telling.entries
+            if entry.kind == "leader"
+            and entry.partition == loss.partition
+            and entry.node == loss.node
+            and entry.order < loss.order
+        ]
+        starts = [
+            entry
+            for entry in telling.entries
+            if entry.kind == "start" and entry.node == loss.node and led and led[-1].order < entry.order < loss.order
+        ]
+        if led and (not starts or all(start.fields["clean"] is True for start in starts)):
+            yield loss.node, loss.sources[0].rpartition(":")[0], loss.sources
+
+
+ROWS: tuple[tuple[str, str, str | None, str | None, str, Face], ...] = (
+    (
+        "KAFKA-2729",
+        "After a lost ZooKeeper session a broker goes on as leader and is refused every change of the ISR.",
+        None,
+        "1.1.0",
+        "restart this broker: it does not recover by itself; then upgrade",
+        _refused_for_ever,
+    ),
+    (
+        "KAFKA-3919",
+        "After an unclean stop a log has offsets that do not increase: its index refuses them, the broker does not start.",
+        None,
+        "0.11.0.0",
+        "keep a copy of this log directory, remove the partition's folder on this broker only and let it replicate again",
+        _of_lines("index-offset"),
+    ),
+    (
+        "KAFKA-7414",
+        "A follower that is ahead of its leader stops its broker: log truncation is not allowed.",
+        None,
+        "2.1.0",
+        "before you start it again: it has records that its leader lacks; copy the partition's folder, then decide",
+        _truncation_not_allowed,
+    ),
+    (
+        "KAFKA-13266",
+        "A fetcher starts at an offset read before it stopped: the follower is sent what it has, refuses it and fails.",
+        "2.7.0",
+        "3.0.0",
+        "restart this broker, or move the leader away and back: the fetcher starts anew at its log end",
+        _stale_fetch_state,
+    ),
+    (
+        "KAFKA-15608",
+        (
+            "After a move between log directories the leader's epochs lack one: followers are out of range at their own log "
+            "end, again and again, and leave the ISR (KAFKA-20961)."
+        ),
+        "2.7.0",
+        None,
+        "make another replica that is in the ISR leader, or write one record to the partition; do not elect uncleanly",
+        _reset_in_a_loop,
+    ),
+    (
+        "KAFKA-19407",
+        "A leader whose segment file is full keeps what it could not append: followers get offsets out of order and fail.",
+        None,
+        None,
+        "compare the last segments of all replicas (kafka-dump-log) before anything is deleted; then restart the leader",
+        _full_segment,
+    ),
+    (
+        "KAFKA-20554",
+        "A planned change of the leader loses what only acks=1 acknowledged and was not replicated yet.",
+        None,
+        None,
+        "produce what must not be lost with acks=all; Kafka promises no more for acks=1",
+        _planned_transition,
+    ),
+    (
+        "KAFKA-14704",
+        "The answer that tells a follower to truncate first raises its high watermark, which then falls: nothing is lost.",
+        "2.7.0",
+        "3.4.1",
+        "nothing: compare the high watermark of the follower's line before it",
+        lambda telling, _losses: (
+            (entry.node, entry.sources[0].rpartition(":")[0], entry.sources)
+            for entry in telling.entries
+            if entry.kind == "high_watermark_fell" and "doubtful" in entry.said and _raised_before(entry, telling)
+        ),
+    ),
+)
+
+
+def _raised_before(fell: StoryEntry, telling: Telling) -> bool:
+    """Return whether a high watermark fell from where no line had it before, back to where the follower's line had it."""
+    before = [
+        entry
+        for entry in telling.entries
+        if entry.kind == "follower"
+        and entry.partition == fell.partition
+        and entry.node == fell.node
+        and entry.order <= fell.order
+    ]
+    return bool(before) and before[-1].fields["high_watermark"] <= fell.fields["to"] < fell.fields["from"]
+
+
+def bug_faces(telling: Telling, losses: Sequence[Loss]) -> list[BugFace]:
+    """Return the known bugs that the lines look like."""
+    found: list[BugFace] = []
+    for bug, says, first, fixed, do, face in ROWS:
+        sources: list[str] = []
+        for node, file, lines in face(telling, losses):
+            earliest, latest = telling.releases.bounds(node if node is not None else file)
+            if (first is not None and latest < release_of(first)) or (fixed is not None and earliest >= release_of(fixed)):
+                continue
+            sources += [at for at in lines if at not in sources]
+        if sources:
+            found.append(BugFace(bug, says, fixed, sources[:MOST_SOURCES], do))
+    return found

@@ -1,0 +1,364 @@
+"""Tell who leads and follows, who is in sync, and how leaders were elected.
+
+Rules of this file
+
+1. A change of the ISR and its acceptance are one entry, as are its refusals in a row.
+2. An election is clean or not where a line says so, or where the ISR before it is known: its version in ZooKeeper, or the
+   partition epoch, is one less.
+"""
+
+import json
+import re
+
+from tidegauge.story.reading import SourcedLine
+from tidegauge.story.state import (
+    NO_LEADER,
+    SECOND,
+    TOGETHER,
+    PartitionStory,
+    StoryState,
+    join,
+    optional,
+)
+from tidegauge.story.statements import TP
+from tidegauge.traces.kafka_logs.parsing.parsed_line import changes, ids, number
+
+_FETCHED_TO = re.compile(rf"{TP} -> InitialFetchState\((?:.*?BrokerEndPoint[(\[]id=(?P<leader>\d+))?")
+_FETCHED_LIST = re.compile(rf"\[{TP}, initOffset (?P<offset>-?\d+) to broker BrokerEndPoint\((?P<leader>\d+),")
+_CHANGE_RECORD = re.compile(
+    rf"{TP} ?: PartitionChangeRecord\((?=[^()]*?\bisr=(?:\[(?P<isr>[\d, ]*)\]|null))(?=[^()]*?\bleader=(?P<leader>-?\d+))"
+    r"(?=(?:[^()]*?\bleaderRecoveryState=(?P<recovery>-?\d+))?)"
+)
+_WITH_EPOCHS = re.compile(r"brokerId=(\d+)")
+
+
+class Elections(StoryState):
+    """Tells these lines."""
+
+    def say_leader(self, line: SourcedLine) -> None:
+        topic_id = line.fields.get("topic_id")
+        self.renew(line, topic_id, anew=optional(line, "leader_epoch") == 0)
+        replica, partition = self.replica_of(line), self.partitions[str(line.partition)]
+        isr = ids(line.fields["isr"]) if "isr" in line.fields else None
+        epoch, offset = number(line.fields["leader_epoch"]), number(line.fields["offset"])
+        high_watermark = optional(line, "high_watermark")
+        if high_watermark is None and replica.high_watermark is not None and replica.loaded is not None:
+            high_watermark = None
+        self.add(
+            line,
+            "leader",
+            line.partition,
+            leader_epoch=epoch,
+            offset=offset,
+            high_watermark=high_watermark,
+            isr=list(isr) if isr is not None else None,
+        )
+        replica.log_end, replica.ended, replica.known = offset, None, True
+        replica.high_watermark, replica.truncation = high_watermark, None
+        self.had(line, high_watermark, epoch)
+        partition.leader, partition.leader_epoch = line.node, epoch
+        if isr is not None:
+            self._isr_is(partition, isr, optional(line, "version"))
+
+    def say_leader_again(self, line: SourcedLine) -> None:
+        partition = self.partitions[str(line.partition)]
+        self.had(line, number(line.fields["high_watermark"]), number(line.fields["leader_epoch"]))
+        self._isr_is(partition, ids(line.fields["isr"]), number(line.fields["version"]))
+
+    def say_follower(self, line: SourcedLine) -> None:
+        self.renew(line, line.fields.get("topic_id"), anew=number(line.fields["leader_epoch"]) == 0)
+        replica = self.replica_of(line)
+        leader = optional(line, "leader")
+        epoch = number(line.fields["leader_epoch"])
+        replica.follower = self.add(
+            line,
+            "follower",
+            line.partition,
+            leader=leader,
+            leader_epoch=epoch,
+            offset=number(line.fields["offset"]),
+            high_watermark=number(line.fields["high_watermark"]),
+        )
+        replica.log_end, replica.ended, replica.known = number(line.fields["offset"]), line.order, True
+        replica.high_watermark, replica.truncation = number(line.fields["high_watermark"]), None
+        self.had(line, replica.high_watermark, epoch)
+
+    def say_fetching(self, line: SourcedLine) -> None:
+        """Give followers the leader that they fetch from."""
+        text = line.fields["partitions"]
+        for found in (*_FETCHED_TO.finditer(text), *_FETCHED_LIST.finditer(text)):
+            replica = self.replicas.get((found["tp"], self.key(line)))
+            leader = found["leader"] or line.fields.get("leader")
+            if replica is None or leader is None:
+                continue
+            follower = replica.follower
+            if follower is not None and follower.fields["leader"] is None and line.order - follower.order < TOGETHER:
+                follower.fields["leader"] = int(leader)
+                join(follower, line)
+            # To 2.6 a fetcher starts at the high watermark, since 2.7 at the log end.
+            if "offset" in found.re.groupindex and replica.truncation is None and number(found["offset"]) >= 0:
+                replica.high_watermark = number(found["offset"])
+
+    def _isr_is(self, partition: PartitionStory, isr: tuple[int, ...], version: int | None) -> None:
+        # A line without a version (2.x) that says the same leaves the version that is known.
+        if version is None and partition.isr is not None and set(isr) == set(partition.isr):
+            return
+        if version is None or partition.version is None or version >= partition.version:
+            partition.isr, partition.version = isr, version
+
+    def say_shrink(self, line: SourcedLine) -> None:
+        replica = self.replica_of(line)
+        self.had(line, optional(line, "high_watermark"), self.partitions[str(line.partition)].leader_epoch)
+        if "high_watermark" in line.fields:
+            replica.high_watermark = number(line.fields["high_watermark"])
+        before, after = list(ids(line.fields["from"])), list(ids(line.fields["to"]))
+        change = replica.change
+        # The same change again: the last attempt was refused, or is not answered yet.
+        if (
+            change is not None
+            and change.fields["from"] == before
+            and change.fields["to"] == after
+            and change.fields["accepted"] is not True
+        ):
+            join(change, line)
+            change.said.add("again")
+            return
+        replica.change = self.add(line, "isr_changed", line.partition, **{"from": before}, to=after, accepted=None, times=1)
+
+    say_expand = say_shrink
+
+    def say_isr_accepted(self, line: SourcedLine) -> None:
+        replica, partition = self.replica_of(line), self.partitions[str(line.partition)]
+        after = ids(line.fields["to"])
+        change = replica.change
+        if change is not None and change.fields["to"] == list(after) and change.fields["accepted"] is None:
+            change.fields["accepted"] = True
+            join(change, line)
+        else:
+            replica.change = self.add(
+                line, "isr_changed", line.partition, **{"from": None}, to=list(after), accepted=True, times=1
+            )
+        self._isr_is(partition, after, number(line.fields["version"]))
+
+    def say_controller_isr(self, line: SourcedLine) -> None:
+        self._isr_is(self.partitions[str(line.partition)], ids(line.fields["to"]), number(line.fields["version"]))
+
+    def say_isr_refused(self, line: SourcedLine) -> None:
+        change = self.replica_of(line).change
+        if change is None or change.fields["accepted"] is True:
+            sent = re.search(r"isr=(?:List\(|\[)([\d, ]*)", line.fields.get("sent", ""))
+            to = list(ids(sent[1])) if sent else None
+            self.replica_of(line).change = self.add(
+                line, "isr_changed", line.partition, **{"from": None}, to=to, accepted=False, times=1
+            )
+            return
+        if change.fields["accepted"] is False:
+            change.fields["times"] += 1
+        change.fields["accepted"] = False
+        change.fields["until"] = line.time
+        change.fields.setdefault("error", line.fields.get("error", "").rstrip(".") or line.says.text.strip())
+        join(change, line)
+
+    def _elected(
+        self,
+        line: SourcedLine,
+        leader: int,
+        epoch: int | None,
+        isr: tuple[int, ...] | None,
+        version: int | None,
+        clean: bool | None,
+    ) -> None:
+        """Tell an election once, whoever says it, with whether it was clean."""
+        partition = self.partitions[str(line.partition)]
+        known = next(
+            (
+                one
+                for one in reversed(partition.elections)
+                if one.fields["leader"] == leader and epoch in (None, one.fields["leader_epoch"])
+            ),
+            None,
+        )
+        if known is None:
+            if (
+                clean is None
+                and isr is not None
+                and version is not None
+                and partition.version == version - 1
+                and partition.isr
+            ):
+                clean = None if leader == NO_LEADER else leader in partition.isr
+            if leader in partition.unclean and abs(line.order - partition.unclean[leader][0]) < 60 * SECOND:
+                clean = False
+            known = self.add(
+                line,
+                "elected",
+                line.partition,
+                leader=leader,
+                leader_epoch=epoch,
+                isr=list(isr) if isr is not None else None,
+                clean=clean,
+            )
+            if clean is False and leader in partition.unclean:
+                known.sources.append(partition.unclean[leader][1])
+            if partition.asked is not None and clean is False:
+                known.fields["by"] = partition.asked
+            partition.elections.append(known)
+        else:
+            join(known, line)
+            if clean is not None and known.fields["clean"] is None:
+                known.fields["clean"] = clean
+        partition.leader, partition.leader_epoch = leader, epoch
+        if isr is not None:
+            self._isr_is(partition, isr, version)
+
+    def say_unclean_choice(self, line: SourcedLine) -> None:
+        self.partitions[str(line.partition)].unclean[int(line.fields["leader"])] = line.order, line.at
+        self._elected(line, int(line.fields["leader"]), None, None, None, False)
+
+    def say_chosen(self, line: SourcedLine) -> None:
+        partition = self.partitions[str(line.partition)]
+        leader, epoch, isr = int(line.fields["leader"]), number(line.fields["leader_epoch"]), ids(line.fields["isr"])
+        last = partition.elections[-1] if partition.elections else None
+        # The warning before it has no epoch.
+        if last is not None and last.fields["leader_epoch"] is None and last.fields["leader"] == leader:
+            last.fields["leader_epoch"], last.fields["isr"] = epoch, list(isr)
+        self._elected(line, leader, epoch, isr, None, None)
+
+    def say_elected(self, line: SourcedLine) -> None:
+        fields = line.fields
+        isr = (
+            ids(fields["isr"])
+            if "isr" in fields
+            else tuple(map(int, _WITH_EPOCHS.findall(fields.get("isr_with_epochs", ""))))
+        )
+        recovery, epoch = fields.get("recovery"), number(fields["leader_epoch"])
+        if fields["before"] == "NewPartition":
+            self.renew(line, None, anew=True)
+        clean = {"RECOVERING": False, "RECOVERED": True}.get(
+            recovery or "", True if fields["before"] == "NewPartition" else None
+        )
+        self._elected(line, int(fields["leader"]), epoch, isr, optional(line, "version"), clean)
+
+    def say_received(self, line: SourcedLine) -> None:
+        self._elected(
+            line,
+            int(line.fields["leader"]),
+            number(line.fields["leader_epoch"]),
+            ids(line.fields["isr"]),
+            number(line.fields["version"]),
+            None,
+        )
+
+    def say_removed(self, line: SourcedLine) -> None:
+        """Tell a broker that left the ISR as it went offline: no election, unless no leader is left."""
+        partition, fields = self.partitions[str(line.partition)], line.fields
+        epoch, isr, leader, version = (
+            number(fields["leader_epoch"]),
+            ids(fields["isr"]),
+            int(fields["leader"]),
+            optional(line, "version"),
+        )
+        if partition.leader_epoch is not None and epoch <= partition.leader_epoch and leader == partition.leader:
+            return  # told again by the next controller, or after another change
+        if leader == NO_LEADER:
+            self._elected(line, leader, epoch, isr, version, None)
+            return
+        known = version is not None and partition.version == version - 1 and partition.isr is not None
+        if any(one.fields["leader_epoch"] == epoch for one in partition.elections):
+            return
+        if partition.isr != isr or not known:
+            before = list(partition.isr) if known and partition.isr is not None else None
+            self.add(
+                line,
+                "isr_changed",
+                line.partition,
+                **{"from": before},
+                to=list(isr),
+                accepted=True,
+                times=1,
+                leader_epoch=epoch,
+            )
+        partition.leader, partition.leader_epoch = leader, epoch
+        self._isr_is(partition, isr, version)
+
+    def say_asked(self, line: SourcedLine) -> None:
+        for name in re.findall(TP, line.fields["partitions"]):
+            self.partitions[name].asked = "an operator's request"
+
+    def say_changed(self, line: SourcedLine) -> None:
+        changed = changes(line.fields["changes"])
+        partition = self.partitions[str(line.partition)]
+        if "leader" in changed or "leaderEpoch" in changed:
+            leader = int(changed["leader"][1]) if "leader" in changed else partition.leader
+            epoch = number(changed["leaderEpoch"][1]) if "leaderEpoch" in changed else None
+            isr = ids(changed["isr"][1].strip("[]")) if "isr" in changed else partition.isr
+            version = number(changed["partitionEpoch"][1]) if "partitionEpoch" in changed else None
+            clean = False if line.fields.get("unclean") else None
+            if clean is None and "isr" in changed and leader is not None and leader >= 0:
+                clean = leader in ids(changed["isr"][0].strip("[]")) or None
+            if leader is not None:
+                self._elected(line, leader, epoch, isr, version, clean)
+
+    def say_changes(self, line: SourcedLine) -> None:
+        for found in _CHANGE_RECORD.finditer(line.fields["partitions"]):
+            leader = int(found["leader"])
+            if leader < NO_LEADER:
+                continue  # -2: the leader stays
+            of = _about(line, found["tp"])
+            partition = self.partitions[found["tp"]]
+            epoch = None if partition.leader_epoch is None else partition.leader_epoch + 1
+            isr = ids(found["isr"]) if found["isr"] is not None else None
+            clean = False if found["recovery"] == "1" else (None if leader == NO_LEADER else True)
+            self._elected(of, leader, epoch, isr, None, clean)
+
+    def say_registered(self, line: SourcedLine) -> None:
+        self.renew(line, line.fields.get("topic_id"), anew=True)
+        fields = line.fields
+        self._elected(
+            line, int(fields["leader"]), number(fields["leader_epoch"]), ids(fields["isr"]), number(fields["version"]), True
+        )
+
+    def say_dumped_topic(self, line: SourcedLine) -> None:
+        self.topics[line.fields["topic_id"]] = line.fields["topic"]
+
+    def say_dumped_partition(self, line: SourcedLine) -> None:
+        data = json.loads(line.fields["data"])
+        of = _about(line, f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
+        self.renew(of, data["topicId"])
+        self._elected(
+            of, int(data["leader"]), int(data["leaderEpoch"]), tuple(data["isr"]), int(data["partitionEpoch"]), True
+        )
+
+    def say_dumped_change(self, line: SourcedLine) -> None:
+        """Tell a change of a metadata dump: what is not named stays, and only a new leader is a new epoch."""
+        data = json.loads(line.fields["data"])
+        of = _about(line, f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
+        partition = self.partitions[str(of.partition)]
+        isr = tuple(data["isr"]) if data.get("isr") is not None else None
+        version = None if partition.version is None else partition.version + 1
+        before = partition.isr
+        leader = data.get("leader")
+        if leader is not None and leader >= NO_LEADER:
+            epoch = None if partition.leader_epoch is None else partition.leader_epoch + 1
+            clean = False if data.get("leaderRecoveryState") == 1 else None
+            self._elected(of, int(leader), epoch, isr if isr is not None else before, version, clean)
+        elif isr is not None:
+            change = {"from": list(before) if before is not None else None}
+            self.add(of, "isr_changed", of.partition, **change, to=list(isr), accepted=True, times=1)
+            self._isr_is(partition, isr, version)
+
+
+def _about(line: SourcedLine, partition: str) -> SourcedLine:
+    return SourcedLine(
+        line.says,
+        partition,
+        line.fields,
+        line.node,
+        line.place,
+        line.time,
+        line.order,
+        line.file,
+        line.number,
+        line.text,
+        line.error,
+    )

@@ -1,0 +1,92 @@
+"""Tell what fetchers meet: offsets out of range, errors, refused epochs; the same several times in a row is one entry."""
+
+from tidegauge.story.reading import SourcedLine
+from tidegauge.story.state import TOGETHER, StoryState, join, optional
+from tidegauge.traces.kafka_logs.parsing.parsed_line import number
+
+
+class Fetchers(StoryState):
+    """Tells these lines."""
+
+    def say_reset(self, line: SourcedLine) -> None:
+        replica = self.replica_of(line)
+        before, after = number(line.fields["from"]), number(line.fields["to"])
+        last, by = replica.reset, line.says.text
+        if last is not None and (last.fields["from"], last.fields["to"]) == (before, after):
+            # The warning and the line of the handling are one.
+            if by in last.said:
+                last.fields["times"] += 1
+                last.fields["until"] = line.time
+                last.said = {by}
+            else:
+                last.said.add(by)
+            join(last, line)
+            return
+        replica.reset = self.add(line, "reset", line.partition, **{"from": before}, to=after, times=1)
+        replica.reset.said = {by}
+
+    def say_fetch_error(self, line: SourcedLine) -> None:
+        replica = self.replica_of(line)
+        replica.failed = self.add(
+            line, "fetcher_failed", line.partition, offset=optional(line, "offset"), error=line.error or None
+        )
+
+    def say_marked_failed(self, line: SourcedLine) -> None:
+        replica = self.replica_of(line)
+        # Every healthy restart since 2.3 marks so what waits for the new leader epoch.
+        if replica.older is not None and line.order - replica.older < TOGETHER:
+            if replica.refused is not None:
+                join(replica.refused, line)
+            replica.older = None
+        elif replica.failed is not None and line.order - replica.failed.order < TOGETHER:
+            join(replica.failed, line)
+        else:
+            replica.failed = self.add(line, "fetcher_failed", line.partition, offset=None, error=None)
+
+    def say_append_refused(self, line: SourcedLine) -> None:
+        self.add(
+            line,
+            "append_refused",
+            line.partition,
+            first_offset=number(line.fields["first_offset"]),
+            expected_offset=number(line.fields["expected_offset"]),
+        )
+        self.say_out_of_order(line)
+
+    def say_out_of_order(self, line: SourcedLine) -> None:
+        failed = self.replica_of(line).failed
+        if failed is not None and failed.fields["error"] is None and not line.time:
+            failed.fields["error"] = line.text.strip()
+
+    def say_epoch_refused(self, line: SourcedLine) -> None:
+        replica, error = self.replica_of(line), line.fields["error"]
+        last = replica.refused
+        if last is not None and last.fields["error"] == error:
+            last.fields["times"] += 1
+            join(last, line)
+        else:
+            replica.refused = self.add(line, "epoch_refused", line.partition, error=error, times=1)
+
+    def say_epoch_older(self, line: SourcedLine) -> None:
+        self.replica_of(line).older = line.order
+        self.say_epoch_refused(_with(line, "FENCED_LEADER_EPOCH"))
+
+    def say_epoch_newer(self, line: SourcedLine) -> None:
+        self.say_epoch_refused(_with(line, "UNKNOWN_LEADER_EPOCH"))
+
+
+def _with(line: SourcedLine, error: str) -> SourcedLine:
+    fields = {**line.fields, "error": error}
+    return SourcedLine(
+        line.says,
+        line.partition,
+        fields,
+        line.node,
+        line.place,
+        line.time,
+        line.order,
+        line.file,
+        line.number,
+        line.text,
+        line.error,
+    )

@@ -1,0 +1,464 @@
+"""The bill: which records are gone, how many, how sure that is, because of what, and who still has them.
+
+Rules of this file
+
+1. What a follower cuts because its leader's epochs end there is gone: the leader never had it. What it cuts to its own high
+   watermark it copies again, unless the leader's log was shorter when it was elected.
+2. Committed is what lay below a high watermark that a node had by its load, role or shrink line before the truncation; the
+   high watermark of a warning counts only from a release that does not raise it just before (KAFKA-14704). `no` needs the
+   high watermark of the node that cuts, else it is `unknown`: a line that is missing must not clear a loss.
+3. One event is one loss, on however many replicas: those of one cause, with offsets in common, are one.
+4. Where no line gives the size, `first`, `end` and `records` are None, `at_least` says what lines give, and `would_tell`
+   the one that would.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegauge.story.state import SECOND, KnownHighWatermark, StoryEntry, Telling
+
+UNCLEAN = "unclean election"
+DISK = "disk lost"
+BELOW = "truncated below the high watermark"
+NEVER = "never replicated"
+_LEADER_END = (
+    "how far the leader's log reached when it was elected: its line `Completed load of log ..`, or a dump of both logs"
+)
+SLACK = 5 * SECOND
+"""By how much the clocks of two brokers may differ, in microseconds."""
+
+
+@dataclass
+class Loss:
+    """Records that are gone, from `first` to before `end`. `allowed`: whether Kafka's rules allow it, None: not said."""
+
+    partition: str
+    node: int | None
+    first: int | None
+    end: int | None
+    committed: str
+    why: str
+    allowed: bool | None
+    at_least: int
+    sources: list[str]
+    time: str
+    order: int
+    generation: int
+    cause: object = None
+    missing_line: str | None = None
+    nodes: list[int] = field(default_factory=list)
+    copies: list[int] = field(default_factory=list)
+    copied: tuple[int, int] | None = None
+    do: str | None = None
+    acknowledged: int | None = None
+
+    @property
+    def records(self) -> int | None:
+        """How many offsets are gone, where the lines give that."""
+        return None if self.first is None or self.end is None else self.end - self.first
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the loss as plain data."""
+        return {
+            "partition": self.partition,
+            "node": self.node,
+            "nodes": self.nodes,
+            "first": self.first,
+            "end": self.end,
+            "records": self.records,
+            "committed": self.committed,
+            "acknowledged": self.acknowledged,
+            "why": self.why,
+            "allowed": self.allowed,
+            "at_least": self.at_least,
+            "would_tell": self.missing_line,
+            "copies": self.copies,
+            "do": self.do,
+            "time": self.time,
+            "sources": self.sources,
+        }
+
+
+@dataclass
+class _Led:
+    """A leader line, or an election whose leader's log end is known by its load line; `offset` None if it is not known."""
+
+    order: int
+    node: int | None
+    epoch: int | None
+    offset: int | None
+    clean: bool | None
+    source: str
+    time: str
+    disk: bool = False
+
+
+def losses_of(telling: Telling) -> list[Loss]:
+    """Return the losses, in order."""
+    by_partition: dict[tuple[str, int], list[StoryEntry]] = defaultdict(list)
+    everywhere = [entry for entry in telling.entries if entry.partition is None]
+    for entry in telling.entries:
+        if entry.partition is not None:
+            by_partition[entry.partition, entry.generation].append(entry)
+    found: list[Loss] = []
+    for (partition, generation), entries in by_partition.items():
+        known = [one for one in telling.high_watermarks.get(partition, ()) if one.generation == generation]
+        found += _Bill(partition, generation, entries, everywhere, known).losses()
+    return sorted(found, key=lambda loss: loss.order)
+
+
+class _Bill:
+    """The losses of one partition."""
+
+    def __init__(
+        self,
+        partition: str,
+        generation: int,
+        entries: Sequence[StoryEntry],
+        everywhere: Sequence[StoryEntry],
+        high_watermarks: Sequence[KnownHighWatermark],
+    ) -> None:
+        self.partition, self.generation, self.entries, self.high_watermarks = partition, generation, entries, high_watermarks
+        self.disks = [entry for entry in everywhere if entry.kind == "replica_lost"]
+        self.disks += [entry for entry in entries if entry.kind == "replica_lost"]
+        self.found: list[Loss] = []
+        self.led = self._leaders()
+
+    def losses(self) -> list[Loss]:
+        """Return the losses of the partition."""
+        for led in self.led:
+            self._by_leader(led)
+        for entry in self.entries:
+            if entry.kind == "truncated" and entry.fields["relation"] != "no effect":
+                self._by_truncation(entry)
+        for loss in self.found:
+            self._note_copies(loss)
+        return self.found
+
+    def _leaders(self) -> list[_Led]:
+        """Return who led, in order: leader lines, and elections that no leader line tells (0.10)."""
+        led: list[_Led] = []
+        ends: dict[int | None, tuple[int, str]] = {}
+        elected: dict[tuple[object, object], StoryEntry] = {}
+        for entry in self.entries:
+            fields = entry.fields
+            if entry.kind == "loaded" and fields["log_end"] is not None:
+                ends[entry.node] = fields["log_end"], entry.sources[0]
+            elif entry.kind in ("truncated", "follower") and entry.node in ends:
+                if entry.kind == "truncated" and fields["relation"] != "no effect":
+                    ends[entry.node] = fields["to"], entry.sources[0]
+            elif entry.kind == "elected" and fields["leader"] >= 0:
+                elected[fields["leader_epoch"], fields["leader"]] = entry
+                end = ends.get(fields["leader"])
+                led.append(
+                    _Led(
+                        entry.order,
+                        fields["leader"],
+                        fields["leader_epoch"],
+                        end[0] if end else None,
+                        fields["clean"],
+                        entry.sources[0],
+                        entry.time,
+                    )
+                )
+            elif entry.kind == "leader":
+                ends.pop(entry.node, None)
+                election = elected.get((fields["leader_epoch"], entry.node))
+                clean = election.fields["clean"] if election is not None else None
+                same = [one for one in led if one.epoch == fields["leader_epoch"] and one.node == entry.node]
+                first_line = [one for one in same if one.source != (election.sources[0] if election else None)]
+                begun = _Led(
+                    entry.order, entry.node, fields["leader_epoch"], fields["offset"], clean, entry.sources[0], entry.time
+                )
+                # One node that leads one epoch twice, the second time with less, has lost its log in between.
+                begun.disk = any(one.offset is not None and one.offset > fields["offset"] for one in first_line)
+                if election is not None and not first_line:
+                    led = [one for one in led if one not in same]  # the leader's own line says more
+                    begun.source = election.sources[0] if clean is False else begun.source
+                led.append(begun)
+        for one in led:
+            one.disk = one.disk or (one.clean is not False and self._lost_its_disk(one))
+        return led
+
+    def _lost_its_disk(self, led: _Led) -> bool:
+        """Return whether a leader had lost its log when it began, and began with less than it had known."""
+        lost = [disk for disk in self.disks if disk.node == led.node and disk.order <= led.order]
+        return bool(lost) and led.offset is not None
+
+    # A leader that begins below what was committed.
+
+    def _by_leader(self, led: _Led) -> None:
+        if led.offset is None:
+            return
+        before = [
+            one
+            for one in self.high_watermarks
+            if one.order < led.order
+            and (
+                one.leader_epoch is None
+                or led.epoch is None
+                or one.leader_epoch < led.epoch
+                or (led.disk and one.leader_epoch == led.epoch)
+            )
+        ]
+        highest = max(before, key=lambda high_watermark: high_watermark.offset, default=None)
+        if highest is None or highest.offset <= led.offset:
+            return
+        why = UNCLEAN if led.clean is False else DISK if led.disk else BELOW
+        if why == BELOW:
+            return  # not known to be another history: a high watermark of a line that is older than it looks
+        self._add(
+            Loss(
+                self.partition,
+                None,
+                led.offset,
+                highest.offset,
+                "yes",
+                why,
+                True,
+                highest.offset - led.offset,
+                [led.source, highest.source],
+                led.time,
+                led.order,
+                self.generation,
+                cause=(why, led.epoch),
+            )
+        )
+
+    # A follower that truncates.
+
+    def _by_truncation(self, truncation: StoryEntry) -> None:
+        begin, to = truncation.fields["from"], truncation.fields["to"]
+        led = self._leader_of(truncation)
+        start = led.offset if led is not None and led.node != truncation.node else None
+        if truncation.basis == "high watermark":
+            # What it copies again is no loss; what its leader lacked is.
+            if start is None or begin is None or start >= begin:
+                return
+            to = max(to, start)
+        elif truncation.basis == "reset" and start is not None and start < to:
+            to = start  # its leader has written since: what stands there is another record
+        cause = self._cause(truncation, led)
+        own, committed_to = self._committed_to(truncation, led)
+        sources = list(
+            dict.fromkeys([*truncation.sources, *([led.source] if led is not None and cause[0] in (UNCLEAN, DISK) else [])])
+        )
+        if begin is None:
+            self._of_unknown_size(truncation, to, cause, committed_to, sources)
+            return
+        if begin <= to:
+            return
+        for first, end, committed in _parts(to, begin, own, committed_to):
+            why, allowed = _reason(cause, committed)
+            loss = Loss(
+                self.partition,
+                truncation.node,
+                first,
+                end,
+                committed,
+                why,
+                allowed,
+                end - first,
+                sources,
+                truncation.time,
+                truncation.order,
+                self.generation,
+                cause=cause,
+                nodes=[truncation.node] if truncation.node is not None else [],
+            )
+            if truncation.basis == "reset":
+                if start is None:
+                    loss.missing_line = _LEADER_END
+                elif start < truncation.fields["to"] and truncation.node is not None:
+                    loss.copied = start, truncation.fields["to"]
+            self._add(loss)
+
+    def _of_unknown_size(
+        self,
+        truncation: StoryEntry,
+        to: int,
+        cause: tuple[str, object],
+        committed_to: int | None,
+        sources: list[str],
+    ) -> None:
+        """Tell a truncation of which no line says from where."""
+        if truncation.basis not in ("epoch", "reset") and truncation.fields["relation"] != "below":
+            return
+        least = max(1, (committed_to or 0) - to)
+        committed = "yes" if committed_to is not None and committed_to > to else "unknown"
+        why, allowed = _reason(cause, committed)
+        node = f"broker {truncation.node}" if truncation.node is not None else "the broker that truncated"
+        self._add(
+            Loss(
+                self.partition,
+                truncation.node,
+                None,
+                None,
+                committed,
+                why,
+                allowed,
+                least,
+                sources,
+                truncation.time,
+                truncation.order,
+                self.generation,
+                cause=cause,
+                nodes=[truncation.node] if truncation.node is not None else [],
+                missing_line=f"where the log of {node} ended before: its line `Follower {self.partition} starts at ..` "
+                "(state-change.log), or `Completed load of ..` (server.log), just before it",
+            )
+        )
+
+    def _leader_of(self, truncation: StoryEntry) -> _Led | None:
+        """Return the leader that a truncation follows."""
+        epoch = next(
+            (
+                entry.fields["leader_epoch"]
+                for entry in reversed(self.entries)
+                if entry.kind == "follower" and entry.node == truncation.node and entry.order <= truncation.order
+            ),
+            None,
+        )
+        before = [one for one in self.led if one.order <= truncation.order + SLACK and one.node != truncation.node]
+        same = [one for one in before if epoch is not None and one.epoch == epoch]
+        fitting = same or before
+        return fitting[-1] if fitting else None
+
+    def _cause(self, truncation: StoryEntry, led: _Led | None) -> tuple[str, object]:
+        """Return why what is truncation is gone, with the leader epoch of that."""
+        top = truncation.fields["from"] if truncation.fields["from"] is not None else truncation.fields["high_watermark"]
+        own = max(
+            (
+                one.leader_epoch
+                for one in self.high_watermarks
+                if one.node == truncation.node and one.leader_epoch is not None and one.order < truncation.order - SLACK
+            ),
+            default=None,
+        )
+        for one in reversed([one for one in self.led if one.order <= truncation.order + SLACK]):
+            below = one.offset is None or top is None or one.offset < top
+            if one.disk and below:
+                return DISK, one.epoch
+            if one.clean is False and below:
+                return UNCLEAN, one.epoch
+            if own is not None and one.epoch is not None and one.epoch <= own and one is not led:
+                break  # what this node had by then is what that leader had
+        return BELOW, led.epoch if led is not None else None
+
+    def _committed_to(self, truncation: StoryEntry, led: _Led | None) -> tuple[bool, int | None]:
+        """Return whether the node's own high watermark is known, and up to where its history was committed."""
+        own = truncation.fields["high_watermark"]
+        if "doubtful" in truncation.said:
+            own = None
+        others = [
+            one.offset
+            for one in self.high_watermarks
+            if one.order < truncation.order
+            and (led is None or one.order < led.order or one.node == truncation.node)
+            and (
+                led is None
+                or led.epoch is None
+                or one.leader_epoch is None
+                or one.leader_epoch < led.epoch
+                or one.node == truncation.node
+            )
+            and (one.leader_epoch is not None or one.node == truncation.node)
+        ]
+        if led is None:
+            others = [
+                one.offset for one in self.high_watermarks if one.node == truncation.node and one.order < truncation.order
+            ]
+        committed = max([*others, *([own] if own is not None else [])], default=None)
+        # Nothing of an older epoch at or above the first offset of a leader that was elected cleanly was ever committed.
+        clean = led is not None and led.clean is True and not led.disk
+        if clean and led is not None and led.offset is not None and own is None:
+            return True, led.offset if committed is None else min(committed, led.offset)
+        return own is not None, committed
+
+    # The list.
+
+    def _add(self, loss: Loss) -> None:
+        """Add a loss, or join it to the one that it is."""
+        for other in self.found:
+            if other.committed != loss.committed or other.cause != loss.cause:
+                continue
+            if loss.first is None or other.first is None or loss.end is None or other.end is None:
+                if (
+                    loss.first is None
+                    and other.first is not None
+                    and loss.node is not None
+                    and other.at_least >= loss.at_least
+                ):
+                    _merge(other, loss)
+                    return
+                continue
+            if loss.first < other.end and other.first < loss.end:
+                other.first, other.end = min(other.first, loss.first), max(other.end, loss.end)
+                other.at_least = other.end - other.first
+                _merge(other, loss)
+                return
+        self.found.append(loss)
+
+    def _note_copies(self, loss: Loss) -> None:
+        """Name the nodes whose log still had all of it, and was not truncation."""
+        if loss.end is None or loss.first is None:
+            return
+        copies: dict[int, bool] = {}
+        led = [one for one in self.led if one.order <= loss.order + SLACK]
+        event = next(
+            (
+                one
+                for one in reversed(led)
+                if (loss.why == UNCLEAN and one.clean is False) or (loss.why == DISK and one.disk)
+            ),
+            None,
+        )
+        for entry in self.entries:
+            if entry.node is None:
+                continue
+            if entry.kind in ("follower", "loaded"):
+                end = entry.fields.get("offset") if entry.kind == "follower" else entry.fields["log_end"]
+                if end is not None and (event is None or entry.order < event.order or entry.node in copies):
+                    copies[entry.node] = end >= loss.end
+            elif (
+                entry.kind == "truncated" and entry.fields["to"] < loss.end and entry.fields["relation"] != "no effect"
+            ) or entry.kind == "replica_lost":
+                copies[entry.node] = False
+            elif entry.kind == "leader" and event is None and entry.fields["offset"] >= loss.end and loss.committed == "yes":
+                copies[entry.node] = True
+        for disk in self.disks:
+            if disk.node is not None:
+                copies[disk.node] = False
+        loss.copies = sorted(node for node, has in copies.items() if has and node not in loss.nodes)
+        if loss.copied is not None and loss.node is not None:
+            loss.copies = sorted({*loss.copies, loss.node})
+
+
+def _merge(loss: Loss, other: Loss) -> None:
+    loss.node = loss.node if loss.node is not None else other.node
+    loss.nodes += [node for node in other.nodes if node not in loss.nodes]
+    loss.sources = list(dict.fromkeys([*loss.sources, *other.sources]))
+    loss.copied = loss.copied or other.copied
+
+
+def _parts(first: int, end: int, own: bool, committed_to: int | None) -> Iterator[tuple[int, int, str]]:
+    """Divide offsets by whether they were committed."""
+    if committed_to is None:
+        yield first, end, "unknown"
+        return
+    middle = min(max(committed_to, first), end)
+    if first < middle:
+        yield first, middle, "yes"
+    if middle < end:
+        yield middle, end, "no" if own else "unknown"
+
+
+def _reason(cause: tuple[str, object], committed: str) -> tuple[str, bool | None]:
+    """Return why it is gone, and whether Kafka allows that."""
+    if cause[0] in (UNCLEAN, DISK):
+        return cause[0], True
+    if committed == "no":
+        return NEVER, True
+    return (BELOW, None) if committed == "yes" else ("truncated", None)

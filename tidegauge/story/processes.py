@@ -1,0 +1,115 @@
+"""Tell starts and stops of a broker, lost and failed directories, fatal ends."""
+
+from tidegauge.story.reading import SourcedLine
+from tidegauge.story.state import SECOND, TOGETHER, NodeStory, StoryEntry, StoryState, join
+
+
+class Processes(StoryState):
+    """Tells these lines."""
+
+    def say_starting(self, line: SourcedLine) -> None:
+        node = self.nodes[self.key(line)]
+        again = "Registered" in line.says.text
+        if node.start is None or node.phase in ("started", "stopped") or (again and node.phase != ""):
+            self.start(line, node)
+        else:
+            join(node.start, line)
+        node.phase = "starting"
+
+    def say_started(self, line: SourcedLine) -> None:
+        node = self.nodes[self.key(line)]
+        if node.start is None or node.phase == "stopped":
+            self.start(line, node)
+        node.phase = "started"
+
+    def start(self, line: SourcedLine, node: NodeStory) -> None:
+        node.start = self.add(line, "start", clean=None)
+        node.starts += 1
+        node.stop = node.fatal = None
+        node.made = set()
+        node.phase = "starting"
+        key = self.key(line)
+        for (_, whose), replica in self.replicas.items():
+            if whose == key:
+                replica.loaded = replica.truncation = replica.fell = replica.reset = None
+                replica.ended = None
+
+    def _recovery(self, line: SourcedLine) -> StoryEntry:
+        """Return the start that a line of recovery belongs to."""
+        node = self.nodes[self.key(line)]
+        if (
+            node.start is None
+            or node.phase == "stopped"
+            or (node.phase == "started" and line.order - node.start.order > 600 * SECOND)
+        ):
+            self.start(line, node)
+        start = node.start
+        assert start is not None
+        return start
+
+    def say_unclean(self, line: SourcedLine) -> None:
+        directory = line.fields.get("directory")
+        if line.fields.get("logs") == "0":
+            return
+        start = self._recovery(line)
+        node = self.nodes[self.key(line)]
+        # 2.8 says so of a directory that it has just made, too.
+        if directory is not None and directory in node.made:
+            return
+        doubtful = "Attempting" in line.text
+        if doubtful and start.fields["clean"] is None:
+            start.said.add("attempting")
+        if not doubtful or node.starts > 1 or "recovering" in start.said:
+            start.fields["clean"] = False
+            join(start, line)
+
+    def say_clean(self, line: SourcedLine) -> None:
+        start = self._recovery(line)
+        if start.fields["clean"] is None:
+            start.fields["clean"] = True
+            join(start, line)
+
+    def say_directory_made(self, line: SourcedLine) -> None:
+        directory = line.fields["directory"]
+        start = self._recovery(line)
+        node = self.nodes[self.key(line)]
+        node.made.add(directory)
+        before = node.starts > 1 or any(whose == self.key(line) and one.known for (_, whose), one in self.replicas.items())
+        if before:
+            node.lost[directory] = self.add(line, "replica_lost", directory=directory)
+            start.fields["clean"] = None
+
+    def say_stopping(self, line: SourcedLine) -> None:
+        node = self.nodes[self.key(line)]
+        if node.stop is None:
+            node.stop = self.add(line, "stop", clean=None)
+
+    def say_stopped(self, line: SourcedLine) -> None:
+        node = self.nodes[self.key(line)]
+        if node.stop is None:
+            node.stop = self.add(line, "stop", clean=None)
+        node.stop.fields["clean"] = True
+        join(node.stop, line)
+        node.phase = "stopped"
+
+    def say_fatal(self, line: SourcedLine) -> None:
+        node = self.nodes[self.key(line)]
+        error = line.fields.get("error", "").strip() or None
+        if "leader_end" in line.fields:
+            ends = f"the leader's log ends at {line.fields['leader_end']}, this replica's at {line.fields['log_end']}"
+            error = f"log truncation is not allowed: {ends}"
+        error = error or line.says.text.strip()
+        if node.fatal is None or line.order - node.fatal.order > TOGETHER:
+            node.fatal = self.add(
+                line, "process_failed", line.partition, error=error, **({"cause": line.error} if line.error else {})
+            )
+        else:
+            join(node.fatal, line)
+
+    def say_directory_failed(self, line: SourcedLine) -> None:
+        failed = self.nodes[self.key(line)].failed
+        directory = line.fields["directory"]
+        if directory in failed:
+            join(failed[directory], line)
+        else:
+            failed[directory] = self.add(line, "directory_failed", directory=directory)

@@ -1,0 +1,320 @@
+"""Read the lines of any text that say something about a partition, with file, line, time and who wrote them.
+
+Rules of this file
+
+1. No layout is needed. A line is read by what it says (statements.py); the time is the last date before that, or the first
+   in the line. So a pasted line, a grep, a container's prefix and a JSON export are read alike.
+2. Most lines of a log say nothing here: they are passed over as bytes, a block at a time.
+3. A line belongs to the node that it says itself, else to the only node that its writer names: the container, pod or host
+   before the date or in the JSON, else the file, else the folder. What cannot be told is nobody's: the node is None.
+4. Binary files, record segments and their indexes are no text; nothing is printed about them here.
+"""
+
+import html
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements_in
+from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
+from tidegauge.traces.kafka_logs.parsing.lines import blocks, is_binary
+from tidegauge.traces.kafka_logs.parsing.timestamps import DAY_FIRST, ISO, SLASHES, UNIX_PARTS
+from tidegauge.traces.problems import Problem
+
+DEEPEST = 6
+"""Folders below the one that was named."""
+
+SAMPLE = 400
+"""Lines at the beginning of a file that are looked at for the ids of its node."""
+
+_NO_TEXT = re.compile(
+    r"\d{20}(?:-\d{10})?\.(?:log|index|timeindex|snapshot|txnindex|checkpoint)|.*\.(?:jar|class|png|pdf|zip|tgz|parquet)"
+)
+
+_OWN_ID = re.compile(
+    r"\[(?:Broker|BrokerServer|KafkaServer|KafkaRaftServer|ControllerServer|SharedServer|QuorumController"
+    r"|RaftManager|MetadataLoader|BrokerLifecycleManager|BrokerMetadataPublisher|Controller|GroupCoordinator"
+    r"|TransactionCoordinator)(?: (?:node)?[iI]d=| )(?P<a>\d+)\b"
+    r"|\breplicaId=(?P<b>\d+), leaderId="
+    r"|\[(?:ReplicaManager|Partition [^\s\]]{1,260}) broker=(?P<c>\d+)\]"
+    r"|\[Replica(?:Fetcher|AlterLogDirs)Manager on broker (?P<d>\d+)\]"
+    r"|\bPartition \[[^\s\]]{1,260}\] on broker (?P<e>\d+):"
+    r"|\[Kafka Server (?P<f>\d+)\]"
+    r"|\bcontrollerId=(?P<g>\d+)\]"
+    r"|\b(?:on|at) [cC]ontroller (?P<h>\d+)\]"
+    r"|\bBroker (?P<i>\d+) (?:received|handling|completed|stopped|cached|ignoring|truncated|started) "
+    r"|\bController (?P<j>\d+) epoch \d+ "
+    r"|\[SocketServer (?:brokerId|listenerType=\w+, nodeId)=(?P<k>\d+)\]"
+    r"|\bExpirationReaper-(?P<l>\d+)\b"
+    r"|\bReplica (?P<m>\d+) for partition \S{1,260} reset its fetch"
+    r"|\bbrokerId=(?P<n>\d+) performed a truncation"
+    r"|\bkafka-(?P<o>\d+)-(?:metadata-loader|raft)"
+)
+"""Places in which a line says whose it is; never those that name another node."""
+
+_POD = re.compile(r'"(?:pod_name|pod|host|hostname|source_host|container_name|instance)": ?"([^"]{1,200})"')
+_DATES = tuple((dates, re.compile(rf"(?<!\d){dates.regex}")) for dates in (ISO, SLASHES, DAY_FIRST))
+_UNIX = re.compile(rf"(?<!\d){UNIX_PARTS.regex}(?!\d)")
+_CREATED = re.compile(r"CreateTime: (\d{13})")
+_CREATED_BEFORE = re.compile(r"CreateTime:|^\d")
+_SYSLOG = re.compile(r"^\S{3} +\d+ \d\d:\d\d:\d\d ")
+_EXCEPTION = re.compile(r"^[^\[\d]{0,80}?((?:[a-z]\w*\.)+\w*(?:Exception|Error)\b.*)$")
+_NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), "Exception: "]))
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedLine:
+    """A line that says something: what, of which partition, who wrote it, when, and where it stands.
+
+    `order` is its time in microseconds since 1970, or that of the last line before it that has one; `time` is its text,
+    empty if it has none. `node` is None if the line does not tell, `place` a key of its writer.
+    """
+
+    says: Statement
+    partition: str | None
+    fields: Fields
+    node: int | None
+    place: str
+    time: str
+    order: int
+    file: str
+    number: int
+    text: str = field(repr=False)
+    error: str = ""
+
+    @property
+    def at(self) -> str:
+        """The file and the number of the line."""
+        return f"{self.file}:{self.number}"
+
+
+@dataclass
+class ReadFile:
+    """A text file: how many lines, the ids that its lines say as their own, whether it says anything here."""
+
+    path: Path
+    label: str
+    lines: int = 0
+    ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    found: list[SourcedLine] = field(default_factory=list)
+    head: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The ids, of all its writers."""
+        return tuple(sorted(set().union(*self.ids.values())))
+
+
+def text_files(path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files at and below a path that may be text, with what reports call them."""
+    if path.is_file():
+        yield path, path.name.removesuffix(".gz")
+        return
+    walk = FolderWalk(path)
+    walk.enter(path)
+    folders = [(path, 0)]
+    while folders:
+        folder, deep = folders.pop(0)
+        for entry in walk.entries(folder):
+            if entry.is_dir():
+                if deep < DEEPEST and not entry.name.startswith(".") and walk.enter(entry):
+                    folders.append((entry, deep + 1))
+            elif entry.is_file() and not _NO_TEXT.fullmatch(entry.name.removesuffix(".gz")):
+                yield entry, entry.relative_to(path).as_posix().removesuffix(".gz")
+
+
+def read_files(paths: Sequence[Path], problems: list[Problem]) -> list[ReadFile]:
+    """Read every text file at the paths; each line knows its node, where that can be told."""
+    files = [file for path in paths for one, label in text_files(path) if (file := read_file(one, label, problems))]
+    _attribute(files)
+    return files
+
+
+def read_file(path: Path, label: str, problems: list[Problem]) -> ReadFile | None:
+    """Read one file; None for one that is no text."""
+    file = ReadFile(path, label)
+    order = 0
+    for block in blocks(path, label, problems):
+        if file.lines == 0:
+            if is_binary(block):
+                return None
+            file.head = tuple(block[:65536].decode("utf-8", "replace").split("\n")[:SAMPLE])
+            for text in file.head:
+                _note_ids(text, _writer(text, _date_of(text)[0]), file)
+        numbers, texts, count = speaking_lines(block)
+        for number, text in zip(numbers, texts, strict=True):
+            order = _take(text, file.lines + number + 1, order, file)
+        file.lines += count
+    return file
+
+
+def speaking_lines(block: bytes) -> tuple[list[int], list[str], int]:
+    """Return the lines of a block that have a text of the table: their positions and texts, and the number of all lines."""
+    data = np.frombuffer(block, dtype=np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    if not block.endswith(b"\n"):
+        ends = np.append(ends, len(data))
+    begins = np.concatenate(([0], ends[:-1] + 1))
+    offsets = np.append(begins, len(data)).astype(np.int32)
+    lines = pa.Array.from_buffers(pa.binary(), len(begins), [None, pa.py_buffer(offsets), pa.py_buffer(block)])
+    numbers = np.flatnonzero(pc.match_substring_regex(lines, _NEEDLES).to_numpy(zero_copy_only=False)).tolist()
+    texts = [block[begins[at] : ends[at]].decode("utf-8", "replace").rstrip("\r") for at in numbers]
+    return numbers, texts, len(begins)
+
+
+def _take(text: str, number: int, order: int, file: ReadFile) -> int:
+    """Add what a line says to the file; return the order of the next line."""
+    if "ReplicaAlterLogDirsThread" in text and "future replica" not in text:
+        return order  # another log's: the copy in another directory
+    plain = _plain(text)
+    begin, end, time = _date_of(plain)
+    if end < 0 and (exception := _EXCEPTION.match(_behind_prefix(plain))) is not None and file.found:
+        _add_error(exception[1], number, file)
+    for says, partition, fields in statements_in(plain):
+        written = time if time is not None else order
+        writer = _writer(plain, begin)
+        node = _note_ids(plain, writer, file)
+        node = int(fields["node"]) if "node" in fields else node
+        # A line of an exception is of whoever printed the line before it.
+        if end < 0 and node is None and file.found and number - file.found[-1].number <= 2:
+            node, writer = file.found[-1].node, file.found[-1].place
+        if "node" in fields:
+            file.ids[writer].add(int(fields["node"]))
+        shown = plain[begin:end] if end >= 0 else ""
+        file.found.append(SourcedLine(says, partition, fields, node, writer, shown, written, file.label, number, plain))
+        order = max(order, written)
+    return order
+
+
+def _plain(text: str) -> str:
+    """Undo the escapes of JSON and HTML that stand between a line and what Kafka printed."""
+    if '\\"' in text:
+        text = text.replace('\\"', '"')
+    return html.unescape(text) if "&" in text else text
+
+
+def _behind_prefix(text: str) -> str:
+    """Return what stands behind a container's prefix (`kafka-1  | `)."""
+    head, bar, rest = text.partition("| ")
+    return rest if bar and len(head) < 60 and "[" not in head else text
+
+
+def _date_of(text: str) -> tuple[int, int, int | None]:
+    """Return where the date of a line begins and ends, and its time; (-1, -1, None) without one."""
+    head = text[:400]
+    for dates, pattern in _DATES:
+        # A container or a shipper writes its own date first: the last one before the level is Kafka's.
+        level = re.search(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b", head)
+        found = list(pattern.finditer(head, 0, level.start() if level else len(head))) or list(pattern.finditer(head))
+        if found:
+            last = found[-1] if level else found[0]
+            time = dates.microseconds(last[0])
+            if time is not None:
+                return last.start(), last.end(), time
+    found_unix = _CREATED.search(text) or _UNIX.search(head)
+    if found_unix is not None:
+        digits = found_unix[0].removeprefix("CreateTime: ")
+        return found_unix.end() - len(digits), found_unix.end(), UNIX_PARTS.microseconds(digits)
+    return -1, -1, None
+
+
+def _writer(text: str, begin: int) -> str:
+    """Return a key of who wrote a line: a pod or a host in JSON, or what stands before the date; empty if nothing does."""
+    if text[:1] == "{":
+        pod = _POD.search(text)
+        return pod[1] if pod else ""
+    before = text[:begin] if begin >= 0 else text[:60] if "| " in text[:60] else ""
+    prefix = _SYSLOG.sub("", before).partition("|")[0].strip(" \t[>`*-")
+    return prefix if len(prefix) <= 120 and not _CREATED_BEFORE.search(prefix) else ""
+
+
+def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:
+    """Note the node that a line names as its own, and return it."""
+    own = _OWN_ID.search(text)
+    if own is None:
+        return None
+    node = int(own[own.lastgroup or 0])
+    file.ids[writer].add(node)
+    return node
+
+
+def _add_error(error: str, number: int, file: ReadFile) -> None:
+    """Give an exception to the line before it."""
+    last = file.found[-1]
+    if last.says.kind in ("fetch-error", "produce-error", "fatal") and 0 < number - last.number <= 2 and not last.error:
+        file.found[-1] = SourcedLine(
+            last.says,
+            last.partition,
+            last.fields,
+            last.node,
+            last.place,
+            last.time,
+            last.order,
+            last.file,
+            last.number,
+            last.text,
+            error,
+        )
+
+
+# Whose lines: those that do not say it themselves.
+
+
+def _attribute(files: Sequence[ReadFile]) -> None:
+    """Give each line without an id the only node that its writer, its file or its folder names."""
+    folders: dict[Path, set[int]] = defaultdict(set)
+    for file in files:
+        folders[file.path.parent].update(file.nodes)
+    for file in files:
+        whole = set(file.nodes)
+        for at, line in enumerate(file.found):
+            if line.node is not None:
+                continue
+            for known in (file.ids.get(line.place, set()) if line.place else set(), whole, folders[file.path.parent]):
+                if known:
+                    if len(known) == 1:
+                        file.found[at] = _of_node(line, next(iter(known)))
+                    break
+
+
+def _of_node(line: SourcedLine, node: int | None) -> SourcedLine:
+    return SourcedLine(
+        line.says,
+        line.partition,
+        line.fields,
+        node,
+        line.place,
+        line.time,
+        line.order,
+        line.file,
+        line.number,
+        line.text,
+        line.error,
+    )
+
+
+def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
+    """Return the lines of all files by time, each once: a second copy of a file says nothing new."""
+    lines: list[SourcedLine] = []
+    seen: dict[tuple[object, ...], str] = {}
+    for file in files:
+        for line in file.found:
+            key = (
+                file.path.parent,
+                line.node,
+                line.time,
+                line.says.kind,
+                line.partition,
+                tuple(sorted(line.fields.items())),
+            )
+            if line.time and seen.setdefault(key, file.label) != file.label:
+                continue
+            lines.append(line)
+    lines.sort(key=lambda line: line.order)
+    return lines

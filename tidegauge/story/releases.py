@@ -1,0 +1,85 @@
+"""Which release a log can be of: what it says, else what its lines look like.
+
+Rules of this file
+
+1. `Kafka version: ..` says it. Else each line bounds it: a row of the table names the first and the last release that
+   prints it so, and a class that moved between packages does the same.
+2. Bounds are of one node, or of one file where no node is known; what nobody bounds is open.
+"""
+
+import re
+from collections import defaultdict
+
+from tidegauge.story.reading import SourcedLine
+
+Release = tuple[int, ...]
+
+_MOVED: tuple[tuple[str, Release | None, Release | None], ...] = (
+    # where the class is printed, the first release and the last one that print it so
+    ("org.apache.kafka.storage.internals.log.UnifiedLog", (4, 1), None),
+    ("org.apache.kafka.storage.internals.log.", (3, 5), None),
+    ("kafka.log.UnifiedLog", (3, 1), (4, 0, 99)),
+    ("kafka.log.Log)", None, (3, 0, 99)),
+    ("kafka.log.MergedLog", None, None),
+    ("[QuorumController ", (2, 8), None),
+)
+_HIGHEST = (99,)
+
+
+def release_of(text: str) -> Release:
+    """Parse a release: `2.8.2`, `3.9.1-ccs`."""
+    return tuple(int(part) for part in re.findall(r"\d+", text.partition("-")[0])[:4])
+
+
+class Releases:
+    """The bounds of each node's release."""
+
+    def __init__(self) -> None:
+        self.said: dict[object, set[str]] = defaultdict(set)
+        self._first: dict[object, Release] = {}
+        self._last: dict[object, Release] = {}
+        self._epochs: set[object] = set()
+
+    @staticmethod
+    def _whose(line: SourcedLine) -> object:
+        return line.node if line.node is not None else line.file
+
+    def note(self, line: SourcedLine) -> None:
+        """Note what a line says about its release."""
+        whose = self._whose(line)
+        if line.says.kind == "release":
+            self.said[whose].add(line.fields["release"])
+            return
+        if line.says.since is not None:
+            self._first[whose] = max(self._first.get(whose, ()), release_of(line.says.since))
+        if line.says.until is not None:
+            self._last[whose] = min(self._last.get(whose, _HIGHEST), (*release_of(line.says.until), 99))
+        if "UnifiedLog" in line.text or "kafka.log.Log" in line.text or "kafka.storage" in line.text:
+            for printed, first, last in _MOVED:
+                if printed in line.text:
+                    if first is not None:
+                        self._first[whose] = max(self._first.get(whose, ()), first)
+                    if last is not None:
+                        self._last[whose] = min(self._last.get(whose, _HIGHEST), last)
+                    break
+        if "eader epoch" in line.text.lower() or "LeaderEpoch" in line.text:
+            self._epochs.add(whose)
+
+    def bounds(self, whose: object) -> tuple[Release, Release]:
+        """Return the first and the last release that a node, or a file of nobody's, can be of."""
+        said = sorted(release_of(text) for text in self.said.get(whose, ()))
+        if said:
+            return said[0], said[-1]
+        return self._first.get(whose, ()), self._last.get(whose, _HIGHEST)
+
+    def has_epochs(self, line: SourcedLine) -> bool:
+        """Return whether its release truncates by leader epochs (KIP-101, since 0.11), by what it says."""
+        first, _ = self.bounds(self._whose(line))
+        if self.said.get(self._whose(line)):
+            return first >= (0, 11)
+        return first >= (0, 11) or self._whose(line) in self._epochs
+
+    def raises_before_truncation(self, line: SourcedLine) -> bool:
+        """Return whether the release may raise a high watermark just before the truncation: 2.7 to 3.4.0 (KAFKA-14704)."""
+        first, last = self.bounds(self._whose(line))
+        return first <= (3, 4, 0) and last >= (2, 7)

@@ -1,0 +1,235 @@
+"""A story in words: a headline of what was lost, a sentence per partition that had something happen, the entries in order.
+
+Rules of this file
+
+1. What is in the first lines answers the question: did I lose data, which offsets, because of what, is it allowed.
+2. A sentence says what an entry says, and no more; where a size is not known it says so.
+3. Text of the input goes through `visible`.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from tidegauge.story.losses import BELOW, DISK, NEVER, UNCLEAN, Loss
+from tidegauge.story.state import NO_LEADER, StoryEntry
+from tidegauge.story.story import Story, happened
+from tidegauge.util.foreign_text import visible
+
+MOST_LOSSES = 5
+MOST_PARTITIONS = 12
+MOST_EVENTS = 4
+
+_WHY = {
+    UNCLEAN: "by an unclean election",
+    DISK: "because a disk, or a log directory, was lost",
+    BELOW: "by a truncation below the high watermark",
+    NEVER: "because they were not replicated when their leader stopped leading",
+}
+
+
+def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[str]:
+    """Return the first lines: the losses, the worst first; known bugs; what happened to each partition.
+
+    Where events were `judged`, the verdict speaks for a partition that nothing happened to; where a rule fails, for losses.
+    """
+    lines = [visible(line) for line in (*_losses(story), *_bugs(story), *_partitions(story))]
+    if not story.losses and any(map(happened, story.entries)) and not failures:
+        lines.insert(0, "No loss of data is told by these logs.")
+    if not lines and story.entries and not judged:
+        partitions = len(story.of_partitions())
+        lines.append(
+            f"Nothing out of the ordinary is told: {len(story.entries):,} entries about {partitions:,} partitions, all of "
+            "ordinary starts and leader changes."
+        )
+    return lines
+
+
+def _losses(story: Story) -> Iterator[str]:
+    order = {"yes": 0, "unknown": 1, "no": 2}
+    worst = sorted(story.losses, key=lambda loss: (order[loss.committed], -loss.at_least))
+    for loss in worst[:MOST_LOSSES]:
+        yield loss_sentence(loss)
+        if loss.do is not None:
+            yield f"  Do: {loss.do}."
+    if len(worst) > MOST_LOSSES:
+        yield f"... and {len(worst) - MOST_LOSSES:,} more losses; --json has all of them."
+
+
+def loss_sentence(loss: Loss) -> str:
+    """Say what was lost, by what, when, and whether Kafka allows that."""
+    kind = {"yes": "committed records", "no": "records that were never committed", "unknown": "records"}[loss.committed]
+    if loss.records is None:
+        what = f"at least {loss.at_least:,} {kind} of {loss.partition} were removed{_where(loss)}"
+    else:
+        least = "at least " if loss.missing_line is not None else ""
+        span = f"offset {loss.first}" if loss.records == 1 else f"{loss.first} to {(loss.end or 0) - 1}"
+        what = f"{least}{loss.records:,} {kind} of {loss.partition} ({span}){_where(loss)}"
+    why = _WHY.get(loss.why, "by a truncation")
+    at = f" at {loss.time}" if loss.time else ""
+    allowed = {
+        True: " Kafka allows that.",
+        False: " Kafka does not allow that.",
+        None: " Whether Kafka allows that, these lines do not tell.",
+    }
+    beginning = {
+        "yes": "Data was lost" if not loss.copies else "Data was removed from a replica",
+        "no": "Records were dropped",
+        "unknown": "Records were removed",
+    }[loss.committed]
+    size = f" What would tell the size: {loss.missing_line}." if loss.missing_line is not None else ""
+    return f"{beginning}: {what}, {why}{at}.{allowed[loss.allowed]}{size} [{', '.join(loss.sources[:3])}]"
+
+
+def _where(loss: Loss) -> str:
+    if not loss.nodes:
+        return ""
+    nodes = loss.nodes
+    return f", from broker {nodes[0]}" if len(nodes) == 1 else f", from brokers {', '.join(map(str, nodes))}"
+
+
+def _bugs(story: Story) -> Iterator[str]:
+    for bug in story.bugs:
+        fixed = f", fixed in {bug.fixed_in}" if bug.fixed_in else ""
+        yield f"Looks like {bug.bug}{fixed}: {bug.says} Do: {bug.do}. [{', '.join(bug.sources[:2])}]"
+
+
+def _partitions(story: Story) -> Iterator[str]:
+    """Yield a sentence for each partition that had something happen, those with losses first."""
+    lossy = {loss.partition for loss in story.losses}
+    eventful = [
+        (name, events)
+        for name, entries in story.of_partitions().items()
+        if (events := [one for one in entries if happened(one)])
+    ]
+    eventful.sort(key=lambda pair: (pair[0] not in lossy, pair[0].startswith("__")))
+    for name, events in eventful[:MOST_PARTITIONS]:
+        more = f"; and {len(events) - MOST_EVENTS} more" if len(events) > MOST_EVENTS else ""
+        yield f"{name}: {'; '.join(entry_sentence(entry) for entry in _telling(events))}{more}."
+        yield from (f"  Do: {step}." for step in story.steps.get(name, ()))
+    if len(eventful) > MOST_PARTITIONS:
+        yield f"... and {len(eventful) - MOST_PARTITIONS:,} more partitions; `tidegauge story` lists all of them."
+    process = [
+        entry
+        for entry in story.entries
+        if entry.partition is None and entry.kind in ("replica_lost", "directory_failed", "process_failed")
+    ]
+    yield from (f"{entry_sentence(entry)}." for entry in process[:MOST_EVENTS])
+
+
+def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
+    """Return the entries that tell most, in order."""
+    weight = {
+        "elected": 0,
+        "truncated": 0,
+        "process_failed": 0,
+        "replica_lost": 0,
+        "append_refused": 1,
+        "fetcher_failed": 1,
+        "reset": 1,
+        "corrupt": 0,
+    }
+    chosen = sorted(range(len(events)), key=lambda at: (weight.get(events[at].kind, 2), at))[:MOST_EVENTS]
+    return [events[at] for at in sorted(chosen)]
+
+
+def entry_sentence(entry: StoryEntry) -> str:
+    """Say what an entry says."""
+    fields, who = entry.fields, f"broker {entry.node}" if entry.node is not None else "a broker"
+    at = f"{entry.time} " if entry.time else ""
+    says = {
+        "start": lambda: f"{who} started{_clean(fields['clean'])}",
+        "stop": lambda: f"{who} stopped{' cleanly' if fields['clean'] else ''}",
+        "loaded": lambda: f"{who} loaded the log, which ended at {fields['log_end']}{_watermark(fields['high_watermark'])}",
+        "leader": lambda: (
+            f"{who} led epoch {fields['leader_epoch']} from offset {fields['offset']}"
+            f"{_watermark(fields['high_watermark'])}{_isr(fields['isr'])}"
+        ),
+        "follower": lambda: (
+            f"{who} followed {_leader(fields['leader'])} in epoch {fields['leader_epoch']} from offset {fields['offset']}"
+            f"{_watermark(fields['high_watermark'])}"
+        ),
+        "elected": lambda: _election(fields),
+        "truncated": lambda: _truncation(fields, who),
+        "high_watermark_fell": lambda: f"the high watermark of {who} fell from {fields['from']} to {fields['to']}",
+        "isr_changed": lambda: _isr_change(fields, who),
+        "fetcher_failed": lambda: (
+            f"the fetcher of {who} failed{_at_offset(fields['offset'])}"
+            + (f": {fields['error'].partition('. ')[0]}" if fields["error"] else "")
+        ),
+        "append_refused": lambda: (
+            f"{who} refused records from {fields['first_offset']} on, where {fields['expected_offset']} was expected"
+        ),
+        "corrupt": lambda: f"{who} found invalid records{_at_offset(fields['offset'])}",
+        "reset": lambda: f"{who} was out of range at {fields['from']} and went to {fields['to']}{_times(fields)}",
+        "epoch_refused": lambda: f"{who} was refused with {fields['error']}{_times(fields)}",
+        "directory_failed": lambda: f"the log directory {fields['directory']} of {who} failed",
+        "replica_lost": lambda: f"{who} started without its log: {fields['directory']} was made anew",
+        "process_failed": lambda: f"{who} failed: {fields['error']}",
+    }
+    return at + says[entry.kind]()
+
+
+def _clean(clean: bool | None) -> str:
+    return {True: " after a clean stop", False: " after an unclean stop", None: ""}[clean]
+
+
+def _watermark(offset: int | None) -> str:
+    return f", high watermark {offset}" if offset is not None else ""
+
+
+def _isr(isr: Sequence[int] | None) -> str:
+    return f", ISR {list(isr)}" if isr is not None else ""
+
+
+def _leader(leader: int | None) -> str:
+    return "an unnamed leader" if leader is None else "no leader" if leader == NO_LEADER else f"broker {leader}"
+
+
+def _election(fields: dict[str, object]) -> str:
+    epoch = f" for epoch {fields['leader_epoch']}" if fields["leader_epoch"] is not None else ""
+    if fields["leader"] == NO_LEADER:
+        return f"no leader was left{epoch}"
+    clean = {True: " cleanly", False: " UNCLEANLY", None: ""}[fields["clean"]]  # type: ignore[index]
+    return f"broker {fields['leader']} was elected{clean}{epoch}"
+
+
+def _truncation(fields: dict[str, object], who: str) -> str:
+    begin = f" from {fields['from']}" if fields["from"] is not None else ""
+    relation = {
+        "below": f", below its high watermark {fields['high_watermark']}",
+        "not below": ", not below its high watermark",
+    }
+    if fields["relation"] == "no effect":
+        return f"{who} had nothing to truncate at {fields['to']}"
+    return f"{who} truncated{begin} to {fields['to']}{relation.get(str(fields['relation']), '')}"
+
+
+def _isr_change(fields: dict[str, object], who: str) -> str:
+    begin = f" from {fields['from']}" if fields["from"] is not None else ""
+    if fields["accepted"] is False:
+        return f"{who} was refused the ISR {fields['to']}{_times(fields)}"
+    return f"the ISR went{begin} to {fields['to']}"
+
+
+def _at_offset(offset: object) -> str:
+    return f" at offset {offset}" if offset is not None else ""
+
+
+def _times(fields: dict[str, object]) -> str:
+    return f", {fields['times']} times in a row" if isinstance(fields["times"], int) and fields["times"] > 1 else ""
+
+
+def story_text(story: Story) -> str:
+    """Return the whole story: the headline, then every entry with file and line."""
+    lines = headline(story)
+    if story.entries:
+        lines.append("")
+    for entry in story.entries:
+        lines.append(visible(f"{entry.partition or '-'}: {entry_sentence(entry)} [{entry.sources[0]}]"))
+    if not story.entries:
+        read = sum(file.lines for file in story.files)
+        lines.append(
+            f"Nothing is told: {len(story.files):,} text files, {read:,} lines, none that says what happened to a partition."
+        )
+        lines.append("Give the server.log, controller.log and state-change.log of the brokers; see docs/operators.md.")
+    lines += [visible(f"problem: {problem}") for problem in story.problems[:10]]
+    return "\n".join(lines)

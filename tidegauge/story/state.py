@@ -1,0 +1,183 @@
+"""What was told so far: the entries, and what is known of each replica, partition and process.
+
+Rules of this file
+
+1. An entry says what its lines say and no more: a field that no line gives is None.
+2. Offsets and epochs of a topic that was deleted and created anew begin again: another topic id, or a deletion between,
+   is another `generation`.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegauge.story.reading import SourcedLine
+from tidegauge.story.releases import Releases
+from tidegauge.traces.kafka_logs.parsing.parsed_line import number
+
+SECOND = 1_000_000
+TOGETHER = 10 * SECOND
+"""Lines of one truncation, or of one change of the ISR, are at most so far apart, in microseconds."""
+NO_LEADER = -1
+MOST_SOURCES = 12
+"""Lines that an entry names; a loop has thousands."""
+
+
+@dataclass
+class StoryEntry:
+    """Something that happened: to a partition, or (partition None) to a node.
+
+    `fields` are those of docs/operators.md; `order` is the time in microseconds, `sources` are all lines it was told by.
+    `basis` says what a truncation rests on: `epoch`, `high watermark`, `reset` or `unknown`.
+    """
+
+    kind: str
+    partition: str | None
+    node: int | None
+    time: str
+    sources: list[str]
+    order: int
+    fields: dict[str, Any]
+    generation: int = 0
+    basis: str = ""
+    place: str = ""
+    said: set[str] = field(default_factory=set)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the entry as plain data."""
+        common = {
+            "kind": self.kind,
+            "partition": self.partition,
+            "node": self.node,
+            "time": self.time,
+            "source": self.sources[0],
+        }
+        return {**common, **self.fields, **({"sources": self.sources} if len(self.sources) > 1 else {})}
+
+
+@dataclass
+class ReplicaStory:
+    """What the lines told so far say about a replica. `ended` is when `log_end` was known to be the end exactly."""
+
+    log_end: int | None = None
+    ended: int | None = None
+    high_watermark: int | None = None
+    known: bool = False
+    loaded: StoryEntry | None = None
+    truncation: StoryEntry | None = None
+    fell: StoryEntry | None = None
+    reset: StoryEntry | None = None
+    change: StoryEntry | None = None
+    follower: StoryEntry | None = None
+    refused: StoryEntry | None = None
+    failed: StoryEntry | None = None
+    older: int | None = None
+
+
+@dataclass
+class PartitionStory:
+    """What the lines told so far say about a partition: its ISR and the version of that, its leader, its topic id."""
+
+    isr: tuple[int, ...] | None = None
+    version: int | None = None
+    leader_epoch: int | None = None
+    leader: int | None = None
+    topic_id: str | None = None
+    generation: int = 0
+    deleted: bool = False
+    elections: list[StoryEntry] = field(default_factory=list)
+    unclean: dict[int, tuple[int, str]] = field(default_factory=dict)
+    asked: str | None = None
+
+
+@dataclass
+class NodeStory:
+    """What the lines told so far say about a node: the process that runs, and whether one ran before."""
+
+    start: StoryEntry | None = None
+    stop: StoryEntry | None = None
+    phase: str = ""
+    starts: int = 0
+    made: set[str] = field(default_factory=set)
+    lost: dict[str, StoryEntry] = field(default_factory=dict)
+    failed: dict[str, StoryEntry] = field(default_factory=dict)
+    fatal: StoryEntry | None = None
+
+
+@dataclass(frozen=True)
+class KnownHighWatermark:
+    """A high watermark that a node had by a line that is not mistaken, and the leader epoch that it was in if known."""
+
+    order: int
+    node: int | None
+    offset: int
+    source: str
+    leader_epoch: int | None
+    generation: int
+
+
+@dataclass
+class Telling:
+    """Everything that was told: the entries in order, and the high watermarks that nodes had by what their lines say."""
+
+    entries: list[StoryEntry]
+    high_watermarks: Mapping[str, Sequence[KnownHighWatermark]]
+    releases: Releases
+    faces: Sequence[SourcedLine]
+
+
+class StoryState:
+    """The entries so far, and what the lines so far say. What a line says is told by the classes below it."""
+
+    def __init__(self) -> None:
+        self.entries: list[StoryEntry] = []
+        self.replicas: dict[tuple[str, object], ReplicaStory] = defaultdict(ReplicaStory)
+        self.partitions: dict[str, PartitionStory] = defaultdict(PartitionStory)
+        self.nodes: dict[object, NodeStory] = defaultdict(NodeStory)
+        self.high_watermarks: dict[str, list[KnownHighWatermark]] = defaultdict(list)
+        self.releases = Releases()
+        self.faces: list[SourcedLine] = []
+        self.topics: dict[str, str] = {}
+
+    def add(self, line: SourcedLine, kind: str, partition: str | None = None, **fields: Any) -> StoryEntry:
+        generation = self.partitions[partition].generation if partition is not None else 0
+        entry = StoryEntry(
+            kind, partition, line.node, line.time, [line.at], line.order, fields, generation, place=line.place or line.file
+        )
+        self.entries.append(entry)
+        return entry
+
+    def replica_of(self, line: SourcedLine) -> ReplicaStory:
+        return self.replicas[str(line.partition), self.key(line)]
+
+    @staticmethod
+    def key(line: SourcedLine) -> object:
+        return line.node if line.node is not None else (line.file, line.place)
+
+    def had(self, line: SourcedLine, offset: int | None, leader_epoch: int | None = None) -> None:
+        """Note a high watermark."""
+        if offset is not None and line.partition is not None:
+            generation = self.partitions[line.partition].generation
+            self.high_watermarks[line.partition].append(
+                KnownHighWatermark(line.order, line.node, offset, line.at, leader_epoch, generation)
+            )
+
+    def renew(self, line: SourcedLine, topic_id: str | None, anew: bool = False) -> None:
+        """Begin a new generation of a partition whose topic was created anew."""
+        partition = self.partitions[str(line.partition)]
+        if (topic_id and partition.topic_id and topic_id != partition.topic_id) or (anew and partition.deleted):
+            self.partitions[str(line.partition)] = PartitionStory(generation=partition.generation + 1, topic_id=topic_id)
+            for key in [key for key in self.replicas if key[0] == line.partition]:
+                self.replicas[key] = ReplicaStory()
+        elif topic_id and not partition.topic_id:
+            partition.topic_id = topic_id
+
+
+def join(entry: StoryEntry, line: SourcedLine) -> None:
+    if line.at not in entry.sources and len(entry.sources) < MOST_SOURCES:
+        entry.sources.append(line.at)
+
+
+def optional(line: SourcedLine, name: str) -> int | None:
+    return number(line.fields[name]) if name in line.fields else None

@@ -1,0 +1,227 @@
+"""What Kafka's INFO, WARN and ERROR lines say about a partition, release by release: one table, nothing else.
+
+Rules of this file
+
+1. A row is (what it says, the text that it is found by, what follows that text, what stands before it, the releases that
+   print it, the logger). The text is searched in the line, whatever the layout around it: a pasted line without a date, a
+   JSON export and a container's log are read by the same row.
+2. What follows is matched where the text ends, what stands before is searched in the last `BEFORE` characters: a line is
+   read in time proportional to its length.
+3. Group names are field names. `tp` is the partition; `topic` and `number` are the two halves of `[topic,0]` (to 1.0);
+   `node` is who wrote the line. Both are taken from the brackets before the text where the row has none.
+4. Releases are the first and the last one that prints the line so; None: none before, or none after, that is known.
+   They bound the release of a log that does not say it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+BEFORE = 420
+"""Characters before the text of a row in which its partition and node stand: a topic has at most 249."""
+
+_NAME = r"(?>[A-Za-z0-9._\-]+-\d+)"
+TP = rf"(?P<tp>{_NAME})"
+_OLD_TP = r"\[(?P<topic>[A-Za-z0-9._\-]+),\s?(?P<number>\d+)\]"
+_ANY_TP = rf"(?:\[(?P<topic>[A-Za-z0-9._\-]+),\s?(?P<number>\d+)\]|{TP})"
+_ROLE_BEFORE = r"{}" + TP + r"(?: with topic id (?:(?:Some|Optional)[(\[](?P<topic_id>[\w\-]{{22}})[)\]]|None|\S+))? $"
+_ISR = r"\[(?P<isr>[\d, ]*)\]"
+_ZK_STATE = (
+    r"\(Leader:(?P<leader>-?\d+),ISR:(?P<isr>[\d,]*),(?:LeaderRecoveryState:(?P<recovery>\w+),)?LeaderEpoch:(?P<leader_epoch>\d+),"
+    r"(?:(?:ZkVersion|PartitionEpoch):(?P<version>\d+),)?"
+)
+_LEADER_AND_ISR = (
+    r"LeaderAndIsr\(leader=(?P<leader>-?\d+), leaderEpoch=(?P<leader_epoch>\d+), "
+    r"(?:isr=List\((?P<isr>[\d, ]*)\)|isrWithBrokerEpoch=List\((?P<isr_with_epochs>(?:[^()]|\([^()]*\))*)\))"
+    r"(?:, leaderRecoveryState=(?P<recovery>\w+))?(?:, (?:zkVersion|partitionEpoch)=(?P<version>\d+))?"
+)
+_PARTITION_STATE = (
+    r"PartitionState\((?>[^()\[\]]*?\bleader=(?P<leader>-?\d+)), leaderEpoch=(?P<leader_epoch>\d+), "
+    r"isr=\[?(?P<isr>[\d, ]*)\]?, (?:zkVersion|partitionEpoch)=(?P<version>\d+)"
+)
+_FROM_TO = r"\(?(?:offset=)?(?P<from>\d+)[^)]*\) to \(?(?:offset=)?(?P<to>\d+)"
+_STATE = r"(?:Offset)?TruncationState\(offset=(?P<to>\d+), completed=(?P<completed>true|false)\)"
+_RESET = r"(?P<from>\d+)(?: to|;) .*?offset (?:to )?(?P<to>\d+)"
+_DIR = r"(?P<directory>[^\s,()]+)"
+_TOPIC_DIR = r"(?P<directory>[^,)]*?)/(?P<tp>[^/,)]+)"
+
+Row = tuple[str, str, str, str, tuple[str | None, str | None], str]
+
+# fmt: off
+_PROCESS: tuple[Row, ...] = (
+    ("starting", "Registered signal handlers for ", "", "", ("2.0", None), "LoggingSignalHandler"),
+    ("starting", "starting (kafka.server.KafkaServer)", "", "", (None, "3.9"), "KafkaServer"),
+    ("starting", "Transition from SHUTDOWN to STARTING", "", "", ("2.8", None), "BrokerServer, ControllerServer"),
+    ("started", "] started", "", r"\[KafkaServer id=(?P<node>\d+)$", ("1.0", "3.9"), "KafkaServer"),
+    ("started", "], started", "", r"\[Kafka Server (?P<node>\d+)$", (None, "0.11"), "KafkaServer"),
+    ("started", "Kafka Server started", "", "", ("2.8", None), "KafkaRaftServer"),
+    ("started", "Transition from STARTING to STARTED", "", "", ("2.8", None), "BrokerServer, ControllerServer"),
+    ("stopping", "Terminating process due to signal ", "", "", ("2.0", None), "LoggingSignalHandler"),
+    ("stopped", "shut down completed", "", r"\[(?:KafkaServer|BrokerServer|ControllerServer) id=(?P<node>\d+)\] $", ("1.0", None), "KafkaServer"),
+    ("stopped", "shut down completed", "", r"\[Kafka Server (?P<node>\d+)\], $", (None, "0.11"), "KafkaServer"),
+    ("stopped", "Transition from SHUTTING_DOWN to SHUTDOWN", "", "", ("2.8", None), "BrokerServer, ControllerServer"),
+    ("release", "Kafka version", r" ?: (?P<release>\d+(?:\.\d+)+(?:-[\w.]+)?)", "", (None, None), "AppInfoParser"),
+    # a directory that was not shut down cleanly; 2.8 says so of an empty one, too
+    ("unclean", "since no clean shutdown file was found", "", rf"(?P<logs>\d+|all) logs? (?:from|in) {_DIR} $", ("2.8", None), "LogManager"),
+    ("unclean", "since no clean shutdown file was found", "", rf"Attempting recovery for all logs in {_DIR} $", ("2.8", "3.0"), "LogManager"),
+    ("unclean", "Recovering unflushed segment ", r"\d+", "", (None, None), "Log, LogLoader"),
+    ("clean", "since clean shutdown file was found", "", "", ("2.8", None), "LogManager"),
+    ("clean", "Found clean shutdown file. Skipping recovery", "", "", (None, "2.7"), "LogManager"),
+    ("empty", "No logs found to be loaded in ", "", "", ("3.0", None), "LogManager"),
+    ("directory-made", " not found, creating it", "", r"[Ll]og directory '?(?P<directory>[^\s']+)'?$", (None, None), "LogManager"),
+    ("directory-failed", "Stopping serving ", rf"(?:logs|replicas) in dir {_DIR}", "", ("1.0", None), "LogManager, ReplicaManager"),
+    ("fatal", "Shutdown broker because all log dirs in ", r"(?P<error>.+? have failed)", "", ("1.0", None), "LogManager"),
+    ("fatal", "Halting due to unrecoverable I/O error", r"(?P<error>[^(]*)", "", (None, "1.0"), "ReplicaManager"),
+    ("fatal", "Exiting because log truncation is not allowed for ", rf"(?:partition |topic )?{_ANY_TP}, [Cc]urrent leader(?:'s| (?P<leader>\d+)'s) latest offset (?P<leader_end>\d+) is less than replica(?:'s| \d+'s) latest offset (?P<log_end>\d+)", "", (None, "2.0"), "ReplicaFetcherThread"),
+    ("fatal", "Exiting because log truncation is not allowed", r"(?P<error>[^(]*)", "", (None, "2.0"), "ReplicaFetcherThread"),
+    ("fatal", "Fatal error during ", r"(?P<error>\w+ (?:startup|shutdown)[^(]*)", "", (None, "3.9"), "KafkaServer"),
+    ("fatal", "Exiting Kafka due to fatal exception", r"(?P<error>[^(]*)", "", (None, None), "Kafka$"),
+    ("fatal", "Encountered fatal fault: ", r"(?P<error>[^(]*)", "", ("3.3", None), "ProcessTerminatingFaultHandler"),
+)
+
+_LOG: tuple[Row, ...] = (
+    ("loaded", "Completed load of Log(dir=", _TOPIC_DIR + r",(?: topicId=(?P<topic_id>[\w\-]{22}),)?.*?highWatermark=(?P<high_watermark>\d+),.*?logStartOffset=(?P<log_start>\d+), logEndOffset=(?P<log_end>\d+)", "", ("2.4", None), "LogManager"),
+    ("loaded", "Completed load of log ", r"(?:with )?(?:(?P<tp>(?>[A-Za-z0-9._\-]+-\d+)) with )?\d+ (?:log )?segments?,? (?:and )?(?:log start offset (?P<log_start>\d+) and )?log end offset (?P<log_end>\d+)", "", (None, "2.7"), "Log"),
+    ("initial-high-watermark", "with initial high watermark ", r"(?P<high_watermark>\d+)", rf"(?:Log|Replica) loaded for partition {TP} $", ("1.0", None), "Partition, Replica"),
+    ("no-checkpoint", "No checkpointed highwatermark is found for partition ", _ANY_TP, "", (None, None), "Partition"),
+    ("created", "Created log for partition ", rf"(?:{TP}|{_OLD_TP}) in {_DIR}", "", (None, None), "LogManager"),
+    ("deleted", "is scheduled for deletion", "", rf"Log for partition {TP} is renamed to {_DIR} and $", ("1.0", None), "LogManager"),
+    ("deleted", "Deleted log for partition ", rf"(?:{TP}|{_OLD_TP}) in", "", (None, "0.11"), "LogManager"),
+    ("moved", "is successfully replaced with the future replica for ", TP, "", ("1.1", None), "LogManager"),
+    ("moved", "current replica is caught up with future replica", "", rf"Partition {TP} $", (None, None), "ReplicaAlterLogDirsThread"),
+    ("truncated", "Truncating log ", rf"{TP} to offset (?P<to>\d+)", "", (None, "1.0"), "Log"),
+    ("truncated", "Truncating to offset ", r"(?P<to>\d+)", "", ("1.1", None), "Log, UnifiedLog, MergedLog"),
+    ("no-effect", "Truncating ", rf"(?:{TP} )?to (?P<to>\d+) has no effect as the largest offset in the log is (?P<last>-?\d+)", "", ("0.11", None), "Log, UnifiedLog, MergedLog"),
+    ("below", "Truncating ", rf"{TP} to offset (?P<to>\d+) below high watermark (?P<high_watermark>\d+)", "", ("2.0", None), "ReplicaFetcherThread, UnifiedLog"),
+    ("truncating-to-high-watermark", "Truncating partition ", rf"{TP} to local high watermark (?P<to>\d+)", "", ("2.0", "3.0"), "ReplicaFetcherThread"),
+    ("truncating-to-high-watermark", "Truncating partition ", rf"{TP} (?:with|to) {_STATE} due to local high watermark", "", ("2.0", None), "ReplicaFetcherThread"),
+    ("truncating-to-epoch", "Truncating partition ", rf"{TP} (?:with|to) {_STATE} due to leader epoch and offset EpochEndOffset[({{](?P<answer>[^)}}]*)", "", ("2.0", None), "ReplicaFetcherThread"),
+    ("truncated-fully", "Truncate fully and start at offset ", r"(?P<to>\d+)", "", (None, "3.9"), "Log, UnifiedLog"),
+    ("truncated-fully", "Truncate and start at offset ", r"(?P<to>\d+)", "", (None, None), "Log, UnifiedLog"),
+    ("truncation-reported", "performed a truncation on topicPartition=", rf"{TP} during leaderEpoch=(?P<leader_epoch>-?\d+).*?targetOffset=(?P<to>\d+)\. The previousLogEndOffset=(?P<from>\d+) and the newLogEndOffset=\d+, .*?After truncation the highWatermark=(?P<high_watermark>\d+)", r"brokerId=(?P<node>\d+) $", (None, None), "Partition of LinkedIn"),
+    ("fell", "Non-monotonic update of high watermark from ", _FROM_TO, "", ("2.3", None), "Log, UnifiedLog"),
+    ("corrupt", "Found invalid messages during fetch for partition ", rf"{_ANY_TP} offset (?P<offset>\d+)", "", ("0.10", None), "ReplicaFetcherThread"),
+    ("corrupt", "Corruption found in segment ", r"\d+(?: of log (?P<tp>(?>[A-Za-z0-9._\-]+-\d+)))?,? truncating to offset (?P<offset>\d+)", "", (None, None), "Log, LogLoader"),
+    ("corrupt", "Found invalid messages in log segment ", r"\S*?/(?P<tp>[^/\s]+-\d+)/\d+\.log at byte offset (?P<byte>\d+)", "", (None, None), "LogSegment"),
+)
+
+_ROLES: tuple[Row, ...] = (
+    ("leader", "starts at leader epoch ", rf"(?P<leader_epoch>\d+) from offset (?P<offset>\d+) with (?:partition epoch (?P<version>\d+), )?high watermark (?P<high_watermark>\d+),? ISR {_ISR}", _ROLE_BEFORE.format("Leader "), ("2.3", None), "state.change.logger"),
+    ("leader", "starts at ", r"(?i:leader epoch) (?P<leader_epoch>\d+) from offset (?P<offset>\d+)(?: with high watermark (?P<high_watermark>\d+))?\. Previous (?i:leader epoch)", rf"\] {TP} $", ("0.11", "2.2"), "Partition"),
+    ("follower", "starts at leader epoch ", r"(?P<leader_epoch>\d+) from offset (?P<offset>\d+) with (?:partition epoch (?P<version>\d+) and )?high watermark (?P<high_watermark>\d+)(?:\. Current leader is (?P<leader>-?\d+))?", _ROLE_BEFORE.format("Follower "), ("2.3", None), "state.change.logger"),
+    ("creating", "Creating new partition ", rf"{TP} with topic id (?P<topic_id>[\w\-]{{22}})", "", ("3.0", None), "state.change.logger"),
+    ("leader-again", "Skipped the become-leader state change for ", rf"{TP} with (?=.*?\bisr=\[(?P<isr>[\d, ]*)\])(?=.*?\bleaderEpoch=(?P<leader_epoch>\d+))(?=.*?\bpartitionEpoch=(?P<version>\d+)).*?Current high watermark (?P<high_watermark>\d+)", "", ("3.0", None), "state.change.logger"),
+    ("fetching", "Added fetcher ", r"(?:to broker (?:BrokerEndPoint\(id=)?(?P<leader>\d+)[^ ]*(?: [^ ]+)? )?for partitions (?P<partitions>(?:Map|HashMap|List|ArrayBuffer|Set|HashSet)\(.*)", r"\[ReplicaFetcherManager on broker (?P<node>\d+)\] $", (None, None), "ReplicaFetcherManager"),
+)
+
+_ISR_CHANGES: tuple[Row, ...] = (
+    ("shrink", "Shrinking ISR ", rf"(?:for partition {_ANY_TP} )?from (?P<from>[\d,]+) to (?P<to>[\d,]*)(?:\. Leader: \(highWatermark: (?P<high_watermark>\d+), endOffset: (?P<log_end>\d+)\))?", "", (None, None), "Partition"),
+    ("expand", "Expanding ISR ", rf"(?:for partition {_ANY_TP} )?from (?P<from>[\d,]*) to (?P<to>[\d,]+)", "", (None, None), "Partition"),
+    ("isr-accepted", "ISR updated to ", r"\[?(?P<to>[\d,]+)\]?(?: \(under-min-isr\))? *(?:and|with)? *(?:zkVersion|version) updated to \[?(?P<version>\d+)", "", ("2.0", None), "Partition"),
+    ("isr-refused", "Cached zkVersion ", r"\[(?P<version>-?\d+)\] not equal to that in zookeeper", "", (None, "3.9"), "Partition"),
+    ("isr-refused", "Failed to update ISR to ", r"(?P<sent>.*)", "", ("2.7", "3.1"), "Partition"),
+    ("isr-refused", "Failed to alter partition to ", r"(?P<sent>Pending\w+.*?) (?:since|because|due) (?P<error>.*)", "", ("3.2", None), "Partition"),
+    ("controller-isr", "ISR for partition ", rf"{TP} updated to \[(?P<to>[\d,]+)\] and (?:zkVersion|partition epoch) updated to \[(?P<version>\d+)\]", "", ("2.7", "3.9"), "KafkaController"),
+)
+
+_ELECTIONS: tuple[Row, ...] = (
+    ("unclean-choice", "No broker in ISR is alive for ", rf"{_ANY_TP}\. Elect leader (?P<leader>\d+) from live brokers (?P<live>[\d,]*)", "", (None, "1.0"), "OfflinePartitionLeaderSelector"),
+    ("chosen", "Selected new leader and ISR ", r"\{(?=[^}]*\"leader\": ?(?P<leader>-?\d+))(?=[^}]*\"leader_epoch\": ?(?P<leader_epoch>\d+))(?=[^}]*\"isr\": ?\[(?P<isr>[\d, ]*)\])[^}]*\} for offline partition " + _ANY_TP, "", (None, "1.0"), "OfflinePartitionLeaderSelector"),
+    ("elected", "Changed partition ", rf"{TP} from (?P<before>\w+) to OnlinePartition with state {_LEADER_AND_ISR}", "", ("1.0", "3.9"), "state.change.logger"),
+    ("removed", "state changed to ", _ZK_STATE + r".*?after removing replica (?P<removed>\d+) from the ISR", rf"Partition {TP} $", ("1.1", "3.9"), "state.change.logger"),
+    ("received", "eceived LeaderAndIsr request ", rf"(?:LeaderAndIsr)?{_PARTITION_STATE}.*? for partition {_ANY_TP}", "", (None, "2.8"), "state.change.logger"),
+    ("asked", "Starting replica leader election (UNCLEAN) for partitions ", r"(?P<partitions>[^ ]+(?:,[^ ]+)*) triggered by (?P<by>\w+)", "", ("2.4", "3.9"), "KafkaController"),
+    ("changed", "partition change for ", rf"{TP}(?: with topic ID (?P<topic_id>[\w\-]{{22}}))?: (?P<changes>.*)", r"(?P<unclean>UNCLEAN )?$", ("2.8", None), "ReplicationControlManager"),
+    ("changes", "changing partition(s): ", r"(?P<partitions>.*PartitionChangeRecord\(.*)", "", ("2.8", None), "ReplicationControlManager"),
+    ("registered", "Replayed PartitionRecord for new partition ", rf"{TP}(?: with topic ID (?P<topic_id>[\w\-]{{22}}))? and PartitionRegistration\((?=.*?\bisr=\[(?P<isr>[\d, ]*)\])(?=.*?\bleader=(?P<leader>-?\d+))(?=.*?\bleaderEpoch=(?P<leader_epoch>\d+))(?=.*?\bpartitionEpoch=(?P<version>\d+))", "", ("3.0", None), "ReplicationControlManager"),
+    ("dumped-topic", '"type":"TOPIC_RECORD"', r".*?\"name\":\"(?P<topic>[A-Za-z0-9._\-]+)\",\"topicId\":\"(?P<topic_id>[\w\-]{22})\"", "", ("2.8", None), "kafka-dump-log --cluster-metadata-decoder"),
+    ("dumped-partition", '"type":"PARTITION_RECORD"', r".*?\"data\":(?P<data>\{.*\})\}", "", ("2.8", None), "kafka-dump-log --cluster-metadata-decoder"),
+    ("dumped-change", '"type":"PARTITION_CHANGE_RECORD"', r".*?\"data\":(?P<data>\{.*\})\}", "", ("2.8", None), "kafka-dump-log --cluster-metadata-decoder"),
+)
+
+_FETCHER: tuple[Row, ...] = (
+    ("reset", "Reset fetch offset for partition ", rf"{TP} from {_RESET}", "", ("2.0", None), "ReplicaFetcherThread"),
+    ("reset", "reset fetch offset for partition ", rf"{TP} from {_RESET}", "", ("3.0", None), "ReplicaFetcherThread"),
+    ("reset", "reset its fetch offset from ", r"(?P<from>\d+) to current leader (?P<leader>\d+)'s (?P<which>latest|start) offset (?P<to>\d+)", rf"Replica (?P<node>\d+) for partition {_ANY_TP} $", (None, "1.1"), "ReplicaFetcherThread"),
+    ("reset", "Current offset ", rf"(?P<from>\d+) for partition {_ANY_TP} (?:is )?out of range(?:; reset offset|, which typically implies a leader change\. Reset fetch offset) to (?P<to>\d+)", "", (None, None), "ReplicaFetcherThread"),
+    ("fetch-error", "rror occurred while processing data for partition ", rf"{_ANY_TP} at offset (?P<offset>\d+)", "", ("2.0", None), "ReplicaFetcherThread"),
+    ("fetch-error", "rror processing data for partition ", rf"{_ANY_TP} (?:at )?offset (?P<offset>\d+)", "", (None, None), "ReplicaFetcherThread"),
+    ("fetch-error", "rror occurred during truncation for ", rf"(?:partition )?{TP}", "", ("2.3", None), "ReplicaFetcherThread"),
+    ("marked-failed", " marked as failed", "", rf"Partition {TP}$", ("2.3", None), "ReplicaFetcherThread"),
+    ("append-refused", "Unexpected offset in append to ", rf"{TP}\. (?:First|Last) offset (?:or last offset of the first batch )?(?P<first_offset>\d+) is less than the next offset (?P<expected_offset>\d+)", "", ("2.0", None), "UnexpectedAppendOffsetException"),
+    ("out-of-order", "Out of order offsets found in append to ", rf"{TP}", "", (None, None), "OffsetsOutOfOrderException"),
+    ("too-large", " is too large for segment with current file position at ", r"(?P<position>\d+)", "", ("1.0", None), "FileRecords"),
+    ("produce-error", "Error processing append operation on partition ", rf"{TP}", "", (None, None), "ReplicaManager"),
+    ("index-offset", "Attempt to append an offset (", r"(?P<offset>\d+)\) to position \d+ no larger than the last offset appended \(\d+\) to (?P<index>\S+)", "", (None, None), "OffsetIndex"),
+    ("epoch-refused", "as the leader reported an error: ", r"(?P<error>UNKNOWN_LEADER_EPOCH|FENCED_LEADER_EPOCH)", rf"for partition {TP} $", ("2.1", None), "ReplicaFetcherThread"),
+    ("epoch-older", "has an older epoch (", r"(?P<epoch>\d+)\) than the current leader", rf"Partition {TP} $", ("2.1", None), "ReplicaFetcherThread"),
+    ("epoch-newer", "has a newer epoch (", r"(?P<epoch>\d+)\) than the current leader", rf"Partition {TP} $", ("2.1", "3.4"), "ReplicaFetcherThread"),
+    ("epoch-newer", "Remote broker has a smaller leader epoch for partition ", TP, "", ("3.5", None), "ReplicaFetcherThread"),
+)
+
+# fmt: on
+TABLE = (*_PROCESS, *_LOG, *_ROLES, *_ISR_CHANGES, *_ELECTIONS, *_FETCHER)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A row, compiled."""
+
+    kind: str
+    text: str
+    after: re.Pattern[str]
+    before: re.Pattern[str] | None
+    since: str | None
+    until: str | None
+    logger: str
+
+
+STATEMENTS = tuple(
+    Statement(kind, text, re.compile(after), re.compile(before) if before else None, since, until, logger)
+    for kind, text, after, before, (since, until), logger in TABLE
+)
+
+_CONTEXT = re.compile(
+    rf"\[Partition (?P<of>{_NAME}) broker=|\bPartition \[(?P<topic>[A-Za-z0-9._\-]+),(?P<number>\d+)\] on broker |"
+    rf"partition=(?P<log>{_NAME})(?=[,\]])"
+)
+_RENAMED = re.compile(r"\.[0-9a-f]{32}-(?:delete|future|stray)$")
+
+Fields = Mapping[str, str]
+
+
+def statements_in(text: str) -> Iterator[tuple[Statement, str | None, Fields]]:
+    """Yield what a line says: the row, the partition, and the groups that matched."""
+    for row in STATEMENTS:
+        at = text.find(row.text)
+        if at < 0:
+            continue
+        after = row.after.match(text, at + len(row.text))
+        if after is None:
+            continue
+        fields = {name: value for name, value in after.groupdict().items() if value is not None}
+        head = text[max(0, at - BEFORE) : at]
+        if row.before is not None:
+            before = row.before.search(head)
+            if before is None:
+                continue
+            fields.update((name, value) for name, value in before.groupdict().items() if value is not None)
+        partition = partition_named(fields, head)
+        # The directory of a deleted topic, or of a move between directories, is not the partition's.
+        if partition is not None and _RENAMED.search(partition):
+            return
+        yield row, partition, fields
+        return
+
+
+def partition_named(fields: Fields, head: str) -> str | None:
+    """Return the partition that a row names itself, or else the last one in brackets before it."""
+    if "tp" in fields:
+        return fields["tp"]
+    if "topic" in fields and "number" in fields:
+        return f"{fields['topic']}-{fields['number']}"
+    found = list(_CONTEXT.finditer(head))
+    if not found:
+        return None
+    last = found[-1]
+    return last["of"] or last["log"] or f"{last['topic']}-{last['number']}"

@@ -1,0 +1,91 @@
+"""The story of whatever logs a person has: what happened to each partition, what was lost, known bugs, what to do.
+
+Rules of this file
+
+1. Nothing here is a verdict: no exit code and no rule hangs on a story, and nothing is accused.
+2. What no line says is not told; an excerpt tells the same as the whole, or less.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tidegauge.story.advice import step_for_loss, steps_for_partition
+from tidegauge.story.bug_faces import BugFace, bug_faces
+from tidegauge.story.losses import Loss, losses_of
+from tidegauge.story.reading import ReadFile, in_order, read_files
+from tidegauge.story.state import StoryEntry
+from tidegauge.story.telling import telling_of
+from tidegauge.traces.problems import Problem
+
+QUIET = frozenset({"leader", "follower", "loaded", "start", "stop"})
+"""Kinds that every healthy restart has: a partition with nothing else had nothing happen."""
+
+
+@dataclass
+class Story:
+    """What lines tell: entries in order, losses, known bugs, and for each partition the next steps."""
+
+    entries: list[StoryEntry] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+    bugs: list[BugFace] = field(default_factory=list)
+    steps: dict[str, list[str]] = field(default_factory=dict)
+    files: list[ReadFile] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def has_entries(self) -> bool:
+        """Whether there is anything to tell."""
+        return bool(self.entries)
+
+    def of_partitions(self) -> dict[str, list[StoryEntry]]:
+        """Return the entries by partition, in order of the first."""
+        by_partition: dict[str, list[StoryEntry]] = defaultdict(list)
+        for entry in self.entries:
+            if entry.partition is not None:
+                by_partition[entry.partition].append(entry)
+        return by_partition
+
+    def as_json(self) -> dict[str, Any]:
+        """Return `story`, `losses`, `known_bugs` and `do` as plain data; docs/operators.md says what the fields mean."""
+        return {
+            "story": [entry.as_json() for entry in self.entries],
+            "losses": [loss.as_json() for loss in self.losses],
+            "known_bugs": [bug.as_json() for bug in self.bugs],
+            "do": [{"partition": partition, "says": step} for partition, steps in self.steps.items() for step in steps],
+        }
+
+
+def happened(entry: StoryEntry) -> bool:
+    """Return whether an entry is more than what every healthy restart prints."""
+    if entry.kind in QUIET or (entry.kind == "truncated" and entry.fields["relation"] == "no effect"):
+        return False
+    if entry.kind == "elected":
+        return entry.fields["clean"] is False or (entry.fields["leader"] < 0 and "deletion" not in entry.said)
+    if entry.kind == "isr_changed":
+        before, after = entry.fields["from"], entry.fields["to"]
+        shrunk = before is not None and after is not None and len(after) < len(before) and "leader_epoch" not in entry.fields
+        return shrunk or entry.fields["accepted"] is False
+    if entry.kind == "epoch_refused":
+        return bool(entry.fields["times"] > 3)
+    return True
+
+
+def story_of(paths: Sequence[str | Path], echo: Callable[[str], None] = lambda _line: None) -> Story:
+    """Tell the story of the text files at and below the paths; what cannot be read is a problem, never an error."""
+    problems: list[Problem] = []
+    existing = [Path(path) for path in paths if str(path) != "-" and Path(path).exists()]
+    files = read_files(existing, problems)
+    echo(f"{len(files)} files, {sum(file.lines for file in files):,} lines read")
+    telling = telling_of(in_order(files))
+    story = Story(telling.entries, losses_of(telling), [], {}, files, problems)
+    story.bugs = bug_faces(telling, story.losses)
+    for loss in story.losses:
+        loss.do = step_for_loss(loss)
+    for partition, entries in story.of_partitions().items():
+        steps = steps_for_partition(entries)
+        if steps:
+            story.steps[partition] = steps
+    return story

@@ -1,0 +1,230 @@
+"""Tell what happens to a log: loads, truncations, high watermarks that fall, invalid records.
+
+Rules of this file
+
+1. Lines of one truncation (the fetcher's, the log's, the warning below the high watermark) are one entry.
+2. `from` and `high_watermark` come from the last line of the replica that gave them, if no fetching can lie between.
+3. A line that names no node, of a file with several, joins the one truncation that it fits, or stays nobody's.
+"""
+
+from tidegauge.story.reading import SourcedLine
+from tidegauge.story.state import NO_LEADER, SECOND, TOGETHER, ReplicaStory, StoryEntry, StoryState, join, optional
+from tidegauge.traces.kafka_logs.parsing.parsed_line import number
+
+STALE = 600 * SECOND
+"""A log end that a role line gave counts for a truncation so long: the fetcher starts with it, in microseconds."""
+
+
+class Truncations(StoryState):
+    """Tells these lines."""
+
+    def say_loaded(self, line: SourcedLine) -> None:
+        replica = self.replica_of(line)
+        self.renew(line, line.fields.get("topic_id"))
+        replica = self.replica_of(line)
+        offset = optional(line, "high_watermark") or None  # 0 in nearly every release, whatever it is
+        entry = self.add(
+            line,
+            "loaded",
+            line.partition,
+            log_end=optional(line, "log_end"),
+            log_start=optional(line, "log_start"),
+            high_watermark=offset,
+        )
+        start = self.nodes[self.key(line)].start
+        if start is not None and "attempting" in start.said and start.fields["clean"] is None:
+            start.fields["clean"] = False
+        replica.loaded, replica.known = entry, True
+        replica.log_end, replica.ended = entry.fields["log_end"], line.order
+        replica.high_watermark = offset
+        self.had(line, offset)
+
+    def say_initial_high_watermark(self, line: SourcedLine) -> None:
+        replica = self.replica_of(line)
+        offset = number(line.fields["high_watermark"])
+        if "Replica loaded" in line.text and replica.high_watermark is not None and replica.loaded is not None:
+            offset = max(offset, replica.high_watermark)  # of 1.x: remote replicas are at 0
+        replica.high_watermark = offset
+        if replica.loaded is not None:
+            replica.loaded.fields["high_watermark"] = offset
+            join(replica.loaded, line)
+        self.had(line, offset)
+
+    def say_created(self, line: SourcedLine) -> None:
+        node = self.nodes[self.key(line)]
+        self.renew(line, None, anew=True)
+        replica = self.replica_of(line)
+        # The node had this replica, and its directory was neither deleted nor moved: the log is gone.
+        if replica.known and replica.loaded is None and node.starts > 1 and not self.partitions[str(line.partition)].deleted:
+            lost = next(iter(node.lost.values()), None)
+            if lost is None or lost.partition is not None:
+                node.lost[str(line.partition)] = self.add(
+                    line, "replica_lost", line.partition, directory=line.fields.get("directory")
+                )
+        replica.log_end, replica.ended, replica.high_watermark, replica.known = 0, line.order, 0, True
+
+    def say_creating(self, line: SourcedLine) -> None:
+        self.renew(line, line.fields["topic_id"], anew=True)
+
+    def say_deleted(self, line: SourcedLine) -> None:
+        partition = self.partitions[str(line.partition)]
+        partition.deleted = True
+        for election in partition.elections:
+            if election.fields["leader"] == NO_LEADER and line.order - election.order < 60 * SECOND:
+                election.said.add("deletion")
+        self.replicas[str(line.partition), self.key(line)] = ReplicaStory()
+
+    def say_truncated(self, line: SourcedLine) -> None:
+        self._truncation(line, number(line.fields["to"]), "log")
+
+    def say_truncated_fully(self, line: SourcedLine) -> None:
+        replica, to = self.replica_of(line), number(line.fields["to"])
+        if replica.reset is not None and line.order - replica.reset.order < TOGETHER:
+            join(replica.reset, line)  # the log begins again where the leader's does: what was truncation is before that
+        else:
+            entry = self._truncation(line, to, "log")
+            entry.fields["reason"], entry.basis = "started anew at the leader's log start", "high watermark"
+            entry.fields["relation"] = "unknown"
+        replica.log_end, replica.ended = to, line.order
+
+    def say_truncating_to_high_watermark(self, line: SourcedLine) -> None:
+        entry = self._truncation(line, number(line.fields["to"]), "fetcher")
+        entry.basis, entry.fields["reason"] = "high watermark", "to its own high watermark"
+
+    def say_truncating_to_epoch(self, line: SourcedLine) -> None:
+        entry = self._truncation(line, number(line.fields["to"]), "fetcher")
+        entry.basis, entry.fields["reason"] = "epoch", f"the leader's answer: {line.fields['answer']}"
+
+    def say_no_effect(self, line: SourcedLine) -> None:
+        end = number(line.fields["last"]) + 1
+        entry = self._truncation(line, number(line.fields["to"]), "log", end)
+        entry.fields["relation"] = "no effect"
+        replica = self.replica_of(line)
+        replica.log_end, replica.ended, replica.known = end, line.order, True
+
+    def say_truncation_reported(self, line: SourcedLine) -> None:
+        entry = self._truncation(line, number(line.fields["to"]), "report", number(line.fields["from"]))
+        entry.fields["high_watermark"] = entry.fields["high_watermark"] or number(line.fields["high_watermark"])
+        entry.basis = entry.basis or "epoch"
+        _relate(entry)
+
+    def say_below(self, line: SourcedLine) -> None:
+        entry = self._truncation(line, number(line.fields["to"]), "warning")
+        if entry.fields["high_watermark"] is None:
+            entry.fields["high_watermark"] = number(line.fields["high_watermark"])
+            if self.releases.raises_before_truncation(line):
+                entry.said.add("doubtful")
+        entry.fields["relation"] = "below"
+
+    def _truncation(self, line: SourcedLine, to: int, printer: str, end: int | None = None) -> StoryEntry:
+        """Return the entry of a truncation: the one that other lines of it began, or a new one."""
+        entry = self._open_truncation(line, to, printer)
+        replica = self.replica_of(line)
+        if entry is None:
+            entry = self.add(
+                line,
+                "truncated",
+                line.partition,
+                **{"from": None},
+                to=to,
+                high_watermark=None,
+                relation="unknown",
+                reason=None,
+            )
+            self._fill(entry, replica, line, to)
+            replica.truncation = entry
+        else:
+            join(entry, line)
+            if entry.node is None and line.node is not None:
+                entry.node = line.node
+        entry.said.add(printer)
+        if end is not None:
+            entry.fields["from"] = end
+        _relate(entry)
+        if printer in ("log", "report"):
+            replica.log_end, replica.ended, replica.known = to, None, True
+            if replica.high_watermark is not None:
+                replica.high_watermark = min(replica.high_watermark, to)
+        return entry
+
+    def _fill(self, entry: StoryEntry, replica: ReplicaStory, line: SourcedLine, to: int) -> None:
+        """Fill in what the lines before a truncation say about the replica."""
+        reset = replica.reset
+        if reset is not None and reset.fields["to"] == to and line.order - reset.order < TOGETHER:
+            entry.basis, entry.fields["reason"], entry.fields["from"] = (
+                "reset",
+                "out of range for its leader",
+                reset.fields["from"],
+            )
+        elif "Truncating log " in line.says.text and not self.releases.has_epochs(line):
+            entry.basis, entry.fields["reason"] = "high watermark", "to its own high watermark, as it did before KIP-101"
+            replica.high_watermark = to
+            self.had(line, to)
+        fresh = replica.ended is not None and line.order - replica.ended < STALE
+        if entry.fields["from"] is None and fresh and replica.log_end is not None and replica.log_end >= to:
+            entry.fields["from"] = replica.log_end
+        entry.fields["high_watermark"] = replica.high_watermark
+
+    def _open_truncation(self, line: SourcedLine, to: int, printer: str) -> StoryEntry | None:
+        """Return the truncation that a line belongs to, which has none of its kind yet."""
+        own = self.replica_of(line).truncation
+        candidates = [own] if own is not None else []
+        if line.node is None:
+            candidates += [
+                one.truncation
+                for (partition, _), one in self.replicas.items()
+                if partition == line.partition and one.truncation
+            ]
+        fitting = {
+            id(truncation): truncation
+            for truncation in candidates
+            if truncation.fields["to"] == to
+            and printer not in truncation.said
+            and abs(line.order - truncation.order) < TOGETHER
+        }
+        return next(iter(fitting.values())) if len(fitting) == 1 else None
+
+    def say_fell(self, line: SourcedLine) -> None:
+        replica = self.replica_of(line)
+        before, after = number(line.fields["from"]), number(line.fields["to"])
+        last = replica.fell
+        fields = {"from": before, "to": after}
+        if last is not None and last.fields["to"] == before and line.order - last.order < TOGETHER:
+            fields["continues"] = True  # one truncation is one fall, in two steps
+        replica.fell = self.add(line, "high_watermark_fell", line.partition, **fields)
+        doubtful = self.releases.raises_before_truncation(line)
+        if doubtful:
+            replica.fell.said.add("doubtful")
+        truncation = replica.truncation
+        if (
+            truncation is not None
+            and truncation.fields["high_watermark"] is None
+            and line.order - truncation.order < TOGETHER
+            and truncation.fields["to"] <= after
+        ):
+            truncation.fields["high_watermark"] = before
+            if doubtful:
+                truncation.said.add("doubtful")
+            _relate(truncation)
+            join(truncation, line)
+
+    def say_corrupt(self, line: SourcedLine) -> None:
+        offset = optional(line, "offset")
+        self.add(
+            line,
+            "corrupt",
+            line.partition,
+            offset=offset,
+            **({"byte": number(line.fields["byte"])} if "byte" in line.fields else {}),
+        )
+
+
+def _relate(entry: StoryEntry) -> None:
+    """Say how a truncation lies to the high watermark before it."""
+    begin, to, high_watermark = entry.fields["from"], entry.fields["to"], entry.fields["high_watermark"]
+    if entry.fields["relation"] in ("no effect", "below"):
+        return
+    if begin is not None and begin <= to:
+        entry.fields["relation"] = "no effect"
+    elif high_watermark is not None:
+        entry.fields["relation"] = "below" if to < high_watermark else "not below"

@@ -375,3 +375,19 @@ def test_a_full_fetch_that_a_leader_handled_behind_its_last_line(restarted: bool
     broker(tmp_path / "n2", *lines)
     broker(tmp_path / "n1", STARTED, *LOADED, FOLLOWS, sends(40), *takes(40), sends(41), *takes(41), sends(42))
     assert any("sent a fetch that is not there" in str(gap) for gap in read(tmp_path).gaps) is not restarted
+
+
+@pytest.mark.parametrize(("next_at", "missed"), [("08:00:20", False), ("08:00:03", True)])
+def test_a_process_fetches_on_until_the_next_one_begins(next_at: str, missed: bool, tmp_path: Path) -> None:
+    """Controlled shutdown takes as long as the controller needs (7 s here); a process that began before fetches itself."""
+    again = FETCHED_40["request"] | {"sessionId": 77, "sessionEpoch": 1, "topics": []}
+    late = FETCHED_40 | {"request": again, "response": FETCHED_40["response"] | {"responses": []}}
+    led = (*LEADS[:2], LEADS[2].format("1,2"))
+    broker(tmp_path / "n2", *of_node_2(STARTED, *LOADED, led, recorded(1, 40)), requests=(FETCHED_40, late))
+    log = tmp_path / "n2" / "request.log"
+    log.write_text(log.read_text().replace("08:00:00,900001", "08:00:07,900001"))
+    broker(tmp_path / "n1", STARTED, *LOADED, FOLLOWS, sends(40), STOPPING, STARTED, *LOADED)
+    log = tmp_path / "n1" / "server.log"
+    head, started, tail = log.read_text().rpartition("[2026-11-21 08:00:00,001007]")
+    log.write_text(head + (started + tail).replace("08:00:00", next_at))
+    assert any("fetched on for seconds" in str(gap) for gap in read(tmp_path).gaps) is missed

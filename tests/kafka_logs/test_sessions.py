@@ -145,7 +145,7 @@ def test_behind_a_gap_records_of_a_partition_nobody_names_any_more_are_not_nothi
     """The session asked for it before the gap; what it asked, its sender says."""
     (late,) = fetches(document(99, 40, [asks(5)], [reports(5), reports(7, partition=1, size=108)], 99))
     asked = {"alpha-0": PartitionRequest(5, 0, 0, 0), "alpha-1": PartitionRequest(7, 0, 0, 0)}
-    match([Send(2, 1, 99, 40, asked, time=0, run=0)], {1: [late]})
+    match([Send(2, 1, 99, 40, asked, time=0, run=0)], {1: [late]}, {})
     assert late.asked["alpha-1"] == PartitionRequest(7, 0, 0, 0)
     assert late.responses["alpha-1"].size == 108
 
@@ -209,16 +209,16 @@ def test_several_fetchers_of_a_replica_open_a_session_each_whose_requests_are_ha
         document(0, 0, [asks(6)], [reports(4)], 98, fetcher=1),
         document(0, 0, [asks(5)], [reports(4)], 99),
     )
-    assert [match(sends, {1: handled}).get(id(fetch)) for fetch in handled] == [sends[1], sends[2], sends[0]]
+    assert [match(sends, {1: handled}, {}).get(id(fetch)) for fetch in handled] == [sends[1], sends[2], sends[0]]
 
 
 def test_full_fetches_match_by_order_and_what_the_sender_knows_to_be_lost_comes_last() -> None:
     """Three equal requests, the first two never answered: the one request the leader logged is the third."""
     sends = [send(5, lost=True), send(5, lost=True), send(5)]
     (handled,) = fetches(document(0, 0, [asks(5)], [reports(4)], 99))
-    assert match(sends, {1: [handled]}) == {id(handled): sends[2]}
-    assert match(sends[:2], {1: [handled]}) == {id(handled): sends[0]}
-    assert match([send(6)], {1: [handled]}) == {}
+    assert match(sends, {1: [handled]}, {}) == {id(handled): sends[2]}
+    assert match(sends[:2], {1: [handled]}, {}) == {id(handled): sends[0]}
+    assert match([send(6)], {1: [handled]}, {}) == {}
 
 
 def test_a_full_fetch_of_a_process_that_logged_nothing_more_is_not_one_of_the_next_process() -> None:
@@ -230,4 +230,4 @@ def test_a_full_fetch_of_a_process_that_logged_nothing_more_is_not_one_of_the_ne
         document(0, 0, [asks(5)], [reports(4)], 98),
         document(0, 0, [asks(5)], [reports(4)], 97, broker_epoch=20),
     )
-    assert match([before, after], {1: [first, unlogged, second]}) == {id(first): before, id(second): after}
+    assert match([before, after], {1: [first, unlogged, second]}, {}) == {id(first): before, id(second): after}

@@ -163,7 +163,7 @@ def silence_nodes(reading: Reading) -> None:
 def match_sends(reading: Reading) -> None:
     """Match requests at leaders with lines of their senders."""
     reading.sends = [send for node in reading.nodes for send in node.broker.sends]
-    reading.matched = match(reading.sends, reading.fetches)
+    reading.matched = match(reading.sends, reading.fetches, reading.summaries)
 
 
 def requests_into_steps(reading: Reading) -> None:

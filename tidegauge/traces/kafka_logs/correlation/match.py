@@ -15,7 +15,7 @@ Rules of this file
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -25,7 +25,9 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedResponse
 
 
-def match(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetch]]) -> dict[int, Send]:
+def match(
+    sends: Sequence[Send], fetches: Mapping[int, list[LoggedFetch]], summaries: Mapping[int, list[LoggedFetch]]
+) -> dict[int, Send]:
     """Return the send of each fetch, by id of the fetch; `fetches` are by leader, in the order they were handled."""
     named: dict[tuple[int, int, int, int], Send] = {}
     full: dict[tuple[int, int, int, int], list[Send]] = defaultdict(list)
@@ -35,7 +37,7 @@ def match(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetch]]) -> di
         else:
             full[send.node, send.leader, send.session, send.fetcher].append(send)
     matched: dict[int, Send] = {}
-    processes = _processes(named, fetches)
+    processes = _processes(sends, (fetches, summaries))
     for leader, of_leader in fetches.items():
         next_send: dict[tuple[int, int, int, int], int] = defaultdict(int)
         for fetch in of_leader:
@@ -89,16 +91,17 @@ def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetc
 
 
 def _processes(
-    named: Mapping[tuple[int, int, int, int], Send], fetches: Mapping[int, list[LoggedFetch]]
+    sends: Iterable[Send], logged: Iterable[Mapping[int, list[LoggedFetch]]]
 ) -> dict[tuple[int, int | None], int]:
     """Return the number of the sender's process for each replica and broker epoch that a session tells."""
+    of_session = {(send.node, send.leader, send.session): send.run for send in sends if send.session_epoch > 0}
     processes: dict[tuple[int, int | None], int] = {}
-    for leader, of_leader in fetches.items():
+    for leader, of_leader in (item for fetches in logged for item in fetches.items()):
         for fetch in of_leader:
-            send = named.get((fetch.replica, leader, fetch.session, fetch.session_epoch))
+            run = of_session.get((fetch.replica, leader, fetch.session)) if fetch.session_epoch > 0 else None
             # A broker registers at its start: two processes never have one epoch. -1 stands for none (FetchRequest).
-            if send is not None and fetch.broker_epoch is not None and fetch.broker_epoch >= 0:
-                processes[fetch.replica, fetch.broker_epoch] = send.run
+            if run is not None and fetch.broker_epoch is not None and fetch.broker_epoch >= 0:
+                processes[fetch.replica, fetch.broker_epoch] = run
     return processes
 
 

@@ -31,7 +31,7 @@ from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 from tidegauge.traces.problems import Problem
 
 SHUTDOWN = 5_000_000
-"""Microseconds for which a process that was told to stop, and logs no more, goes on fetching at most."""
+"""Microseconds for which a process that logs no more goes on fetching at most, unless the next one begins later."""
 UNLOGGED_AT_END = 2_000_000
 """Microseconds before the end of a process in which what it served need not be logged."""
 _RECORDED = "HandleFetchResponse"
@@ -208,7 +208,8 @@ def _full_fetches(
         behind = [fetch for fetch in of_follower[places[-1] + 1 :] if fetch.request.line.requests == 1] if places else []
         send = matched[id(of_follower[places[-1]])] if behind else None
         if send is not None and (
-            follower.runs[send.run].closed or behind[-1].request.handled - of_follower[places[-1]].request.handled > SHUTDOWN
+            follower.runs[send.run].closed
+            or behind[-1].request.handled - of_follower[places[-1]].request.handled > _longest_shutdown(follower, send)
         ):
             last = send.time
             why = f"it fetched on for seconds ({behind[-1].request.line.at}) after the last line that says so"
@@ -232,6 +233,13 @@ def _full_fetches(
                 (None, None),
                 f"node {follower.id} sent a fetch that is not there",
             )
+
+
+def _longest_shutdown(node: Node, send: Send) -> int:
+    """Return for how long, in microseconds, a process may have fetched after its last logged send."""
+    # Controlled shutdown has no limit of time, but the next process has its port and its directories.
+    after = node.runs[send.run + 1].first - send.time if send.run + 1 < len(node.runs) else 0
+    return max(SHUTDOWN, after) if node.runs[send.run].served_on else SHUTDOWN
 
 
 def _last_requests(leader: Node, follower: Node, channel: _Channel, matched: Mapping[int, Send]) -> Iterator[Gap]:

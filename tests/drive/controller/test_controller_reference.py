@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tidegauge.cli.main import main
-from tidegauge.drive.contract import Watch
+from tidegauge.drive.contract import Step, Watch
 from tidegauge.drive.controller.contract import (
     ALL,
     REPORTED,
     ClusterOpening,
     ControllerCase,
 )
-from tidegauge.drive.controller.findings import FINDINGS, SCENARIOS, SHOWN_BY, finding_cases
+from tidegauge.drive.controller.findings import FINDINGS, SCENARIOS, SHOWN_BY, finding_cases, registers, up
 from tidegauge.drive.controller.reference import reference, shows_finding
 from tidegauge.drive.controller.steps import STEPS, controller_capabilities, is_step, step_line
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
@@ -24,9 +24,10 @@ from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.report import explanations
 from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.runner.transcript import FOLDER, Recorder, TranscriptError, read, write
-from tidegauge.impl.errors import UNKNOWN_SERVER_ERROR
+from tidegauge.impl.errors import DUPLICATE_BROKER_REGISTRATION, UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import profile_named
+from tidegauge.impl.rules import NONE
 
 OPENING = ClusterOpening(30)
 KAFKA = profile_named("release-4.3.1")
@@ -77,6 +78,22 @@ def test_f13_forgets_whom_the_partition_waits_for() -> None:
     left = reports[-1]["partitions"]
     assert isinstance(left, dict)
     assert [left["t-0"][field] for field in ("leader", "isr", "elr", "last_known_elr")] == [-1, [], [], []]
+
+
+@pytest.mark.parametrize("passes", [("session_expires", 2), ("register_late", 2, True, False, "A")])
+def test_while_time_passes_for_one_broker_another_whose_session_was_over_begins_it_anew(passes: Step) -> None:
+    """The suite sends its heartbeats then; a process with its id is a second one, and is refused (walk 439 of seed 1)."""
+    late: Step = ("register_late", 1, False, False, "A")
+    again: Step = registers(1)
+
+    def last_error(*steps: Step) -> int:
+        *_, last = reference(KAFKA).reports(ControllerCase(OPENING, (*up(1, 2), *steps)))
+        return int(last["result"]["error"])
+
+    assert last_error(late, again) == NONE
+    assert last_error(late, passes, again) == DUPLICATE_BROKER_REGISTRATION
+    # For a broker without a session no time passes.
+    assert last_error(("unregister", 2), late, passes, again) == NONE
 
 
 def test_f6_fails_each_registration() -> None:

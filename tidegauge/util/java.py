@@ -23,6 +23,7 @@ OLDEST = 17
 FIRST_AOT_CACHE = 25
 """The first version with an archive of all classes (JEP 514)."""
 
+SHOWN_LINES = 4
 VECTOR_MODULE = "jdk.incubator.vector"
 
 
@@ -67,8 +68,9 @@ def java_version(path: Path) -> int:
         raise SpecError(f"{path} does not start: {problem}") from problem
     match = re.search(r'version "(?:1\.)?(\d+)', printed.stderr + printed.stdout)
     if printed.returncode != 0 or match is None:
-        first = (printed.stderr + printed.stdout).strip().splitlines()[:1]
-        raise SpecError(f"{path} -version ended with {printed.returncode} and said {first or 'nothing'}")
+        # The first line may only repeat JAVA_TOOL_OPTIONS; what is wrong with them comes after it.
+        says = (printed.stderr + printed.stdout).strip().splitlines()[:SHOWN_LINES]
+        raise SpecError(f"{path} -version ended with {printed.returncode} and said {says or 'nothing'}")
     return int(match[1])
 
 

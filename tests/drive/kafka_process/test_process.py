@@ -16,6 +16,10 @@ import psutil
 import pytest
 
 from tidegauge.drive.kafka_process import guard, guarded
+from tidegauge.drive.kafka_process import process as kafka_process
+from tidegauge.drive.kafka_process.process import KafkaProcess
+from tidegauge.drive.wire.compiler import WireError
+from tidegauge.util.java import Java
 
 HOLDS = """
 import json, subprocess, sys, time
@@ -138,3 +142,24 @@ def test_a_folder_lies_in_memory_where_there_is_room_and_no_other_place_is_named
     monkeypatch.setattr(guarded, "IN_MEMORY", memory)
     monkeypatch.setattr(guarded, "ROOM", room)
     assert guarded.scratch_root() == (memory if in_memory else Path(other))
+
+
+def test_what_a_process_said_before_it_ended_by_itself_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM that refuses an agent, say. What it logged about others, or after a step, is not told of that step."""
+    program = tmp_path / "java"
+    program.write_text("#!/bin/sh\necho 'agent library failed \a to init'\nexit 3\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(kafka_process, "find_java", lambda: Java(program, 17, "here"))
+    kafka = KafkaProcess("", {"node.id": 1})
+    try:
+        kafka.check_runs()
+        kafka.start()
+        assert soon(lambda: kafka._guarded.exit_code() is not None)
+        with pytest.raises(WireError, match=r"seen exit code 3; its last words:\nagent library failed \\x07 to init"):
+            kafka.check_runs()
+        assert kafka.lines_about(["p1"], 99) == []
+        kafka.log.write_text("p1 begins\np2\np1 ends\n", encoding="utf-8")
+        assert kafka.lines_about(["p1"], len("p1 begins\np2\n")) == ["p1 begins"]
+        assert kafka.lines_about(["p1"], kafka.log_size()) == ["p1 begins", "p1 ends"]
+    finally:
+        kafka.close()

@@ -8,12 +8,14 @@ from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.player import ReferenceNode, play
-from tidegauge.drive.runner.report import explanations, story
+from tidegauge.drive.runner.report import explain_most, explanations, story
 from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.runner.shrink import shrunk
+from tidegauge.impl import rules as rules_
 from tidegauge.impl.explorer.faults import FAULTS
-from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED
+from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, Rules
 from tidegauge.impl.releases import profile_named
+from tidegauge.impl.rules import UNDEFINED, Ints
 
 CASES = [
     *cover_of("small", FETCH_TRUNCATION).cases,
@@ -90,6 +92,38 @@ class Moody:
             return watch(number, at, {**seen, "leo": 7} if self._times == 1 else seen)  # type: ignore[dict-item]
 
         self._right.play(cases, wrong)
+
+
+def test_the_rule_behind_what_is_asked_after_a_step_is_named_first() -> None:
+    """A cache that answers with the epoch that was asked for: no rule of the step itself decides that."""
+
+    def names_what_was_asked(epochs: Ints, starts: Ints, log_end: int, requested: int) -> tuple[int, int]:
+        found, end = rules_.end_offset_for(epochs, starts, log_end, requested)
+        return (requested, end) if found != UNDEFINED else (found, end)
+
+    node = ReferenceNode(reference(rules=Rules.with_rule("end_offset_for", names_what_was_asked)))
+    path = (("metadata", 1, 0, 0, (1, 2)), ("append", 1), ("metadata", 1, 2, 1, (1, 2)), ("append", 1))
+    (found,) = play(node, [BrokerCase(Opening(), path)], reference()).differences
+    assert found.fields == ("ends",)
+    named = [decision.rule for decision in decisions(found, FETCH_TRUNCATION)]
+    assert named[0] == "end_offset_for"
+    assert "assign_keeps" in named
+
+
+def test_a_bug_that_does_not_explain_all_of_its_kind_is_called_similar() -> None:
+    """Two with the same effect on a short path: what is there on half of the paths is not called the same."""
+    reported = EVERYTHING.reports
+    right = reference()
+    node = ReferenceNode(reference(rules=FAULTS["hw-one-high"].rules))
+    alike = play(node, CASES[:40], right).differences
+    explained = explain_most(explanations(alike[0], right, reported), alike, right, reported)
+    assert explained.is_whole
+    assert "  same as   " in story(alike[0], right, explained, reported)
+    similar = explained._replace(paths=1, sample=2)
+    text = story(alike[0], right, similar, reported)
+    assert "  similar   " in text
+    assert "on 1 of 2 such paths" in text
+    assert "same as" not in text
 
 
 def test_a_difference_that_does_not_come_again_fails_and_is_told_apart() -> None:

@@ -304,7 +304,20 @@ def decisions(difference: Difference[BrokerCase], profile: Profile) -> list[Deci
         recorded.clear()
         if is_possible(state, step):
             state = take_step_unread(state, step).state
-    return recorded
+    # Where an epoch ends is decided when the cache is asked, not in the step. It comes first: a cache that the step has left
+    # as it should would show nothing else.
+    in_step, recorded[:] = [*recorded], []
+    if "ends" in difference.fields:
+        differing = zip(difference.expected["ends"], _listed(difference.seen.get("ends")), strict=False)
+        for epoch, (expected, seen) in enumerate(differing):
+            if expected != seen:
+                log_.end_offset_for_epoch(state.setup, state.broker.partition.log, epoch)
+    return [*recorded, *in_step]
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    """Return what a driven program has reported where a list is expected."""
+    return value if isinstance(value, list | tuple) else ()
 
 
 def broker_suspects(profile: Profile) -> Iterator[Suspect]:

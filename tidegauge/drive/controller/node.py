@@ -42,7 +42,8 @@ class ControllerNode:
         self._process: ControllerProcess | None = None
         self._holder: Lane | None = None
         self._lanes = 0
-        self._last: dict[ControllerCase, tuple[str, ...]] = {}
+        self._logged: dict[ControllerCase, tuple[tuple[str, ...], int]] = {}
+        """The words of its own with which a case was played last, and how much was logged after the last step of it."""
 
     def __enter__(self) -> "ControllerNode":
         return self
@@ -82,21 +83,25 @@ class ControllerNode:
         self._runner.run(self._play(cases, watch))
 
     def log_lines(self, case: ControllerCase) -> list[str]:
-        """Return what the controller has logged about the brokers and topics with which a case was played last."""
-        words = self._last.get(case)
-        return [] if words is None or self._process is None else self._process.process.lines_about(*words)
+        """Return what the controller has logged about the topics with which a case was played last, up to its last step."""
+        if case not in self._logged or self._process is None:
+            return []
+        return self._process.process.lines_about(*self._logged[case])
 
     async def _play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
         for number, case in enumerate(cases):
             lane = await self._opened(case.opening)
             # The number of the lane is in the names of its topics (`Names.full`), with one of these after it.
-            self._last[case] = (f".{self._lanes}-", f".{self._lanes} ", f".{self._lanes},")
+            words = (f".{self._lanes}-", f".{self._lanes} ", f".{self._lanes},")
             played = PlayedPath(lane)
             goes_on = watch(number, 0, await played.report(None))
             for at, step in enumerate(case.path, start=1):
                 if not goes_on:
                     break
-                goes_on = watch(number, at, await played.given(step))
+                seen = await played.given(step)
+                # What is logged later is about the deletion of the topics.
+                self._logged[case] = words, lane.process.process.log_size()
+                goes_on = watch(number, at, seen)
             await lane.close()
             if not lane.is_quiet:
                 self._end()

@@ -210,11 +210,14 @@ class ControllerProcess:
         try:
             async with asyncio.timeout(PATIENCE):
                 while (result := await met()) is None:
+                    self.process.check_runs()
                     await asyncio.sleep(MOMENT)
                 return result
         except TimeoutError:
-            seen = self.process.last_words()
-            raise WireError(f"the controller: expected {expected} within {PATIENCE:g} s; seen {seen}") from None
+            words = self.process.last_words()
+            raise WireError(
+                f"the controller: expected {expected} within {PATIENCE:g} s; seen none; its last words:\n{words}"
+            ) from None
 
 
 def leads_not(response: WireMessage) -> bool:

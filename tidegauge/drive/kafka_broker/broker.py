@@ -23,7 +23,8 @@ from tidegauge.drive.kafka_broker.state_reader import StateReader
 from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import MovedClock
 from tidegauge.drive.kafka_process.process import KafkaProcess
-from tidegauge.drive.wire.frames import HOST, Conditions, Connection
+from tidegauge.drive.wire.compiler import WireError
+from tidegauge.drive.wire.frames import HOST, PATIENCE, Conditions, Connection
 from tidegauge.drive.wire.messages import Messages, definitions_in
 from tidegauge.impl.releases import parse_release
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
@@ -33,6 +34,9 @@ FLUSHED_AFTER = 0.5
 
 CHECKED_AFTER = 0.3
 """Seconds after the first metadata was applied in which the check of the ISR, scheduled when that began, has run."""
+
+LOOKED_EVERY = 0.25
+"""Seconds after which a process that has not registered is looked at: it may have ended."""
 
 HIGH_WATERMARKS, LOG_STARTS = "replication-offset-checkpoint", "log-start-offset-checkpoint"
 
@@ -192,8 +196,19 @@ class KafkaBroker:
         if hasattr(self, "process"):
             self.process.close()
 
+    async def _wait_until_up(self) -> None:
+        """Wait until the process has registered. Raises WireError with its own words when it ends, or is silent."""
+        for _ in range(round(PATIENCE / LOOKED_EVERY)):
+            if await self._conditions.wait_up_to(LOOKED_EVERY, lambda: self.controller.unfenced):
+                return
+            self.process.check_runs()
+        raise WireError(
+            f"Kafka {self._build.version}: expected a registration and heartbeats within {PATIENCE:g} s; seen none; "
+            f"its last words:\n{self.process.last_words()}"
+        )
+
     async def _connect(self) -> None:
-        await self._conditions.wait_for(lambda: self.controller.unfenced, "a registration and heartbeats")
+        await self._wait_until_up()
         self.connection = await self.connect()
         self.requests = PartitionRequests(await self.connection.versions())
         self.state_reader = StateReader(self.connection, self.requests)

@@ -38,6 +38,8 @@ from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot, start_slots
 from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import MovedClock, make_clock
 from tidegauge.drive.runner.player import PrefixTree
+from tidegauge.drive.wire.compiler import WireError
+from tidegauge.util.errors import TidegaugeError
 
 T = TypeVar("T")
 
@@ -56,6 +58,12 @@ NOT_OFFERED = LAG | {"retention", "offsets_for_leader_epoch_response"}
 CAN = frozenset(STEPS) - NOT_OFFERED | {ACKS_ALL, BATCHES, MOVING_STARTS}
 """Not `lose_tail` and `segments`: the operating system decides what a crash leaves of a log, and recovery reads what is in a
 segment that the log start has not left."""
+
+
+def _first(problems: BaseExceptionGroup[Any]) -> BaseException:
+    """Return the first problem in a group of groups."""
+    first = problems.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 KnownReports = PrefixTree[Report | None]
@@ -85,7 +93,8 @@ class PathRun:
         # The last step is always read: it is what the path of a cover is for.
         known = self.beginning.value if self.at < len(self.case.path) else None
         report = self.beginning.value = await self.partition.take(step, known)
-        self.log_start = report["log_start"]
+        # What it refused to name is a difference, with which the path ends.
+        self.log_start = start if isinstance(start := report.get("log_start"), int) else 0
         return report
 
     def is_at_end_of_process(self) -> bool:
@@ -118,7 +127,8 @@ class KafkaNode:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._broker: KafkaBroker | None = None
         self._slots: list[WorkerSlot] = []
-        self._last_topics: dict[BrokerCase, str] = {}
+        self._logged: dict[BrokerCase, tuple[str, int]] = {}
+        """The topic with which a case was played last, and how much the process had logged after the last step of it."""
 
     def __enter__(self) -> "KafkaNode":
         self._thread.start()
@@ -140,9 +150,11 @@ class KafkaNode:
         self._run(self._play(cases, watch))
 
     def log_lines(self, case: BrokerCase) -> list[str]:
-        """Return what the broker has logged about the partition on which a case was played last."""
-        topic = self._last_topics.get(case)
-        return [] if topic is None or self._broker is None else self._broker.process.lines_about(topic)
+        """Return what the broker has logged about the partition on which a case was played last, up to its last step."""
+        if case not in self._logged or self._broker is None:
+            return []
+        topic, size = self._logged[case]
+        return self._broker.process.lines_about([topic], size)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -198,9 +210,18 @@ class KafkaNode:
 
     async def _side_by_side(self, work: Sequence[Coroutine[Any, Any, list[PathRun]]]) -> list[list[PathRun]]:
         check = self._broker.lag_check if self._broker is not None else None
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(path_work if check is None else check.play(path_work)) for path_work in work]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(path_work if check is None else check.play(path_work)) for path_work in work]
+        except* (TidegaugeError, OSError) as problems:
+            # One is enough to say what happened: the others follow from it, or are the same on other paths.
+            raise WireError(f"{_first(problems)}{self._last_words()}") from problems
         return [task.result() for task in tasks]
+
+    def _last_words(self) -> str:
+        """Return the end of what the process has said, for a message about what it did not do."""
+        words = "" if self._broker is None else self._broker.process.last_words()
+        return f"\nits last words:\n{words}" if words else ""
 
     async def _begin(
         self,
@@ -218,8 +239,7 @@ class KafkaNode:
             opening = cases[number].opening
             beginning = no_reports() if self._always_read else known_reports[opening]
             run = PathRun(number, cases[number], DrivenPartition(slot, opening), beginning)
-            self._last_topics[run.case] = run.partition.topic.name
-            if watch(number, 0, run.partition.opening()) and await self._play_on(run, watch):
+            if self._seen(run, run.partition.opening(), watch) and await self._play_on(run, watch):
                 paused.append(run)
             else:
                 await run.partition.close()
@@ -233,11 +253,11 @@ class KafkaNode:
             # All ends of the process up to the next metadata were one (`ends_of`): nothing shows between them.
             while goes_on and run.is_at_end_of_process():
                 run.next_step()
-                goes_on = watch(run.number, run.at, UNREAD)
+                goes_on = self._seen(run, UNREAD, watch)
             if goes_on:
                 # The next step is the metadata that the process has read first: it was written before the restart.
                 await run.partition.wait_until_fetched_from(run.next_step()[1])
-                goes_on = watch(run.number, run.at, await run.partition.report()) and await self._play_on(run, watch)
+                goes_on = self._seen(run, await run.partition.report(), watch) and await self._play_on(run, watch)
             if goes_on:
                 paused.append(run)
             else:
@@ -250,9 +270,16 @@ class KafkaNode:
             if run.is_at_end_of_process():
                 return True
             report = await run.take(run.next_step())
-            if not watch(run.number, run.at, report):
+            if not self._seen(run, report, watch):
                 return False
         return False
+
+    def _seen(self, run: PathRun, report: Report, watch: Watch) -> bool:
+        """Hand on a report; return whether the path goes on."""
+        # What is logged later is about the deletion of the topic.
+        if self._broker is not None:
+            self._logged[run.case] = run.partition.topic.name, self._broker.process.log_size()
+        return watch(run.number, run.at, report)
 
     async def _end_process(self, broker: KafkaBroker, runs: Sequence[PathRun]) -> None:
         """End the process once for all these paths, and start it again with each path's next metadata."""

@@ -5,6 +5,7 @@ fetch to a peer, the next AlterPartition request. A step waits for these. What i
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from tidegauge.drive.broker.contract import BROKER, EARLIEST, Opening
@@ -19,6 +20,7 @@ from tidegauge.drive.kafka_broker.clients import (
 )
 from tidegauge.drive.kafka_broker.controller_stub import MetadataRecord
 from tidegauge.drive.kafka_broker.peers import fetch_response
+from tidegauge.drive.kafka_broker.state_reader import ReadReplicaState
 from tidegauge.drive.kafka_broker.waiting_requests import PeerSessions, Producers, ReadPartition, WaitingFetches
 from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot
 from tidegauge.drive.wire.compiler import WireMessage
@@ -95,10 +97,7 @@ class DrivenPartition:
             "fetched": {
                 str(name): _fetch_json(partition) for name, partition in self._waiting_fetches.take_responses().items()
             },
-            "leo": replica.leo,
-            "hw": replica.hw,
-            "log_start": replica.log_start,
-            "ends": [[*end] for end in replica.ends],
+            **_replica_json(replica),
         }
 
     def _requests(self) -> dict[str, dict[str, int]]:
@@ -296,6 +295,14 @@ class DrivenPartition:
             controller.proposals.respond(self.topic.id, {"errorCode": INVALID_UPDATE_VERSION})
         if self._is_created:
             controller.append(MetadataRecord("RemoveTopicRecord", {"topicId": self.topic.id}))
+
+
+def _replica_json(replica: ReadReplicaState | Mapping[str, int]) -> Report:
+    """Return the fields of a report that were read; an error in place of what the broker refused to name."""
+    if not isinstance(replica, ReadReplicaState):
+        return {"leo": replica}
+    ends = [end if isinstance(end, Mapping) else [*end] for end in replica.ends]
+    return {"leo": replica.leo, "hw": replica.hw, "log_start": replica.log_start, "ends": ends}
 
 
 def _fetch_json(partition: WireMessage | None) -> Report | None:

@@ -7,7 +7,8 @@ Rules of this file
 3. The end of each epoch in the epoch cache is the diverging epoch of a consumer's fetch one offset further (KIP-595).
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from tidegauge.drive.kafka_broker.clients import (
     DEBUGGING_CONSUMER,
@@ -17,18 +18,21 @@ from tidegauge.drive.kafka_broker.clients import (
     diverging_of,
     fetched_partition,
 )
-from tidegauge.drive.wire.compiler import WireError
+from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Connection
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
+
+Reading = int | Mapping[str, int]
+"""A value that was read, or the error with which the broker refused to name it: `{"error": 56}`."""
 
 
 class ReadReplicaState(NamedTuple):
     """The state of a replica. `ends`: what its epoch cache answers for each leader epoch from 0, as (epoch, end offset)."""
 
     leo: int
-    hw: int
-    log_start: int
-    ends: tuple[tuple[int, int], ...]
+    hw: Reading
+    log_start: Reading
+    ends: tuple[tuple[int, int] | Mapping[str, int], ...]
 
 
 class StateReader:
@@ -37,27 +41,37 @@ class StateReader:
     def __init__(self, connection: Connection, requests: PartitionRequests) -> None:
         self._connection, self._requests = connection, requests
 
-    async def read(self, topic: Topic, epochs: int) -> ReadReplicaState:
+    async def read(self, topic: Topic, epochs: int) -> ReadReplicaState | Mapping[str, int]:
         """Read the broker's replica of a partition and the ends of its first `epochs` leader epochs.
 
-        Raises WireError when the broker has none, and OSError.
+        A broker that refuses one of these requests has a replica that differs: its error stands in place of the value, that
+        of the log end in place of all. Raises OSError and WireError.
         """
+        leo = await self.log_end(topic)
+        if not isinstance(leo, int):
+            return leo
         requests = self._requests
-        list_offsets = requests.list_offsets(topic, LATEST_TIMESTAMP, DEBUGGING_CONSUMER)
-        (listed,) = await self._connection.exchange([list_offsets])
-        latest = listed["topics"][0]["partitions"][0]
-        if latest["errorCode"] != NONE:
-            raise WireError(f"{topic.name}: expected the log end offset; seen error {latest['errorCode']}")
-        leo: Any = latest["offset"]
         fetches = [
             requests.fetch(topic, leo),
             *(requests.fetch(topic, leo + 1, last_fetched_epoch=epoch) for epoch in range(epochs)),
         ]
         at_end, *beyond_end = map(fetched_partition, await self._connection.exchange(fetches))
-        # An epoch after all that the cache knows is OFFSET_OUT_OF_RANGE one offset beyond the end: it has no end.
-        if at_end["errorCode"] != NONE or any(
-            partition["errorCode"] not in {NONE, OFFSET_OUT_OF_RANGE} for partition in beyond_end
-        ):
-            raise WireError(f"{topic.name}: expected its high watermark at offset {leo}; seen {at_end}, {beyond_end}")
-        ends = tuple(diverging_of(partition) or (UNDEFINED, UNDEFINED) for partition in beyond_end)
+        ends = tuple(map(_end_of, beyond_end))
+        if at_end["errorCode"] != NONE:
+            refused = {"error": at_end["errorCode"]}
+            return ReadReplicaState(leo, refused, refused, ends)
         return ReadReplicaState(leo, at_end["highWatermark"], at_end["logStartOffset"], ends)
+
+    async def log_end(self, topic: Topic) -> Reading:
+        """Read the log end offset. Raises OSError and WireError."""
+        list_offsets = self._requests.list_offsets(topic, LATEST_TIMESTAMP, DEBUGGING_CONSUMER)
+        (listed,) = await self._connection.exchange([list_offsets])
+        latest: WireMessage = listed["topics"][0]["partitions"][0]
+        return latest["offset"] if latest["errorCode"] == NONE else {"error": latest["errorCode"]}
+
+
+def _end_of(partition: WireMessage) -> tuple[int, int] | Mapping[str, int]:
+    # An epoch after all that the cache knows is OFFSET_OUT_OF_RANGE one offset beyond the end: it has no end.
+    if partition["errorCode"] not in {NONE, OFFSET_OUT_OF_RANGE}:
+        return {"error": partition["errorCode"]}
+    return diverging_of(partition) or (UNDEFINED, UNDEFINED)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from tidegauge.drive.contract import Report
 from tidegauge.drive.kafka_broker.clients import Topic
+from tidegauge.drive.kafka_broker.state_reader import Reading
 from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Connection, WireRequest
@@ -116,8 +117,8 @@ class Producers:
         self._waiting.append(waiting)
         return None
 
-    async def _log_end(self, topic: Topic) -> int:
-        return (await self._broker.state_reader.read(topic, 0)).leo
+    async def _log_end(self, topic: Topic) -> Reading:
+        return await self._broker.state_reader.log_end(topic)
 
     def take_responses(self) -> list[list[int]]:
         """Return base offset and error of the responses that have come since the last call."""

@@ -5,7 +5,7 @@ Rules of this file
 1. The driver, which started this script, may die at any moment, also by SIGKILL. Then the pipe to stdin ends: the only sign.
 2. The folder is created here and the process is started here, so there is no moment at which they could be left behind.
 3. Commands are lines of JSON: {"run": [argument, ..], "out": file} starts the process, {"signal": number} sends it a signal
-   and waits for its end. Each is answered with a line.
+   and waits for its end, {"look": true} looks whether it has ended. Each is answered with a line.
 4. If this process itself is killed, the kernel kills the other one with it (PR_SET_PDEATHSIG, on Linux).
 5. Only the standard library is imported, and little of it: this script must be there fast.
 """
@@ -74,6 +74,8 @@ def _obey(line: dict[str, Any], process: "subprocess.Popen[bytes] | None") -> "s
                 preexec_fn=_prepare,  # noqa: PLW1509  there is one thread here
             )
         _respond(pid=process.pid)
+    elif "look" in line:
+        _respond(code=None if process is None else process.poll())
     elif process is not None:
         _respond(code=_end(process, line["signal"]))
         process = None

@@ -59,6 +59,11 @@ class Guarded:
         """Send the process a signal, and wait until it has ended. Raises WireError when the guard has gone."""
         self._command(signal=number)
 
+    def exit_code(self) -> int | None:
+        """Return the exit code of the process if it has ended by itself. Raises WireError when the guard has gone."""
+        code: int | None = self._command(look=True)["code"]
+        return code
+
     def close(self) -> None:
         """End the process and remove the folder."""
         # The end of its stdin is what tells the guard.

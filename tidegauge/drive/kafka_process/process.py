@@ -11,11 +11,13 @@ import re
 import signal
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from tidegauge.drive.kafka_process.guarded import OUT, Guarded
+from tidegauge.drive.wire.compiler import WireError
+from tidegauge.util.foreign_text import visible
 from tidegauge.util.java import find_java
 
 LOG4J2 = """status = warn
@@ -117,15 +119,30 @@ class KafkaProcess:
         """End the process and remove its folder."""
         self._guarded.close()
 
-    def last_words(self) -> str:
-        """Return the end of what the process wrote and logged, for a message about its end."""
-        files = (path for name in (OUT, "server.log") if (path := self.home / name).is_file())
-        return "\n".join([line for path in files for line in _lines(path)][-LAST_LINES:])
+    def check_runs(self) -> None:
+        """Check that the process has not ended. Raises WireError with its last words."""
+        code = self._guarded.exit_code()
+        if code is not None:
+            words = self.last_words()
+            raise WireError(f"{MAIN_CLASS}: expected its process to run; seen exit code {code}; its last words:\n{words}")
 
-    def lines_about(self, *words: str) -> list[str]:
-        """Return the logged lines that contain one of the words."""
+    def last_words(self) -> str:
+        """Return the end of what the process wrote, which is the JVM's or an agent's, and the end of what it logged."""
+        files = (path for name in (OUT, "server.log") if (path := self.home / name).is_file())
+        return "\n".join(visible(line) for path in files for line in _lines(path)[-LAST_LINES:])
+
+    def log_size(self) -> int:
+        """Return how many bytes it has logged so far."""
+        return self.log.stat().st_size if self.log.is_file() else 0
+
+    def lines_about(self, words: Iterable[str], size: int) -> list[str]:
+        """Return those of its first `size` logged bytes that are lines with one of the words."""
+        if not self.log.is_file():
+            return []
         pattern = re.compile("|".join(map(re.escape, words)))
-        return [line for line in _lines(self.log) if pattern.search(line)] if self.log.is_file() else []
+        with self.log.open("rb") as log:
+            lines = log.read(size).decode(errors="backslashreplace").splitlines()
+        return [line for line in lines if pattern.search(line)]
 
     def _command(self) -> list[str]:
         settings = {

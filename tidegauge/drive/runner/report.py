@@ -5,7 +5,7 @@ import operator
 import os
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegauge.conformance.judge.rulebook import known_bugs
 from tidegauge.drive.contract import CaseT
@@ -31,17 +31,29 @@ def explanations(
     ]
 
 
+class Explained(NamedTuple):
+    """Explanations of a difference, each alone; and on how many paths of a sample of its kind they explain that one, too."""
+
+    by: tuple[SuspectedBugs, ...]
+    paths: int
+    sample: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether they explain all of the sample. A bug that does not is one with the same effect on a short path."""
+        return self.paths == self.sample
+
+
 def explain_most(
     explained: Sequence[SuspectedBugs],
     alike: Sequence[Difference[CaseT]],
     reference: Reference[CaseT, Any],
     reported: frozenset[str],
-) -> list[SuspectedBugs]:
+) -> Explained:
     """Return those explanations of one difference that explain most of its kind."""
-    if len(explained) < 2:
-        return [*explained]
     counts = [sum(does_the_same(difference, reference, bugs, reported) for difference in alike) for bugs in explained]
-    return [bugs for bugs, count in zip(explained, counts, strict=True) if count == max(counts)]
+    most = max(counts, default=0)
+    return Explained(tuple(bugs for bugs, count in zip(explained, counts, strict=True) if count == most), most, len(alike))
 
 
 def _fit(first: Suspect, second: Suspect) -> bool:
@@ -98,7 +110,7 @@ NAMES = ("expected", "seen")
 def story(
     difference: Difference[CaseT],
     reference: Reference[CaseT, Any],
-    same: Sequence[SuspectedBugs],
+    same: Explained | Sequence[SuspectedBugs],
     reported: frozenset[str],
     names: tuple[str, str] = NAMES,
     log: Sequence[str] = (),
@@ -106,8 +118,8 @@ def story(
 ) -> str:
     """Return one difference as text: the path, both reports, the rules, the known bugs.
 
-    `same`: the known bugs that do the same; `names`: the headings of the two reports; `log`: lines that the node has logged
-    about it; `accepted`: the generations that do it, too.
+    `same`: the known bugs that do the same, and on how many paths of its kind; `names`: the headings of the two reports;
+    `log`: lines that the node has logged about it; `accepted`: the generations that do it, too.
     """
     lines = [f"DIFFERS after {difference.at} steps, in {', '.join(difference.fields)}"]
     lines.append(f"  {reference.opening_text(difference.case.opening)}")
@@ -119,7 +131,11 @@ def story(
     if sentence is not None:
         lines.append(f"  {sentence}")
     lines += [f"  rule      {line}" for line in dict.fromkeys(reference.decision_texts(difference))]
-    lines += [f"  same as   {line}" for line in _same_as(same, reference)]
+    explained = same if isinstance(same, Explained) else Explained(tuple(same), 1, 1)
+    head = "same as   " if explained.is_whole or not explained.by else "similar   "
+    lines += [f"  {head}{line}" for line in _same_as(explained.by, reference)]
+    if explained.by and not explained.is_whole:
+        lines.append(f"            on {explained.paths} of {explained.sample} such paths: another bug, or not the only one")
     lines += [f"  accepted  by --profile {' or '.join(accepted[:FEW])}"] if accepted else []
     lines += [f"  log       {line}" for line in log]
     return "\n".join(map(visible, lines))

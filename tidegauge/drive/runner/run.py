@@ -93,7 +93,7 @@ def failures_of(
         same = explain_most(explanations(shown, reference, reported), alike[:SAMPLE], reference, reported)
         accepted = accepting(shown, reference, reported)
         text = story(shown, reference, same, reported, NAMES, log_lines(shown.case)[-LOGGED:], accepted)
-        failures.append(DriveFailure(shown, len(alike), tuple(same), text, accepted))
+        failures.append(DriveFailure(shown, len(alike), same.by, text, accepted))
     return failures, not_again
 
 

@@ -42,7 +42,8 @@ _NODE = re.compile(r"LoggingSignalHandler|LogManager\)|AppInfoParser|KafkaConfig
 _CHANGED = re.compile(
     r"(?P<topic>alpha|beta)(?=-\d|\"|,)|(?P<id>vqLrbFbFShK4Q1SaHryJaw|bq_ZxmeLQpKqfui-3Oa8mw)"
     r"|(?P<session>(?<=sessionId=)\d+|(?<=\"sessionId\":)\d+|(?<=session )\d+)"
-    r"|(?P<fetcher>(?<=ReplicaFetcherThread-)\d+|(?<=fetcherId=)\d+|(?<=-fetcher-)\d+)|(?P<handler>(?<=request-handler-)\d+)"
+    r"|(?P<fetcher>(?<=ReplicaFetcherThread-)\d+|(?<=fetcherId=)\d+|(?<=-fetcher-)\d+)"
+    r"|(?P<handler>(?<=request-handler-)\d+|(?<=-PLAINTEXT-PLAINTEXT-)\d+)|(?P<connection>(?<=\"connection\":\")[^\"]*)"
 )
 
 
@@ -68,6 +69,7 @@ _OWN = {
     "session": _session,
     "fetcher": lambda _, copy: str(copy),
     "handler": lambda text, copy: str(int(text) + 8 * copy),
+    "connection": lambda text, copy: f"{text}-{copy}",
 }
 
 

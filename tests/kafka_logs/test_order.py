@@ -214,7 +214,7 @@ def fits(rows: Sequence[search.Row], one: Sequence[int], peers: int) -> bool:
 @given(small_windows())
 def test_an_order_is_found_exactly_if_there_is_one(steps: list[LoggedStep]) -> None:
     """Against all interleavings of small windows."""
-    peers = sorted({peer for one in steps for peer in search._peers(one)} | {LEADER})
+    peers = sorted(search._peers(steps) | {LEADER})
     rows = search._rows(steps, {peer: at for at, peer in enumerate(peers)})
     there_is_one = any(fits(rows, one, len(peers)) for one in every_order(rows))
     order(steps, LEADER, found := Ordered())

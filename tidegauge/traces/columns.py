@@ -39,20 +39,22 @@ class Columns:
         return len(self.event)
 
 
-def to_columns(traces: Sequence[Trace], config: Config) -> Columns:
-    """Return the columns of `traces`, which share `config`."""
+def to_columns(traces: Sequence[Trace], config: Config, *, counted: bool = False) -> Columns:
+    """Return the columns of `traces`, which share `config`; `counted`: the reader has numbered the events itself."""
     events = [event for trace in traces for event in trace.events]
     starts = np.cumsum([0, *(len(trace.events) for trace in traces)], dtype=np.int64)
     position = positions(config)
     # By field, the rows of the events that have it and their values: an event has a few of the 40 fields.
-    cells: dict[str, tuple[list[int], list[int]]] = {name: ([], []) for name in INT_FIELDS}
+    cells: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in INT_FIELDS}
     for row, event in enumerate(events):
         for name, value in event.fields.items():
             cell = cells.get(name)
             if cell is not None:
                 cell[0].append(row)
-                cell[1].append(_encode(name, value, position))
-    ints = {name: _column(len(events), *cell) for name, cell in cells.items() if cell[0]}
+                cell[1].append(value)
+    ints = {
+        name: _column(len(events), rows, _encoded(name, values, position)) for name, (rows, values) in cells.items() if rows
+    }
     pairs = [event.fields.get("epochs") for event in events]
     return Columns(
         trace_starts=starts,
@@ -62,7 +64,7 @@ def to_columns(traces: Sequence[Trace], config: Config) -> Columns:
         epochs_reported=np.array([p is not None for p in pairs], dtype=np.bool_),
         epochs_at=np.cumsum([0, *(len(p or ()) for p in pairs)], dtype=np.int64),
         epochs=np.array([number for p in pairs for pair in p or () for number in pair], dtype=np.int64),
-        missing=missing_lines(traces, config),
+        missing=np.zeros(0, np.int64) if counted else missing_lines(traces, config),
     )
 
 
@@ -128,15 +130,13 @@ def _column(size: int, rows: list[int], values: list[int]) -> Ints:
     return column
 
 
-def _encode(name: str, value: Any, position: Mapping[int, int]) -> int:
-    if value is None:
-        return -1
+def _encoded(name: str, values: Sequence[Any], position: Mapping[int, int]) -> list[int]:
     kind = FIELDS[name].kind
     if kind is FieldKind.NODE:
-        return position[value]
+        return [-1 if value is None else position[value] for value in values]
     if kind is FieldKind.NODES:
-        return mask(position[node] for node in value)
-    return int(value)
+        return [-1 if value is None else mask(position[node] for node in value) for value in values]
+    return [-1 if value is None else int(value) for value in values]
 
 
 def mask(positions: Iterable[int]) -> int:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -222,18 +222,29 @@ def capture_batches(capture: kafka_logs.Capture, name: str) -> Iterator[InputBat
     for trace in capture.traces:
         doubts = tuple(LogGap(*rows, str(gap)) for rows, gap in capture.uncertain.get(trace.name, ()))
         if doubts and trace.events:
-            columns = to_columns([trace], trace.config)
+            columns = to_columns([trace], trace.config, counted=True)
             yield InputBatch(name, columns, trace.config, (trace,), doubts=doubts, counted=True)
 
 
 def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Iterator[InputBatch]:
-    """Yield a batch for all traces that share a config."""
+    """Yield a batch for all traces that share a config, but for the topic id, of which no rule asks."""
     groups: dict[str, list[Trace]] = {}
     for trace in traces:
         groups.setdefault(repr(trace.config), []).append(trace)
+    batches: dict[tuple[str, bool], list[Trace]] = {}
     for group in groups.values():
+        # A topic whose traces have none may be of a source that does not report them (engine.judge.options_of).
+        cache_entries = any(event.event == "EpochCacheEntry" for trace in group for event in trace.events)
+        batches.setdefault((repr(_without_topic(group[0].config)), cache_entries), []).extend(group)
+    for group in batches.values():
         if any(trace.events for trace in group):
-            yield InputBatch(source, to_columns(group, group[0].config), group[0].config, tuple(group), counted=counted)
+            same = all(trace.config == group[0].config for trace in group)
+            config = group[0].config if same else _without_topic(group[0].config)
+            yield InputBatch(source, to_columns(group, config, counted=counted), config, tuple(group), counted=counted)
+
+
+def _without_topic(config: Config) -> Config:
+    return replace(config, extra={key: value for key, value in config.extra.items() if key != "topic_id"})
 
 
 def _parquet(source: InputSource, problems: list[Problem]) -> Iterator[InputBatch]:

@@ -34,6 +34,8 @@ One line reports that a broker is unfenced; if it is lost, no other line shows i
 """
 
 
+_NAMES_NODES = frozenset(name for name, kind in FIELDS.items() if kind.kind in (FieldKind.NODE, FieldKind.NODES))
+
 NAMED = 5
 """Files that a note names; the others are counted."""
 
@@ -116,7 +118,10 @@ def _collecting_nothing() -> Iterator[None]:
         yield
     finally:
         if collects:
+            # What was read is then old: a collection of what is young, which comes at once, does not look through it.
+            gc.freeze()
             gc.enable()
+            gc.unfreeze()
 
 
 def _read_all(folder: Path, layout: str | None, selection: Selection | None) -> list[Capture]:
@@ -239,11 +244,11 @@ def _trace(
     brokers = {*actors, *replicas}
     for step in merged.steps:
         for field_name, value in step.fields.items():
-            kind = FIELDS[field_name].kind
-            if kind is FieldKind.NODE and isinstance(value, int):
-                brokers.add(value)
-            elif kind is FieldKind.NODES and isinstance(value, tuple):
-                brokers |= set(value)
+            if field_name in _NAMES_NODES:
+                if isinstance(value, tuple):
+                    brokers.update(value)
+                elif isinstance(value, int):
+                    brokers.add(value)
     # In a combined process the controller has replicas of its own: it stays among the brokers.
     both_roles = controller is not None and any(node.id == controller.id and node.has_replicas for node in nodes)
     if controller is not None and not both_roles:

@@ -1,5 +1,6 @@
 """How much of what happened the logs of a capture cover: which nodes, which time, and what is missing."""
 
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -176,22 +177,32 @@ def uncertain_intervals(
 
     `ahead` bounds the difference of clocks (merge.py); `seen_until` is until when a log was seen to go on (CarryOver).
     """
-    rows: dict[int, list[tuple[int, Spot]]] = {}
+    if not gaps:
+        return []
+    # By node, its steps in the order of its lines: their rows and places, and those of steps that have a line.
+    every: dict[int, tuple[list[int], list[Spot]]] = {}
+    logged: dict[int, tuple[list[int], list[Spot]]] = {}
     provided = {key for step in steps for key in step.provides}
     unanswered: dict[object, list[int]] = {}
     for row, step in enumerate(steps):
-        rows.setdefault(step.node, []).append((row, step.place[:2]))
+        # Steps that were added after every line of a process (its end, unlogged sends) do not show how far its log goes.
+        for found in (every, logged) if step.place[1] < BEHIND else (every,):
+            rows, places = found.setdefault(step.node, ([], []))
+            rows.append(row)
+            places.append(step.place[:2])
         if step.name in TAKES_RESPONSES and not any(key in provided for key in step.depends_on if _is_response(key)):
             unanswered.setdefault(step.fields.get("peer"), []).append(row)
     intervals = []
     for gap in gaps:
-        own = rows.get(gap.node)
-        if own:
-            # Steps that were added after every line of a process (its end, unlogged sends) do not show how far its log goes.
-            first = max((row for row, place in own if place < gap.begin and place[1] < BEHIND), default=0)
+        if gap.node in every:
+            rows, places = logged.get(gap.node, ([], []))
+            at = bisect_left(places, gap.begin)
+            first = rows[at - 1] if at else 0
             if gap.end == AFTER_ALL_LINES:
                 first = max(first, _steps_before_gap(gap, steps, ahead, seen_until) - 1)
-            last = min((row for row, place in own if place >= gap.end), default=len(steps) - 1)
+            rows, places = every[gap.node]
+            at = bisect_left(places, gap.end)
+            last = rows[at] if at < len(rows) else len(steps) - 1
             intervals.append(((min(first, last), max(first, last)), gap))
         # A response that no step gives lies in the gap of its leader: only clocks order it against the leader's steps.
         if gap.logger in (REQUESTS, EVERYTHING):

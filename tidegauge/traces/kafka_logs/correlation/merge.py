@@ -41,100 +41,106 @@ class Merged:
 
 def merge(steps: Sequence[LoggedStep]) -> Merged:
     """Put the steps of one topic-partition in one order."""
-    chains: dict[int, list[LoggedStep]] = defaultdict(list)
-    for step in sorted(steps, key=lambda one: one.place):
-        chains[step.node].append(step)
-    provides: dict[Hashable, list[LoggedStep]] = defaultdict(list)
-    for chain in chains.values():
-        for step in chain:
-            for key in step.provides:
-                provides[key].append(step)
-    before: dict[int, list[LoggedStep]] = {}
-    after: dict[int, list[LoggedStep]] = defaultdict(list)
-    missing: dict[int, int] = {}
+    # Steps are numbered node by node, each node's in the order of its logs: there each comes after the one before it.
+    numbered = sorted(sorted(steps, key=lambda one: one.place), key=lambda one: one.node)
+    provides: dict[Hashable, list[int]] = {}
+    for number, step in enumerate(numbered):
+        for key in step.provides:
+            provides.setdefault(key, []).append(number)
+    causes: dict[int, list[int]] = {}
     ties = 0
-    for chain in chains.values():
-        for position, step in enumerate(chain):
-            causes = [cause for key in step.depends_on for cause in provides[key] if cause is not step]
-            ties += len(causes)
-            # The order of one node is known: each step comes after the one before it in its logs.
-            if position:
-                causes.append(chain[position - 1])
-            before[id(step)] = causes
-            missing[id(step)] = len(causes)
-            for cause in causes:
-                after[id(cause)].append(step)
-    order, dropped = _order(chains, before, after, missing)
-    return Merged(tuple(order), ties, dropped, _concurrent(order, before, sorted(chains)))
+    for number, step in enumerate(numbered):
+        if step.depends_on:
+            found = [one for key in step.depends_on for one in provides.get(key, ()) if one != number]
+            if found:
+                causes[number] = found
+                ties += len(found)
+    order, dropped = _order(numbered, causes)
+    return Merged(tuple(map(numbered.__getitem__, order)), ties, dropped, _concurrent(numbered, order, causes))
 
 
-def _order(
-    chains: dict[int, list[LoggedStep]],
-    before: dict[int, list[LoggedStep]],
-    after: dict[int, list[LoggedStep]],
-    missing: dict[int, int],
-) -> tuple[list[LoggedStep], int]:
+def _order(numbered: Sequence[LoggedStep], causes: dict[int, list[int]]) -> tuple[list[int], int]:
     """Sort topologically, the earliest step first; return the order, and how many cycles were broken."""
-    rank = {id(step): (step.time, step.node, position) for chain in chains.values() for position, step in enumerate(chain)}
-    heap = [(rank[id(step)], step) for chain in chains.values() for step in chain if missing[id(step)] == 0]
+    first: dict[int, int] = {}
+    for number, step in enumerate(numbered):
+        first.setdefault(step.node, number)
+    begins = sorted(first.values())
+    ends = [*begins[1:], len(numbered)]
+    # Only the heads of the nodes can be next. `waits` counts the causes of a step that are to come, `after` has who waits.
+    waits = {number: len(found) for number, found in causes.items()}
+    after: dict[int, list[int]] = {}
+    for number, found in causes.items():
+        for cause in found:
+            after.setdefault(cause, []).append(number)
+    heads, node_of = list(begins), {numbered[begin].node: at for at, begin in enumerate(begins)}
+    heap = [(numbered[head].time, head) for head in heads if head not in waits]
     heapq.heapify(heap)
-    done: set[int] = set()
-    order: list[LoggedStep] = []
+    order: list[int] = []
+    done = bytearray(len(numbered))
     dropped = 0
-    heads = dict.fromkeys(chains, 0)
-    while len(order) < len(rank):
+    while len(order) < len(numbered):
         if not heap:
-            # A cycle: every step that is left waits for another. Release the earliest head of a node's chain, and forget
-            # which causes it still waits for; the chains themselves stay in order.
+            # A cycle: every step that is left waits for another. Release the earliest head, and forget which causes it still
+            # waits for; the logs themselves stay in order.
             dropped += 1
             stuck = min(
-                (chain[heads[node]] for node, chain in chains.items() if heads[node] < len(chain)), key=lambda s: rank[id(s)]
+                (head for head, end in zip(heads, ends, strict=True) if head < end), key=lambda one: numbered[one].time
             )
-            before[id(stuck)] = [cause for cause in before[id(stuck)] if id(cause) in done]
-            heapq.heappush(heap, (rank[id(stuck)], stuck))
-        _, step = heapq.heappop(heap)
-        # A step that was released from a cycle is pushed once more when its last cause is done.
-        if id(step) in done:
-            continue
-        done.add(id(step))
-        order.append(step)
-        heads[step.node] += 1
-        for following in after[id(step)]:
-            missing[id(following)] -= 1
-            if missing[id(following)] == 0 and id(following) not in done:
-                heapq.heappush(heap, (rank[id(following)], following))
+            causes[stuck] = [cause for cause in causes[stuck] if done[cause]]
+            waits.pop(stuck)
+            heap.append((numbered[stuck].time, stuck))
+        number = heapq.heappop(heap)[1]
+        done[number] = True
+        order.append(number)
+        at = node_of[numbered[number].node]
+        heads[at] = following = number + 1
+        if following < ends[at] and following not in waits:
+            heapq.heappush(heap, (numbered[following].time, following))
+        for one in after.get(number, ()):
+            if one in waits:
+                waits[one] -= 1
+                if not waits[one]:
+                    del waits[one]
+                    if one in heads:
+                        heapq.heappush(heap, (numbered[one].time, one))
     return order, dropped
 
 
-def _concurrent(order: Sequence[LoggedStep], before: dict[int, list[LoggedStep]], nodes: Sequence[int]) -> int:
+def _concurrent(numbered: Sequence[LoggedStep], order: Sequence[int], causes: Mapping[int, Sequence[int]]) -> int:
     """Count concurrent pairs by vector clocks: a happened before b iff b's clock has as much of a's node as a itself."""
-    column = {node: index for index, node in enumerate(nodes)}
+    column = {node: index for index, node in enumerate(sorted({step.node for step in numbered}))}
+    # By node, what it has seen of all so far, its own steps counted in place.
+    latest = [[0] * len(column) for _ in column]
+    # What a step with causes on other nodes may ask for.
+    asked = {cause for found in causes.values() for cause in found}
     seen: dict[int, list[int]] = {}
-    counts = [0] * len(nodes)
-    for step in order:
-        clock = [0] * len(nodes)
-        for cause in before[id(step)]:
-            clock = [max(pair) for pair in zip(clock, seen[id(cause)], strict=True)]
-        counts[column[step.node]] += 1
-        clock[column[step.node]] = counts[column[step.node]]
-        seen[id(step)] = clock
     commits: dict[int, list[list[int]]] = defaultdict(list)
-    for step in order:
+    losses: list[tuple[int, list[int]]] = []
+    for number in order:
+        step = numbered[number]
+        own = column[step.node]
+        clock = latest[own]
+        for cause in causes.get(number, ()):
+            for at, count in enumerate(seen.get(cause, ())):
+                clock[at] = max(clock[at], count)
+        clock[own] += 1
+        if number in asked:
+            seen[number] = list(clock)
         # A client has seen the record: it is committed for good, whether or not the step raised a high watermark.
         reported = step.name in ("ProduceAck", "Read")
         if reported or (step.name in COMMITS and step.fields.get("hw") != step.fields.get("hw_before")):
-            commits[step.node].append(seen[id(step)])
-    concurrent = 0
-    for step in order:
+            commits[step.node].append(list(clock))
         if step.name in LOSSES:
-            clock, own = seen[id(step)], column[step.node]
-            for node, clocks in commits.items():
-                if node != step.node:
-                    # Along a node its own count and what it has seen of others only grow, so both ends are found by
-                    # bisection: commits that this step has seen, and commits that have seen this step.
-                    before_it = bisect_right(clocks, clock[column[node]], key=itemgetter(column[node]))
-                    after_it = bisect_left(clocks, clock[own], key=itemgetter(own))
-                    concurrent += max(0, after_it - before_it)
+            losses.append((step.node, list(clock)))
+    concurrent = 0
+    for lost_at, clock in losses:
+        for node, clocks in commits.items():
+            if node != lost_at:
+                # Along a node its own count and what it has seen of others only grow, so both ends are found by bisection:
+                # commits that this step has seen, and commits that have seen this step.
+                before_it = bisect_right(clocks, clock[column[node]], key=itemgetter(column[node]))
+                after_it = bisect_left(clocks, clock[column[lost_at]], key=itemgetter(column[lost_at]))
+                concurrent += max(0, after_it - before_it)
     return concurrent
 
 

@@ -38,6 +38,7 @@ Rules of this file
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from tidegauge.impl.rules import (
@@ -58,6 +59,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     OF_A_CONTROLLER,
     RAISED,
     TAKES_RESPONSES,
+    Fields,
     LoggedBroker,
     LoggedStep,
 )
@@ -145,7 +147,7 @@ def order(steps: Sequence[LoggedStep], node: int, placement: Ordered, min_isr: i
 
     `min_isr` is the highest min.insync.replicas of the partition, None if unknown.
     """
-    peers = sorted({peer for step in steps for peer in _peers(step)} | {node})
+    peers = sorted(_peers(steps) | {node})
     rows = _rows(steps, {peer: at for at, peer in enumerate(peers)})
     leader = Leader(peers.index(node), len(peers), len(peers) + 1 if min_isr is None else min_isr)
     search = _Search(rows, leader)
@@ -157,110 +159,125 @@ def order(steps: Sequence[LoggedStep], node: int, placement: Ordered, min_isr: i
 # From steps to rows
 
 
-def _peers(step: LoggedStep) -> Iterator[int]:
-    peer, isr = step.fields.get("peer"), step.fields.get("isr")
-    if isinstance(peer, int):
-        yield peer
-    if isinstance(isr, tuple):
-        yield from isr
-    if step.name == KEPT:
-        yield from leos(str(step.fields["leos"]))
+def _peers(steps: Sequence[LoggedStep]) -> set[int]:
+    found: set[int] = set()
+    for step in steps:
+        peer, isr = step.fields.get("peer"), step.fields.get("isr")
+        if isinstance(peer, int):
+            found.add(peer)
+        if isinstance(isr, tuple):
+            found.update(isr)
+        if step.name == KEPT:
+            found.update(leos(str(step.fields["leos"])))
+    return found
 
 
 def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
-    starts = [step for step in steps if step.name == "Start"]
-    for step in steps:
+    start = next((step for step in steps if step.name == "Start"), None)
+    for step in steps if start is not None else ():
         # Metadata reaches clients before the broker has made the replica: it answers for a partition that it has not
         # (ReplicaManager#getPartitionOrError). The replica starts first all the same: without a role it answers so, too.
         refused = step.name in ("HandleFetch", "HandleEpochRequest", "ProduceAck") and step.fields.get("error", 0) != 0
-        if refused and starts and step.ends < starts[0].ends:
-            step.begins, step.ends, step.key = starts[0].ends - 1, starts[0].ends, (starts[0].ends, starts[0].place[1], 1)
-            step.follows.append(starts[0])
+        if refused and start is not None and step.ends < start.ends:
+            step.begins, step.ends, step.key = start.ends - 1, start.ends, (start.ends, start.place[1], 1)
+            step.follows.append(start)
+    in_order = sorted(steps, key=_key)
     # A step is never put in front of one that it follows, whatever their stamps (3.x prints milliseconds).
-    for step in sorted(steps, key=lambda step: step.key):
+    moved = False
+    for step in in_order:
         for one in step.follows:
             if step.key <= one.key:
-                step.key = (one.key[0], one.key[1], one.key[2] + 1)
-    at_key = sorted(range(len(steps)), key=lambda at: (steps[at].key, at))
+                step.key, moved = (one.key[0], one.key[1], one.key[2] + 1), True
+    if moved:
+        in_order = sorted(steps, key=_key)
     # One thread writes its lines in the order in which it does things.
-    position = {id(steps[at]): row for row, at in enumerate(at_key)}
+    position = {id(step): row for row, step in enumerate(in_order)}
     last: dict[str, int] = {}
     rows: list[Row] = []
-    for row, at in enumerate(at_key):
-        step = steps[at]
-        follows = [position[id(one)] for one in step.follows if id(one) in position and position[id(one)] < row]
+    for row, step in enumerate(in_order):
+        follows = [at for one in step.follows if (at := position.get(id(one), row)) < row] if step.follows else []
         if step.thread:
             if step.thread in last:
                 follows.append(last[step.thread])
             last[step.thread] = row
         kind, values = _row(step, peers)
-        begins, ends = min(step.begins, step.key[0] - 1), max(step.ends, step.key[0])
+        stamp = step.key[0]
+        begins, ends = min(step.begins, stamp - 1), max(step.ends, stamp)
         response = position.get(id(step.response), -1) if kind == COUNT else -1
         rows.append(Row(kind, values, begins, ends, step.key, tuple(follows), step, response))
     return rows
 
 
+_key = attrgetter("key")
+
+
 def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]:
     """Return the kind of a step, and the values that it finds or leaves."""
+    name, fields = step.name, step.fields
+    # The three of a fetch first: nearly every step is one of them.
+    if name == "SendFetch":
+        return SENT, (_number(fields, "req_epoch"),)
+    if name == "HandleFetch" and "remote_leo" in fields and fields.get("error", 0) == 0:
+        shown = _number(step.response.fields, "res_hw") if step.response is not None else UNKNOWN
+        peer = peers.get(_number(fields, "peer"), -1)
+        return COUNT, (peer, _number(fields, "remote_leo"), shown, _number(fields, "req_epoch"))
+    if name == "AnswerFetch":
+        if fields.get("error", 0) != 0:
+            return IDLE, ()
+        return RESPONSE, (_number(fields, "res_hw"), _number(fields, "rec_end"))
 
     def number(name: str) -> int:
-        value = step.fields.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) else UNKNOWN
+        return _number(fields, name)
 
     def members() -> int:
-        isr = step.fields.get("isr")
+        isr = fields.get("isr")
         return sum(1 << peers[peer] for peer in isr) if isinstance(isr, tuple) else UNKNOWN
 
-    if step.name == "Start":
+    if name == "Start":
         return START, (number("leo"), number("hw"))
-    if step.name == "BecomeLeader":
+    if name == "BecomeLeader":
         return LEAD, (number("leader_epoch"), members(), number("leo"), number("hw_before"), number("hw"))
-    if step.name == "BecomeFollower":
+    if name == "BecomeFollower":
         return FOLLOW, (number("leader_epoch"), number("leo"), number("hw"))
-    if step.name == "LeaderAppend":
+    if name == "LeaderAppend":
         return APPEND, (number("rec_base"), number("rec_end"))
-    if step.name == "ShrinkIsr":
+    if name == "ShrinkIsr":
         return SHRINK, (members(), number("leo"), number("hw"))
-    if step.name == "ExpandIsr":
+    if name == "ExpandIsr":
         return EXPAND, (members(),)
-    if step.name == "HandleAlterPartitionResponse":
+    if name == "HandleAlterPartitionResponse":
         return ISR, (members(), number("hw_before"), number("hw"))
-    if step.name == "LogStartMoved":
+    if name == "LogStartMoved":
         return LOG_START, (number("log_start"),)
-    if step.name in ("DeleteReplica", "LoseDisk"):
+    if name in ("DeleteReplica", "LoseDisk"):
         return GONE, ()
-    if step.name == FORGOTTEN:
+    if name == FORGOTTEN:
         return FORGET, ()
-    if step.name == "HandleFetch" and step.fields.get("error", 0) == 0 and "remote_leo" in step.fields:
-        shown = step.response.fields.get("res_hw") if step.response is not None else None
-        shown = shown if isinstance(shown, int) else UNKNOWN
-        return COUNT, (peers.get(number("peer"), -1), number("remote_leo"), shown, number("req_epoch"))
-    if step.name == "HandleFetch" and "hw_before" in step.fields:
+    if name == "HandleFetch" and "hw_before" in fields:
         # It raised, and its process stopped logging before it printed of which replica it is.
         return UNNAMED, (number("hw_before"), number("hw"))
-    if step.name == RAISED:
+    if name == RAISED:
         return RAISE, (number("hw_before"), number("hw"))
-    if step.name == KEPT:
-        ends = leos(str(step.fields["leos"]))
+    if name == KEPT:
+        ends = leos(str(fields["leos"]))
         # Up to 3.x the leader's own log end is among them.
         pairs = [value for peer, end in sorted(ends.items()) for value in (-1 if peer == step.node else peers[peer], end)]
         return SKIPPED, (number("hw"), *pairs)
-    if step.name == "AnswerFetch" and step.fields.get("error", 0) == 0:
-        return RESPONSE, (number("res_hw"), number("rec_end"))
-    if step.name == "Read":
+    if name == "Read":
         return SHOWN, (number("bound"),)
-    if step.name == "ProduceAck":
-        acknowledged = step.fields.get("acks") == -1 and step.fields.get("error") == 0
+    if name == "ProduceAck":
+        acknowledged = fields.get("acks") == -1 and fields.get("error") == 0
         return ACKNOWLEDGED, (number("rec_end") if acknowledged else UNKNOWN, number("error"))
-    if step.name in ("HandleFetch", "HandleEpochRequest") and "error" in step.fields:
-        epoch = step.fields.get("req_epoch")
+    if name in ("HandleFetch", "HandleEpochRequest") and "error" in fields:
+        epoch = fields.get("req_epoch")
         return REFUSED, (number("error"), epoch if isinstance(epoch, int) else -1)
-    if step.name == "SendFetch":
-        return SENT, (number("req_epoch"),)
-    if step.name == "AnswerFetch":
-        return IDLE, ()
     # A response to a request of another leader epoch is not taken over (AbstractFetcherThread#processFetchRequest).
-    return OTHER, (number("leo"), number("hw"), number("req_epoch") if step.name in ACCEPTS else UNKNOWN)
+    return OTHER, (number("leo"), number("hw"), number("req_epoch") if name in ACCEPTS else UNKNOWN)
+
+
+def _number(fields: Fields, name: str) -> int:
+    value = fields.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else UNKNOWN
 
 
 # What a step finds and leaves
@@ -455,7 +472,7 @@ class _Search:
             choice = next(node.choices, None)
             if choice is not None:
                 child = self._after(node, *choice)
-                if (child.front, child.beyond, child.replica) in dead:
+                if dead and (child.front, child.beyond, child.replica) in dead:
                     continue
                 taken.append(choice)
                 stack.append(child)
@@ -523,9 +540,10 @@ class _Search:
         front = rows[node.front]
         due = replica.due != UNKNOWN and replica.due > replica.hw
         alone = not node.beyond and self.least_begin[node.front + 1] >= front.ends and not due
-        if alone or (front.kind >= SKIPPED and replica.cause < 0):
+        if alone or replica.cause < 0:
             broken, after = self._take(node.front, replica)
-            if broken == FITS:
+            # What changes nothing and comes first by its stamp is taken: no other order has more.
+            if broken == FITS and (alone or front.kind >= SKIPPED or (after == replica and not due)):
                 yield node.front, after
                 return
         changing: list[tuple[int, Replica]] = []

@@ -38,8 +38,14 @@ def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generati
             steps_by_generation[
                 Generation(tp, number, max(1, len(topic_ids)), topic_ids[number] if topic_ids else None)
             ] = []
+    # Of most topics there is one: then every step of a partition is of it.
+    only = {one.tp: steps for one, steps in steps_by_generation.items() if one.of == 1}
     for node in nodes:
         for step in node.broker.steps:
+            steps = only.get(step.tp)
+            if steps is not None:
+                steps.append(step)
+                continue
             if step.tp not in tps:
                 continue
             topic_ids = ids[topic_of(step.tp)]

@@ -128,9 +128,9 @@ def _recorded(node: Node) -> Iterator[Gap]:
     """Yield a gap for each fetch that the leader recorded without a request."""
     times = [request.line.time for request in node.requests]
     by_replica: dict[tuple[int, str, int], list[LoggedStep]] = {}
-    for step in sorted(node.broker.steps, key=lambda one: one.place):
+    for step in sorted((one for one in node.broker.steps if one.name == "HandleFetch"), key=lambda one: one.place):
         peer = step.fields.get("peer")
-        if step.name == "HandleFetch" and isinstance(peer, int):
+        if isinstance(peer, int):
             by_replica.setdefault((step.place[0], step.tp, peer), []).append(step)
     # [:-1]: the last fetch of a replica may have lost its connection, or its leader was killed before it could respond.
     for step in (step for of_replica in by_replica.values() for step in of_replica[:-1] if "req_epoch" not in step.fields):
@@ -155,15 +155,18 @@ def _before_the_first_line(node: Node) -> Iterator[Gap]:
 def _log_starts(node: Node) -> Iterator[Gap]:
     """Yield a gap where a response has a log start above that of the leader's own lines."""
     log_starts: dict[str, list[tuple[int, int]]] = {}
-    for step in sorted(node.broker.steps, key=lambda one: one.time):
-        start = step.fields.get("log_start")
+    for step in sorted((one for one in node.broker.steps if "log_start" in one.fields), key=lambda one: one.time):
+        start = step.fields["log_start"]
         if isinstance(start, int):
             log_starts.setdefault(step.tp, []).append((step.time, start))
-    for step in sorted(node.broker.steps, key=lambda one: one.time):
-        start = step.fields.get("res_log_start")
+    for step in sorted((one for one in node.broker.steps if "res_log_start" in one.fields), key=lambda one: one.time):
+        start = step.fields["res_log_start"]
+        # 0 is above none.
+        if not isinstance(start, int) or start == 0:
+            continue
         # Another thread may write the line of the log start a little later than the response that has it.
         reported = [one for one in log_starts.get(step.tp, ()) if one[0] <= step.time + UNLOGGED_AT_END]
-        if isinstance(start, int) and reported and start > max(one for _, one in reported):
+        if reported and start > max(one for _, one in reported):
             before = max(time for time, _ in reported)
             begin, end = min(spot(node, before), spot(node, step.time)), _after(node, step.time)
             why = f"a response names log start {start} ({step.at}), and no line moves it there"

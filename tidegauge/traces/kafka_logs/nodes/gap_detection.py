@@ -84,6 +84,7 @@ _OF_A_RESPONSE = "HandleFetchResponse"
 _OF_A_LEADER = frozenset({"recorded", "leader-high-watermark", "expand-isr", "shrinking", "shrink-isr"})
 _WITHOUT_LOCK = frozenset({"recorded", "expand-isr", "shrink-isr"})
 """Lines of a leader that Partition prints when it has let go of its lock: it may be a follower by then."""
+_IN_A_RESPONSE = frozenset({"appended", "received", "after-append", "follower-high-watermark"})
 _ROLE_LINES = frozenset({"leader", "leader-again", "follower", "follower-again"})
 _CHANGES_LOG = frozenset(
     {"log-created", "log-completed", "appended", "received", "after-append", "cut", "cut-nothing", "cut-all"}
@@ -109,7 +110,12 @@ _REPORTED_BY: Mapping[str, frozenset[str]] = {
     "entry": frozenset({"epoch-entry", "cut", "cut-all", "log-completed"}),
 }
 """The lines that show a value: if a later line contradicts it, lines are missing after the last of these."""
+_SHOWS: Mapping[str, tuple[str, ...]] = {
+    kind: tuple(what for what, lines in _REPORTED_BY.items() if kind in lines)
+    for kind in frozenset[str]().union(*_REPORTED_BY.values())
+}
 _OF_A_REPLICA = _OF_A_LEADER | {"leader", "leader-again", "follower", "follower-again", "received", "appended"}
+_NEEDS_A_ROLE = _OF_A_REPLICA - _ROLE_LINES
 _EPOCH = re.compile(r"epoch=(\d+)")
 
 
@@ -182,7 +188,7 @@ class GapDetector:
             self.gaps.append(Gap(broker.node, logger, begin, here[0], (time, here[1]), f"{why} ({parsed.line.at})"))
         # A high watermark is printed twice, by the log and by Partition: if one line is missing, the other has the value.
         # After any other break nothing that is known of any replica is certain.
-        if any(key[0] != "set" for _, key, _ in breaks):
+        if breaks and any(key[0] != "set" for _, key, _ in breaks):
             for tp, replica in broker.replicas.items():
                 replica.forget()
                 broker.step(parsed, FORGOTTEN, {}, tp).thread = ""
@@ -190,9 +196,8 @@ class GapDetector:
 
     def _note_line(self, parsed: ParsedLine, here: Seen) -> None:
         """Note the line as the last one that shows a value that is checked."""
-        for what, lines in _REPORTED_BY.items():
-            if parsed.kind in lines:
-                self._last_line_about[what, parsed.tp] = here
+        for what in _SHOWS.get(parsed.kind, ()):
+            self._last_line_about[what, parsed.tp] = here
         if parsed.kind == "sending":
             self._last_line_about["send", parsed.line.thread] = here
         if parsed.kind in _ROLE_LINES:
@@ -229,7 +234,7 @@ class GapDetector:
         if parsed.kind in _OF_A_REPLICA and not replica.loaded and parsed.tp not in self._unloaded:
             self._unloaded.add(parsed.tp)
             yield EVERYTHING, ("load", parsed.tp), "no line says that the replica was loaded"
-        if parsed.kind in _OF_A_REPLICA - _ROLE_LINES:
+        if parsed.kind in _NEEDS_A_ROLE and parsed.tp not in self._leading:
             yield from self._has_a_role(parsed.tp)
         thread = ("send", parsed.line.thread)
         raised = self._raised.pop((parsed.line.thread, parsed.tp), None)
@@ -242,7 +247,7 @@ class GapDetector:
         # Without thread names it is unknown which lines belong together.
         named = bool(parsed.line.thread)
         in_fetcher = parsed.line.thread.startswith(FETCHER_THREAD)
-        answering = broker.opened(parsed, _OF_A_RESPONSE) is not None
+        answering = parsed.kind in _IN_A_RESPONSE and broker.opened(parsed, _OF_A_RESPONSE) is not None
         if parsed.kind in ("leader", "follower"):
             yield from _differs(replica.leo, parsed.number("leo"), "leo", parsed.tp)
             yield from _differs(replica.hw, parsed.number("hw"), "hw", parsed.tp)
@@ -305,9 +310,10 @@ class GapDetector:
                 yield EVERYTHING, ("load", parsed.tp), "a replica is loaded twice by one process"
         if parsed.kind in _LOOKS and not may_fetch(parsed) and broker.opened(parsed, *_MAKES_IT_LOOK) is None:
             yield ROLES, ("role", parsed.tp), "a leader looks at its high watermark, and no line says for what"
-        acted_before = parsed.kind in _WITHOUT_LOCK and named and replica.led_after(broker.counts_from(parsed))
-        if parsed.kind in _OF_A_LEADER and self._leading.get(parsed.tp) is False and not acted_before:
-            yield ROLES, ("role", parsed.tp), "a follower acts as a leader"
+        if parsed.kind in _OF_A_LEADER and self._leading.get(parsed.tp) is False:
+            acted_before = parsed.kind in _WITHOUT_LOCK and named and replica.led_after(broker.counts_from(parsed))
+            if not acted_before:
+                yield ROLES, ("role", parsed.tp), "a follower acts as a leader"
 
     def _found(self, loaded: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
         """Yield a break if the disk has more than the lines of the process before show: its last lines are missing."""
@@ -346,7 +352,8 @@ class GapDetector:
                     f"request {request.session_epoch} of a session follows request {last if known else 'of none'}",
                 )
         for tp, partition in request.asked.items():
-            yield from self._has_a_role(tp)
+            if tp not in self._leading:
+                yield from self._has_a_role(tp)
             replica = self.broker.replicas.get(tp) or LoggedReplica()
             open_step = self.broker.open.get((parsed.line.thread, tp))
             if parsed.line.thread and open_step is not None and open_step.name == _OF_A_RESPONSE:

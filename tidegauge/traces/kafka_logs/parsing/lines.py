@@ -5,7 +5,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from sys import intern
@@ -174,7 +174,13 @@ class LogFile(NamedTuple):
 
 def clock(time: int) -> str:
     """Format microseconds since 1970 as ISO 8601."""
-    return (EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    second, micros = divmod(time, 1_000_000)
+    return f"{_clock(second)}.{micros:06}"
+
+
+@lru_cache(maxsize=1024)
+def _clock(second: int) -> str:
+    return (EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 EMPTY = "an empty file"

@@ -1,8 +1,9 @@
 """A parsed log line: a row of the table of patterns, matched, with its fields."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
@@ -20,6 +21,8 @@ METADATA_LOG = "__cluster_metadata-0"
 def number(text: str) -> int:
     """Parse an offset, an epoch or an id. Raises ValueError for text that is no number, or a larger one than Kafka has."""
     value = int(text)
+    if len(text) < 19:
+        return value
     # Columns hold 64-bit integers and the judge adds to them: a damaged line must not overflow there.
     if not -LARGEST < value < LARGEST:
         raise ValueError(f"expected a number below 2^62, seen {text}")
@@ -102,6 +105,7 @@ class FetchLine:
     topic_ids: Mapping[str, str]
 
 
+@lru_cache(maxsize=4)
 def fetch_line(request: str) -> FetchLine:
     """Parse `(type=FetchRequest, .. fetchData={..}, .. removed=.., metadata=(sessionId=.., epoch=..), ..)`."""
     partitions: dict[str, PartitionRequest] = {}
@@ -145,18 +149,17 @@ def session_of(request: str) -> tuple[int, int]:
 Value = int | str | tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ParsedLine:
-    """A line with a pattern: `kind` is the first column of the table, `values` are the groups."""
+    """A line with a pattern: `kind` is the first column of the table, `values` are the groups.
+
+    `tp` is the topic-partition, empty where the line names none.
+    """
 
     kind: str
     line: Line
     values: Mapping[str, Value]
-
-    @property
-    def tp(self) -> str:
-        """The topic-partition, empty where the line names none."""
-        return str(self.values.get("tp", ""))
+    tp: str = ""
 
     def number(self, name: str) -> int:
         """Return a group that is a number."""
@@ -181,16 +184,24 @@ MOST_BEGINNINGS = 4
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table, compiled. `head` is the text that it begins with, empty for the beginning of the message."""
+    """A row of the table, compiled.
+
+    `head` is the text that it begins with, empty for the beginning of the message; `needle` the longest text that every
+    match has, and `readers` are the groups in their order, each with the function that reads it.
+    """
 
     kind: str
     head: str
+    needle: str
     pattern: re.Pattern[str]
+    readers: tuple[tuple[str, Callable[[str], "Value"]], ...]
 
     def match(self, message: str) -> re.Match[str] | None:
         """Find the pattern in a message, in time that is proportional to its length."""
-        # To look for the head is many times faster than to search for the pattern. And a search has no bound: from each
+        # To look for a text is many times faster than to search for the pattern. And a search has no bound: from each
         # place where the pattern could begin it may read to the end of the line.
+        if self.needle not in message:
+            return None
         at = message.find(self.head)
         for _ in range(MOST_BEGINNINGS):
             if at < 0:
@@ -211,12 +222,38 @@ def row_of(kind: str, pattern: str) -> Row:
     head = _HEAD.match(pattern)
     if head is None and not pattern.startswith("^"):
         raise ValueError(f"expected a pattern that begins with a text or with ^, saw {pattern}")
-    return Row(kind, "" if head is None else re.sub(r"\\(.)", r"\1", head[1]), re.compile(pattern))
+    compiled = re.compile(pattern)
+    names = sorted(compiled.groupindex, key=compiled.groupindex.__getitem__)
+    # Each group has a name, so that the names are those of match.groups().
+    if len(names) != compiled.groups:
+        raise ValueError(f"expected a name for each group, saw {pattern}")
+    readers = tuple((name, _reader(name)) for name in names)
+    return Row(kind, "" if head is None else _UNESCAPED.sub(r"\1", head[1]), needle_of(pattern), compiled, readers)
 
 
-_BY_LOGGER: dict[str, list[Row]] = {}
-for _kind, _logger, _pattern in TABLE:
-    _BY_LOGGER.setdefault(_logger, []).append(row_of(_kind, _pattern))
+_UNESCAPED = re.compile(r"\\(.)")
+_TOKEN = re.compile(r"(?P<text>\\\W|[^\\.^$|()\[*+?{])|(?P<set>\[\^?\]?(?:\\.|[^\]])*\])|\\.|(?P<other>.)", re.DOTALL)
+_REPEATED = re.compile(r"[*+?{]")
+
+
+def needle_of(pattern: str) -> str:
+    """Return the longest text outside of groups that every match of a pattern has, empty if there is none."""
+    texts, depth, at = [""], 0, 0
+    while at < len(pattern):
+        token = _TOKEN.match(pattern, at)
+        assert token is not None  # any character is one
+        at = token.end()
+        depth += (token["other"] == "(") - (token["other"] == ")")
+        # Of alternatives none is in every match.
+        if token["other"] == "|" and not depth:
+            return ""
+        # What is repeated may be there not at all.
+        if token["text"] and not depth and not _REPEATED.match(pattern, at):
+            texts[-1] += _UNESCAPED.sub(r"\1", token["text"])
+        else:
+            texts.append("")
+    return max(texts, key=len)
+
 
 _ENDLESS = re.compile(r"\d{19}")
 _IDS = frozenset({"isr", "replicas", "adding", "removing", "elr", "last_known_elr"})
@@ -241,25 +278,38 @@ _TEXTS = frozenset(
 )
 
 
-def parse_line(line: Line) -> ParsedLine | None:
-    """Parse a line; None if it has no pattern, or is about the metadata log."""
-    for row in _BY_LOGGER.get(line.logger, ()):
-        match = row.match(line.message)
-        if match is not None:
-            try:
-                values = {name: _value(name, text) for name, text in match.groupdict().items() if text is not None}
-            except ValueError:
-                return None  # not a number where the pattern has one: the line is damaged
-            return None if values.get("tp") == METADATA_LOG else ParsedLine(row.kind, line, values)
-    return None
-
-
-def _value(name: str, text: str) -> Value:
+def _reader(name: str) -> Callable[[str], Value]:
     if name in _IDS:
-        return ids(text)
-    if name not in _TEXTS:
-        return number(text)
+        return ids
+    return _text if name in _TEXTS else number
+
+
+def _text(text: str) -> str:
     # A text has numbers inside (a request, a list of changes): one that no offset can reach shows a damaged line.
-    if _ENDLESS.search(text):
+    if len(text) >= 19 and _ENDLESS.search(text):
         raise ValueError(f"expected numbers below 2^62, seen {text}")
     return text
+
+
+_BY_LOGGER: dict[str, list[Row]] = {}
+for _kind, _logger, _pattern in TABLE:
+    _BY_LOGGER.setdefault(_logger, []).append(row_of(_kind, _pattern))
+
+
+def parse_line(line: Line) -> ParsedLine | None:
+    """Parse a line; None if it has no pattern, or is about the metadata log."""
+    message = line.message
+    for row in _BY_LOGGER.get(line.logger, ()):
+        match = row.match(message)
+        if match is not None:
+            try:
+                values = {
+                    name: read(text)
+                    for (name, read), text in zip(row.readers, match.groups(), strict=True)
+                    if text is not None
+                }
+            except ValueError:
+                return None  # not a number where the pattern has one: the line is damaged
+            tp = str(values.get("tp", ""))
+            return None if tp == METADATA_LOG else ParsedLine(row.kind, line, values, tp)
+    return None

@@ -90,7 +90,7 @@ def test_no_writer_lets_a_text_make_a_line(text: str) -> None:
     written = as_text(report, everything=True)
     assert all(line.isprintable() for line in written.split("\n"))
     assert written.count("\n") == as_text(plain, everything=True).count("\n")
-    assert json.loads(json_text(report))["inputs"][0]["path"] == text
+    assert json.loads(json_text(report))["parts"][0]["path"] == text
     made = page(report)
     assert all(line.isprintable() for line in made.replace("\t", " ").split("\n"))
     assert made.count("\n") == page(plain).count("\n")

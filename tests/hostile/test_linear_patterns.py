@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from tests.processor_time import processor_time
-from tidegauge.traces.kafka_logs.discovery import selection
-from tidegauge.traces.kafka_logs.nodes import gap_detection
+from tidegauge.traces.kafka_logs.discovery import clusters, identify, selection, writers
+from tidegauge.traces.kafka_logs.nodes import gap_detection, log_dirs
 from tidegauge.traces.kafka_logs.parsing import layout, lines, parsed_line, request_log, timestamps
 from tidegauge.traces.kafka_logs.parsing.layout import PATTERNS, WRAPPERS, envelope
 from tidegauge.traces.kafka_logs.parsing.parsed_line import row_of
@@ -25,11 +25,23 @@ from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 
 SIZE, LONGEST = 1 << 15, 1 << 20
 SECONDS = 2
-NOT_OF_LINES = {"_HEAD", "_CONVERSION", "_SPACES", "_MAY_BE_EMPTY", "_TOKEN", "_KNOWN"}
-"""Patterns that read our own patterns, or those of --layout."""
-MATCHED = {"_NO_THREAD", "_THREAD"}
+NOT_OF_LINES = {"_HEAD", "_CONVERSION", "_SPACES", "_MAY_BE_EMPTY", "_TOKEN", "_KNOWN", "_SEGMENT", "BESIDE_SEGMENTS"}
+"""Patterns that read our own patterns, those of --layout, or names of files."""
+MATCHED = {"_NO_THREAD", "_THREAD", "_OWN", "_OWN_UNBRACKETED", "_DIRECTORY", "_REPLICA_DIRECTORY", "_PLACED"}
 """Patterns that are tried at the beginning of a text only."""
-MODULES = (gap_detection, layout, lines, parsed_line, request_log, selection, timestamps)
+MODULES = (
+    gap_detection,
+    layout,
+    lines,
+    parsed_line,
+    request_log,
+    selection,
+    timestamps,
+    clusters,
+    identify,
+    writers,
+    log_dirs,
+)
 REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 
 Use = Callable[[str], object]
@@ -143,7 +155,13 @@ ROWS = [
     pytest.param(pattern, row_of(kind, pattern).match, id=f"{kind}-{number}")
     for number, (kind, _, pattern) in enumerate(TABLE)
 ]
-ALL = [*ROWS, *of_modules(), *LAYOUTS, *BEGINS, *DATES]
+MARKS = [
+    pytest.param(mark.pattern.pattern, every(mark.pattern), id=f"{mark.says}-{number}")
+    for number, mark in enumerate(
+        (*identify.TOOLS, *identify.SYSTEMS, *identify.ERAS, *identify.LOG_KINDS, *identify.PROGRAMS)
+    )
+]
+ALL = [*ROWS, *of_modules(), *LAYOUTS, *BEGINS, *DATES, *MARKS]
 
 
 @pytest.mark.parametrize(("pattern", "use"), ALL)

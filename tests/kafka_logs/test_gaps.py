@@ -232,7 +232,7 @@ def test_a_controller_alone_is_no_pass(tmp_path: Path) -> None:
     words = "the data path: no rule about what a broker does with records could be decided"
     assert f"missing: {words}" in as_text(report)
     assert words in page(report)
-    assert words in json.loads(json.dumps(as_json(report)))["inputs"][0]["missing"]
+    assert words in json.loads(json.dumps(as_json(report)))["parts"][0]["missing"]
     write_junit(report, tmp_path / "check.xml")
     whole = [case for case in Xml.parse(tmp_path / "check.xml").getroot().iter("testcase") if case.get("name") == "whole"]
     assert words in str(whole[0][0].get("message"))

@@ -13,8 +13,8 @@ from tidegauge.conformance.checking.check import check
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.traces.kafka_logs import read, read_all
 from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.discovery.files import find_nodes
 from tidegauge.traces.kafka_logs.discovery.writers import own_id, thread_id
-from tidegauge.traces.kafka_logs.discovery.sourced_lines import sourced_lines
 
 SOUND = "4.2.0/k-epoch-jump-control"
 ID, OTHER_ID = "HhPpDbsLQCqkVYGkSVHmWA", "QQQpDbsLQCqkVYGkSVHmWA"
@@ -100,6 +100,13 @@ def test_what_a_thread_says_of_its_node() -> None:
     ]  # fmt: skip
 
 
+def whose(folder: Path) -> dict[int, int | None]:
+    """The node of each line of the one file in a folder, by number."""
+    found = find_nodes(folder)
+    nodes = {line.number: node.id for node in found.nodes for stream in node.streams for line in stream}
+    return nodes | dict.fromkeys((line.number for line in found.unknown), None)
+
+
 def test_a_time_line_of_two_brokers_is_two_nodes(tmp_path: Path) -> None:
     """`cat broker*.log | sort`: what no line tells is left out, and counted."""
     (tmp_path / "timeline.log").write_text("".join(TIME_LINE))
@@ -107,7 +114,7 @@ def test_a_time_line_of_two_brokers_is_two_nodes(tmp_path: Path) -> None:
     assert capture.summary.nodes == (1, 2)
     assert [(problem.line, problem.lost) for problem in capture.problems if problem.lost] == [(1, 1)]
     assert check([tmp_path]).verdict is not Verdict.FAIL
-    assert [sourced.node for sourced in sourced_lines(tmp_path) if "starts at" in sourced.line.message] == [1, 1, 2, 2]
+    assert whose(tmp_path) == {1: None, 2: 1, 3: 2, 4: 2, 5: 1}
 
 
 def test_a_pod_tells_the_node_of_its_lines(tmp_path: Path) -> None:
@@ -149,8 +156,7 @@ def test_a_directory_tells_the_node_if_each_broker_has_its_own(tmp_path: Path) -
     for name, second, node in (("own", "/data/2", 1), ("shared", "/data/1", None)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "all.log").write_text(texts(second))
-        whose = {sourced.line.number: sourced.node for sourced in sourced_lines(tmp_path / name)}
-        assert whose == {1: 1, 2: 2, 3: 1, 4: 2, 5: node}
+        assert whose(tmp_path / name) == {1: 1, 2: 2, 3: 1, 4: 2, 5: node}
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one-file", "a-file-each"])

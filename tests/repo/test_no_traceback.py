@@ -175,7 +175,7 @@ def test_standard_input_is_a_path(
     capsys.readouterr()
     given(gzip.decompress((shipped()["4.2.0/a-steady"] / "n1" / "server.log.gz").read_bytes()))
     assert main(["check", "--quiet", "--json", "-"]) == 3
-    assert json.loads(capsys.readouterr().out)["inputs"][0]["kind"] == "broker logs"
+    assert json.loads(capsys.readouterr().out)["parts"][0]["kind"] == "broker logs"
 
 
 def test_check_without_a_path(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.conformance.report.json_report import json_text, schema_text, write_json
     from tidegauge.conformance.report.text import as_text
     from tidegauge.story.story import story_of
+    from tidegauge.traces.kafka_logs.discovery.identify import files_at
     from tidegauge.util.files import directory, is_uri, replacing
 
     if args.json_schema:
@@ -89,6 +90,9 @@ def run(args: argparse.Namespace) -> int:
     # Apart from the judging: no verdict and no exit code hangs on it. A trace that grows, and what is at a URI, has none.
     if not args.follow:
         report = replace(report, story=story_of([path for path in args.path if not is_uri(path)]))
+    # A path that grows or that Spark reads is not looked into a second time.
+    if not args.follow and not args.spark:
+        report = replace(report, files=tuple(files_at(args.path)))
     echo(json_text(report) if args.json else as_text(report, colour=colour(), everything=args.all))
     if out is not None:
         # The template engine and the XML library take a tenth of a second to load: only who wants the files waits for them.

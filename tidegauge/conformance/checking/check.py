@@ -50,6 +50,7 @@ from tidegauge.impl.releases import profile_named
 from tidegauge.story.story import Story
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats.ndjson_columns import Span
+from tidegauge.traces.kafka_logs.discovery.identify import InputFile
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem, lost
 from tidegauge.traces.schema import Config
@@ -106,6 +107,8 @@ class Report:
     judged: tuple[JudgedBatch, ...] = field(default=(), repr=False)
     story: Story | None = field(default=None, repr=False)
     """What the lines of broker logs tell, apart from every verdict; None if it was not asked for."""
+    files: tuple[InputFile, ...] = field(default=(), repr=False)
+    """What each file is that the paths hold, if that was asked for."""
 
     @property
     def events(self) -> int:

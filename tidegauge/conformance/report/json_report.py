@@ -29,6 +29,19 @@ def as_json(report: Report) -> dict[str, Any]:
         "seconds": round(report.seconds, 3),
         "inputs": [
             {
+                "path": file.path,
+                "kind": file.kind,
+                "system": file.system,
+                "era": file.era,
+                "release": file.release,
+                "nodes": list(file.nodes),
+                "read": file.read,
+                "why": file.why,
+            }
+            for file in report.files
+        ],
+        "parts": [
+            {
                 "path": checked.path,
                 "kind": checked.kind,
                 "verdict": checked.verdict.value,

@@ -6,11 +6,12 @@ from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict
 from tidegauge.conformance.explain.explain import explanation_text
 from tidegauge.story.sentences import headline
+from tidegauge.traces.kafka_logs.discovery.identify import OTHER, UNKNOWN
 from tidegauge.traces.problems import number_of
 from tidegauge.util.foreign_text import visible
 
-PROBLEMS = 10
-"""Problems shown; the others are counted."""
+PROBLEMS, UNREAD = 10, 5
+"""Problems, and files that were not read, that are shown; the others are counted."""
 _ORDER = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NOT_EXERCISED)
 _COLOURS = {Verdict.PASS: "32", Verdict.FAIL: "31;1", Verdict.INCONCLUSIVE: "33", Verdict.SUITE_ERROR: "35;1"}
 
@@ -77,6 +78,11 @@ def _read(report: Report) -> Iterator[str]:
             yield f"covered: {'; '.join(checked.covered)}"
         yield from (f"missing: {line}" for line in checked.missing)
     yield from report.notes
+    # What lies about beside the logs is of interest only if there is nothing else.
+    unread = [file for file in report.files if not file.read and (file.kind not in (OTHER, UNKNOWN) or not report.events)]
+    yield from (f"not read: {file.path}, {file.kind}: {file.why}" for file in unread[:UNREAD])
+    if len(unread) > UNREAD:
+        yield f"not read: {len(unread) - UNREAD:,} more files; --json lists them"
     if report.problems:
         yield f"bad input: {counted(number_of(report.problems), 'problem')}, {counted(report.lost, 'event')} left out"
         yield from (f"  {problem}" for problem in report.problems[:PROBLEMS])

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
+from tidegauge.traces.kafka_logs.discovery.identify import BESIDE_SEGMENTS, LOGS, OTHER, UNKNOWN, identify, looks_like_a_log
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.shards import read_log
 from tidegauge.traces.kafka_logs.discovery.writers import by_writer, is_brokers, left_out
 from tidegauge.traces.kafka_logs.parsing.layout import find
-from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, Line, LogFile
+from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, SEE, Line, LogFile
 from tidegauge.traces.kafka_logs.parsing.merge_streams import FileCopies
 from tidegauge.traces.problems import Problem
 
@@ -80,8 +81,6 @@ class FoundLogs:
     selection: Selection | None = None
     nested: list[Path] = field(default_factory=list)
     unknown: list[Line] = field(default_factory=list)
-    nameless: bool = False
-    """Whether the one node that was found has no id that its logs say."""
     unnamed: list[tuple[Path, str, list[tuple[Path, list[Line]]], Sequence[Problem]]] = field(default_factory=list)
     name: str = ""
 
@@ -98,21 +97,28 @@ def is_log(path: Path) -> bool:
     return find(texts[:50]) is not None
 
 
-def log_files(folder: Path, walk: FolderWalk) -> list[Path]:
-    """List the text logs directly in `folder`, including those that are skipped later."""
+def log_files(folder: Path, walk: FolderWalk, by_content: bool = False) -> list[Path]:
+    """List the text logs directly in `folder`, including those that are skipped later.
+
+    A file with another name is one if its content is a broker's (`by_content`): a text that was pasted, an export.
+    """
     return sorted(
         path
         for path in walk.entries(folder)
-        if (_LOG_FILE.fullmatch(path.name) or _PASSED_OVER.fullmatch(path.name))
-        and not _SEGMENT.fullmatch(path.name)
+        if not _SEGMENT.fullmatch(path.name)
         and path.is_file()
+        and (
+            _LOG_FILE.fullmatch(path.name)
+            or _PASSED_OVER.fullmatch(path.name)
+            or (by_content and not BESIDE_SEGMENTS.fullmatch(path.name) and looks_like_a_log(path))
+        )
     )
 
 
 def logs_in(path: Path) -> list[Path]:
     """List the logs at a path: itself, or those in it and in its folders."""
     if path.is_dir():
-        return [file for _, files in log_groups(path) for file in broker_logs_among(files)]
+        return [file for _, files in log_groups(path, by_content=True) for file in broker_logs_among(files)]
     return [path] if path.is_file() and is_log(path) else []
 
 
@@ -122,13 +128,15 @@ def log_size(path: Path) -> int:
     return sum(file.stat().st_size * (PACKED if file.suffix == ".gz" else 1) for file in files)
 
 
-def log_groups(path: Path, walk: FolderWalk | None = None) -> list[tuple[Path, list[Path]]]:
+def log_groups(path: Path, walk: FolderWalk | None = None, by_content: bool = False) -> list[tuple[Path, list[Path]]]:
     """List the logs in a directory itself, and those in each of its folders, which usually are of one node."""
     walk = walk or FolderWalk(path)
     walk.enter(path)
     inside = sorted(walk.folders(path))
-    below = [(sub, [file for folder in _folders(sub, walk) for file in log_files(folder, walk)]) for sub in inside]
-    return [(folder, files) for folder, files in ((path, log_files(path, walk)), *below) if files]
+    below = [
+        (sub, [file for folder in _folders(sub, walk) for file in log_files(folder, walk, by_content)]) for sub in inside
+    ]
+    return [(folder, files) for folder, files in ((path, log_files(path, walk, by_content)), *below) if files]
 
 
 def find_nodes(path: Path, layout: str | None = None, selection: Selection | None = None) -> FoundLogs:
@@ -145,7 +153,7 @@ def find_nodes(path: Path, layout: str | None = None, selection: Selection | Non
         logs.problems.append(Problem(str(path), None, "a directory with broker logs", "nothing", do))
         return logs
     walk = FolderWalk(path)
-    in_folders = log_groups(path, walk)
+    in_folders = log_groups(path, walk, by_content=True)
     for problem in walk.left_out.values():
         leave_out(problem, logs)
     if not in_folders:
@@ -178,6 +186,15 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], layout: str | N
         if len(paths) > 1 and [problem.seen for problem in file.problems] == [EMPTY]:
             logs.passed_over.append(f"{file.label} (empty)")  # as a broker's controller.log is
             continue
+        if any(problem.expected == SEE for problem in file.problems) and not file.layout:
+            what = identify(path, file.label)
+            if what.kind not in LOGS and len(paths) > 1:
+                logs.passed_over.append(f"{file.label} ({what.kind})")
+                continue
+            # Of a program that nobody knows it may be a broker in a layout that nobody knows.
+            if not what.read and (what.system or what.kind not in (OTHER, UNKNOWN)):
+                foreign = Problem(file.label, None, "a log of a Kafka broker", what.system or what.kind, what.why or "")
+                file = file._replace(problems=[foreign])
         # A copy would merge as a second log of the same process: every line twice, at the same time.
         original = copies.copy_of(file.label, file.lines)
         if original is not None:
@@ -230,7 +247,6 @@ def name_the_unnamed(logs: FoundLogs) -> None:
     for folder, label, files, problems in logs.unnamed:
         if alone:
             logs.nodes.append(NodeFiles(UNNAMED, folder, label, _streams(files), [*problems]))
-            logs.nameless = True
             continue
         logs.problems += problems
         for path, lines in files:

@@ -9,7 +9,7 @@ Rules of this file
 
 from collections.abc import Sequence
 
-from tidegauge.story.losses import DISK, UNCLEAN, Loss
+from tidegauge.story.losses import DISK, SLACK, UNCLEAN, Loss
 from tidegauge.story.state import NO_LEADER, StoryEntry
 
 
@@ -64,7 +64,8 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
     """Say which survivor holds most, where their log ends are known: electing another loses the rest (KIP-1275)."""
     ends: dict[int, tuple[int, int, str]] = {}
     isr = last.fields["isr"]
-    for entry in entries:
+    # Only what was said since nobody led: before, every follower copied on.
+    for entry in (one for one in entries if one.order >= last.order - SLACK):
         if entry.node is not None and entry.kind == "follower":
             ends[entry.node] = entry.fields["leader_epoch"], entry.fields["offset"], entry.sources[0]
         elif entry.node is not None and entry.kind == "loaded" and entry.fields["log_end"] is not None:

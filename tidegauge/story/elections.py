@@ -14,7 +14,6 @@ from tidegauge.story.reading import SourcedLine
 from tidegauge.story.state import (
     NO_LEADER,
     SECOND,
-    TOGETHER,
     PartitionStory,
     StoryState,
     join,
@@ -23,7 +22,10 @@ from tidegauge.story.state import (
 from tidegauge.story.statements import TP
 from tidegauge.traces.kafka_logs.parsing.parsed_line import changes, ids, number
 
-_FETCHED_TO = re.compile(rf"{TP} -> InitialFetchState\((?:.*?BrokerEndPoint[(\[]id=(?P<leader>\d+))?")
+_FETCHED_TO = re.compile(
+    rf"{TP} -> InitialFetchState\((?:[^()]*(?:\([^()]*\))?[^()]*?BrokerEndPoint[(\[]id=(?P<leader>\d+)[^)\]]*[)\]],"
+    r"(?P<epoch>\d+),)?"
+)
 _FETCHED_LIST = re.compile(rf"\[{TP}, initOffset (?P<offset>-?\d+) to broker BrokerEndPoint\((?P<leader>\d+),")
 _CHANGE_RECORD = re.compile(
     rf"{TP} ?: PartitionChangeRecord\((?=[^()]*?\bisr=(?:\[(?P<isr>[\d, ]*)\]|null))(?=[^()]*?\bleader=(?P<leader>-?\d+))"
@@ -36,6 +38,7 @@ class Elections(StoryState):
     """Tells these lines."""
 
     def say_leader(self, line: SourcedLine) -> None:
+        self.nodes[self.key(line)].active = True
         topic_id = line.fields.get("topic_id")
         self.renew(line, topic_id, anew=optional(line, "leader_epoch") == 0)
         replica, partition = self.replica_of(line), self.partitions[str(line.partition)]
@@ -66,6 +69,7 @@ class Elections(StoryState):
         self._isr_is(partition, ids(line.fields["isr"]), number(line.fields["version"]))
 
     def say_follower(self, line: SourcedLine) -> None:
+        self.nodes[self.key(line)].active = True
         self.renew(line, line.fields.get("topic_id"), anew=number(line.fields["leader_epoch"]) == 0)
         replica = self.replica_of(line)
         leader = optional(line, "leader")
@@ -83,6 +87,11 @@ class Elections(StoryState):
         replica.high_watermark, replica.truncation = number(line.fields["high_watermark"]), None
         self.had(line, replica.high_watermark, epoch)
 
+    def say_role_change(self, line: SourcedLine) -> None:
+        """Note that a replica changes its role: what it truncates next is for that."""
+        for name in re.findall(TP, line.fields["partitions"]):
+            self.replicas[name, self.key(line)].role_changed = line.order
+
     def say_fetching(self, line: SourcedLine) -> None:
         """Give followers the leader that they fetch from."""
         text = line.fields["partitions"]
@@ -92,7 +101,9 @@ class Elections(StoryState):
             if replica is None or leader is None:
                 continue
             follower = replica.follower
-            if follower is not None and follower.fields["leader"] is None and line.order - follower.order < TOGETHER:
+            epoch = found["epoch"] if "epoch" in found.re.groupindex else None
+            same = epoch is None or (follower is not None and follower.fields["leader_epoch"] == int(epoch))
+            if same and follower is not None and follower.fields["leader"] is None and line.order - follower.order < SECOND:
                 follower.fields["leader"] = int(leader)
                 join(follower, line)
             # To 2.6 a fetcher starts at the high watermark, since 2.7 at the log end.
@@ -202,9 +213,12 @@ class Elections(StoryState):
                 known.sources.append(partition.unclean[leader][1])
             if partition.asked is not None and clean is False:
                 known.fields["by"] = partition.asked
+            # A broker that received it is not who elected.
+            known.node = None if line.says.kind == "received" else line.node
             partition.elections.append(known)
         else:
             join(known, line)
+            known.node = known.node if known.node is not None or line.says.kind == "received" else line.node
             if clean is not None and known.fields["clean"] is None:
                 known.fields["clean"] = clean
         partition.leader, partition.leader_epoch = leader, epoch
@@ -240,14 +254,12 @@ class Elections(StoryState):
         self._elected(line, int(fields["leader"]), epoch, isr, optional(line, "version"), clean)
 
     def say_received(self, line: SourcedLine) -> None:
-        self._elected(
-            line,
-            int(line.fields["leader"]),
-            number(line.fields["leader_epoch"]),
-            ids(line.fields["isr"]),
-            number(line.fields["version"]),
-            None,
-        )
+        """Tell an election by what a broker was sent: the ISR is the election's only for its leader, or by its version."""
+        partition, fields = self.partitions[str(line.partition)], line.fields
+        leader, version, isr = int(fields["leader"]), number(fields["version"]), ids(fields["isr"])
+        elected_so = line.node == leader or version == 0 or partition.version == version - 1
+        self._elected(line, leader, number(fields["leader_epoch"]), isr if elected_so else None, version, None)
+        self._isr_is(partition, isr, version)
 
     def say_removed(self, line: SourcedLine) -> None:
         """Tell a broker that left the ISR as it went offline: no election, unless no leader is left."""
@@ -263,21 +275,16 @@ class Elections(StoryState):
         if leader == NO_LEADER:
             self._elected(line, leader, epoch, isr, version, None)
             return
-        known = version is not None and partition.version == version - 1 and partition.isr is not None
-        if any(one.fields["leader_epoch"] == epoch for one in partition.elections):
+        # Else it may be of an election that was told before, or by another broker: no event is no contradiction.
+        known = version is not None and partition.version == version - 1 and partition.leader_epoch == epoch - 1
+        if not known or any(one.fields["leader_epoch"] == epoch for one in partition.elections):
+            partition.leader, partition.leader_epoch = leader, epoch
+            self._isr_is(partition, isr, version)
             return
-        if partition.isr != isr or not known:
-            before = list(partition.isr) if known and partition.isr is not None else None
-            self.add(
-                line,
-                "isr_changed",
-                line.partition,
-                **{"from": before},
-                to=list(isr),
-                accepted=True,
-                times=1,
-                leader_epoch=epoch,
-            )
+        if partition.isr != isr:
+            before = list(partition.isr) if partition.isr is not None else None
+            change = {"from": before, "to": list(isr), "accepted": True, "times": 1, "leader_epoch": epoch}
+            self.add(line, "isr_changed", line.partition, **change)
         partition.leader, partition.leader_epoch = leader, epoch
         self._isr_is(partition, isr, version)
 
@@ -293,9 +300,9 @@ class Elections(StoryState):
             epoch = number(changed["leaderEpoch"][1]) if "leaderEpoch" in changed else None
             isr = ids(changed["isr"][1].strip("[]")) if "isr" in changed else partition.isr
             version = number(changed["partitionEpoch"][1]) if "partitionEpoch" in changed else None
-            clean = False if line.fields.get("unclean") else None
-            if clean is None and "isr" in changed and leader is not None and leader >= 0:
-                clean = leader in ids(changed["isr"][0].strip("[]")) or None
+            # 4.x prints UNCLEAN for whatever is RECOVERING afterwards; what is not printed so is from the ISR or the ELR.
+            recovering = changed.get("leaderRecoveryState", ("", ""))[1] == "RECOVERING"
+            clean = None if leader == NO_LEADER else not (line.fields.get("unclean") and recovering)
             if leader is not None:
                 self._elected(line, leader, epoch, isr, version, clean)
 
@@ -340,7 +347,7 @@ class Elections(StoryState):
         leader = data.get("leader")
         if leader is not None and leader >= NO_LEADER:
             epoch = None if partition.leader_epoch is None else partition.leader_epoch + 1
-            clean = False if data.get("leaderRecoveryState") == 1 else None
+            clean = None if leader == NO_LEADER else data.get("leaderRecoveryState") != 1  # else from the ISR or the ELR
             self._elected(of, int(leader), epoch, isr if isr is not None else before, version, clean)
         elif isr is not None:
             change = {"from": list(before) if before is not None else None}

@@ -33,15 +33,13 @@ class Fetchers(StoryState):
 
     def say_marked_failed(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)
-        # Every healthy restart since 2.3 marks so what waits for the new leader epoch.
+        # Every healthy restart since 2.3 marks so what waits for the new leader epoch: alone the line says nothing.
         if replica.older is not None and line.order - replica.older < TOGETHER:
             if replica.refused is not None:
                 join(replica.refused, line)
             replica.older = None
         elif replica.failed is not None and line.order - replica.failed.order < TOGETHER:
             join(replica.failed, line)
-        else:
-            replica.failed = self.add(line, "fetcher_failed", line.partition, offset=None, error=None)
 
     def say_append_refused(self, line: SourcedLine) -> None:
         self.add(

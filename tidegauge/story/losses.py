@@ -179,7 +179,7 @@ class _Bill:
                     begun.source = election.sources[0] if clean is False else begun.source
                 led.append(begun)
         for one in led:
-            one.disk = one.disk or (one.clean is not False and self._lost_its_disk(one))
+            one.disk = one.disk or self._lost_its_disk(one)
         return led
 
     def _lost_its_disk(self, led: _Led) -> bool:
@@ -206,7 +206,7 @@ class _Bill:
         highest = max(before, key=lambda high_watermark: high_watermark.offset, default=None)
         if highest is None or highest.offset <= led.offset:
             return
-        why = UNCLEAN if led.clean is False else DISK if led.disk else BELOW
+        why = DISK if led.disk else UNCLEAN if led.clean is False else BELOW
         if why == BELOW:
             return  # not known to be another history: a high watermark of a line that is older than it looks
         self._add(
@@ -233,6 +233,8 @@ class _Bill:
         begin, to = truncation.fields["from"], truncation.fields["to"]
         led = self._leader_of(truncation)
         start = led.offset if led is not None and led.node != truncation.node else None
+        if truncation.basis == "untold":
+            return
         if truncation.basis == "high watermark":
             # What it copies again is no loss; what its leader lacked is.
             if start is None or begin is None or start >= begin:

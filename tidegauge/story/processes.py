@@ -1,7 +1,7 @@
 """Tell starts and stops of a broker, lost and failed directories, fatal ends."""
 
 from tidegauge.story.reading import SourcedLine
-from tidegauge.story.state import SECOND, TOGETHER, NodeStory, StoryEntry, StoryState, join
+from tidegauge.story.state import TOGETHER, NodeStory, StoryEntry, StoryState, join
 
 
 class Processes(StoryState):
@@ -26,6 +26,7 @@ class Processes(StoryState):
         node.start = self.add(line, "start", clean=None)
         node.starts += 1
         node.stop = node.fatal = None
+        node.active = False
         node.made = set()
         node.phase = "starting"
         key = self.key(line)
@@ -37,11 +38,8 @@ class Processes(StoryState):
     def _recovery(self, line: SourcedLine) -> StoryEntry:
         """Return the start that a line of recovery belongs to."""
         node = self.nodes[self.key(line)]
-        if (
-            node.start is None
-            or node.phase == "stopped"
-            or (node.phase == "started" and line.order - node.start.order > 600 * SECOND)
-        ):
+        # Logs are recovered before a broker is started, and before it leads or follows.
+        if node.start is None or node.active or node.phase in ("started", "stopped"):
             self.start(line, node)
         start = node.start
         assert start is not None
@@ -56,12 +54,12 @@ class Processes(StoryState):
         # 2.8 says so of a directory that it has just made, too.
         if directory is not None and directory in node.made:
             return
-        doubtful = "Attempting" in line.text
-        if doubtful and start.fields["clean"] is None:
+        # 2.8 says so of an empty directory, too, which is unclean only if a log is recovered, or loaded, after it.
+        if "Attempting" in line.text:
             start.said.add("attempting")
-        if not doubtful or node.starts > 1 or "recovering" in start.said:
-            start.fields["clean"] = False
-            join(start, line)
+            return
+        start.fields["clean"] = False
+        join(start, line)
 
     def say_clean(self, line: SourcedLine) -> None:
         start = self._recovery(line)

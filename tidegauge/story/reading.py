@@ -305,8 +305,9 @@ def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
     seen: dict[tuple[object, ...], str] = {}
     for file in files:
         for line in file.found:
+            # Two brokers may print the same at the same time: of nobody known, only what lies in one folder can be a copy.
             key = (
-                file.path.parent,
+                file.path.parent if line.node is None else None,
                 line.node,
                 line.time,
                 line.says.kind,

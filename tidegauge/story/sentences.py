@@ -56,13 +56,13 @@ def _losses(story: Story) -> Iterator[str]:
 
 def loss_sentence(loss: Loss) -> str:
     """Say what was lost, by what, when, and whether Kafka allows that."""
-    kind = {"yes": "committed records", "no": "records that were never committed", "unknown": "records"}[loss.committed]
+    kind = {"yes": "committed record", "no": "never committed record", "unknown": "record"}[loss.committed]
     if loss.records is None:
-        what = f"at least {loss.at_least:,} {kind} of {loss.partition} were removed{_where(loss)}"
+        what = f"at least {counted(loss.at_least, kind)} of {loss.partition}{_where(loss)}"
     else:
         least = "at least " if loss.missing_line is not None else ""
         span = f"offset {loss.first}" if loss.records == 1 else f"{loss.first} to {(loss.end or 0) - 1}"
-        what = f"{least}{loss.records:,} {kind} of {loss.partition} ({span}){_where(loss)}"
+        what = f"{least}{counted(loss.records, kind)} of {loss.partition} ({span}){_where(loss)}"
     why = _WHY.get(loss.why, "by a truncation")
     at = f" at {loss.time}" if loss.time else ""
     allowed = {
@@ -77,6 +77,11 @@ def loss_sentence(loss: Loss) -> str:
     }[loss.committed]
     size = f" What would tell the size: {loss.missing_line}." if loss.missing_line is not None else ""
     return f"{beginning}: {what}, {why}{at}.{allowed[loss.allowed]}{size} [{', '.join(loss.sources[:3])}]"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 trace", "2 traces"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _where(loss: Loss) -> str:

@@ -73,6 +73,7 @@ class ReplicaStory:
     refused: StoryEntry | None = None
     failed: StoryEntry | None = None
     older: int | None = None
+    role_changed: int | None = None
 
 
 @dataclass
@@ -99,6 +100,7 @@ class NodeStory:
     stop: StoryEntry | None = None
     phase: str = ""
     starts: int = 0
+    active: bool = False
     made: set[str] = field(default_factory=set)
     lost: dict[str, StoryEntry] = field(default_factory=dict)
     failed: dict[str, StoryEntry] = field(default_factory=dict)

@@ -111,6 +111,7 @@ _ROLES: tuple[Row, ...] = (
     ("follower", "starts at leader epoch ", r"(?P<leader_epoch>\d+) from offset (?P<offset>\d+) with (?:partition epoch (?P<version>\d+) and )?high watermark (?P<high_watermark>\d+)(?:\. Current leader is (?P<leader>-?\d+))?", _ROLE_BEFORE.format("Follower "), ("2.3", None), "state.change.logger"),
     ("creating", "Creating new partition ", rf"{TP} with topic id (?P<topic_id>[\w\-]{{22}})", "", ("3.0", None), "state.change.logger"),
     ("leader-again", "Skipped the become-leader state change for ", rf"{TP} with (?=.*?\bisr=\[(?P<isr>[\d, ]*)\])(?=.*?\bleaderEpoch=(?P<leader_epoch>\d+))(?=.*?\bpartitionEpoch=(?P<version>\d+)).*?Current high watermark (?P<high_watermark>\d+)", "", ("3.0", None), "state.change.logger"),
+    ("role-change", "Removed fetcher for partitions ", r"(?:Set\(|HashSet\()?(?P<partitions>.*)", r"\[ReplicaFetcherManager on broker (?P<node>\d+)\] $", (None, None), "ReplicaFetcherManager"),
     ("fetching", "Added fetcher ", r"(?:to broker (?:BrokerEndPoint\(id=)?(?P<leader>\d+)[^ ]*(?: [^ ]+)? )?for partitions (?P<partitions>(?:Map|HashMap|List|ArrayBuffer|Set|HashSet)\(.*)", r"\[ReplicaFetcherManager on broker (?P<node>\d+)\] $", (None, None), "ReplicaFetcherManager"),
 )
 

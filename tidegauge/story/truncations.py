@@ -11,7 +11,7 @@ from tidegauge.story.reading import SourcedLine
 from tidegauge.story.state import NO_LEADER, SECOND, TOGETHER, ReplicaStory, StoryEntry, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import number
 
-STALE = 600 * SECOND
+STALE = 90 * SECOND
 """A log end that a role line gave counts for a truncation so long: the fetcher starts with it, in microseconds."""
 
 
@@ -42,8 +42,11 @@ class Truncations(StoryState):
     def say_initial_high_watermark(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)
         offset = number(line.fields["high_watermark"])
-        if "Replica loaded" in line.text and replica.high_watermark is not None and replica.loaded is not None:
-            offset = max(offset, replica.high_watermark)  # of 1.x: remote replicas are at 0
+        if "Replica loaded" in line.text:
+            # 1.x says it of every replica without an id, and remote ones are at 0.
+            if offset == 0 and replica.log_end != 0:
+                return
+            offset = max(offset, replica.high_watermark or 0) if replica.loaded is not None else offset
         replica.high_watermark = offset
         if replica.loaded is not None:
             replica.loaded.fields["high_watermark"] = offset
@@ -56,11 +59,8 @@ class Truncations(StoryState):
         replica = self.replica_of(line)
         # The node had this replica, and its directory was neither deleted nor moved: the log is gone.
         if replica.known and replica.loaded is None and node.starts > 1 and not self.partitions[str(line.partition)].deleted:
-            lost = next(iter(node.lost.values()), None)
-            if lost is None or lost.partition is not None:
-                node.lost[str(line.partition)] = self.add(
-                    line, "replica_lost", line.partition, directory=line.fields.get("directory")
-                )
+            directory = line.fields.get("directory")
+            node.lost[str(line.partition)] = self.add(line, "replica_lost", line.partition, directory=directory)
         replica.log_end, replica.ended, replica.high_watermark, replica.known = 0, line.order, 0, True
 
     def say_creating(self, line: SourcedLine) -> None:
@@ -75,7 +75,10 @@ class Truncations(StoryState):
         self.replicas[str(line.partition), self.key(line)] = ReplicaStory()
 
     def say_truncated(self, line: SourcedLine) -> None:
-        self._truncation(line, number(line.fields["to"]), "log")
+        entry = self._truncation(line, number(line.fields["to"]), "log")
+        if line.says.since is not None:
+            entry.said.add("truncated")  # since 1.1 only what has an effect is said so
+            relate(entry)
 
     def say_truncated_fully(self, line: SourcedLine) -> None:
         replica, to = self.replica_of(line), number(line.fields["to"])
@@ -106,7 +109,7 @@ class Truncations(StoryState):
         entry = self._truncation(line, number(line.fields["to"]), "report", number(line.fields["from"]))
         entry.fields["high_watermark"] = entry.fields["high_watermark"] or number(line.fields["high_watermark"])
         entry.basis = entry.basis or "epoch"
-        _relate(entry)
+        relate(entry)
 
     def say_below(self, line: SourcedLine) -> None:
         entry = self._truncation(line, number(line.fields["to"]), "warning")
@@ -139,8 +142,10 @@ class Truncations(StoryState):
                 entry.node = line.node
         entry.said.add(printer)
         if end is not None:
+            if replica.log_end is not None and end > replica.log_end:
+                entry.fields["high_watermark"] = None if printer == "log" else entry.fields["high_watermark"]
             entry.fields["from"] = end
-        _relate(entry)
+        relate(entry)
         if printer in ("log", "report"):
             replica.log_end, replica.ended, replica.known = to, None, True
             if replica.high_watermark is not None:
@@ -157,13 +162,27 @@ class Truncations(StoryState):
                 reset.fields["from"],
             )
         elif "Truncating log " in line.says.text and not self.releases.has_epochs(line):
-            entry.basis, entry.fields["reason"] = "high watermark", "to its own high watermark, as it did before KIP-101"
-            replica.high_watermark = to
-            self.had(line, to)
+            self._before_epochs(entry, replica, line, to)
         fresh = replica.ended is not None and line.order - replica.ended < STALE
         if entry.fields["from"] is None and fresh and replica.log_end is not None and replica.log_end >= to:
             entry.fields["from"] = replica.log_end
-        entry.fields["high_watermark"] = replica.high_watermark
+        # A log that is longer than its last line said was fetched since: its high watermark rose, too.
+        grown = replica.log_end is not None and to > replica.log_end and entry.basis != "high watermark"
+        again = replica.truncation is not None and line.order - replica.truncation.order < 2 * SECOND
+        known = (fresh or again or entry.basis == "high watermark") and not grown
+        entry.fields["high_watermark"] = replica.high_watermark if known else None
+
+    def _before_epochs(self, entry: StoryEntry, replica: ReplicaStory, line: SourcedLine, to: int) -> None:
+        """Tell a truncation from before KIP-101: to its own high watermark as it becomes a follower, else out of range."""
+        became = replica.role_changed is not None and line.order - replica.role_changed < 2 * SECOND
+        if replica.high_watermark is not None and to < replica.high_watermark and not became:
+            entry.basis, entry.fields["reason"] = "reset", "below its high watermark: out of range for its leader"
+        elif became or (replica.loaded is not None and replica.truncation is None):
+            entry.basis, entry.fields["reason"] = "high watermark", "to its own high watermark, as it did before KIP-101"
+            replica.high_watermark, replica.role_changed = to, None
+            self.had(line, to)
+        else:
+            entry.basis = "untold"
 
     def _open_truncation(self, line: SourcedLine, to: int, printer: str) -> StoryEntry | None:
         """Return the truncation that a line belongs to, which has none of its kind yet."""
@@ -205,7 +224,7 @@ class Truncations(StoryState):
             truncation.fields["high_watermark"] = before
             if doubtful:
                 truncation.said.add("doubtful")
-            _relate(truncation)
+            relate(truncation)
             join(truncation, line)
 
     def say_corrupt(self, line: SourcedLine) -> None:
@@ -219,7 +238,7 @@ class Truncations(StoryState):
         )
 
 
-def _relate(entry: StoryEntry) -> None:
+def relate(entry: StoryEntry) -> None:
     """Say how a truncation lies to the high watermark before it."""
     begin, to, high_watermark = entry.fields["from"], entry.fields["to"], entry.fields["high_watermark"]
     if entry.fields["relation"] in ("no effect", "below"):
@@ -227,4 +246,6 @@ def _relate(entry: StoryEntry) -> None:
     if begin is not None and begin <= to:
         entry.fields["relation"] = "no effect"
     elif high_watermark is not None:
-        entry.fields["relation"] = "below" if to < high_watermark else "not below"
+        # In 0.10 a truncation to the log end says no other thing, and the fetcher says what it wants, not what is cut.
+        real = begin is not None or "truncated" in entry.said
+        entry.fields["relation"] = "below" if to < high_watermark else "not below" if real else "unknown"

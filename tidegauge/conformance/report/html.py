@@ -22,9 +22,8 @@ from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.conformance.judge.rulebook import releases_of
-from tidegauge.conformance.report.text import counted
 from tidegauge.conformance.report.timeline import Timelines, places
-from tidegauge.story.sentences import headline
+from tidegauge.story.sentences import counted, headline
 from tidegauge.traces.schema import Config
 from tidegauge.util.foreign_text import visible
 from tidegauge.util.version import PACKAGE_VERSION

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict
 from tidegauge.conformance.explain.explain import explanation_text
-from tidegauge.story.sentences import headline
+from tidegauge.story.sentences import counted, headline
 from tidegauge.traces.kafka_logs.discovery.identify import OTHER, UNKNOWN
 from tidegauge.traces.problems import number_of
 from tidegauge.util.foreign_text import visible
@@ -127,11 +127,6 @@ def _unjudged(report: Report) -> str:
     if report.story is None or not report.story.has_entries:
         return "no event was judged"
     return "told, not judged: for a verdict the logs must have every step; docs/kafka-logs.md says which loggers"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 trace", "2 traces"."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _painted(text_: str, verdict: Verdict, colour: bool) -> str:

@@ -1,0 +1,167 @@
+"""An excerpt tells the same as the whole or less, never something else; the form of the lines changes nothing."""
+
+import gzip
+import random
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegauge.story.story import Story, story_of
+
+CASES = (
+    "zk-0.10-unclean",
+    "zk-1.1-acks1",
+    "zk-2.8-rolling",
+    "zk-2.8-uncommitted",
+    "zk-2.8-wiped",
+    "zk-3.9-recreated",
+    "kraft-3.9-wiped",
+    "kraft-4.1-power",
+    "08-unclean-drill-kraft",
+    "13-acks1-loss-4.1",
+    "05-unclean-selector-0.11",
+)
+SEEDS = range(3)
+MAY_BE_LESS = frozenset(
+    {"times", "until", "reason", "error", "continues", "by", "byte", "cause", "sources", "source", "time"}
+)
+"""Fields that count lines, or quote them: fewer lines, less of them."""
+
+Texts = dict[str, list[str]]
+
+
+def texts_of(folder: Path) -> Texts:
+    """The lines of every file of a case."""
+    texts = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+            texts[path.relative_to(folder).as_posix().removesuffix(".gz")] = content.decode().splitlines()
+    return texts
+
+
+def written(texts: Texts, folder: Path) -> Path:
+    """Write them to a folder."""
+    for name, lines in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def one_node(texts: Texts, seed: int) -> Texts:
+    folders = sorted({name.partition("/")[0] for name in texts})
+    chosen = folders[seed % len(folders)]
+    return {name: lines for name, lines in texts.items() if name.partition("/")[0] == chosen}
+
+
+def a_grep(texts: Texts, seed: int) -> Texts:
+    words = ("Truncating|high watermark", "-0", "WARN|ERROR|FATAL|starts at", "kafka.log|state.change.logger")
+    pattern = re.compile(words[seed % len(words)])
+    return {name: [line for line in lines if pattern.search(line)] for name, lines in texts.items()}
+
+
+def lines_left_out(texts: Texts, seed: int) -> Texts:
+    chance = random.Random(seed)
+    return {name: [line for line in lines if chance.random() < 0.7] for name, lines in texts.items()}
+
+
+def the_end(texts: Texts, seed: int) -> Texts:
+    return {name: lines[len(lines) * (seed + 1) // 5 :] for name, lines in texts.items()}
+
+
+def in_containers(texts: Texts, _seed: int) -> Texts:
+    prefixed = []
+    for name, lines in texts.items():
+        writer = name.partition("/")[0].ljust(12)
+        prefixed += [(line[:24], f"{writer}| {line}") for line in lines if line.startswith("[2")]
+    return {"compose.log": [line for _, line in sorted(prefixed, key=lambda pair: pair[0])]}
+
+
+def with_crlf(texts: Texts, _seed: int) -> Texts:
+    return {name: [f"{line}\r" for line in lines] for name, lines in texts.items()}
+
+
+def in_json(texts: Texts, _seed: int) -> Texts:
+    def quoted(line: str) -> str:
+        message = line.replace("\\", "\\\\").replace('"', '\\"')
+        return f'{{"log": "{message}\\n", "stream": "stdout"}}'
+
+    return {name: [quoted(line) for line in lines if line.startswith("[2")] for name, lines in texts.items()}
+
+
+def pasted(texts: Texts, _seed: int) -> Texts:
+    return {name: [f"> `{line}`" for line in lines] for name, lines in texts.items()}
+
+
+EXCERPTS = (one_node, a_grep, lines_left_out, the_end)
+FORMS = (in_containers, with_crlf, in_json, pasted)
+
+
+def contradictions(part: Story, whole: Story) -> Iterator[str]:
+    """What a part tells that the whole does not, or tells otherwise."""
+    entries: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for entry in whole.entries:
+        entries.setdefault((entry.kind, entry.partition), []).append({**entry.fields, "node": entry.node})
+    for entry in part.entries:
+        said = {**entry.fields, "node": entry.node}
+        said = {name: value for name, value in said.items() if value not in (None, "unknown") and name not in MAY_BE_LESS}
+        if not any(
+            all(other.get(name) == value for name, value in said.items())
+            for other in entries.get((entry.kind, entry.partition), [])
+        ):
+            yield f"{entry.kind} {entry.partition} {said} {entry.sources}"
+    for loss in part.losses:
+        of_whole = [one for one in whole.losses if one.partition == loss.partition]
+        if loss.first is None or loss.end is None:
+            fits = any(one.at_least >= loss.at_least for one in of_whole)
+        else:
+            within = [
+                one
+                for one in of_whole
+                if one.first is not None and one.end is not None and one.first <= loss.first and loss.end <= one.end
+            ]
+            fits = any(loss.committed in ("unknown", one.committed) for one in within)
+        if not fits:
+            yield f"loss {loss.as_json()}"
+
+
+@pytest.mark.parametrize("excerpt", EXCERPTS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("case", CASES)
+def test_an_excerpt_says_the_same_or_less(
+    case: str, excerpt: Callable[[Texts, int], Texts], wild: Path, tmp_path: Path
+) -> None:
+    texts = texts_of(wild / case)
+    whole = story_of([wild / case])
+    for seed in SEEDS:
+        part = story_of([written(excerpt(texts, seed), tmp_path / str(seed))])
+        assert list(contradictions(part, whole)) == [], f"seed {seed}"
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("case", CASES)
+def test_the_form_of_the_lines_changes_nothing(
+    case: str, form: Callable[[Texts, int], Texts], wild: Path, tmp_path: Path
+) -> None:
+    texts = {name: lines for name, lines in texts_of(wild / case).items() if any(line.startswith("[2") for line in lines)}
+    if not texts:
+        pytest.skip("not in Kafka's own layout")
+    whole, other = story_of([wild / case]), story_of([written(form(texts, 0), tmp_path)])
+    assert list(contradictions(other, whole)) == []
+    assert [(one.partition, one.first, one.end, one.committed, one.why) for one in other.losses] == [
+        (one.partition, one.first, one.end, one.committed, one.why) for one in whole.losses
+    ]
+
+
+def test_the_comparison_can_fail(wild: Path) -> None:
+    whole = story_of([wild / "08-unclean-drill-kraft"])
+    assert list(contradictions(whole, whole)) == []
+    other = story_of([wild / "08-unclean-drill-kraft"])
+    other.losses[0].end = 58001
+    assert len(list(contradictions(other, whole))) == 1
+    other.entries[0].fields["leader"] = 3
+    assert len(list(contradictions(other, whole))) == 2

@@ -329,7 +329,7 @@ class _Bill:
         return fitting[-1] if fitting else None
 
     def _cause(self, truncation: StoryEntry, led: _Led | None) -> tuple[str, object]:
-        """Return why what is truncation is gone, with the leader epoch of that."""
+        """Return why what a truncation removes is gone, with the leader epoch of the cause."""
         top = truncation.fields["from"] if truncation.fields["from"] is not None else truncation.fields["high_watermark"]
         own = max(
             (
@@ -404,7 +404,7 @@ class _Bill:
         self.found.append(loss)
 
     def _note_copies(self, loss: Loss) -> None:
-        """Name the nodes whose log still had all of it, and was not truncation."""
+        """Name the nodes whose log had all of it and was not truncated since."""
         if loss.end is None or loss.first is None:
             return
         copies: dict[int, bool] = {}

@@ -83,7 +83,7 @@ class Truncations(StoryState):
     def say_truncated_fully(self, line: SourcedLine) -> None:
         replica, to = self.replica_of(line), number(line.fields["to"])
         if replica.reset is not None and line.order - replica.reset.order < TOGETHER:
-            join(replica.reset, line)  # the log begins again where the leader's does: what was truncation is before that
+            join(replica.reset, line)  # the log begins again where the leader's does: what was removed lies before
         else:
             entry = self._truncation(line, to, "log")
             entry.fields["reason"], entry.basis = "started anew at the leader's log start", "high watermark"

@@ -187,10 +187,21 @@ def test_a_read_at_its_bound_is_empty_even_inside_a_batch() -> None:
     assert l.read(FIVES, 12, 12, 99) == ()
 
 
-def test_a_position_is_found_from_the_log_start_to_the_log_end() -> None:
-    """In a gap it is that of the next batch; below the log start there is none, though the segment has the record."""
+def test_a_position_is_found_wherever_the_segments_reach() -> None:
+    """In a gap it is that of the next batch; below the log start too (seen on UnifiedLog of 4.1.1)."""
     raised = written((0, 4, 0), (10, 14, 1))._replace(start=3)
-    assert [l.batch_base_at(raised, offset) for offset in (2, 3, 7, 10, 15, 16)] == [None, 0, 10, 10, 15, None]
+    assert [l.batch_base_at(raised, offset) for offset in (-1, 2, 3, 7, 10, 15, 16)] == [None, 0, 0, 10, 10, 15, None]
+
+
+def test_a_high_watermark_that_the_log_start_has_passed_is_rounded_again() -> None:
+    """As UnifiedLog of 4.1.1 does, where DeleteRecords ends inside a batch: each raise to 6 is one from 5."""
+    log = l.update_high_watermark(SETUP, written((0, 4, 0), (5, 9, 0), (10, 14, 0)), 8)
+    log, _ = l.maybe_increment_log_start(SETUP, log, 7)
+    raises = []
+    for hw in (5, 6, 6):
+        log, old = l.maybe_increment_high_watermark(SETUP, log, hw)
+        raises.append((log.hw, old))
+    assert raises == [(5, None), (6, 5), (6, 5)]
 
 
 def test_a_read_stays_in_one_segment() -> None:

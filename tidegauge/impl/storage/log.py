@@ -226,9 +226,10 @@ def segment_of(log: Log, offset: int) -> int:
 def batch_base_at(log: Log, offset: int) -> int | None:
     """Return what a position look-up finds: the base of the batch that holds `offset`, or of the next one in a gap.
 
-    None: the log does not reach so far. UnifiedLog#maybeConvertToOffsetMetadata since KAFKA-17803 (4.0.0).
+    None: the segments do not reach so far. UnifiedLog#maybeConvertToOffsetMetadata since KAFKA-17803 (4.0.0).
     """
-    if offset < log.start or offset > log.end or offset < log.segments[0]:
+    # The log start does not matter: LocalLog, which looks it up, knows its segments alone.
+    if not log.segments[0] <= offset <= log.end:
         return None
     return next((b.base for b in log.batches if b.last >= offset), log.end)
 

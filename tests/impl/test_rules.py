@@ -186,6 +186,13 @@ def test_a_leader_forgets_in_a_new_epoch_unless_it_led_and_keeps() -> None:
     assert not rules.forgets_log_ends(5, 5, False, False)
 
 
+def test_only_a_leader_acknowledges_and_only_what_is_committed() -> None:
+    """Partition#checkEnoughReplicasReachOffset; who was deposed says so whatever its high watermark is."""
+    assert [rules.produce_response(hw, 3, False, False) for hw in (2, 3)] == [(False, NOT_LEADER_OR_FOLLOWER)] * 2
+    assert [rules.produce_response(hw, 3, True, False) for hw in (2, 3)] == [(False, NONE), (True, NONE)]
+    assert [rules.produce_response(hw, 3, True, True) for hw in (2, 3)] == [(False, NONE), (True, 20)]
+
+
 def test_what_becomes_of_a_proposal() -> None:
     """The table of Partition#handleAlterPartitionError; REQUEST_TIMED_OUT stands for all other errors."""
     after = {error: rules.proposal_after(error) for error in (0, 3, 7, 42, 55, 74, 95, 97, 100, 107, 108)}
@@ -216,4 +223,4 @@ def test_the_error_codes_of_the_rules_are_those_of_the_table() -> None:
     """impl.rules has constants of its own, because Numba and z3 read them from its namespace."""
     own = {name: code for name, code in vars(rules).items() if name in ERROR_CODES}
     assert own == {name: ERROR_CODES[name] for name in own}
-    assert len(own) == 12
+    assert len(own) == 13

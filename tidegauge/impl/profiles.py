@@ -282,6 +282,7 @@ class Rules(NamedTuple):
     is_caught_up: Callable[[int, int, int, int, int], bool] = rules.is_caught_up
     last_caught_up_time: Callable[[int, int, int, int, int, int], int] = rules.last_caught_up_time
     may_join_isr: Callable[[int, int, int], bool] = rules.may_join_isr
+    produce_response: Callable[[int, int, bool, bool], tuple[bool, int]] = rules.produce_response
     proposal_after: Callable[[int], int] = rules.proposal_after
 
     @classmethod

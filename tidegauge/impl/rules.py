@@ -26,6 +26,7 @@ NONE = 0
 OFFSET_OUT_OF_RANGE = 1
 UNKNOWN_TOPIC_OR_PARTITION = 3
 NOT_LEADER_OR_FOLLOWER = 6
+NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
 INVALID_REQUEST = 42
 OPERATION_NOT_ATTEMPTED = 55
 FENCED_LEADER_EPOCH = 74
@@ -355,6 +356,23 @@ def last_caught_up_time(
 def may_join_isr(leo: int, hw: int, epoch_start: int) -> bool:
     """Return whether a follower has reached high watermark and epoch start. Partition#isFollowerInSync (KAFKA-7128)."""
     return leo >= hw and leo >= epoch_start
+
+
+def produce_response(hw: int, required: int, leads: bool, too_few: bool) -> tuple[bool, int]:
+    """Return whether what an acks=all produce waits for is held, and its error. Partition#checkEnoughReplicasReachOffset.
+
+    `required` is where its records end; `too_few` is under_min_isr of the ISR. An error answers at once, held or not.
+    """
+    # Of its records a broker that waits with them remembers no more than where they end, and after it was deposed another
+    # leader's may stand there: it must not look.
+    if not leads:
+        return False, NOT_LEADER_OR_FOLLOWER
+    if hw < required:
+        return False, NONE
+    # The records are committed in any case; the error only says that fewer replicas hold them than were asked for.
+    if too_few:
+        return True, NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    return True, NONE
 
 
 def proposal_after(error: int) -> int:

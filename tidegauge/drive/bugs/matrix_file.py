@@ -137,15 +137,10 @@ ELSEWHERE: Mapping[str, str] = MappingProxyType(
     {
         "TRUNC-02": f"{_SCENARIOS}021_ex_leader_truncates_in_two_rounds.txt",
         "TRUNC-05": f"{_SCENARIOS}010_hw_only_loses_committed.txt",
-        "ACK-01": f"{_SCENARIOS}140_acks_all_waits_for_the_isr.txt",
-        "ACK-02": f"{_SCENARIOS}141_deposed_leader_answers_before_it_reads_on.txt",
-        "READ-01": f"{_SCENARIOS}140_acks_all_waits_for_the_isr.txt",
-        "DATA-03": f"{_SCENARIOS}160_lost_disk_of_the_last_member_loses_committed.txt",
         "T2": f"{_SCENARIOS}100_fast_leader_changes_fork.txt",
         **dict.fromkeys(("APPEND-03", "EPOCH-06", "CTRL-08", "CTRL-09", "LOG-02", "SEQ-01"), _JUDGE),
         "epoch_for_offset": "tests/impl/storage/test_epoch_cache.py",
     }
 )
-"""What no bug here exercises, with the file that does. Nobody waits for acknowledgements or reads as a consumer in these
-traces, no rounds of TRUNC-02 fit their bounds, a bug of the generation that takes T2 is seen before; the others need fields
-that traces of the model do not have."""
+"""What no bug here exercises, with the file that does. No rounds of TRUNC-02 fit the bounds, a bug of the generation that
+takes T2 is seen before; the others need fields that traces of the model do not have."""

@@ -321,6 +321,29 @@ def _joins_one_low(leo: int, hw: int, epoch_start: int) -> bool:
 
 
 @_hw_fault(
+    "produce_response",
+    says="a broker that was deposed acknowledges the records of producers that wait at it",
+    resembles="a slip: who led when the records came is taken for who leads",
+    breaks=None,
+    shown=RevealingModel(Bounds(2, 1, 1, 0, max_waiting=1)),
+)
+def _deposed_and_acknowledges(hw: int, required: int, leads: bool, too_few: bool) -> tuple[bool, int]:
+    # A follower knows no ISR, so it is not asked whether that is too small either.
+    return rules.produce_response(hw, required, True, too_few and leads)
+
+
+@_hw_fault(
+    "produce_response",
+    says="a leader acknowledges what it alone has appended",
+    resembles="a slip: acks=all taken for acks=1",
+    breaks=None,
+    shown=RevealingModel(Bounds(2, 1, 0, 0, max_waiting=1)),
+)
+def _acknowledges_at_once(hw: int, required: int, leads: bool, too_few: bool) -> tuple[bool, int]:
+    return rules.produce_response(max(hw, required), required, leads, too_few)
+
+
+@_hw_fault(
     "proposal_after",
     says="a leader goes on waiting for a proposal that the controller has refused",
     resembles="a slip: INELIGIBLE_REPLICA taken for an error that metadata settles",

@@ -10,7 +10,6 @@ Rules of this file
 from tidegauge.impl import messages
 from tidegauge.impl.errors import (
     NOT_ENOUGH_REPLICAS,
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     OFFSET_NOT_AVAILABLE,
     OffsetOutOfRangeError,
 )
@@ -112,15 +111,9 @@ def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: mess
 
 def check_enough_replicas_reach_offset(setup: Setup, partition: Partition, required: int) -> tuple[bool, int]:
     """Return whether an acks=all produce is answered, and its error. Partition#checkEnoughReplicasReachOffset."""
-    if not partition.is_leader:
-        return False, NOT_LEADER_OR_FOLLOWER
-    if partition.log.hw < required:
-        return False, NONE
-    # The records are committed in any case; the error only says that fewer replicas hold them than were asked for.
     members = len(partition.state.maximal_isr)
-    if setup.rules.under_min_isr(members, setup.min_insync_replicas, _cap(setup, partition)):
-        return True, NOT_ENOUGH_REPLICAS_AFTER_APPEND
-    return True, NONE
+    too_few = setup.rules.under_min_isr(members, setup.min_insync_replicas, _cap(setup, partition))
+    return setup.rules.produce_response(partition.log.hw, required, partition.is_leader, too_few)
 
 
 def low_watermark(partition: Partition, metadata: messages.BrokerStates) -> int:

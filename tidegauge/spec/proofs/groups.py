@@ -113,13 +113,13 @@ BOUNDED: tuple[Group, ...] = (
     ),
     Group(
         "high-watermark",
-        "the leader's rule and what it forgets, the follower's clamp, the truncation, the lift",
+        "the leader's rule, what it forgets and acknowledges, the follower's clamp, the truncation, the lift",
         (
             *_lemmas(one_cache, bounds.leader_rule, bounds.lowest_counted),
             *_lemmas(
                 no_size, bounds.follower_clamp, bounds.truncated_high_watermark, bounds.minimum_isr, bounds.counted_replicas
             ),
-            *_lemmas(no_size, bounds.lifted_high_watermark, bounds.forgotten_log_ends),
+            *_lemmas(no_size, bounds.lifted_high_watermark, bounds.forgotten_log_ends, bounds.acknowledgements),
         ),
     ),
     Group(

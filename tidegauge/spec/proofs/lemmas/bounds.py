@@ -220,7 +220,7 @@ def counting(path: ProofPath, size: int) -> None:
 # Each goal is stated from its meaning in Kafka, with Kafka's codes written out: not from the text of the rule.
 
 
-NOT_LEADER = 6
+NOT_LEADER, TOO_FEW = 6, 20
 COMMITTED, GIVEN_UP, WAITS_FOR_METADATA, SENT_AGAIN = range(4)
 
 
@@ -269,6 +269,26 @@ def epoch_responses(path: ProofPath, size: int) -> None:
     path.goal("only while it is waited for", z3.Implies(taken, truncating))
     path.goal("with the check, only in the epoch it was asked in", z3.Implies(z3.And(taken, checked), asked_in == epoch))
     path.goal("every other is taken", z3.Or(taken, z3.Not(truncating), z3.And(checked, asked_in != epoch)))
+
+
+def acknowledgements(path: ProofPath, size: int) -> None:
+    """Prove Partition#checkEnoughReplicasReachOffset: only a leader acknowledges, and only what is committed."""
+    del size
+    hw, required = path.integer("hw", low=0), path.integer("required", low=0)
+    leads, too_few = path.boolean("leads"), path.boolean("too_few")
+    held, error = path.call("produce_response", hw, required, leads, too_few)
+    success = z3.And(held, error == NONE)
+    path.goal("whom it acknowledges, its high watermark has passed", z3.Implies(success, hw >= required))
+    path.goal(
+        "who leads no more refuses, whatever it holds", z3.Implies(z3.Not(leads), z3.And(z3.Not(held), error == NOT_LEADER))
+    )
+    path.goal(
+        "a leader whose high watermark is below waits",
+        z3.Implies(z3.And(leads, hw < required), z3.And(z3.Not(held), error == NONE)),
+    )
+    reached = z3.And(leads, hw >= required)
+    path.goal("a committed record is acknowledged", z3.Implies(z3.And(reached, z3.Not(too_few)), success))
+    path.goal("below the minimum ISR with an error", z3.Implies(z3.And(reached, too_few), z3.And(held, error == TOO_FEW)))
 
 
 def proposals(path: ProofPath, size: int) -> None:

@@ -22,6 +22,9 @@ REFUSES = "a broker may refuse a request for a reason that is no part of the pro
 FEWER = "a response holds as many records as the sizes of a fetch allow"
 EMPTY = "a response that diverges may be observed first as one without records that changes nothing"
 RECORDED = "what the leader recorded may bring a replica up later than its fetch did: when the ISR changes"
+SHOWN = "records below its high watermark are committed, and a broker that has just started may show them"
+ASKED_AGAIN = "a leader may tell an idempotent producer that asks again where a record is that another has appended"
+DELETED = "of a record that was deleted nothing says any more which it was"
 FORGETS = "a leader elected again may have kept what it recorded before (F2) or not, so who is behind its log end is open"
 
 REASONS: Mapping[tuple[str, str], str] = {
@@ -53,6 +56,9 @@ REASONS: Mapping[tuple[str, str], str] = {
     **{("Start", field): LOADS for field in ("", "epochs")},
     **{("ProduceAck", field): HOW_FAR for field in ("", "acks", "error", "rec_base", "rec_end")},
     **{("Read", field): HOW_FAR for field in ("", "rec_base", "rec_end")},
+    ("ProduceAck", "rec_epoch"): ASKED_AGAIN,
+    ("ProduceAck", "to a client"): DELETED,
+    ("Read", "to a client"): SHOWN,
     **{(event, "res_log_start"): STAYED for event in ("HandleFetch", "HandleFetchResponse")},
     ("HandleFetchResponse", "log_start"): STAYED,
     ("HandleOutOfRange", "leader_end"): BOUNDS,
@@ -62,14 +68,16 @@ REASONS: Mapping[tuple[str, str], str] = {
     **{("RegisterBroker", field): WAITS for field in ("", "peer")},
     **{("ExpandIsr", field): RECORDED for field in ("", "remote_leo")},
 }
-"""What is let pass although no behaviour of the model shows it, by event and changed field; "" for the model's own."""
+"""What is let pass although no behaviour of the model shows it, by event and changed field; "" for the model's own.
+`to a client`: what a model without clients is offered (false_accepts.BY_CLIENT)."""
 
 
 def reasons_table() -> str:
     """Return the reasons as the table of docs/judge.md: a row for each, with its events and fields."""
     fields: dict[str, dict[str, list[str]]] = {}
     for (event, field), reason in REASONS.items():
-        fields.setdefault(reason, {}).setdefault(event, []).append(f"`{field}`" if field else "itself")
+        name = f"`{field}`" if field.isidentifier() else field or "itself"
+        fields.setdefault(reason, {}).setdefault(event, []).append(name)
     rows = []
     for reason, events in fields.items():
         texts = (f"`{event}`: {', '.join(names)}" for event, names in events.items())

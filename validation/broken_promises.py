@@ -67,6 +67,8 @@ class Then:
     registered: list[tuple[int, ...]] = field(default_factory=list)
     """The ISRs of this leader epoch."""
     proposed: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    last_proposed: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The same in this leader epoch, whatever became of it."""
     responses: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     """The records in the last response that a leader gave a follower."""
 
@@ -75,7 +77,7 @@ class Then:
         values = event.fields
         if event.event == "ChangePartition":
             if values["leader_epoch"] != self.leader_epoch:
-                self.registered = []
+                self.registered, self.last_proposed = [], {}
             self.leader, self.leader_epoch = values["leader"], values["leader_epoch"]
             self.isr, self.live = values["isr"], values["live"]
             self.registered.append(self.isr)
@@ -83,7 +85,7 @@ class Then:
             return
         b = self.brokers[event.node]
         if event.event in ("ExpandIsr", "ShrinkIsr"):
-            self.proposed[event.node] = values["isr"]
+            self.proposed[event.node] = self.last_proposed[event.node] = values["isr"]
         elif event.event in ("Crash", "Stop", "Start"):
             b.up, b.leads, b.epoch, b.asked = event.event == "Start", False, -1, {}
         elif event.event in ("BecomeLeader", "BecomeFollower"):
@@ -189,7 +191,14 @@ def _accepts_without_a_proposal(then: Then, _rng: random.Random) -> Iterator[Eve
 
 def _grows_without_a_proposal(then: Then, _rng: random.Random) -> Iterator[Event]:
     for isr in _larger(then):
-        if then.leader is not None and set(then.proposed.get(then.leader, ())) != set(isr):
+        if then.leader is not None and set(then.last_proposed.get(then.leader, ())) != set(isr):
+            yield Event(100, "ChangePartition", _registration(then, isr))
+
+
+def _grows_by_a_spent_proposal(then: Then, _rng: random.Random) -> Iterator[Event]:
+    for isr in _larger(then):
+        last, now = (set(made.get(then.leader or 0, ())) for made in (then.last_proposed, then.proposed))
+        if last == set(isr) != now:
             yield Event(100, "ChangePartition", _registration(then, isr))
 
 
@@ -229,6 +238,7 @@ BREAKS: Mapping[str, Break] = MappingProxyType(
         "AlterPartition: nobody left": _accepts_nobody,
         "AlterPartition: accepted, and never proposed": _accepts_without_a_proposal,
         "ChangePartition: the ISR grows, and nobody proposed it": _grows_without_a_proposal,
+        "ChangePartition: the ISR grows by a proposal of before": _grows_by_a_spent_proposal,
         "HandleAlterPartitionResponse: an ISR that is not registered": _hears_of_an_isr_that_is_not_registered,
     }
 )
@@ -249,6 +259,7 @@ LET_PASS: Mapping[str, str] = MappingProxyType(
         "ProduceAck: of a record it kept, by who leads again": "it may answer an idempotent producer that asks again",
         "Read: by a follower, below its high watermark": "consumers may fetch from followers (KIP-392)",
         "AlterPartition: accepted, and never proposed": "what was accepted shows in the change behind it, which is judged",
+        "ChangePartition: the ISR grows by a proposal of before": "AlterPartition tells on which partition epoch",
     }
 )
 """The kinds that may pass, with the reason."""

@@ -40,8 +40,8 @@ from validation.product.models import MODELS, Model
 from validation.random_runs import CASES
 from validation.trace_mutants import mutants
 
-KERNEL_TESTS = Path(__file__).parents[1] / "tidegauge" / "conformance" / "kernel"
-INDEPENDENT = Path(__file__).parents[1] / "tidegauge" / "conformance" / "independent"
+KERNEL_TESTS = Path(__file__).parents[1] / "conformance" / "judge"
+INDEPENDENT = Path(__file__).parents[1] / "conformance" / "independent"
 SHORT = 60
 """Events of a trace at most."""
 VARIED = 30

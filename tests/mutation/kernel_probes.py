@@ -3,7 +3,8 @@
 Rules of this file
 
 1. The judge runs with a probe wherever a mutant changes an expression. It reckons the changed expression beside the right
-   one and notes the mutant where the two differ: a table that notes nothing of a mutant can never notice it.
+   one and notes the mutant where the two differ, or where the changed one does not end: a table that notes nothing of a
+   mutant can never notice it.
 2. What is reckoned twice must write nothing. Where a changed expression calls something that writes, its arguments are
    compared; where that cannot be done, and where a call is left out, to run is to differ.
 """
@@ -20,9 +21,12 @@ import numpy as np
 
 from tests.mutation.kernel_mutants import ROOT, KernelMutant, code_of, function_of, functions_of, in_place
 from tests.mutation.prepared import Prepared
+from tests.processor_time import processor_time
 from tidegauge.impl import rules
 
 PROBE = "_probe"
+SECONDS = 0.2
+"""Of processor time for what is reckoned beside the right value."""
 READS = frozenset({"min", "max", "int", "bool", "len", "range", "Records", "Request"})
 """What expressions call and is no function of the kernel, nor one of impl.rules: it writes nothing."""
 
@@ -60,8 +64,9 @@ def differing(tables: Sequence[Prepared], tried: Sequence[KernelMutant]) -> defa
 
 def _differs(value: Any, other: Callable[[], Any]) -> bool:
     try:
-        return not _same(value, other())
-    except Exception:  # what a mutant cannot reckon is no value either
+        with processor_time(SECONDS):
+            return not _same(value, other())
+    except Exception:  # what a mutant cannot reckon, or not to the end, is no value either
         return True
 
 

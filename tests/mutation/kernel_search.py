@@ -140,7 +140,9 @@ def main(argv: Sequence[str]) -> int:
     else:
         unnoticed = list(Watch(tables).unnoticed(tried))
     search = Search(unnoticed, known, given.seed)
-    search.begin(differing(tables, all_mutants(given.modules)))
+    lines = {(mutant.module, mutant.function, mutant.line) for mutant in unnoticed}
+    beside = [one for one in all_mutants(given.modules) if (one.module, one.function, one.line) in lines]
+    search.begin(differing(tables, beside))
     print(f"{len(search.unnoticed)} unnoticed; seed {given.seed}", flush=True)
     more: list[Trace] = []
     with suppress(KeyboardInterrupt):

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tidegauge.spec.proofs import mutants
-from tidegauge.spec.proofs.mutants import Mutant, Swaps, confused
+from tidegauge.spec.proofs.mutants import Mutant, Replacements, Swaps, confused
 
 SWAPS: Swaps = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -20,9 +20,18 @@ SWAPS: Swaps = {
 }
 
 
-def mutants_of(source: str, calls: bool = False) -> list[Mutant]:
-    """Every mutant of every function of a module, in the order of the text; `calls`: also in what a bare call is given."""
-    return mutants.mutants_of(source, _replacements, calls)
+def mutants_of(source: str, calls: bool = False, more: Replacements | None = None) -> list[Mutant]:
+    """Every mutant of every function of a module, in the order of the text.
+
+    `calls`: also in what a bare call is given; `more`: what else an expression may be mistaken for.
+    """
+
+    def replacements(node: ast.expr) -> Iterator[ast.expr]:
+        yield from _replacements(node)
+        if more is not None:
+            yield from more(node)
+
+    return mutants.mutants_of(source, replacements, calls)
 
 
 def statements_less(source: str) -> list[Mutant]:

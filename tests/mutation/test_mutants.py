@@ -5,14 +5,15 @@ from dataclasses import replace
 from random import Random
 
 import numpy as np
+import pytest
 
 from tests.conformance.hand import COPIED, FORKED, OPENING, TWO
 from tests.conformance.judge.test_elected_again import FOLLOWED, elected
-from tests.mutation import kernel, kernel_pool
+from tests.mutation import kernel, kernel_pool, kernel_probes
 from tests.mutation.kernel_choice import cover
 from tests.mutation.kernel_corpus import LITTLE, differences, tables, with_little_room
 from tests.mutation.kernel_heirs import heirs
-from tests.mutation.kernel_mutants import all_mutants, modules
+from tests.mutation.kernel_mutants import Confusions, KernelMutant, all_mutants, columns, functions_of, modules
 from tests.mutation.kernel_probes import change_of, differing
 from tests.mutation.kernel_runs import unreliable
 from tests.mutation.kernel_watch import Watch
@@ -97,6 +98,44 @@ def test_statements_that_update_or_check_are_left_out_one_at_a_time() -> None:
     assert changes == ["without decide(st, ok, 1)", "without st[0] = 1", "without st[1] += 2"]
     assert any("1 -> 2" in mutant.change for mutant in mutants_of(UPDATES, calls=True))
     assert not any("decide" in mutant.change for mutant in mutants_of(UPDATES))
+
+
+CONFUSED = """
+def note(st: State, b: int, end: int) -> None:
+    hw = st[s.REPLICAS + b, s.HW]
+    if UNKNOWN in (hw, end):
+        decide(st, RULE.HW_01, True, field.HW, hw, end)
+    last = hw
+"""
+
+
+def test_the_judge_may_mistake_columns_locals_what_is_unknown_and_members() -> None:
+    """A local for those beside it that have a value, a column also for one like it; not what a check that holds reports."""
+    made = {mutant.change for mutant in mutants_of(CONFUSED, calls=True, more=Confusions(CONFUSED).of)}
+    assert {change for change in made if change.startswith("s.HW")} == {
+        *("s.HW -> s.LEO", "s.HW -> s.LOG_START", "s.HW -> s.HIGHEST_HW", "s.HW -> s.HW_MOVED")
+    }
+    assert {"UNKNOWN -> 0", "UNKNOWN -> -1", "(hw, end) -> (end,)", "(hw, end) -> (hw,)"} <= made
+    assert {change for change in made if change.startswith(("b ->", "end ->", "hw ->"))} == {
+        *("b -> end", "end -> b", "end -> hw", "hw -> end", "hw -> end (no. 2)")
+    }
+    assert {change for change in made if change.startswith("st")} == set()
+
+
+def test_every_column_may_be_mistaken_for_one_beside_it() -> None:
+    """But no row, and nothing that says where rows begin."""
+    assert set(columns()["ISR"]) == {"EPOCH_START", "PENDING", "PROPOSED", "ASSIGNED"}
+    assert not {"PARTITION", "AT_PAIRS"} & (set(columns()) | {other for others in columns().values() for other in others})
+
+
+def test_a_change_that_does_not_end_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probing goes on, and who judges with it is stopped as well."""
+    monkeypatch.setattr(kernel_probes, "SECONDS", 0.02)
+    text = functions_of("lifecycle")["start"].replace(
+        "before != UNKNOWN and leo != UNKNOWN", "min(0 for _ in range(10**15))", 1
+    )
+    endless = KernelMutant("lifecycle", "start", "by hand", 1, text)
+    assert differing([prepared("hand", [Trace("hand", "t-0", TWO, numbered(OPENING))])], [endless])[endless] == [0]
 
 
 def test_a_mutant_of_the_judge_is_noticed_and_the_original_is_not() -> None:

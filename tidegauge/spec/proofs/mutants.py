@@ -96,7 +96,8 @@ def _changed(
             text = ast.unparse(function)
             if text not in seen:
                 seen.add(text)
-                yield f"{ast.unparse(node)} -> {ast.unparse(replacement)}", ast.unparse(tree)
+                whole = ast.unparse(tree) if len(tree.body) > 1 else text
+                yield f"{ast.unparse(node)} -> {ast.unparse(replacement)}", whole
             _put(parent, field, index, node)
 
 

@@ -256,8 +256,8 @@ class Elections(StoryState):
     def say_received(self, line: SourcedLine) -> None:
         """Tell an election by what a broker was sent: the ISR is the election's only for its leader, or by its version."""
         partition, fields = self.partitions[str(line.partition)], line.fields
-        leader, version, isr = int(fields["leader"]), number(fields["version"]), ids(fields["isr"])
-        elected_so = line.node == leader or version == 0 or partition.version == version - 1
+        leader, version, isr = int(fields["leader"]), optional(line, "version"), ids(fields["isr"])
+        elected_so = line.node == leader or version == 0 or (version is not None and partition.version == version - 1)
         self._elected(line, leader, number(fields["leader_epoch"]), isr if elected_so else None, version, None)
         self._isr_is(partition, isr, version)
 

@@ -42,7 +42,7 @@ _PARTITION_STATE = (
 _FROM_TO = r"\(?(?:offset=)?(?P<from>\d+)[^)]*\) to \(?(?:offset=)?(?P<to>\d+)"
 _STATE = r"(?:Offset)?TruncationState\(offset=(?P<to>\d+), completed=(?P<completed>true|false)\)"
 _RESET = r"(?P<from>\d+)(?: to|;) .*?offset (?:to )?(?P<to>\d+)"
-_DIR = r"(?P<directory>[^\s,()]+)"
+_DIR = r"(?P<directory>[^\s,()]+[^\s,().])"
 _TOPIC_DIR = r"(?P<directory>[^,)]*?)/(?P<tp>[^/,)]+)"
 
 Row = tuple[str, str, str, str, tuple[str | None, str | None], str]
@@ -60,19 +60,22 @@ _PROCESS: tuple[Row, ...] = (
     ("stopped", "shut down completed", "", r"\[(?:KafkaServer|BrokerServer|ControllerServer) id=(?P<node>\d+)\] $", ("1.0", None), "KafkaServer"),
     ("stopped", "shut down completed", "", r"\[Kafka Server (?P<node>\d+)\], $", (None, "0.11"), "KafkaServer"),
     ("stopped", "Transition from SHUTTING_DOWN to SHUTDOWN", "", "", ("2.8", None), "BrokerServer, ControllerServer"),
+    ("cluster", "Cluster ID = ", r"(?P<cluster>[\w\-]{22})", "", ("0.10.1", "3.9"), "KafkaServer"),
+    ("cluster", "with clusterId ", r"(?P<cluster>[\w\-]{22})", "", ("2.8", None), "QuorumController"),
+    ("cluster", " in cluster ", r"(?P<cluster>[\w\-]{22}) is now", "", ("2.8", None), "BrokerLifecycleManager"),
     ("release", "Kafka version", r" ?: (?P<release>\d+(?:\.\d+)+(?:-[\w.]+)?)", "", (None, None), "AppInfoParser"),
     # a directory that was not shut down cleanly; 2.8 says so of an empty one, too
     ("unclean", "since no clean shutdown file was found", "", rf"(?P<logs>\d+|all) logs? (?:from|in) {_DIR} $", ("2.8", None), "LogManager"),
-    ("unclean", "since no clean shutdown file was found", "", rf"Attempting recovery for all logs in {_DIR} $", ("2.8", "3.0"), "LogManager"),
     ("unclean", "Recovering unflushed segment ", r"\d+", "", (None, None), "Log, LogLoader"),
     ("clean", "since clean shutdown file was found", "", "", ("2.8", None), "LogManager"),
     ("clean", "Found clean shutdown file. Skipping recovery", "", "", (None, "2.7"), "LogManager"),
     ("empty", "No logs found to be loaded in ", "", "", ("3.0", None), "LogManager"),
     ("directory-made", " not found, creating it", "", r"[Ll]og directory '?(?P<directory>[^\s']+)'?$", (None, None), "LogManager"),
     ("directory-failed", "Stopping serving ", rf"(?:logs|replicas) in dir {_DIR}", "", ("1.0", None), "LogManager, ReplicaManager"),
+    ("directory-failed", "because they are in the failed log directory ", _DIR, "", ("1.0", None), "ReplicaManager"),
     ("fatal", "Shutdown broker because all log dirs in ", r"(?P<error>.+? have failed)", "", ("1.0", None), "LogManager"),
     ("fatal", "Halting due to unrecoverable I/O error", r"(?P<error>[^(]*)", "", (None, "1.0"), "ReplicaManager"),
-    ("fatal", "Exiting because log truncation is not allowed for ", rf"(?:partition |topic )?{_ANY_TP}, [Cc]urrent leader(?:'s| (?P<leader>\d+)'s) latest offset (?P<leader_end>\d+) is less than replica(?:'s| \d+'s) latest offset (?P<log_end>\d+)", "", (None, "2.0"), "ReplicaFetcherThread"),
+    ("fatal", "Exiting because log truncation is not allowed for ", rf"(?:partition |topic )?{_ANY_TP},? {{1,3}}[Cc]urrent leader(?:'s| (?P<leader>\d+)'s) latest offset (?P<leader_end>\d+) is less than replica(?:'s| \d+'s) latest offset (?P<log_end>\d+)", "", (None, "2.0"), "ReplicaFetcherThread"),
     ("fatal", "Exiting because log truncation is not allowed", r"(?P<error>[^(]*)", "", (None, "2.0"), "ReplicaFetcherThread"),
     ("fatal", "Fatal error during ", r"(?P<error>\w+ (?:startup|shutdown)[^(]*)", "", (None, "3.9"), "KafkaServer"),
     ("fatal", "Exiting Kafka due to fatal exception", r"(?P<error>[^(]*)", "", (None, None), "Kafka$"),
@@ -130,6 +133,7 @@ _ELECTIONS: tuple[Row, ...] = (
     ("chosen", "Selected new leader and ISR ", r"\{(?=[^}]*\"leader\": ?(?P<leader>-?\d+))(?=[^}]*\"leader_epoch\": ?(?P<leader_epoch>\d+))(?=[^}]*\"isr\": ?\[(?P<isr>[\d, ]*)\])[^}]*\} for offline partition " + _ANY_TP, "", (None, "1.0"), "OfflinePartitionLeaderSelector"),
     ("elected", "Changed partition ", rf"{TP} from (?P<before>\w+) to OnlinePartition with state {_LEADER_AND_ISR}", "", ("1.0", "3.9"), "state.change.logger"),
     ("removed", "state changed to ", _ZK_STATE + r".*?after removing replica (?P<removed>\d+) from the ISR", rf"Partition {TP} $", ("1.1", "3.9"), "state.change.logger"),
+    ("received", "eceived LeaderAndIsr request ", rf"\(LeaderAndIsrInfo:\(Leader:(?P<leader>-?\d+),ISR:(?P<isr>[\d,]*),LeaderEpoch:(?P<leader_epoch>\d+),.*? for partition {_ANY_TP}", "", (None, "0.9"), "state.change.logger"),
     ("received", "eceived LeaderAndIsr request ", rf"(?:LeaderAndIsr)?{_PARTITION_STATE}.*? for partition {_ANY_TP}", "", (None, "2.8"), "state.change.logger"),
     ("asked", "Starting replica leader election (UNCLEAN) for partitions ", r"(?P<partitions>[^ ]+(?:,[^ ]+)*) triggered by (?P<by>\w+)", "", ("2.4", "3.9"), "KafkaController"),
     ("changed", "partition change for ", rf"{TP}(?: with topic ID (?P<topic_id>[\w\-]{{22}}))?: (?P<changes>.*)", r"(?P<unclean>UNCLEAN )?$", ("2.8", None), "ReplicationControlManager"),

@@ -14,6 +14,7 @@ from typing import Any
 
 from tidegauge.story.advice import step_for_loss, steps_for_partition
 from tidegauge.story.bug_faces import BugFace, bug_faces
+from tidegauge.story.clusters import files_by_cluster
 from tidegauge.story.losses import Loss, losses_of
 from tidegauge.story.reading import ReadFile, in_order, read_files
 from tidegauge.story.state import StoryEntry
@@ -79,13 +80,30 @@ def story_of(paths: Sequence[str | Path], echo: Callable[[str], None] = lambda _
     existing = [Path(path) for path in paths if str(path) != "-" and Path(path).exists()]
     files = read_files(existing, problems)
     echo(f"{len(files)} files, {sum(file.lines for file in files):,} lines read")
-    telling = telling_of(in_order(files))
-    story = Story(telling.entries, losses_of(telling), [], {}, files, problems)
-    story.bugs = bug_faces(telling, story.losses)
-    for loss in story.losses:
-        loss.do = step_for_loss(loss)
-    for partition, entries in story.of_partitions().items():
-        steps = steps_for_partition(entries)
-        if steps:
-            story.steps[partition] = steps
+    story = Story(files=files, problems=problems)
+    clusters = files_by_cluster(files)
+    for inside in clusters:
+        _add_cluster(story, inside, len(clusters) > 1)
+    story.entries.sort(key=lambda entry: entry.order)
+    story.losses.sort(key=lambda loss: loss.order)
     return story
+
+
+def _add_cluster(story: Story, files: Sequence[ReadFile], several: bool) -> None:
+    """Add the story of one cluster; of several, its entries name the first of its files."""
+    telling = telling_of(in_order(files))
+    losses = losses_of(telling)
+    for loss in losses:
+        loss.do = step_for_loss(loss)
+    by_partition: dict[str, list[StoryEntry]] = defaultdict(list)
+    for entry in telling.entries:
+        if several:
+            entry.fields["cluster"] = files[0].label
+        if entry.partition is not None:
+            by_partition[entry.partition].append(entry)
+    for partition, entries in by_partition.items():
+        if steps := steps_for_partition(entries):
+            story.steps.setdefault(partition, []).extend(steps)
+    story.entries += telling.entries
+    story.losses += losses
+    story.bugs += [bug for bug in bug_faces(telling, losses) if bug not in story.bugs]

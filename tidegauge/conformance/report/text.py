@@ -10,8 +10,8 @@ from tidegauge.traces.kafka_logs.discovery.identify import OTHER, UNKNOWN
 from tidegauge.traces.problems import number_of
 from tidegauge.util.foreign_text import visible
 
-PROBLEMS, UNREAD = 10, 5
-"""Problems, and files that were not read, that are shown; the others are counted."""
+PROBLEMS, UNREAD, FIRST = 10, 5, 3
+"""Problems, and files that were not read, that are shown, and of each kind beside a story; the others are counted."""
 _ORDER = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NOT_EXERCISED)
 _COLOURS = {Verdict.PASS: "32", Verdict.FAIL: "31;1", Verdict.INCONCLUSIVE: "33", Verdict.SUITE_ERROR: "35;1"}
 
@@ -28,11 +28,16 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
     ):
         yield from happenings
         yield ""
+    elif report.story is not None and not report.events:
+        yield "Nothing is told: no line of these files says what happened to a partition."
     if report.explanations:
         yield from _broken(report, colour)
-    yield from _rules(report, colour, everything)
-    yield ""
-    yield from map(visible, _read(report))
+    # Whoever asked what happened reads first what was told, and of what a verdict lacks only the first.
+    briefly = report.story is not None and not everything and not report.failures and report.verdict is not Verdict.PASS
+    if report.events or not briefly:
+        yield from _rules(report, colour, everything)
+        yield ""
+    yield from map(visible, _read(report, FIRST if briefly else None))
     yield verdict_line(report, colour)
 
 
@@ -66,8 +71,8 @@ def _rules(report: Report, colour: bool, everything: bool) -> Iterator[str]:
         yield f"{', '.join(counts)}; --all lists them"
 
 
-def _read(report: Report) -> Iterator[str]:
-    """Yield what was read, how much of what happened it covers, and what was wrong with it."""
+def _read(report: Report, most: int | None = None) -> Iterator[str]:
+    """Yield what was read, how much of what happened it covers, what was wrong with it: at `most` so many lines of each."""
     for checked in report.inputs:
         yield (
             f"{checked.path}: {checked.kind}, {counted(checked.traces, 'trace')}, {counted(checked.events, 'event')}"
@@ -76,7 +81,9 @@ def _read(report: Report) -> Iterator[str]:
         )
         if checked.covered:
             yield f"covered: {'; '.join(checked.covered)}"
-        yield from (f"missing: {line}" for line in checked.missing)
+        yield from (f"missing: {line}" for line in checked.missing[:most])
+        if most is not None and len(checked.missing) > most:
+            yield f"missing: {len(checked.missing) - most:,} more; --all lists them"
     yield from report.notes
     # What lies about beside the logs is of interest only if there is nothing else.
     unread = [file for file in report.files if not file.read and (file.kind not in (OTHER, UNKNOWN) or not report.events)]
@@ -85,9 +92,10 @@ def _read(report: Report) -> Iterator[str]:
         yield f"not read: {len(unread) - UNREAD:,} more files; --json lists them"
     if report.problems:
         yield f"bad input: {counted(number_of(report.problems), 'problem')}, {counted(report.lost, 'event')} left out"
-        yield from (f"  {problem}" for problem in report.problems[:PROBLEMS])
-        if len(report.problems) > PROBLEMS:
-            yield f"  ... and {number_of(report.problems) - PROBLEMS:,} more"
+        shown = PROBLEMS if most is None else most
+        yield from (f"  {problem}" for problem in report.problems[:shown])
+        if len(report.problems) > shown:
+            yield f"  ... and {number_of(report.problems) - shown:,} more"
     yield ""
 
 

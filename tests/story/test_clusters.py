@@ -1,0 +1,30 @@
+"""Two clusters in one folder have two stories."""
+
+import shutil
+from pathlib import Path
+
+from tidegauge.story.losses import Loss
+from tidegauge.story.story import story_of
+from tidegauge.traces.kafka_logs.capture import shipped
+
+
+def facts(losses: list[Loss]) -> list[tuple[object, ...]]:
+    """What losses say."""
+    return sorted((loss.partition, loss.first, loss.end, loss.committed, loss.why) for loss in losses)
+
+
+def test_the_story_of_two_clusters_is_that_of_each(tmp_path: Path) -> None:
+    names = ("4.2.0/d-unclean", "4.1.1/m-lost-disk")
+    for name in names:
+        shutil.copytree(shipped()[name], tmp_path / name.replace("/", "-"))
+    alone = [story_of([shipped()[name]]) for name in names]
+    together = story_of([tmp_path])
+    assert facts(together.losses) == facts([loss for story in alone for loss in story.losses])
+    assert len(together.entries) == sum(len(story.entries) for story in alone)
+    assert len({entry.fields["cluster"] for entry in together.entries}) == 2
+
+
+def test_a_topic_that_was_created_anew_is_no_second_cluster(wild: Path) -> None:
+    story = story_of([wild / "zk-3.9-recreated"])
+    assert not any("cluster" in entry.fields for entry in story.entries)
+    assert {entry.generation for entry in story.entries if entry.partition == "staging-0"} == {0, 1}

@@ -1,0 +1,100 @@
+"""Divide files by cluster: what happened to `orders-0` of one cluster is no part of the story of another's.
+
+Rules of this file
+
+1. The files of a folder that name one node at most are one unit; else each file is one.
+2. Units that name a cluster id, or a topic id, in common are of one cluster: Kafka draws both at random.
+3. Units are of different clusters if they name different cluster ids, or different ids for one topic at one time, or for two
+   topics. One id after the other is a topic that was created anew.
+4. What is not shown to be of another cluster is of the same, unless there are several that it could be of: then it is told
+   by itself.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tidegauge.story.reading import ReadFile
+
+
+@dataclass
+class _Unit:
+    files: list[ReadFile]
+    clusters: set[str] = field(default_factory=set)
+    topics: dict[str, dict[str, tuple[int, int]]] = field(default_factory=lambda: defaultdict(dict))
+
+    def read(self) -> None:
+        """Note the ids that the lines name, and when."""
+        for file in self.files:
+            for line in file.found:
+                if "cluster" in line.fields:
+                    self.clusters.add(line.fields["cluster"])
+                topic_id = line.fields.get("topic_id")
+                if topic_id is not None and (line.partition is not None or "topic" in line.fields):
+                    topic = line.fields["topic"] if line.partition is None else line.partition.rpartition("-")[0]
+                    first, last = self.topics[topic].get(topic_id, (line.order, line.order))
+                    self.topics[topic][topic_id] = min(first, line.order), max(last, line.order)
+
+    def shares(self, other: "_Unit") -> bool:
+        """Return whether an id is common to both."""
+        mine, others = ({topic_id for ids in unit.topics.values() for topic_id in ids} for unit in (self, other))
+        return bool(self.clusters & other.clusters or mine & others)
+
+    def differs(self, other: "_Unit") -> bool:
+        """Return whether the ids show two clusters."""
+        if self.clusters and other.clusters:
+            return not self.clusters & other.clusters
+        apart = [
+            topic
+            for topic in self.topics.keys() & other.topics.keys()
+            if not self.topics[topic].keys() & other.topics[topic].keys()
+        ]
+        at_once = [
+            topic
+            for topic in apart
+            for first, last in self.topics[topic].values()
+            for begin, end in other.topics[topic].values()
+            if first <= end and begin <= last
+        ]
+        return bool(at_once) or len(apart) > 1
+
+    def add(self, other: "_Unit") -> None:
+        """Take over what another unit has."""
+        self.files += other.files
+        self.clusters |= other.clusters
+        for topic, ids in other.topics.items():
+            self.topics[topic].update(ids)
+
+
+def files_by_cluster(files: Sequence[ReadFile]) -> list[list[ReadFile]]:
+    """Return the files of each cluster."""
+    groups: list[_Unit] = []
+    for unit in _units(files):
+        same = [group for group in groups if group.shares(unit)]
+        groups = [group for group in groups if group not in same]
+        for group in same:
+            unit.add(group)
+        groups.append(unit)
+    clusters: list[_Unit] = []
+    apart = [group for group in groups if any(group.differs(other) for other in groups if other is not group)]
+    for group in [*apart, *(group for group in groups if group not in apart)]:
+        fitting = [cluster for cluster in clusters if not cluster.differs(group)]
+        if len(fitting) == 1 and (group not in apart):
+            fitting[0].add(group)
+        else:
+            clusters.append(group)
+    return [cluster.files for cluster in clusters]
+
+
+def _units(files: Sequence[ReadFile]) -> list[_Unit]:
+    folders: dict[Path, list[ReadFile]] = defaultdict(list)
+    for file in files:
+        folders[file.path.parent].append(file)
+    units = []
+    for inside in folders.values():
+        nodes = {node for file in inside for node in file.nodes}
+        units += [_Unit(inside)] if len(nodes) < 2 else [_Unit([file]) for file in inside]
+    for unit in units:
+        unit.read()
+    return units

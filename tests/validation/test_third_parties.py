@@ -86,7 +86,6 @@ def test_what_they_do_not_claim_is_counted_and_told_apart() -> None:
 def test_what_is_not_offered_and_what_is_undecided_is_no_difference() -> None:
     said = third_parties_page([(toy(), result(UNOFFERED, ALONE))])
     assert "| 2 | 0 | 0 | 0 | 1 | 1 |" in said
-    assert f"* {UNOFFERED.says}: `epochs.current`" in said
     assert f"* {ALONE.says}: `epochs.every-epoch`" in said
 
 

@@ -80,7 +80,7 @@ def _section(party: ThirdParty, result: ThirdPartyResult) -> str:
     if None in by_reason:
         rows = [(check.rule or "-", check.id, _plain(check.says)) for check in by_reason[None]]
         lines += ["### Not looked into yet", "", table(("rule", "check", "seen"), rows), ""]
-    return "\n".join(lines + _open(result))
+    return "\n".join(lines + _undecided(result))
 
 
 def _reason(reason: Reason, checks: Sequence[CheckResult]) -> Sequence[str]:
@@ -93,16 +93,13 @@ def _by_rule(row: Sequence[str]) -> tuple[bool, str]:
     return row[0] == "-", row[0]
 
 
-def _open(result: ThirdPartyResult) -> list[str]:
-    lines = []
-    for title, verdict in (("Not offered", CheckVerdict.NOT_SUPPORTED), ("Undecided", CheckVerdict.UNDECIDED)):
-        why: dict[str, list[str]] = {}
-        for check in result.checks:
-            if check.verdict == verdict.value:
-                why.setdefault(_plain(check.says), []).append(check.id)
-        if why:
-            lines += [f"### {title}", "", *(f"* {says}: {_counted(checks)}" for says, checks in why.items()), ""]
-    return lines
+def _undecided(result: ThirdPartyResult) -> list[str]:
+    # What ApiVersions does not offer says the same of every party: the overview counts it, results.json has the checks.
+    why: dict[str, list[str]] = {}
+    for check in result.checks:
+        if check.verdict == CheckVerdict.UNDECIDED.value:
+            why.setdefault(_plain(check.says), []).append(check.id)
+    return ["### Undecided", "", *(f"* {says}: {_counted(checks)}" for says, checks in why.items()), ""] if why else []
 
 
 def _counted(ids: Sequence[str]) -> str:

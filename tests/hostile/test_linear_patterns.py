@@ -17,8 +17,9 @@ import pytest
 
 from tests.processor_time import processor_time
 from tidegauge.traces.kafka_logs.discovery import clusters, identify, selection, writers
+from tidegauge.traces.kafka_logs.disks import dumps
 from tidegauge.traces.kafka_logs.nodes import gap_detection, log_dirs
-from tidegauge.traces.kafka_logs.parsing import layout, lines, parsed_line, request_log, timestamps
+from tidegauge.traces.kafka_logs.parsing import layout, lines, metadata_dump, parsed_line, request_log, timestamps
 from tidegauge.traces.kafka_logs.parsing.layout import PATTERNS, WRAPPERS, envelope
 from tidegauge.traces.kafka_logs.parsing.parsed_line import row_of
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
@@ -41,6 +42,8 @@ MODULES = (
     identify,
     writers,
     log_dirs,
+    dumps,
+    metadata_dump,
 )
 REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 

@@ -115,7 +115,7 @@ class NotSeparableError(Exception):
 
 def is_ndjson(path: Path) -> bool:
     """Return whether a path is an NDJSON file: a file that is neither Parquet nor a broker log."""
-    return path.is_file() and not is_parquet(path) and not kafka_logs.is_log(path)
+    return path.is_file() and not is_parquet(path) and not kafka_logs.is_log(path) and kafka_logs.dump_kind(path) is None
 
 
 def read_input(
@@ -131,7 +131,7 @@ def read_input(
         yield from _logs(source, layout, selection)
     elif selection is None and is_parquet(path):
         yield InputPart(source.name, "Parquet", _lacking(_parquet(source, findings.problems), findings), findings)
-    elif path.is_file() and (layout is not None or kafka_logs.is_log(path)):
+    elif path.is_file() and (layout is not None or kafka_logs.is_log(path) or kafka_logs.dump_kind(path) is not None):
         yield from _logs(source, layout, selection)
     # Topics and times are read off log lines; a selection that was silently ignored would judge too much.
     elif selection is not None and path.exists():

@@ -15,7 +15,7 @@ from tidegauge.traces.kafka_logs.correlation.topic_generations import Generation
 from tidegauge.traces.kafka_logs.discovery.clusters import find_clusters
 from tidegauge.traces.kafka_logs.discovery.files import FoundLogs
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
-from tidegauge.traces.kafka_logs.disks.disk import read_disks
+from tidegauge.traces.kafka_logs.disks.disk import read_disks, read_dumps
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, Gap
 from tidegauge.traces.kafka_logs.nodes.node import Node, node_of
 from tidegauge.traces.kafka_logs.nodes.steps import OF_A_CONTROLLER
@@ -128,9 +128,10 @@ def _read_all(folder: Path, layout: str | None, selection: Selection | None) -> 
     clusters = find_clusters(folder, layout, selection)
     if not any(cluster.nodes for cluster in clusters):
         # Log directories without text logs are a capture, too.
-        replicas, of_disks = read_disks(folder)
-        if replicas:
-            return [Capture(replicas, of_disks, _of_disks(replicas))]
+        for read_replicas in (read_disks, read_dumps):
+            replicas, of_disks = read_replicas(folder)
+            if replicas or (of_disks and read_replicas is read_dumps):
+                return [Capture(replicas, of_disks, _of_disks(replicas))]
     return [capture_of("/".join((folder.name, cluster.name)).rstrip("/"), cluster) for cluster in clusters]
 
 

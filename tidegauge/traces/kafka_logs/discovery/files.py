@@ -15,16 +15,29 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
-from tidegauge.traces.kafka_logs.discovery.identify import BESIDE_SEGMENTS, LOGS, OTHER, UNKNOWN, identify, looks_like_a_log
+from tidegauge.traces.kafka_logs.discovery.identify import (
+    BESIDE_SEGMENTS,
+    LOGS,
+    METADATA_DUMP,
+    OTHER,
+    SEGMENT_DUMP,
+    UNKNOWN,
+    dump_kind,
+    files_below,
+    identify,
+    looks_like_a_log,
+)
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.shards import read_log
 from tidegauge.traces.kafka_logs.discovery.writers import by_writer, is_brokers, left_out
 from tidegauge.traces.kafka_logs.parsing.layout import find
 from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, SEE, Line, LogFile
 from tidegauge.traces.kafka_logs.parsing.merge_streams import FileCopies
+from tidegauge.traces.kafka_logs.parsing.metadata_dump import read_metadata_dump
 from tidegauge.traces.problems import Problem
 
 PACKED = 12
@@ -89,6 +102,8 @@ def is_log(path: Path) -> bool:
     """Return whether a file is a broker's log, by its name or by the layout of its first lines."""
     if _LOG_FILE.fullmatch(path.name):
         return True
+    if path.is_file() and looks_like_a_log(path):
+        return True
     try:
         with path.open("rb") as file:
             texts = file.read(1 << 16).decode("utf-8", errors="replace").split("\n")
@@ -143,6 +158,9 @@ def find_nodes(path: Path, layout: str | None = None, selection: Selection | Non
     """Find the nodes whose logs are in `path`; `layout` is their pattern if it is known, `selection` what is read."""
     logs = FoundLogs(selection=selection)
     if path.is_file():
+        if dump_kind(path) == METADATA_DUMP:
+            add_metadata_dumps(path, [path], logs)
+            return logs
         _read_group(path.parent, "", [path], layout, logs)
         name_the_unnamed(logs)
         for node in logs.nodes:
@@ -156,7 +174,8 @@ def find_nodes(path: Path, layout: str | None = None, selection: Selection | Non
     in_folders = log_groups(path, walk, by_content=True)
     for problem in walk.left_out.values():
         leave_out(problem, logs)
-    if not in_folders:
+    dumps = [file for _, files in files_below(path) for file in files if dump_kind(file) == METADATA_DUMP]
+    if not in_folders and not dumps:
         entries = len(walk.entries(path))
         do = "copy each broker's server.log and request.log into n<id>/; see docs/kafka-logs.md"
         expected = "*.log or *.log.gz files, or one folder with such files per node"
@@ -164,8 +183,38 @@ def find_nodes(path: Path, layout: str | None = None, selection: Selection | Non
     for folder, files in in_folders:
         _read_group(folder, "" if folder == path else f"{folder.name}/", files, layout, logs)
     name_the_unnamed(logs)
+    add_metadata_dumps(path, dumps, logs)
     logs.nodes.sort(key=lambda node: node.id)
     return logs
+
+
+_NODE_IN_NAME = re.compile(r"(?:^|[^A-Za-z0-9])(?:n|node|broker|kafka|b|controller)[-_.]?(\d{1,9})(?!\d)")
+
+
+def node_of_file(path: Path, root: Path) -> int | None:
+    """Return the node after which a file, or a folder from there up to `root`, is named: what tools print names none."""
+    named = _NODE_IN_NAME.search(path.name)
+    if named is not None:
+        return int(named[1])
+    folders = (folder for folder in (path.parent, *path.parent.parents) if folder == root or root in folder.parents)
+    return next((node for folder in folders if (node := named_node(folder)) is not None), None)
+
+
+def add_metadata_dumps(root: Path, dumps: Sequence[Path], logs: FoundLogs) -> None:
+    """Add dumps of the metadata log, each as the log of a controller."""
+    for path in dumps:
+        label = path.name if path == root else path.relative_to(root).as_posix()
+        file, brokers = read_metadata_dump(path, label)
+        taken = {node.id for node in logs.nodes}
+        named = node_of_file(path, root)
+        # The log is the same on each controller; one that nothing names gets an id that is no broker's.
+        free = next(number for number in count(100, 100) if number not in taken | brokers)
+        node = free if named is None or named in taken | brokers else named
+        if file.lines:
+            logs.nodes.append(NodeFiles(node, path, f"{label}: ", [file.lines], file.problems))
+            logs.layouts[file.layout] = logs.layouts.get(file.layout, 0) + 1
+        else:
+            logs.problems += file.problems
 
 
 def _folders(folder: Path, walk: FolderWalk, deep: int = 1) -> Iterator[Path]:
@@ -188,6 +237,8 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], layout: str | N
             continue
         if any(problem.expected == SEE for problem in file.problems) and not file.layout:
             what = identify(path, file.label)
+            if what.kind in (SEGMENT_DUMP, METADATA_DUMP):
+                continue  # read elsewhere
             if what.kind not in LOGS and len(paths) > 1:
                 logs.passed_over.append(f"{file.label} ({what.kind})")
                 continue
@@ -243,9 +294,10 @@ def _of_brokers(label: str, parts: Sequence[FileLines], logs: FoundLogs) -> list
 
 def name_the_unnamed(logs: FoundLogs) -> None:
     """Decide about the logs that say no node, when all others are assigned: a log that lies alone is read nevertheless."""
-    alone = len(logs.unnamed) == 1 and not logs.nodes and not logs.nested
+    with_lines = [files for _, _, files, _ in logs.unnamed if any(lines for _, lines in files)]
+    alone = len(with_lines) == 1 and not logs.nodes and not logs.nested
     for folder, label, files, problems in logs.unnamed:
-        if alone:
+        if alone and files in with_lines:
             logs.nodes.append(NodeFiles(UNNAMED, folder, label, _streams(files), [*problems]))
             continue
         logs.problems += problems

@@ -65,7 +65,8 @@ TOOLS = _marks(
     (VERIFICATION, (r"verification process is started|max lag is \d+ for partition \S+ at offset"
         r"|^partition \S+, replica \d+: \d+: ")),
 )  # fmt: skip
-"""Output of Kafka's tools."""
+"""Output of Kafka's tools, dumps first."""
+DUMPS = 3
 SYSTEMS = _marks(
     ("Redpanda", r"\[shard +\d+(?::\w+)?\] \w+ - |\bredpanda(?:\.yaml|::|/bin| v?\d)"),
     ("AutoMQ", r"com\.automq|kafka\.log\.stream(?:aspect|)\b|[Aa]uto[Mm][Qq]|\bS3Stream\b"),
@@ -247,6 +248,36 @@ def of_text(label: str, text: str) -> InputFile:
     return InputFile(label, kind, system or APACHE, _first(ERAS, plain), said, nodes_in(plain), True)
 
 
+def node_in_properties(path: Path) -> int | None:
+    """Return the node id in a meta.properties, which Kafka keeps in each log directory."""
+    try:
+        found = _PROPERTIES.search(read_regular(path, SNIFFED).decode())
+    except (OSError, UnicodeDecodeError):
+        return None
+    return None if found is None else int(found[1])
+
+
+def dump_kind(path: Path) -> str | None:
+    """Return which of kafka-dump-log's outputs a file is, if it is one."""
+    text = _head(path)
+    return next((mark.says for mark in TOOLS[:DUMPS] if mark.pattern.search(text)), None) if not _is_log(text) else None
+
+
+def _head(path: Path) -> str:
+    """Return the beginning of a text file; nothing of another one."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(SNIFFED)
+    except OSError:
+        return ""
+    if head.startswith(b"\x1f\x8b"):
+        with suppress(zlib.error):
+            head = zlib.decompressobj(wbits=31).decompress(head, SNIFFED)
+    if not head.startswith(UTF_16) and is_binary(head):
+        return ""
+    return head.decode("utf-16" if head.startswith(UTF_16) else "utf-8", "replace").replace('\\"', '"')
+
+
 def _is_log(text: str) -> bool:
     """Return whether a line with a time has a mark of a log; a configuration names loggers, too."""
     return any(
@@ -273,17 +304,7 @@ def nodes_in(text: str) -> tuple[int, ...]:
 
 def looks_like_a_log(path: Path) -> bool:
     """Return whether the beginning of a file is that of a broker's log, in whatever layout or export."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(SNIFFED)
-    except OSError:
-        return False
-    if head.startswith(b"\x1f\x8b"):
-        with suppress(zlib.error):
-            head = zlib.decompressobj(wbits=31).decompress(head, SNIFFED)
-    if not head.startswith(UTF_16) and is_binary(head):
-        return False
-    text = head.decode("utf-16" if head.startswith(UTF_16) else "utf-8", "replace").replace('\\"', '"')
+    text = _head(path)
     return _is_log(text) and _first(SYSTEMS, text) not in _DO_SYSTEM and find(text.split("\n")[:LAYOUT_SHOWS]) is not None
 
 
@@ -301,7 +322,7 @@ def input_files(path: Path) -> Iterator[InputFile]:
         return
     listed = 0
     nodes: dict[Path, set[int]] = {}
-    for folder, files in _below(path):
+    for folder, files in files_below(path):
         # Checkpoints and segments name no node: meta.properties, which Kafka keeps beside them or above, does.
         named = nodes[folder] = set(nodes.get(folder.parent, ()))
         inputs = []
@@ -309,10 +330,8 @@ def input_files(path: Path) -> Iterator[InputFile]:
             listed += 1
             if listed <= MOST_FILES:
                 inputs.append(identify(file, file.relative_to(path).as_posix()))
-            if file.name == "meta.properties":
-                with suppress(OSError, UnicodeDecodeError):
-                    text = read_regular(file, SNIFFED).decode()
-                    named |= {int(found[1]) for found in _PROPERTIES.finditer(text)}
+            if file.name == "meta.properties" and (node := node_in_properties(file)) is not None:
+                named.add(node)
         for one in inputs:
             of_disk = one.kind in (CHECKPOINT, SEGMENT) and not one.nodes
             yield replace(one, nodes=tuple(sorted(named))) if of_disk else one
@@ -320,7 +339,7 @@ def input_files(path: Path) -> Iterator[InputFile]:
         yield InputFile(f"{listed - MOST_FILES:,} more files", UNKNOWN, why="they are not listed")
 
 
-def _below(path: Path) -> Iterator[tuple[Path, list[Path]]]:
+def files_below(path: Path) -> Iterator[tuple[Path, list[Path]]]:
     """Yield each folder at and below a path with the files in it that may say something."""
     walk = FolderWalk(path)
     walk.enter(path)

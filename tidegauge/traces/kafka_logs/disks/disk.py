@@ -17,6 +17,7 @@ from tidegauge.impl.storage.checkpoints import (
 )
 from tidegauge.traces.kafka_logs.discovery.files import named_node
 from tidegauge.traces.kafka_logs.discovery.folders import leads_out
+from tidegauge.traces.kafka_logs.disks.dumps import Dumps
 from tidegauge.traces.kafka_logs.disks.segment_files import (
     BatchEpochs,
     ReplicaLog,
@@ -174,6 +175,40 @@ def read_disks(folder: Path) -> tuple[list[Trace], list[Problem]]:
     return [_trace(folder.name, tp, nodes) for tp, nodes in sorted(by_partition.items())], problems
 
 
+def read_dumps(path: Path) -> tuple[list[Trace], list[Problem]]:
+    """Read what dumps of segments, and checkpoint files without segments, show of replicas: a trace for each partition."""
+    dumps = Dumps(path)
+    problems = dumps.problems
+    checkpointed: dict[tuple[int, str], tuple[str, Fields]] = {}
+    for node, name, file in dumps.checkpoints:
+        label = dumps.label(file)
+        if name == "epochs":
+            tp = file.parent.name if file.name == LEADER_EPOCH_FILE else file.name.removesuffix(f".{LEADER_EPOCH_FILE}")
+            entries = _parsed(file, path, label, parse_epochs, problems)
+            if entries is not None:
+                checkpointed.setdefault((node, tp), (label, {}))[1]["epochs"] = [list(pair) for pair in entries.pairs()]
+            continue
+        offsets = _parsed(file, path, label, parse_offsets, problems)
+        for partition, offset in offsets.items() if offsets is not None else ():
+            checkpointed.setdefault((node, str(partition)), (label, {}))[1][name] = offset
+    by_partition: dict[str, dict[int, list[Observation]]] = {}
+    for node, tp in sorted({*checkpointed, *dumps.replicas}):
+        file_of, fields = checkpointed.get((node, tp), ("", {}))
+        replica = dumps.replicas.get((node, tp))
+        runs = () if replica is None else replica.runs
+        observations = by_partition.setdefault(tp, {}).setdefault(node, [])
+        if replica is not None and runs:
+            # It may be a part of the log: then it is read as a log that ends there.
+            fields = _as_loaded(fields, runs[-1].end)
+            log = ReplicaLog(min(replica.segments), runs[-1].end, runs, replica.file, None)
+            # Without a checkpoint of it the log starts where its first segment does: only DeleteRecords would leave more.
+            observations.append(_reported(log, True, fields, None))
+        if fields:
+            observations.insert(0, (file_of, fields))
+    traces = [_trace(path.name, tp, nodes, DUMPED) for tp, nodes in sorted(by_partition.items()) if any(nodes.values())]
+    return traces, problems
+
+
 def _starts_known(log_dir: Path, problems: Sequence[Problem]) -> bool:
     """Return whether the checkpoint of log starts was read: a log that it leaves out starts at its first segment.
 
@@ -236,12 +271,15 @@ def _node(log_dir: Path, folder: Path, fallback: int) -> int:
     return fallback if named is None else named
 
 
-def _trace(name: str, tp: str, nodes: Mapping[int, Sequence[Observation]]) -> Trace:
+SEGMENTS, DUMPED = "Kafka segment files", "dumps and checkpoints of Kafka"
+
+
+def _trace(name: str, tp: str, nodes: Mapping[int, Sequence[Observation]], source: str = SEGMENTS) -> Trace:
     config = Config(
         nodes=tuple(sorted(nodes)),
         profile=FETCH_TRUNCATION.name,
         lag_rule=True,
-        source="Kafka segment files; elections are taken to be clean",
+        source=f"{source}; elections are taken to be clean",
         extra={UNCLEAN_ELECTIONS: False},
     )
     events = tuple(

@@ -1,0 +1,138 @@
+"""Replicas as tools and copied files show them, without their segments: `kafka-dump-log` text, and bare checkpoint files.
+
+Rules of this file
+
+1. A dump names the partition by the path that it dumps (`Dumping /data/x-0/00000000000000000000.log`), and no node; nor does
+   a checkpoint. The name of the file says it (`broker-1-dump.txt`), or the folder (`n1/`), or meta.properties beside it.
+2. A dump has the header of each batch: offsets, leader epoch, whether the checksum is right. It is read as the segment is
+   (segment_files.py), up to the first batch that is not valid. It may be a part of the log: it does not show the log end.
+3. Two dumps of one segment of one node may be of different times: the second one is left out.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.storage.checkpoints import HIGH_WATERMARK_FILE, LEADER_EPOCH_FILE, LOG_START_FILE
+from tidegauge.traces.kafka_logs.discovery.files import node_of_file
+from tidegauge.traces.kafka_logs.discovery.identify import SEGMENT_DUMP, dump_kind, files_below, node_in_properties
+from tidegauge.traces.kafka_logs.disks.segment_files import EpochRun
+from tidegauge.traces.kafka_logs.parsing.lines import blocks
+from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.schema import LARGEST
+
+_DUMPING = re.compile(r"Dumping (?:\S*[/\\])?([^\s/\\]{1,260}-\d{1,9})[/\\](\d{20})\.log(?:\.\w{1,20})?\s*$")
+_BATCH = re.compile(r"baseOffset: (\d{1,19}) lastOffset: (\d{1,19}) ")
+_EPOCH = re.compile(r" partitionLeaderEpoch: (-?\d{1,10}) ")
+_MESSAGE = re.compile(r"offset: (\d{1,19}) position: \d")
+_INVALID = re.compile(r" isvalid: false\b")
+_CHECKPOINTS = {HIGH_WATERMARK_FILE: "hw", LOG_START_FILE: "log_start", LEADER_EPOCH_FILE: "epochs"}
+
+
+@dataclass
+class DumpedReplica:
+    """The batches of one replica that dumps show, by base offset of the segment."""
+
+    segments: dict[int, list[EpochRun]] = field(default_factory=dict)
+    file: str = ""
+
+    @property
+    def runs(self) -> tuple[EpochRun, ...]:
+        """Its records as runs of one epoch each."""
+        joined: list[EpochRun] = []
+        for run in (run for _, runs in sorted(self.segments.items()) for run in runs):
+            if joined and joined[-1].epoch == run.epoch:
+                joined[-1] = joined[-1]._replace(end=run.end)
+            else:
+                joined.append(run)
+        return tuple(joined)
+
+
+class Dumps:
+    """What dumps and checkpoint files below a folder, or in one file, show of each replica, by node and topic-partition."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.problems: list[Problem] = []
+        self.replicas: dict[tuple[int, str], DumpedReplica] = defaultdict(DumpedReplica)
+        self.checkpoints: list[tuple[int, str, Path]] = []
+        """The node, which field of a replica it has, and the file."""
+        nodes: dict[Path, int | None] = {}
+        for folder, files in files_below(root) if root.is_dir() else [(root.parent, [root])]:
+            own = node_in_properties(folder / "meta.properties")
+            known = nodes[folder] = nodes.get(folder.parent) if own is None else own
+            for path in files:
+                kind = next((of_replica for name, of_replica in _CHECKPOINTS.items() if name in path.name), None)
+                if kind is None and dump_kind(path) != SEGMENT_DUMP:
+                    continue
+                node = node_of_file(path, root) if known is None else known
+                if node is None:
+                    expected, do = "the node in its name, its folder or meta.properties", "call it such as broker-1-dump.txt"
+                    self.problems.append(Problem(self.label(path), None, expected, "none", f"{do}; it is left out", lost=1))
+                elif kind is not None:
+                    self.checkpoints.append((node, kind, path))
+                else:
+                    self._read(path, node)
+
+    def label(self, path: Path) -> str:
+        """Return what reports call a file."""
+        return path.name if path == self.root else path.relative_to(self.root).as_posix()
+
+    def _read(self, path: Path, node: int) -> None:
+        """Read a dump of one or several segments."""
+        label = self.label(path)
+        for tp, base, lines in _segments(path, label, self.problems):
+            if tp == METADATA_LOG:
+                continue
+            replica = self.replicas[node, tp]
+            if base in replica.segments:
+                do = "keep the later one; this one is left out"
+                self.problems.append(
+                    Problem(label, lines[0][0], f"one dump of a segment of {tp}", "another one", do, lost=1)
+                )
+                continue
+            replica.file = replica.file or label
+            replica.segments[base] = list(self._runs(label, base, lines))
+
+    def _runs(self, label: str, base: int, lines: list[tuple[int, str]]) -> Iterator[EpochRun]:
+        end = base
+        of_batches = any(_BATCH.search(text) for _, text in lines)
+        for number, text in lines:
+            batch = _BATCH.search(text) if of_batches else _MESSAGE.match(text)
+            if batch is None:
+                continue
+            first, last = int(batch[1]), int(batch[2] if of_batches else batch[1])
+            epoch = _EPOCH.search(text)
+            fault = "a batch that is not valid" if _INVALID.search(text) else f"offset {first}" if first < end else ""
+            if fault or last >= LARGEST:
+                do = "the dump is read up to there, as a broker that recovers would read the log"
+                self.problems.append(Problem(label, number, f"a valid batch from offset {end} on", fault, do, lost=1))
+                return
+            end = last + 1
+            yield EpochRun(int(epoch[1]) if epoch is not None else UNDEFINED, first, end, f"{label}:{number}")
+
+
+def _segments(path: Path, label: str, problems: list[Problem]) -> Iterator[tuple[str, int, list[tuple[int, str]]]]:
+    """Yield the partition, the base offset and the lines, with numbers, of each segment that a file has the dump of."""
+    number, seen = 0, False
+    of_segment: tuple[str, int, list[tuple[int, str]]] | None = None
+    for block in blocks(path, label, problems):
+        for text in block.decode("utf-8", "replace").removesuffix("\n").split("\n"):
+            number += 1
+            dumping = _DUMPING.match(text)
+            if dumping is not None or text.startswith("Dumping "):
+                seen = True
+                if of_segment is not None:
+                    yield of_segment
+                of_segment = None if dumping is None else (dumping[1], int(dumping[2]), [(number, text)])
+            elif of_segment is not None and ("baseOffset: " in text or text.startswith("offset: ")):
+                of_segment[2].append((number, text))
+    if of_segment is not None:
+        yield of_segment
+    if not seen:
+        do = "give the output with its first line: kafka-dump-log --files /data/x-0/00000000000000000000.log"
+        problems.append(Problem(label, None, "a line `Dumping <path of a segment>`", "none", do, lost=1))

@@ -35,7 +35,7 @@ if __name__ == "__main__":
 @pytest.fixture
 def command(tmp_path: Path) -> Run:
     """Run tidegauge as its installed script does, in a directory; above MOST_BYTES of memory it says so and fails."""
-    script = tmp_path / "bin" / "tidegauge"
+    script = tmp_path / "command" / "tidegauge"
     script.parent.mkdir()
     script.write_text(_MEASURED)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.conftest import ROOT, Run
+from tests.hostile.conftest import CAPTURE, ROOT, Run
 
 THIRD_PARTY = """
     tidegauge impl spec traces conformance drive spark_check cli util validation numpy numba llvmlite pandas pyarrow pyspark
@@ -30,10 +30,34 @@ FILES = {
     "pyvenv.cfg": "home = /nowhere\n",
     "pyproject.toml": "[[[\n",
     "tox.ini": "[[[\n",
+    ".hotspot_compiler": "quiet\n",
+    ".mvn/jvm.config": "-XX:+NoSuchFlag\n",
+    ".mvn/maven.config": "--no-such-option\n",
+    "pyspark-shell": "raise SystemExit(77)\n",
+    "spark-warehouse": "\n",
+    "libz3.so": "no library\n",
+    "libz3.so.5.4": "no library\n",
+    "libgcc_s.so.1": "no library\n",
+    "../bin/spark-submit": "#!/bin/sh\necho spark-submit >> {target}\nexit 77\n",
+    "../jars/planted.jar": "no jar\n",
     "java": "#!/bin/sh\necho java >> {target}\n",
     "bash": "#!/bin/sh\necho bash >> {target}\n",
     ".python-version": "2.7\n",
 }
+WATCH = """
+import os, sys
+
+def seen(event, given):
+    if event in ("open", "ctypes.dlopen", "import", "subprocess.Popen", "os.exec", "os.posix_spawn"):
+        name = given[1] if event == "import" else given[0]
+        path = os.path.abspath(os.fsdecode(name)) if isinstance(name, (str, bytes, os.PathLike)) else ""
+        if path.startswith({planted!r}) and os.path.lexists(path) and not path[len({planted!r}):].startswith({inputs!r}):
+            os.write(os.open({target!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT), (event + " " + path + chr(10)).encode())
+
+sys.addaudithook(seen)
+"""
+"""A module that each Python process of a command imports first: it writes down what is opened there of what was planted."""
+INPUTS = ("logs", "t.parquet", "g.parquet", ".g.", "report")
 GOLDEN = ROOT / "tidegauge" / "traces" / "golden" / "append.ndjson"
 LINE = b"[2026-11-21 08:28:48,840] INFO [EventHandler] x (kafka.x.Y)\n"
 LARGE = 97_000_000
@@ -59,6 +83,16 @@ def planted(tmp_path: Path) -> Path:
         path.write_text(text.replace("{target}", str(target)))
         path.chmod(0o755)
     return folder
+
+
+@pytest.fixture
+def watched(planted: Path, tmp_path: Path) -> dict[str, str]:
+    """Return an environment in which whatever a Python process opens or loads there, but inputs, is written to PLANTED."""
+    place = tmp_path / "watch" / "sitecustomize.py"
+    place.parent.mkdir()
+    names = {"planted": f"{planted}/", "inputs": INPUTS, "target": str(tmp_path / "PLANTED")}
+    place.write_text(WATCH.format(**names))
+    return {"PYTHONPATH": f"{place.parent}:{ROOT}"}
 
 
 def large_logs(folder: Path) -> None:
@@ -88,6 +122,7 @@ def test_two_hundred_names_are_planted() -> None:
         ("scenario", {0}),
         ("play --help", {0}),
         ("drive --max-length 2 -- {python} {adapter}", {0, 1, 2, 3}),
+        ("check {capture}", {1}),
         ("recheck {golden}", {2}),
         ("probe 127.0.0.1:1 --timeout 1", {2}),
         ("bugs --list", {0, 2}),
@@ -97,7 +132,7 @@ def test_two_hundred_names_are_planted() -> None:
     ],
 )
 def test_no_command_runs_what_lies_in_the_current_directory(
-    line: str, codes: set[int], planted: Path, tmp_path: Path, command: Run
+    line: str, codes: set[int], planted: Path, watched: dict[str, str], tmp_path: Path, command: Run
 ) -> None:
     """Nor obeys its settings; as the installed script is started."""
     if "logs" in line:
@@ -105,8 +140,13 @@ def test_no_command_runs_what_lies_in_the_current_directory(
     if "t.parquet" in line and "--spark" in line:
         assert command("convert", GOLDEN, tmp_path / "t.parquet", cwd=tmp_path).returncode == 0
         (tmp_path / "t.parquet").rename(planted / "t.parquet")
-    words = {"{golden}": str(GOLDEN), "{python}": sys.executable, "{adapter}": str(ROOT / ADAPTER)}
-    ended = command(*(words.get(word, word) for word in line.split()), cwd=planted)
+    words = {
+        "{golden}": str(GOLDEN),
+        "{python}": sys.executable,
+        "{adapter}": str(ROOT / ADAPTER),
+        "{capture}": str(CAPTURE),
+    }
+    ended = command(*(words.get(word, word) for word in line.split()), cwd=planted, env=watched)
     assert not (tmp_path / "PLANTED").exists(), (tmp_path / "PLANTED").read_text()
     assert ended.returncode in codes, ended.stderr
 
@@ -163,7 +203,22 @@ def test_one_module_starts_python() -> None:
     assert wrong == []
 
 
-def test_a_planted_module_would_be_noticed(planted: Path, tmp_path: Path) -> None:
-    """The check can fail: Python as it starts by itself runs what is planted."""
-    subprocess.run([sys.executable, "-c", "import pandas"], cwd=planted, env={}, check=False)
-    assert "pandas" in (tmp_path / "PLANTED").read_text()
+@pytest.mark.parametrize(
+    ("code", "seen"),
+    [("import pandas", "pandas"), ("import z3", "ctypes.dlopen"), ("open('tox.ini')", "open")],
+    ids=["runs", "loads", "reads"],
+)
+def test_what_is_planted_would_be_noticed(
+    code: str, seen: str, planted: Path, watched: dict[str, str], tmp_path: Path
+) -> None:
+    """The check can fail: Python as it starts by itself runs what is planted, and z3 loads what is there."""
+    called = [sys.executable, *(["-P"] if "z3" in code else []), "-c", code]
+    subprocess.run(called, cwd=planted, env=watched, stderr=subprocess.DEVNULL, check=False)
+    assert seen in (tmp_path / "PLANTED").read_text()
+
+
+def test_z3_loads_no_library_of_the_current_directory(planted: Path, watched: dict[str, str], tmp_path: Path) -> None:
+    """Its package looks there first."""
+    code = "import tidegauge.spec.proofs.unknown_cache as one; assert one.z3.get_version()"
+    subprocess.run([sys.executable, "-P", "-c", code], cwd=planted, env=watched, check=True)
+    assert not (tmp_path / "PLANTED").exists(), (tmp_path / "PLANTED").read_text()

@@ -181,6 +181,15 @@ def _is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
+def _spark_home() -> Path | None:
+    """Return the Spark that PySpark brings, None where it is somewhere else."""
+    import pyspark  # noqa: PLC0415  optional
+
+    package = Path(pyspark.__file__).parent
+    homes = (package / "spark-distribution", package, package.parents[1])
+    return next((home for home in homes if (home / "bin" / "spark-submit").is_file()), None)
+
+
 @contextmanager
 def _environment(master: str, java_home: Path) -> Iterator[None]:
     wanted = {"JAVA_HOME": str(java_home), "PYSPARK_DRIVER_PYTHON": sys.executable, **SAFE_PATH_VARIABLE}
@@ -190,6 +199,9 @@ def _environment(master: str, java_home: Path) -> Iterator[None]:
         wanted["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))
     else:
         wanted["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    # Without it PySpark takes the directory above the current one, if that has bin/spark-submit and jars (find_spark_home).
+    if "SPARK_HOME" not in os.environ and (home := _spark_home()) is not None:
+        wanted["SPARK_HOME"] = str(home)
     # The JVM inherits the environment when it starts; afterwards other programs of this process need it unchanged.
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

@@ -136,9 +136,10 @@ def build_library(source: Path = SOURCE) -> Path:
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".clock-", dir=root) as work:
         # Built beside its place and moved: another run never sees half a library.
-        beside = Path(work) / library.name
+        beside = Path(work).resolve() / library.name
         command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(beside), str(source), "-ldl", "-lpthread"]
-        done = subprocess.run(command, capture_output=True, check=False)
+        # Not where the driver is: the linker looks for libraries in its directory.
+        done = subprocess.run(command, cwd=work, capture_output=True, check=False)
         if done.returncode:
             error = done.stderr.decode(errors="replace").strip().partition("\n")[0]
             raise NoLibraryError(f"expected that {compiler} compiles {source.name}; seen: {error or done.returncode}")

@@ -109,11 +109,11 @@ def _fetch(release: str, place: Path) -> None:
         )
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{release}-", dir=place.parent) as work:
-        project, beside = Path(work) / "pom.xml", Path(work) / "jars"
+        project, beside = Path(work).resolve() / "pom.xml", Path(work).resolve() / "jars"
         project.write_text(pom(release), encoding="utf-8")
         goal = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={beside}")
         hint = "; is there such a release, and a repository within reach?"
-        run_tool(f"jars of Kafka {release}", [maven, "-q", "-B", "-f", str(project), *goal], hint)
+        run_tool(f"jars of Kafka {release}", [maven, "-q", "-B", "-f", str(project), *goal], hint, cwd=Path(work))
         if not beside.is_dir():
             raise UsageError(f"jars of Kafka {release}: expected {maven} to fetch them; seen none{hint}")
         try:

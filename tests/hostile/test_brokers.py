@@ -15,9 +15,9 @@ from tidegauge.drive.probe.connection import (
     SocketWire,
     Wire,
     shipped_messages,
-    staying_with,
     tcp,
 )
+from tidegauge.drive.probe.metadata_hosts import METADATA_SERVICES, staying_with
 from tidegauge.drive.wire.compiler import LONGEST_VARINT, Cursor, WireError, read_uvarint
 from tidegauge.drive.wire.frames import API_VERSIONS, LARGEST_FRAME, WireRequest
 
@@ -135,12 +135,62 @@ def test_a_host_that_metadata_names_is_not_connected_to() -> None:
     assert hosts == ["Broker.Example"]
 
 
-@pytest.mark.parametrize("named", ["169.254.169.254", "fe80::1", "::ffff:169.254.169.254"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        "169.254.169.254",
+        "fe80::1",
+        "::ffff:169.254.169.254",
+        "::169.254.169.254",
+        "::ffff:0:169.254.169.254",
+        "64:ff9b::169.254.169.254",
+        "64:ff9b:1::169.254.169.254",
+        "64:ff9b:1:a9fe:a9:fe00::",
+        "64:ff9b:1:a9:fe:a9fe::",
+        "64:ff9b:1:0:a9:fea9:fe00:0",
+        "2002:a9fe:a9fe::1",
+        "2001:0:a9fe:a9fe::",
+        "2001:0:c000:0201:0:0:5601:5601",
+        "2001:db8::5efe:169.254.169.254",
+        "2001:db8::200:5efe:a9fe:a9fe",
+    ],
+)
 def test_no_link_local_address_is_connected_to_whoever_asks(named: str) -> None:
+    """However it is written."""
     hosts, dial = dialled(follow_metadata=True)
     with pytest.raises(OSError, match="a link-local address"):
         dial(named, 80)
     assert hosts == []
+
+
+@pytest.mark.parametrize("named", [*map(str, METADATA_SERVICES), "2002:a83f:8110::1"])
+def test_nor_a_metadata_service_at_another_address(named: str) -> None:
+    hosts, dial = dialled(follow_metadata=True)
+    with pytest.raises(OSError, match="the metadata service of "):
+        dial(named, 80)
+    assert hosts == []
+
+
+@pytest.mark.parametrize("named", ["127.0.0.1", "::1", "0.0.0.0", "::", "::ffff:127.9.9.9", "2002:7f00:1::", "localhost"])
+def test_a_loopback_address_is_connected_to_if_the_named_host_has_one(named: str) -> None:
+    hosts, dial = dialled(follow_metadata=True, host="192.0.2.1")
+    with pytest.raises(OSError, match="a loopback address"):
+        dial(named, 9092)
+    assert hosts == []
+    hosts, dial = dialled(follow_metadata=True, host="127.0.0.2")
+    with pytest.raises(ConnectionRefusedError):
+        dial(named, 9092)
+    assert hosts
+
+
+@pytest.mark.parametrize(
+    "named", ["192.0.2.7", "10.1.2.3", "2001:db8::7", "2002:c000:207::1", "64:ff9b::c000:207", "64:ff9b:1::c000:207"]
+)
+def test_other_addresses_are_connected_to(named: str) -> None:
+    hosts, dial = dialled(follow_metadata=True)
+    with pytest.raises(ConnectionRefusedError):
+        dial(named, 9092)
+    assert hosts == [named]
 
 
 def test_the_address_that_was_looked_at_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:

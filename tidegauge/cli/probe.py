@@ -44,7 +44,8 @@ def run(args: argparse.Namespace) -> int:
     """Send client requests to a running broker, of any make, and check its responses against Kafka's rules."""
     import secrets
 
-    from tidegauge.drive.probe.connection import staying_with, tcp
+    from tidegauge.drive.probe.connection import tcp
+    from tidegauge.drive.probe.metadata_hosts import staying_with
     from tidegauge.drive.probe.report import check_list, probe_json, probe_text, write_probe_junit
     from tidegauge.drive.probe.run import probe, select_checks
     from tidegauge.util.files import replacing, writable

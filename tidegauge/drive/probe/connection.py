@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
-from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -32,7 +31,6 @@ from tidegauge.drive.wire.frames import (
     shared_versions,
 )
 from tidegauge.drive.wire.messages import Messages, definitions_in
-from tidegauge.traces.problems import shown
 
 CLIENT = b"tidegauge-probe"
 PART, HEED_SECONDS = 1 << 20, 0.2
@@ -102,38 +100,6 @@ class SocketWire:
                 raise EOFError
             data += part or b""
         return bytes(data)
-
-
-def staying_with(host: str, dial: Dial, *, follow_metadata: bool) -> Dial:
-    """Return a dial that goes to the host that the user named, or to any that Metadata names, but to no link-local address.
-
-    Metadata is the broker's text: it may name a machine that only the prober can reach. At a link-local address a cloud
-    serves the credentials of the machine.
-    """
-
-    def dial_if_allowed(named: str, port: int) -> Wire:
-        if not follow_metadata and named.lower() != host.lower():
-            raise OSError(0, f"Metadata names the host {shown(named)}, not {host}; --follow-metadata goes there")
-        if named.lower() == host.lower():
-            return dial(named, port)
-        found = socket.getaddrinfo(named, port, type=socket.SOCK_STREAM)
-        addresses = list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
-        if any(_is_link_local(address) for address in addresses):
-            raise OSError(0, f"Metadata names the host {shown(named)}, a link-local address, which is not asked")
-        # The addresses that were looked at: asked again, the name could lead elsewhere.
-        for address in addresses[:-1]:
-            with suppress(OSError):
-                return dial(address, port)
-        return dial(addresses[-1], port)
-
-    return dial_if_allowed
-
-
-def _is_link_local(address: str) -> bool:
-    read = ip_address(address)
-    # ::ffff:169.254.0.1 is 169.254.0.1 to a socket, and a global address to Python.
-    mapped = read.ipv4_mapped if isinstance(read, IPv6Address) else None
-    return (mapped or read).is_link_local
 
 
 def tcp(seconds: float) -> Dial:

@@ -125,7 +125,10 @@ def _sized(form: str, pack: Callable[[Any], bytes], unpack: Callable[[bytes], An
 
         def read(cursor: Cursor) -> Any:
             size = length.read(cursor)
-            return None if size < 0 else unpack(cursor.take(size))
+            if size < 0:
+                _refuse_null(nullable)
+                return None
+            return unpack(cursor.take(size))
 
         return Codec(write, read)
 
@@ -153,6 +156,7 @@ def array(element: Codec, flexible: bool, nullable: bool) -> Codec:
     def read(cursor: Cursor) -> Any:
         size = length.read(cursor)
         if size < 0:
+            _refuse_null(nullable)
             return None
         cursor.count(size)
         return [element.read(cursor) for _ in range(size)]

@@ -8,7 +8,6 @@ Rules of this file
    the command line; processes that are started inherit them as environment variables.
 """
 
-import mmap
 import os
 import stat
 import zlib
@@ -25,7 +24,7 @@ FOLLOW_LINKS_VARIABLE = "TIDEGAUGE_FOLLOW_LINKS"
 MOST_RATIO, RATIO_FROM = 100, 16 << 20
 """How many times its packed bytes a gzip file may unpack to, and the bytes from which that counts. Logs reach 10 to 50."""
 
-UNPACKED_AT_ONCE = 4 << 20
+UNPACKED_AT_ONCE, LOOKED_AT = 4 << 20, 1 << 14
 
 
 def longest_line() -> int:
@@ -53,17 +52,19 @@ def read_regular(path: Path, most: int) -> bytes:
 
 def has_long_line(path: Path) -> bool:
     """Return whether a file, of which no more than a few bytes are read, has a line that is too long."""
-    longest = longest_line()
+    longest, at = longest_line(), 0
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        if size <= longest:
-            return False
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            at = 0
-            while size - at > longest:
-                at = data.rfind(b"\n", at, at + longest + 1) + 1
-                if not at:
-                    return True
+        while size - at > longest:
+            # The last line break within the length that a line may have: nearly always it is in the last bytes of it.
+            for window in (min(longest, LOOKED_AT), longest):
+                file.seek(at + longest + 1 - window)
+                end = file.read(window).rfind(b"\n") + 1
+                if end:
+                    break
+            if not end:
+                return True
+            at += longest + 1 - window + end
     return False
 
 

@@ -3,19 +3,23 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidegauge.traces import schema
 from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints
 from tidegauge.traces.formats.dictionary import Distinct, ranges, table_as_json, table_from_json, with_starts
+from tidegauge.traces.formats.parquet_pages import is_packed, unpacked_bytes
 from tidegauge.traces.problems import Problem, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind
+from tidegauge.util.bounds import longest_line
 
 # The layout of a file.
 #
@@ -176,8 +180,13 @@ __all__ = [
     "write",
 ]
 
-LARGEST_GROUP, MOST_RATIO = 512 << 20, 100
+LARGEST_GROUP, MOST_RATIO = 384 << 20, 100
 """Bytes of the columns of a row group in memory, where the file is not at least a hundredth of that: ours have a fifth."""
+
+LARGEST_TEXTS = 64 << 20
+"""Bytes of the texts of a row group: those of epoch caches, each of which may be as long as a line of NDJSON."""
+LARGEST_HEAD, MOST_LISTS = 64 << 20, 4_000_000
+"""Bytes of the JSON in the metadata, and the lists and objects in it: an empty one of two bytes takes 64 in memory."""
 
 KEYS = (TRACE, "event", "node")
 LAST_CODE = max(event.code for event in EVENTS.values())
@@ -211,6 +220,7 @@ class Reader:
 
     def __init__(self, path: str | Path, opened: Callable[[], pa.NativeFile] | None = None) -> None:
         self.path = str(path)
+        self._opened: Callable[[], Any] = opened if opened is not None else partial(Path(path).open, "rb")
         try:
             source = self.path if opened is None else opened()
             metadata = pq.read_metadata(source, memory_map=True)
@@ -234,6 +244,10 @@ class Reader:
             raise self._unreadable(f"the columns {', '.join(needed)}", f"no {', '.join(missing)}", do)
         optional = (*INT_FIELDS, EPOCHS) if events is None else ()
         self._names = [*needed, *(name for name in optional if name in names)]
+        # One row of a nested column may have any number of values.
+        nested = [name for name in self._names if pa.types.is_nested(self._schema.field(name).type)]
+        if nested:
+            raise self._unreadable("columns of numbers or texts", f"lists or structs in {nested[0]}", "write it anew")
         self._table = None if events is None else self._events(events)
 
     def row_groups(self) -> list[RowGroup]:
@@ -258,6 +272,7 @@ class Reader:
             rows, size = ints[ROW], len(self._table)
             if len(rows) and int(rows.view(np.uint64).max()) >= size:  # as unsigned, a negative number is large
                 raise self._bad_group(index, f"rows from 0 to {size - 1}", f"{rows.min()} to {rows.max()}")
+            self._refuse_epochs(index, int(np.diff(self._table.epochs_at)[rows].sum()))
             return Distinct(with_starts(self._table, starts), rows)
         event, node = ints.pop("event"), ints.pop("node")
         wrong = self._wrong(event, node, ints)
@@ -280,6 +295,9 @@ class Reader:
         text = (self._schema.metadata or {}).get(METADATA)
         if text is None:
             raise self._unreadable("the metadata key 'tidegauge'", "none", "write it with tidegauge convert")
+        if len(text) > LARGEST_HEAD or text.count(b"[") + text.count(b"{") > MOST_LISTS:
+            expected = f"metadata of at most {LARGEST_HEAD:,} bytes, with at most {MOST_LISTS:,} lists"
+            raise self._unreadable(expected, f"{len(text):,} bytes", "write the wide layout, of events and not of a table")
         try:
             head = json.loads(text)
             version, line, events = head["v"], head["config"], head.get("events")
@@ -317,16 +335,36 @@ class Reader:
 
     def _read(self, index: int, names: Sequence[str]) -> pa.Table:
         group = self._group(index)
-        size, most = (
-            8 * group.num_rows * len(names),
-            max(LARGEST_GROUP, MOST_RATIO * Path(self.path).stat().st_size if "://" not in self.path else 0),
-        )
+        size, most = 8 * group.num_rows * len(names), self._most
         if size > most:
             raise self._bad_group(index, f"a row group of at most {most:,} bytes in memory", f"one of {size:,}")
         try:
+            self._refuse_packed(index, group, names)
             return self._in.read_row_group(index, columns=names, use_threads=False)
+        except Unreadable:
+            raise
         except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
             raise self._bad_group(index, "a readable row group", _reason(error)) from error
+
+    @property
+    def _most(self) -> int:
+        """The bytes that a row group may take in memory."""
+        return max(LARGEST_GROUP, MOST_RATIO * Path(self.path).stat().st_size if "://" not in self.path else 0)
+
+    def _refuse_packed(self, index: int, group: Any, names: Sequence[str]) -> None:
+        """Raise Unreadable for a row group whose pages unpack to too much."""
+        chunks = [chunk for at in range(group.num_columns) if (chunk := group.column(at)).path_in_schema in names]
+        packed = [chunk for chunk in chunks if is_packed(chunk)]
+        if not packed:
+            return
+        with self._opened() as file:
+            for chunk in packed:
+                size, bound = unpacked_bytes(file, chunk), self._most
+                if chunk.path_in_schema == EPOCHS:
+                    bound = max(LARGEST_TEXTS, chunk.total_compressed_size)
+                if size > bound:
+                    expected = f"pages of {chunk.path_in_schema} that unpack to at most {bound:,} bytes"
+                    raise self._bad_group(index, expected, f"{size:,}")
 
     def _group(self, index: int) -> Any:
         """Return the metadata of a row group."""
@@ -371,21 +409,26 @@ class Reader:
         column = table.column(EPOCHS).combine_chunks()
         if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
             raise self._bad_group(index, "epochs as text", str(column.type))
-        texts = column.dictionary.to_pylist()
         try:
-            caches = [_pairs(text) for text in texts]
-        except (ValueError, TypeError) as error:
+            caches = [_pairs(text) for text in _texts(column.dictionary)]
+        except (ValueError, TypeError, RecursionError) as error:
             raise self._bad_group(index, "epochs as JSON pairs of integers", _reason(error)) from error
         caches.append(None)  # at the end, for null
-        which = column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        which = column.indices.fill_null(len(caches) - 1).to_numpy(zero_copy_only=False)
         reported = np.array([cache is not None for cache in caches], dtype=np.bool_).take(which)
-        counts = np.array([len(cache or ()) for cache in caches], dtype=np.int64)
+        counts = np.array([0 if cache is None else len(cache) for cache in caches], dtype=np.int64)
         at = np.zeros(rows + 1, dtype=np.int64)
         np.cumsum(counts.take(which), out=at[1:])
-        flat = np.array([pair for cache in caches for pair in cache or ()], dtype=np.int64).reshape(-1, 2)
+        flat = np.concatenate([_NO_PAIRS, *(cache for cache in caches if cache is not None)])
         first = np.cumsum(counts) - counts
         longer = which[counts.take(which) > 0]
+        self._refuse_epochs(index, int(at[-1]))
         return reported, at, flat[ranges(first[longer], counts[longer])].ravel()
+
+    def _refuse_epochs(self, index: int, pairs: int) -> None:
+        """Raise Unreadable for so many pairs: a cache that many rows have is expanded for each of them."""
+        if 16 * pairs > self._most:
+            raise self._bad_group(index, f"epoch caches of at most {self._most:,} bytes in memory", f"{16 * pairs:,}")
 
     def _unreadable(self, expected: str, seen: str, do: str) -> Unreadable:
         return Unreadable(Problem(self.path, None, expected, seen, do))
@@ -424,13 +467,24 @@ def _number(column: pa.ChunkedArray) -> Any:
     return column.combine_chunks().cast(pa.int32()).to_numpy(zero_copy_only=False)
 
 
-def _pairs(text: str | None) -> list[tuple[int, int]] | None:
+_NO_PAIRS: Ints = np.zeros((0, 2), dtype=np.int64)
+
+
+def _texts(dictionary: Any) -> Iterator[str | None]:
+    """Yield the texts one by one. Raises ValueError for one that is longer than a line."""
+    lengths = pc.binary_length(dictionary)
+    if (pc.max(lengths).as_py() or 0) > longest_line():
+        raise ValueError(f"a text of more than {longest_line():,} bytes")
+    yield from (text.as_py() for text in dictionary)
+
+
+def _pairs(text: str | None) -> Ints | None:
     if not text:
         return None
     pairs = [(int(epoch), int(start)) for epoch, start in json.loads(text)]
     if any(not -1 <= number < -UNKNOWN for pair in pairs for number in pair):
         raise ValueError(f"a number outside -1 to 2^62 - 1 in {shown(text)}")
-    return pairs
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _reason(error: Exception) -> str:

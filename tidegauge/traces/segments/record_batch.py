@@ -16,10 +16,10 @@ Rules of this file
 6. Source: org.apache.kafka.common.record.DefaultRecordBatch, DefaultRecord.
 """
 
+import os
 import struct
 from collections.abc import Callable, Iterable
-from mmap import mmap
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from tidegauge.impl.messages import Batch
 from tidegauge.impl.rules import UNDEFINED
@@ -44,7 +44,37 @@ TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
 Header = tuple[str, bytes | None]
-Bytes = bytes | mmap
+WINDOW = 1 << 20
+
+
+class FileBytes:
+    """The bytes of a file, read when they are asked for. Of one that becomes shorter meanwhile TornBatchError is raised.
+
+    It is not mapped: a broker truncates its logs, and to look at a mapped page that is gone ends the process (SIGBUS).
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._size = os.fstat(file.fileno()).st_size
+        self._window, self._at = b"", 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice) -> bytes:
+        """Return the bytes between two positions from the beginning."""
+        begin, end = part.start, min(part.stop, self._size)
+        found = self._window[begin - self._at : end - self._at] if begin >= self._at else b""
+        if len(found) < end - begin:
+            self._file.seek(begin)
+            self._window, self._at = self._file.read(max(WINDOW, end - begin)), begin
+            found = self._window[: end - begin]
+            if len(found) < end - begin:
+                raise TornBatchError(begin, f"{end - begin} bytes", "a file that has become shorter")
+        return found
+
+
+Bytes = bytes | FileBytes
 """A source of batches; a slice of either is bytes."""
 
 
@@ -206,7 +236,7 @@ def varint(number: int) -> bytes:
 def decode(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
     """Return the batch at `at`, and the place where the next one begins."""
     batch, end = header(data, at)
-    (count,) = struct.unpack_from(">i", data, at + COUNT_AT)
+    (count,) = struct.unpack(">i", data[at + COUNT_AT : at + COUNT_AT + 4])
     try:
         records = _Records(decompress(batch.codec, data[at + HEADER.size : end]), at).all(batch, count)
     except CompressionError as error:
@@ -216,35 +246,31 @@ def decode(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
 
 def header(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
     """Return the batch at `at` without its records, and the place where the next one begins."""
+    left = len(data) - at
+    if left < HEADER.size:
+        raise TornBatchError(at, f"a batch of at least {HEADER.size} bytes", f"the last {left} bytes")
     # Only records are compressed: the header has offsets and epoch in plain bytes.
-    end = end_of(data, at)
-    fields = HEADER.unpack_from(data, at)
-    base, _, epoch, _, _, attributes, delta, base_timestamp, max_timestamp, *producer, _ = fields
+    fields = HEADER.unpack(data[at : at + HEADER.size])
+    base, length, epoch, magic, checksum, attributes, delta, base_timestamp, max_timestamp, *producer, _ = fields
+    end = at + OVERHEAD + length
+    _check(data, at, end, magic, checksum)
     if delta < 0:
         raise CorruptBatchError(at, "a last offset at or above the base", f"delta {delta}")
     return RecordBatch(base, base + delta, epoch, (), attributes, base_timestamp, max_timestamp, *producer), end
 
 
-def end_of(data: Bytes, at: int) -> int:
-    """Check length, magic and checksum of the batch at `at`; return its end. FileLogInputStream, #ensureValid."""
-    left = len(data) - at
-    if left < HEADER.size:
-        raise TornBatchError(at, f"a batch of at least {HEADER.size} bytes", f"the last {left} bytes")
-    (length,) = struct.unpack_from(">i", data, at + LENGTH_AT)
-    if length < HEADER.size - OVERHEAD:
-        raise CorruptBatchError(at, f"a batch length of at least {HEADER.size - OVERHEAD}", str(length))
-    magic = data[at + MAGIC_AT]
+def _check(data: Bytes, at: int, end: int, magic: int, checksum: int) -> None:
+    """Check length, magic and checksum of the batch between two places. FileLogInputStream, #ensureValid."""
+    if end - at < HEADER.size:
+        raise CorruptBatchError(at, f"a batch length of at least {HEADER.size - OVERHEAD}", str(end - at - OVERHEAD))
     if magic != MAGIC:
         raise CorruptBatchError(at, "magic 2 (message formats 0 and 1 ended with Kafka 4.0)", f"magic {magic}")
-    end = at + OVERHEAD + int(length)
     if end > len(data):
-        raise TornBatchError(at, f"a batch of {OVERHEAD + length} bytes", f"the last {left} bytes")
+        raise TornBatchError(at, f"a batch of {end - at} bytes", f"the last {len(data) - at} bytes")
     # Without the package for CRC-32C batches are read unchecked (rule 5).
-    (reported,) = struct.unpack_from(">I", data, at + MAGIC_AT + 1)
-    computed = reported if CHECKSUM is None else CHECKSUM(data[at + CHECKED_FROM : end])
-    if reported != computed:
-        raise CorruptBatchError(at, f"checksum {computed:08x}", f"{reported:08x}")
-    return end
+    computed = checksum if CHECKSUM is None else CHECKSUM(data[at + CHECKED_FROM : end])
+    if checksum != computed:
+        raise CorruptBatchError(at, f"checksum {computed:08x}", f"{checksum:08x}")
 
 
 class _Records:

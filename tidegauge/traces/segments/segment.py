@@ -7,13 +7,10 @@ Rules of this file
 2. A file's name is its base offset in twenty digits.
 """
 
-import os
 import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +19,7 @@ from tidegauge.traces.schema import LARGEST
 from tidegauge.traces.segments.record_batch import (
     Bytes,
     CorruptBatchError,
+    FileBytes,
     RecordBatch,
     TornBatchError,
     decode,
@@ -114,11 +112,11 @@ def read(path: Path, records: bool = True, after: int | None = None) -> Segment:
         try:
             with tempfile.TemporaryFile() as out:
                 _unpack(path, out)
-                return _parse_mapped(out, records, after)
+                return parse(FileBytes(out), records, after)
         except UnpackingError as error:
             return Segment((), 0, SegmentProblem(0, "a complete gzip file", str(error.strerror)))
     with path.open("rb") as file:
-        return _parse_mapped(file, records, after)
+        return parse(FileBytes(file), records, after)
 
 
 def _unpack(path: Path, out: IO[bytes]) -> None:
@@ -129,14 +127,6 @@ def _unpack(path: Path, out: IO[bytes]) -> None:
             if size > MOST_UNPACKED:
                 raise UnpackingError(0, f"one that unpacks to more than {MOST_UNPACKED:,} bytes")
     out.flush()
-
-
-def _parse_mapped(file: IO[bytes], records: bool, after: int | None) -> Segment:
-    if os.fstat(file.fileno()).st_size == 0:  # an empty file cannot be mapped
-        return Segment((), 0)
-    # Mapped, not read: without records only the headers are touched, and checksums if they can be computed.
-    with closing(mmap(file.fileno(), 0, access=ACCESS_READ)) as data:
-        return parse(data, records, after)
 
 
 def write(directory: Path, batches: Sequence[RecordBatch], base: int | None = None) -> Path:

@@ -13,6 +13,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -74,6 +75,8 @@ class Envelope:
         return time, thread, match["message"], match["logger"].rpartition(".")[2]
 
 
+# Cached: each file of a directory tries the same ones.
+@lru_cache(1 << 8)
 def envelope(pattern: str, dates: Dates | None = None) -> Envelope:
     """Compile a pattern; `dates` replaces the date format of its %d. Raises UsageError."""
     date_formats: list[Dates] = []

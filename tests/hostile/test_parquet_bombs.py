@@ -1,0 +1,144 @@
+"""Parquet files that are small and would take all memory: bounded before it is taken."""
+
+import json
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.hostile.conftest import ROOT, Run
+from tidegauge.traces.columns import INT_FIELDS, to_columns
+from tidegauge.traces.formats import ndjson, parquet
+from tidegauge.traces.formats.parquet import EPOCHS, METADATA, Reader, Unreadable
+from tidegauge.traces.formats.parquet_pages import is_packed, pages_of, unpacked_bytes
+
+(TRACE,) = ndjson.read(ROOT / "tidegauge" / "traces" / "golden" / "append.ndjson").traces
+ROWS = 2_000_000
+LONG = "[[0,0]" + " " * 150_000_000 + "]"
+CACHE = json.dumps([[0, 0]] * 4000)
+
+
+def write(path: Path, rows: int = 2, metadata: Mapping[str, Any] | None = None, codec: str = "zstd", **columns: Any) -> None:
+    """Write a file of one trace that has these columns."""
+    source = path.with_name("source.parquet")
+    parquet.write(to_columns([TRACE], TRACE.config), TRACE.config, source)
+    head = json.loads(pq.read_metadata(source).metadata[METADATA])
+    given = {"trace": np.zeros(rows, np.int32), "event": np.full(rows, 3), "node": np.zeros(rows, np.int64), **columns}
+    table = pa.table({name: pa.array(values) for name, values in given.items()})
+    table = table.replace_schema_metadata({METADATA: json.dumps({**head, **(metadata or {})})})
+    pq.write_table(table, path, compression=codec, row_group_size=rows, write_statistics=["trace"])
+
+
+def repeated(text: str, rows: int) -> Any:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text]))
+
+
+BOMBS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a text of 150 MB": (
+        lambda path: write(path, epochs=[LONG, ""]),
+        "pages of epochs that unpack to at most 67,108,864 bytes",
+    ),
+    "texts of 150 MB": (
+        lambda path: write(path, 300, epochs=[LONG[: 500_000 + at] for at in range(300)]),
+        "pages of epochs that unpack to at most",
+    ),
+    "a text longer than a line": (lambda path: write(path, epochs=[LONG[:2_000_000], ""]), "epochs as JSON pairs"),
+    "a cache in each of many rows": (
+        lambda path: write(path, ROWS, epochs=repeated(CACHE, ROWS)),
+        "epoch caches of at most 402,653,184 bytes in memory, seen 128,000,000,000",
+    ),
+    "rows without end": (
+        lambda path: write(path, ROWS, **{name: np.zeros(ROWS, np.int8) for name in INT_FIELDS}),
+        "a row group of at most 402,653,184 bytes in memory",
+    ),
+    "lists without end": (
+        lambda path: write(path, event=pa.ListArray.from_arrays(pa.array([0, 1, ROWS]), pa.array(np.zeros(ROWS, np.int64)))),
+        "columns of numbers or texts, seen lists or structs in event",
+    ),
+    "lists in the metadata": (
+        lambda path: write(path, metadata={"x": [[]] * 4_100_000}),
+        "metadata of at most 67,108,864 bytes, with at most 4,000,000 lists",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_a_problem(name: str, tmp_path: Path, command: Run) -> None:
+    made, problem = BOMBS[name]
+    made(tmp_path / "t.parquet")
+    ended = command("check", "t.parquet", cwd=tmp_path)
+    assert ended.returncode == 2, ended.stderr
+    assert problem in ended.stdout
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+def test_as_many_rows_as_a_small_file_may_have(codec: str, tmp_path: Path, command: Run) -> None:
+    """Narrow, so that they are widened besides."""
+    columns = {name: np.zeros(1, np.int32) for name in INT_FIELDS}
+    rows = parquet.LARGEST_GROUP // 8 // (len(columns) + 3)
+    write(tmp_path / "t.parquet", rows, codec=codec, **{name: np.zeros(rows, np.int32) for name in columns})
+    ended = command("check", "t.parquet", cwd=tmp_path)
+    assert f"{rows:,} events" in ended.stdout, ended.stderr
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4"])
+def test_the_sizes_of_pages_are_read(codec: str, version: Any, tmp_path: Path) -> None:
+    """The footer of an honest writer has the same sizes, with the headers; many pages, with and without a dictionary."""
+    table = pa.table({"a": [1, 2, None] * 9000, EPOCHS: [f"{n}" for n in range(27_000)], "b": [True, False, None] * 9000})
+    path = tmp_path / "t.parquet"
+    pq.write_table(table, path, compression=codec, data_page_version=version, data_page_size=4096, write_page_checksum=True)
+    group = pq.read_metadata(path).row_group(0)
+    with path.open("rb") as file:
+        for at in range(group.num_columns):
+            chunk = group.column(at)
+            sizes = list(pages_of(file, chunk))
+            assert is_packed(chunk) == (codec != "none")
+            headers = chunk.total_compressed_size - sum(size.packed for size in sizes)
+            assert len(sizes) > 1
+            assert headers > 0
+            assert unpacked_bytes(file, chunk) + headers == chunk.total_uncompressed_size
+
+
+class _Chunk:
+    data_page_offset, dictionary_page_offset = 0, None
+
+    def __init__(self, size: int) -> None:
+        self.total_compressed_size = size
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x15\x00",
+        b"\xff" * 40,
+        b"\x15\x00\x15\x00\x15\x01\x00",  # a page of -1 bytes
+        b"\x1c" * 40,  # structs in structs
+        b"\x19\xfc" + b"\xff" * 8 + b"\x01",  # a list of 2^63 structs
+        b"\x18\xff\xff\xff\xff\x7f\x00",  # a text of 32 GB
+        b"\x15\x00\x15\x00\x15\x00\x00" * 70_000,  # pages without content
+    ],
+)
+def test_what_is_no_page_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="page"):
+        assert unpacked_bytes(BytesIO(data), _Chunk(len(data) or 9)) < 0
+
+
+def test_right_files_of_other_writers_are_read(tmp_path: Path) -> None:
+    """Compressed, with epoch caches."""
+    write(tmp_path / "t.parquet", 3, epochs=repeated(CACHE, 3))
+    with Reader(tmp_path / "t.parquet") as reader:
+        columns = reader.read(0)
+    assert columns.epochs_at.tolist() == [0, 4000, 8000, 12000]
+    write(tmp_path / "t.parquet", epochs=["[[0,0],[1,7]]", ""])
+    with Reader(tmp_path / "t.parquet") as reader:
+        assert reader.read(0).epochs.tolist() == [0, 0, 1, 7]
+    write(tmp_path / "t.parquet", epochs=["[[0,0]", ""])
+    with Reader(tmp_path / "t.parquet") as reader, pytest.raises(Unreadable, match="epochs as JSON pairs"):
+        reader.read(0)

@@ -1,160 +1,363 @@
-"""`python -m tests.fuzz.readers [--seed S] [--inputs N] [--first F] [--only NUMBER]`: every reader, given changed bytes.
+"""Every reader of what somebody else writes: contents that it reads, and what it promises about any others.
 
 Rules of this file
 
-1. A reader returns, or raises what it promises; each input has SECONDS of the processor, all of them MOST_BYTES of memory.
-2. An input is made from a seed and its number, and from nothing else. One that is wrong is printed, and becomes a test.
+1. A reader returns, or raises what it promises; whatever else leaves `read` is a fault, an AssertionError among them.
+2. What is not read is told: lines and rows are events or are counted as lost, and a fast way says what the slow one says.
 """
 
-import argparse
-import contextlib
-import random
-import resource
-import signal
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Sequence
+import gzip
+import io
+import json
+import struct
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
-from tests.fuzz.inputs import _logs, _tables, _traces, changed_bytes
-from tidegauge.drive.probe.connection import shipped_messages
+import pyarrow.parquet as pq
+
+from tests.fuzz.inputs import _disks, _logs, _tables, _traces
+from tidegauge.conformance.repl import scenario
+from tidegauge.drive.broker.contract import VERSION
+from tidegauge.drive.broker.steps import EVERYTHING
+from tidegauge.drive.broker.transcript import BROKER_FORMAT
+from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
+from tidegauge.drive.probe.connection import REQUESTS, shipped_messages
+from tidegauge.drive.pytest_plugin.cases import expected_failures
+from tidegauge.drive.runner import transcript
+from tidegauge.drive.runner.transcript import TranscriptError
+from tidegauge.drive.transports.lines import DrivenProgramError, json_line, parse_handshake, parse_line, parse_report
 from tidegauge.drive.wire.compiler import WireError
+from tidegauge.drive.wire.frames import shared_versions
 from tidegauge.impl.errors import CheckpointError
 from tidegauge.impl.storage.checkpoints import parse_epochs, parse_offsets
+from tidegauge.spec.tlc.cfg import parse_cfg
+from tidegauge.spec.tlc.graph import GraphReporter
 from tidegauge.spec.tlc.output import read_transcript
 from tidegauge.traces.formats import ndjson, parquet
 from tidegauge.traces.formats.ndjson_columns import read_at_once
+from tidegauge.traces.kafka_logs.parsing import parsed_line
+from tidegauge.traces.kafka_logs.parsing.layout import PATTERNS, WRAPPERS
 from tidegauge.traces.kafka_logs.parsing.lines import read_lines
-from tidegauge.traces.kafka_logs.parsing.parsed_line import parse_line
 from tidegauge.traces.kafka_logs.parsing.request_log import RequestReader, is_request
+from tidegauge.traces.problems import lost
 from tidegauge.traces.segments import segment
-from tidegauge.traces.segments.record_batch import CorruptBatchError, batch_of, decode, encode
-from tidegauge.util.errors import SpecError
+from tidegauge.traces.segments.record_batch import (
+    CHECKED_FROM,
+    CHECKSUM,
+    HEADER,
+    CorruptBatchError,
+    batch_of,
+    decode,
+    encode,
+)
+from tidegauge.util.bounds import UnpackingError, unpacked
+from tidegauge.util.errors import SpecError, UsageError
 
-INPUTS = 10_000_000
-SECONDS = 5
-MOST_BYTES = 1 << 30
-TLC = b"@!@!@STARTMSG 2262:0 @!@!@\nTLC2\n@!@!@ENDMSG 2262 @!@!@\n@!@!@STARTMSG 2217:4 @!@!@\n1: <Init>\n/\\ x = 0\n"
-TLC += b"@!@!@ENDMSG 2217 @!@!@\n@!@!@STARTMSG 2193:0 @!@!@\nfine\n@!@!@ENDMSG 2193 @!@!@\n"
-CHECKPOINT = b"0\n2\nalpha 0 12\nbeta 0 7\n"
-
-Read = Callable[[bytes, Path], object]
-
-
-def _segment(data: bytes, _folder: Path) -> None:
-    read = segment.parse(data)
-    assert read.valid_bytes <= len(data)
-    with contextlib.suppress(CorruptBatchError):
-        decode(data)
+ROOT = Path(__file__).parents[2]
+LOG_LINES = ROOT / "tests" / "kafka_logs" / "lines.json"
+SPEC = ROOT / "tidegauge" / "spec" / "models"
+TIME = "[2026-11-21 08:28:48,840] INFO [thread] "
 
 
-def _response(data: bytes, _folder: Path) -> None:
-    messages = shipped_messages()
-    for name in ("ApiVersionsResponse", "MetadataResponse", "FetchResponse", "ProduceResponse"):
-        with contextlib.suppress(WireError):
-            messages.read(name, messages.versions(name)[-1], data)
+class Reader(NamedTuple):
+    """A reader by what it reads and how; `read` gets a folder for the file if it reads one."""
+
+    samples: Callable[[], Sequence[bytes]]
+    read: Callable[[bytes, Path], object]
+
+
+def _in_file(folder: Path, name: str, data: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Traces
+
+
+@cache
+def _short_traces() -> list[bytes]:
+    """Some lines of each trace, behind its Config."""
+    short = []
+    for at, trace in enumerate(_traces()):
+        config, *events = trace.splitlines(keepends=True)
+        begin = at % max(1, len(events) - 8)
+        short += [config + b"".join(events[:6]), config + b"".join(events[begin : begin + 8])]
+    return short
+
+
+def _ndjson(data: bytes, _folder: Path) -> None:
+    reader = ndjson.LineReader("t")
+    reader.feed(data)
+    reader.end()
+    traces = reader.traces()
+    events = sum(len(trace.events) for trace in traces)
+    lines = sum(bool(line.strip()) for line in data.split(b"\n"))
+    assert reader.stopped or events + len(traces) + lost(reader.problems) == lines
+    batches = read_at_once(data)
+    if batches is not None:
+        assert (lost(reader.problems), reader.stopped) == (0, False)
+        assert sum(len(batch.stored) for batch in batches) == events
+
+
+@cache
+def _parquet_files() -> list[bytes]:
+    """Files of ours, and those of another writer: compressed, with texts as they are."""
+    packed = []
+    for table, codec in zip(_tables(), ("snappy", "zstd", "gzip", "lz4"), strict=False):
+        out = io.BytesIO()
+        pq.write_table(pq.read_table(io.BytesIO(table)), out, compression=codec, use_dictionary=codec == "zstd")
+        packed.append(out.getvalue())
+    return [*_tables(), *packed]
+
+
+def _parquet(data: bytes, folder: Path) -> None:
+    with suppress(parquet.Unreadable), parquet.Reader(_in_file(folder, "t.parquet", data)) as reader:
+        for group in reader.row_groups():
+            with suppress(parquet.Unreadable):
+                assert len(reader.read(group.index)) == group.rows
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Logs and disks of brokers
+
+
+@cache
+def _log_lines() -> list[bytes]:
+    """A line of each wording, and lines of each capture."""
+    rows = json.loads(LOG_LINES.read_text())
+    wordings = dict.fromkeys(f"{TIME}{row['line']} (kafka.x.{row['logger']})\n".encode() for row in rows)
+    captured = (lines[at : at + 3] for log in _logs() for lines in log.values() for at in range(0, len(lines), 997))
+    return [*wordings, *map(b"".join, captured)]
 
 
 def _log(data: bytes, folder: Path) -> None:
-    path = folder / "server.log"
-    path.write_bytes(data)
     requests = RequestReader()
-    for line in read_lines(path, "server.log").lines:
-        parse_line(line)
+    for line in read_lines(_in_file(folder, "server.log", data), "server.log").lines:
+        parsed_line.parse_line(line)
         if is_request(line):
             requests.read(line)
 
 
-def _trace(data: bytes, _folder: Path) -> None:
-    ndjson.read_bytes(data, "t")
-    read_at_once(data)
+@cache
+def _laid_out() -> list[bytes]:
+    """Patterns, each with a line behind it."""
+    return [f"{pattern}\n{TIME}x (kafka.x.Y)\n".encode() for pattern in (*PATTERNS, "%d{HH:mm:ss} %-5p [%t] %X{a} %m%n")]
 
 
-def _table(data: bytes, folder: Path) -> None:
-    path = folder / "t.parquet"
-    path.write_bytes(data)
-    try:
-        with parquet.Reader(path) as reader:
-            for group in reader.row_groups():
-                reader.read(group.index)
-    except parquet.Unreadable:
-        pass
+def _layout(data: bytes, folder: Path) -> None:
+    pattern, _, lines = data.partition(b"\n")
+    with suppress(UsageError):
+        read_lines(_in_file(folder, "server.log", lines), "server.log", pattern.decode("utf-8", "surrogateescape"))
+
+
+@cache
+def _wrapped() -> list[bytes]:
+    """Lines as containers and collectors write them."""
+    line = f"{TIME}x (kafka.x.Y)"
+    around = (
+        "2026-11-21T08:28:48.840Z stdout F {}",
+        "2026-11-21T08:28:48.840Z stdout P {}",
+        "\x1b[32m{}\x1b[0m",
+        "broker-1  | {}",
+        "[pod/kafka-0/kafka] {}",
+        "Nov 21 08:28:48 host kafka[12]: {}",
+    )
+    documents: tuple[dict[str, object], ...] = (
+        {"log": f"{line}\n", "stream": "stdout"},
+        {
+            "@timestamp": "2026-11-21T08:28:48.840Z",
+            "level": "INFO",
+            "thread": "t",
+            "message": "x",
+            "logger_name": "kafka.x.Y",
+        },
+        {"instant": {"epochSecond": 1763712735, "nanoOfSecond": 1}, "level": "INFO", "thread": "t", "message": "x"},
+    )
+    return [*(f"{one.format(line)}\n".encode() * 2 for one in around), *(json_line(one) * 2 for one in documents)]
+
+
+def _wrapper(data: bytes, folder: Path) -> None:
+    for text in data.decode("utf-8", "replace").split("\n"):
+        for wrapper in WRAPPERS:
+            wrapper.unwrap(text)
+    read_lines(_in_file(folder, "kafka.log", data), "kafka.log")
+
+
+@cache
+def _packed() -> list[bytes]:
+    text = f"{TIME}x (kafka.x.Y)\n".encode()
+    return [gzip.compress(text * 9, mtime=0), gzip.compress(text, mtime=0) * 2, gzip.compress(bytes(1 << 16), mtime=0)]
+
+
+def _gzip(data: bytes, _folder: Path) -> None:
+    with suppress(UnpackingError):
+        for _ in unpacked([data[:7], data[7:]]):
+            pass
+
+
+@cache
+def _batches() -> list[bytes]:
+    small = [batch_of(0, 1, [b"a", b"b" * 40], codec=codec) for codec in range(5)]
+    return [encode(one) + encode(batch_of(2, 2, [b"c"])) for one in small]
+
+
+def _segment(data: bytes, folder: Path) -> None:
+    for records in (True, False):
+        read = segment.parse(data, records)
+        assert (read.fault is None) == (read.valid_bytes == len(data))
+    segment.read(_in_file(folder, segment.file_name(0), data))
+
+
+def _batch(data: bytes, _folder: Path) -> None:
+    """Decode a batch whose length and checksum are right, whatever else it says."""
+    if len(data) < HEADER.size or CHECKSUM is None:
+        return
+    data = data[:8] + struct.pack(">i", len(data) - 12) + data[12:16] + b"\2" + data[17:]
+    data = data[: CHECKED_FROM - 4] + struct.pack(">I", CHECKSUM(data[CHECKED_FROM:])) + data[CHECKED_FROM:]
+    with suppress(CorruptBatchError):
+        batch, end = decode(data)
+        assert end == len(data)
+        encode(batch)
+
+
+@cache
+def _files_of_disks() -> list[bytes]:
+    texts = [content for content in _disks().values() if len(content) < 400]
+    return [*texts, b"0\n2\nalpha 0 12\nbeta 0 7\n", b"0\n2\n0 0\n3 17\n"]
 
 
 def _checkpoint(data: bytes, _folder: Path) -> None:
     for parse in (parse_offsets, parse_epochs):
-        with contextlib.suppress(CheckpointError):
+        with suppress(CheckpointError):
             parse(data.decode("utf-8", "replace"))
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Brokers and programs
+
+
+@cache
+def _responses() -> list[bytes]:
+    """Of each response the empty one of each version: the number of the response, the version, the bytes."""
+    messages = shipped_messages()
+    named = ((number, messages.versions(f"{name}Response")) for number, name in enumerate(REQUESTS))
+    some = [bytes((number, at)) + bytes(60) for number, versions in named for at in range(len(versions))]
+    versions = {"errorCode": 0, "apiKeys": [{"apiKey": 1, "minVersion": 0, "maxVersion": 17}], "throttleTimeMs": 0}
+    return [*some, bytes((REQUESTS.index("ApiVersions"), 1)) + messages.write("ApiVersionsResponse", 1, versions)]
+
+
+def _response(data: bytes, _folder: Path) -> None:
+    messages = shipped_messages()
+    if len(data) < 2:
+        return
+    name = REQUESTS[data[0] % len(REQUESTS)]
+    versions = messages.versions(f"{name}Response")
+    with suppress(WireError):
+        message, end = messages.read(f"{name}Response", versions[data[1] % len(versions)], data[2:])
+        assert end <= len(data) - 2
+        if name == "ApiVersions":
+            shared_versions(messages, message)
+
+
+@cache
+def _said() -> list[bytes]:
+    """What a driven program says."""
+    fetch = {"current_leader_epoch": 1, "fetch_offset": 0, "last_fetched_epoch": 1, "log_start": 0}
+    report: dict[str, object] = {
+        "p": 1,
+        "result": None,
+        "requests": {"2": fetch},
+        "proposal": {"isr": [1], "leader_epoch": 1, "partition_epoch": 2},
+        "produced": [[1, 0]],
+        "fetched": {"3": {"error": 0, "base": 0, "hw": 1, "log_start": 0, "records": [[0, 1, 2]], "diverging": None}},
+        "leo": 3,
+        "hw": 1,
+        "log_start": 0,
+        "ends": [[1, 3]],
+    }
+    hello = {"contract": VERSION, "name": "x", "can": sorted(EVERYTHING.can), "reports": sorted(EVERYTHING.reports)}
+    return [json_line(hello), json_line(report), json_line({"p": 1, "unsupported": True})]
+
+
+def _program(data: bytes, _folder: Path) -> None:
+    with suppress(DrivenProgramError):
+        assert parse_handshake(data, "").name.isprintable()
+    with suppress(DrivenProgramError):
+        parse_report(parse_line(data, ""), ("append", 1, 1), EVERYTHING, data, "")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# TLC's output, and files that a user is given
+
+
+TLC = b"@!@!@STARTMSG 2262:0 @!@!@\nTLC2\n@!@!@ENDMSG 2262 @!@!@\n@!@!@STARTMSG 2217:4 @!@!@\n1: <Init line 3>\n/\\ x = %b\n"
+TLC += b"@!@!@ENDMSG 2217 @!@!@\n@!@!@STARTMSG 2199:0 @!@!@\n1 states generated, 2 distinct states found, 0 states left\n"
+TLC += b"@!@!@ENDMSG 2199 @!@!@\n@!@!@STARTMSG 2193:0 @!@!@\nfine\n@!@!@ENDMSG 2193 @!@!@\n"
+VALUES = (b"0", b'(1 :> [a |-> {b1, "x"}] @@ 2 :> <<TRUE, -1>>)', b"{1, {2}, <<>>, [b |-> {}]}", b"1 .. 3\n/\\ y = m1")
+REPORTED = (
+    b'<<"from", <<1, <<2>>>>>>\n<<"step", <<"A", 1>>, "to", <<2>>>>\n<<"step", <<"B">>, "to", << >>, "from", <<3>>>>\n'
+)
+
+
 def _tlc(data: bytes, _folder: Path) -> None:
-    with contextlib.suppress(SpecError):
-        read_transcript(data.decode("utf-8", "replace").splitlines(keepends=True), None)
+    text = data.decode("utf-8", "replace")
+    with suppress(SpecError):
+        read_transcript(text.splitlines(keepends=True), None)
+    reporter = GraphReporter()
+    for line in text.splitlines():
+        with suppress(SpecError):
+            reporter.take(line)
 
 
-def _seeds(chosen: random.Random) -> tuple[bytes, Read]:
-    """Choose a reader, and content that it reads."""
-    batches = encode(batch_of(0, 1, [b"a", b"b" * 40], codec=chosen.randrange(5))) + encode(batch_of(2, 2, [b"c"]))
-    lines = chosen.choice(list(chosen.choice(_logs()).values()))
-    at = chosen.randrange(max(1, len(lines)))
-    return chosen.choice(
-        (
-            (batches, _segment),
-            (chosen.randbytes(chosen.randrange(200)), _response),
-            (b"".join(lines[at : at + 20]), _log),
-            (chosen.choice(_traces()), _trace),
-            (chosen.choice(_tables()), _table),
-            (CHECKPOINT, _checkpoint),
-            (TLC, _tlc),
-        )
-    )
+def _cfg(data: bytes, _folder: Path) -> None:
+    with suppress(SpecError):
+        parse_cfg(data.decode("utf-8", "replace"))
 
 
-def wrong(seed: int, number: int, folder: Path) -> str:
-    """Try an input; return what is wrong with it, or nothing."""
-    chosen = random.Random(f"{seed}/{number}/reader")
-    content, read = _seeds(chosen)
-    for _ in range(chosen.choice((1, 1, 2, 5))):
-        content = changed_bytes(chosen, content)
-    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
-    try:
-        read(content, folder)
-    except Exception as raised:  # that is what is looked for
-        return f"{read.__name__.strip('_')}: {type(raised).__name__}: {raised}"
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    return ""
+@cache
+def _transcripts() -> list[bytes]:
+    """The beginning of a shipped transcript of each format, unpacked."""
+    texts = [gzip.decompress(transcript.place_of("4.1.1", kind=kind).read_bytes()) for kind in ("kafka", "controller")]
+    return [b"".join(text.splitlines(keepends=True)[:2])[:6000] for text in texts]
 
 
-def _too_long(_number: int, _frame: object) -> None:
-    raise TimeoutError(f"more than {SECONDS} s")
+def _transcript(data: bytes, folder: Path) -> None:
+    packed = zlib.compress(data, 1, 31) if data[:1] == b"{" else data
+    with suppress(TranscriptError):
+        transcript.read(_in_file(folder, "t.gz", packed), BROKER_FORMAT, CONTROLLER_FORMAT)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Try every input; 1 when one is wrong."""
-    parser = argparse.ArgumentParser(description="every reader, given changed bytes")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--inputs", type=int, default=INPUTS)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--only", type=int, help="the number of one input")
-    chosen = parser.parse_args(arguments)
-    numbers = range(chosen.first, chosen.inputs) if chosen.only is None else [chosen.only]
-    signal.signal(signal.SIGVTALRM, _too_long)
-    faults, begun = 0, time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="tidegauge-fuzz-") as folder:
-        for number in numbers:
-            if fault := wrong(chosen.seed, number, Path(folder)):
-                faults += 1
-                print(f"input {number}: {fault}", flush=True)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    if peak > MOST_BYTES:
-        faults += 1
-        print(f"peak of memory: expected at most {MOST_BYTES:,} bytes, seen {peak:,}")
-    seconds = time.monotonic() - begun
-    print(f"seed {chosen.seed}: {len(numbers):,} inputs in {seconds:.0f} s, {faults} wrong; peak {peak:,} bytes")
-    return 1 if faults else 0
+def _scenario(data: bytes, folder: Path) -> None:
+    with suppress(scenario.ScenarioError):
+        scenario.read(_in_file(folder, "s.txt", data))
 
 
-if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]))
+def _expected(data: bytes, folder: Path) -> None:
+    with suppress(UsageError):
+        expected_failures(_in_file(folder, "expected.txt", data), {"cover[1]", "rule[HW-06]"})
+
+
+READERS: Mapping[str, Reader] = {
+    "ndjson": Reader(_short_traces, _ndjson),
+    "parquet": Reader(_parquet_files, _parquet),
+    "log": Reader(_log_lines, _log),
+    "layout": Reader(_laid_out, _layout),
+    "wrapper": Reader(_wrapped, _wrapper),
+    "gzip": Reader(_packed, _gzip),
+    "segment": Reader(_batches, _segment),
+    "batch": Reader(_batches, _batch),
+    "checkpoint": Reader(_files_of_disks, _checkpoint),
+    "response": Reader(_responses, _response),
+    "program": Reader(_said, _program),
+    "tlc": Reader(lambda: [*(TLC % value for value in VALUES), REPORTED], _tlc),
+    "cfg": Reader(cache(lambda: [path.read_bytes() for path in sorted(SPEC.rglob("*.cfg"))[::8]]), _cfg),
+    "transcript": Reader(_transcripts, _transcript),
+    "scenario": Reader(cache(lambda: [path.read_bytes() for path in scenario.shipped()[::4]]), _scenario),
+    "expected": Reader(lambda: [b"cover[1] # fails\nrule[HW-06]\n"], _expected),
+}

@@ -42,7 +42,10 @@ def _tuple(value: Any) -> Any:
 
 
 def _parse(text: str) -> tuple[Any, ...]:
-    parsed = _tuple(json.loads(text.replace("<<", "[").replace(">>", "]")))
+    try:
+        parsed = _tuple(json.loads(text.replace("<<", "[").replace(">>", "]")))
+    except (ValueError, RecursionError):
+        parsed = None
     if not isinstance(parsed, tuple):
         raise SpecError(f"expected a tuple in TLC's report of a step, seen {text[:80]!r}")
     return parsed

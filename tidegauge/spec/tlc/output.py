@@ -104,9 +104,10 @@ _VERSION = 2262
 _FINISHED = 2186
 _ERROR_CLASS = "1"
 
-_START = re.compile(r"@!@!@STARTMSG (-?\d+):?(\d*) @!@!@")
+_START = re.compile(r"@!@!@STARTMSG (-?[0-9]{1,9}):?(\d*) @!@!@")
 _END = re.compile(r"@!@!@ENDMSG -?\d+ @!@!@")
-_COUNTED = re.compile(r"([\d,]+) (?:states generated|distinct states|states left)")
+_NUMBER = r"[0-9][0-9,]{0,30}"
+_COUNTED = re.compile(rf"({_NUMBER}) (?:states generated|distinct states|states left)")
 _KEPT_LINES = 400
 
 OnProgress = Callable[[TlcProgress], None]
@@ -142,11 +143,12 @@ class TlcTranscript:
         elif number == _STATS:
             self.counts = _counts(text)
         elif number == _DEPTH:
-            self.depth = int(re.sub(r"\D", "", text))
+            depth = re.search(_NUMBER, text)
+            self.depth = _int(depth[0]) if depth else -1
         elif number == _PROGRESS:
-            depth = re.search(r"Progress\(([\d,]+)\)", text)
-            if on_progress and depth:
-                on_progress(_counts(text, int(depth[1].replace(",", ""))))
+            progress = re.search(rf"Progress\(({_NUMBER})\)", text)
+            if on_progress and progress:
+                on_progress(_counts(text, _int(progress[1])))
         elif number in {_SUCCESS, _SIMULATED}:
             # A simulation that finds a failure ends with its progress all the same: the failure came first and stays.
             self.outcome = self.outcome or TlcOutcome.SUCCESS
@@ -167,8 +169,13 @@ class TlcTranscript:
 
 
 def _counts(text: str, depth: int = -1) -> TlcProgress:
-    numbers = [int(number.replace(",", "")) for number in _COUNTED.findall(text)]
+    numbers = list(map(_int, _COUNTED.findall(text)))
     return TlcProgress(depth, *numbers) if len(numbers) == 3 else TlcProgress(depth, -1, -1, -1)
+
+
+def _int(text: str) -> int:
+    """Return a number that TLC writes as 1,234."""
+    return int(text.replace(",", ""))
 
 
 @dataclass

@@ -18,6 +18,10 @@ from typing import Any
 _TOKEN = re.compile(r'\s*(?:(-?\d+)|"((?:[^"\\]|\\.)*)"|(<<|>>|\|->|:>|@@|\.\.|[\[\](){},])|([A-Za-z_]\w*))')
 
 
+LARGEST_SPAN = 1_000_000
+"""Numbers of an interval: as many as TLC itself enumerates of a set (tlc2.TLCGlobals.setBound)."""
+
+
 @dataclass(frozen=True)
 class ModelValue:
     """A TLA+ model value; equal only to itself."""
@@ -93,6 +97,8 @@ class _Reader:
         self.advance()
         high = int(self.token)
         self.advance()
+        if high - low > LARGEST_SPAN:
+            raise ValueError(f"expected an interval of at most {LARGEST_SPAN:,} numbers, seen {low}..{high}")
         return frozenset(range(low, high + 1))
 
     def record(self) -> dict[str, Any]:
@@ -122,7 +128,10 @@ class _Reader:
 def parse_value(text: str) -> Any:
     """Return the Python value of `text`. Raises ValueError when it is not one TLA+ value."""
     reader = _Reader(text)
-    value = reader.value()
+    try:
+        value = reader.value()
+    except (TypeError, RecursionError) as error:  # a set of sequences of records, a value in values in values
+        raise ValueError(f"expected a value that can be compared, seen {text[:40]!r} ({error})") from None
     if reader.kind != "end":
         raise ValueError(f"expected the end of the value, seen {reader.token!r}")
     return value

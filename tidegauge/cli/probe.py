@@ -2,12 +2,18 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tidegauge.cli.options import natural, seconds
 from tidegauge.cli.terminal import aside, echo, silent
 from tidegauge.util.errors import UsageError
 
+if TYPE_CHECKING:
+    from tidegauge.drive.probe.run import ProbeRun
+
 SECONDS = 10.0
+PATIENCE = 1.5
+"""How many times as long as for a response is waited for a topic that was created, or deleted."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +42,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="also connect to other hosts that the broker names in Metadata, but to no link-local address",
     )
     parser.add_argument(
-        "--timeout", type=seconds, default=SECONDS, help=f"seconds to wait for a response (default {SECONDS:g})"
+        "--timeout",
+        type=seconds,
+        default=SECONDS,
+        help=f"seconds to wait for a response, and half as long again for a topic (default {SECONDS:g})",
     )
 
 
@@ -46,11 +55,10 @@ def run(args: argparse.Namespace) -> int:
 
     from tidegauge.drive.probe.connection import tcp
     from tidegauge.drive.probe.metadata_hosts import staying_with
-    from tidegauge.drive.probe.report import check_list, probe_json, probe_text, write_probe_junit
-    from tidegauge.drive.probe.run import probe, select_checks
-    from tidegauge.util.files import replacing, writable
+    from tidegauge.drive.probe.report import check_list
+    from tidegauge.drive.probe.run import InterruptedRunError, probe, select_checks
+    from tidegauge.util.files import writable
     from tidegauge.util.interrupts import interruptible
-    from tidegauge.util.version import PACKAGE_VERSION
 
     checks = select_checks(args.only)
     if args.list:
@@ -64,16 +72,29 @@ def run(args: argparse.Namespace) -> int:
     # Ctrl-C waits for a safe point: the topics of the probe must be removed.
     with interruptible() as heed:
         dial = staying_with(place[0], tcp(args.timeout), follow_metadata=args.follow_metadata)
-        results = probe(dial, place, seed, checks, silent if args.quiet else aside, aside, heed)
-    tool = f"tidegauge {PACKAGE_VERSION}"
+        settings = {"patience": PATIENCE * args.timeout, "follow_metadata": args.follow_metadata}
+        try:
+            results = probe(dial, place, seed, checks, silent if args.quiet else aside, aside, heed, **settings)
+        except InterruptedRunError as ended:
+            # What was found stands, and whoever ends a run that takes too long wants to see it.
+            _report(ended.run, args)
+            raise
+    _report(results, args)
+    return results.exit_code
+
+
+def _report(results: "ProbeRun", args: argparse.Namespace) -> None:
+    from tidegauge.drive.probe.report import probe_json, probe_text, write_probe_junit
+    from tidegauge.util.files import replacing
+    from tidegauge.util.version import TOOL
+
     echo(probe_text(results))
     if args.json:
         with replacing(args.json) as file:
-            Path(file).write_text(probe_json(results, tool), encoding="utf-8")
+            Path(file).write_text(probe_json(results, TOOL), encoding="utf-8")
     if args.junit:
         with replacing(args.junit) as file:
-            write_probe_junit(results, Path(file), tool)
-    return results.exit_code
+            write_probe_junit(results, Path(file), TOOL)
 
 
 def _place(text: str | None) -> tuple[str, int]:

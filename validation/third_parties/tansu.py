@@ -105,7 +105,12 @@ TANSU = ThirdParty(
             f"{DYNOSTORE} produce",
         ),
         Reason(
-            ("delete.*",),
+            ("versions.init-producer-id",),
+            "InitProducerId before version 3, which carries no producer id, is answered with UNKNOWN_SERVER_ERROR.",
+            f"{DYNOSTORE} init_producer: only the id -1 is a new producer's",
+        ),
+        Reason(
+            ("delete.*", "versions.delete-records"),
             "DeleteRecords is offered and closes the connection: this storage engine does not implement it yet.",
             f"{DYNOSTORE} delete_records: “todo!()”",
             claimed=False,

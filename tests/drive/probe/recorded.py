@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parent
 RELEASES = ("3.4.0", "4.1.1")
 NUMBER = slice(8, 12)
 """The correlation id in a frame with its length."""
-FETCH, DELETE_TOPICS = (1).to_bytes(2, "big"), (20).to_bytes(2, "big")
+FETCH, API_VERSIONS_KEY, DELETE_TOPICS = (number.to_bytes(2, "big") for number in (1, 18, 20))
 """The API keys in a frame."""
 NOBODY_HAS = (30_000).to_bytes(2, "big")
 """The version that the probe claims where it asks for one that nobody has."""
@@ -65,7 +65,8 @@ class Recording:
     def response(self, to: str, frame: bytes) -> bytes | None:
         """What came back, None for nothing."""
         self.sent.append((to, frame))
-        if not self._is_removing and frame[4:6] == DELETE_TOPICS:
+        # Of a topic that is not there, a check asks it, too.
+        if not self._is_removing and frame[4:6] == DELETE_TOPICS and b"-absent" not in frame:
             self._responses |= _by_request(self._cleanup)
             self._is_removing = True
         known = self._responses.get((to, what_is_asked(frame)))
@@ -75,6 +76,8 @@ class Recording:
 
     def _rewritten(self, frame: bytes, data: bytes) -> bytes:
         number, version = frame[NUMBER], int.from_bytes(frame[VERSION_AT : VERSION_AT + 2], "big")
+        if frame[6:8] == NOBODY_HAS and frame[4:6] == API_VERSIONS_KEY:
+            version = 0  # in which it is answered (KIP-511)
         name = shipped_messages().api_name(int.from_bytes(frame[4:6], "big"))
         if self.rewrite is plainly or version not in shipped_messages().versions(f"{name}Response"):
             return number + data[4:]
@@ -150,7 +153,12 @@ def asked(frame: bytes) -> WireRequest:
 def topics_in(found: Recording, request: str) -> set[str]:
     """Names of topics in requests that were sent."""
     calls = [asked(frame) for _, frame in found.sent if frame[6:8] != NOBODY_HAS]
-    return {topic["name"] for call in calls if call.name == request for topic in call.body["topics"]}
+    named = (name for call in calls if call.name == request for name in _topics_of(call.body))
+    return {name for name in named if not name.endswith("-absent")}
+
+
+def _topics_of(body: WireMessage) -> list[str]:
+    return [topic["name"] for topic in body["topics"]] if "topics" in body else list(body["topicNames"])
 
 
 def main(report: Path, target: Path) -> None:

@@ -125,6 +125,11 @@ def partition_in(name: str, message: WireMessage) -> WireMessage:
         return message
     if name == "Fetch" and (message.get("errorCode") or not message["responses"]):
         return message
+    if name == "InitProducerId":
+        return message
+    if name in ("Metadata", "CreateTopics", "DeleteTopics"):
+        of_a_topic: WireMessage = message["responses" if name == "DeleteTopics" else "topics"][0]
+        return of_a_topic
     topics = message["responses" if name in ("Fetch", "Produce") else "topics"]
     found: WireMessage = topics[0]["partitionResponses" if name == "Produce" else "partitions"][0]
     return found
@@ -153,6 +158,8 @@ def change(partition: WireMessage, name: str) -> None:
             seen: Any = partition[name]
             other = {"epoch": 0, "endOffset": 0}
             partition[name] = other if seen["epoch"] < 0 else {"epoch": seen["epoch"], "endOffset": seen["endOffset"] + 1}
+        case "name":
+            partition[name] += "-other"
         case _:
             partition[name] += 1
 

@@ -132,6 +132,7 @@ def test_a_second_interruption_ends_the_removal_and_names_what_is_left(recording
     recording.rewrite = twice
     with pytest.raises(KeyboardInterrupt), interruptible() as heed:
         probe(recording.dial, recording.place, recording.seed, warn=said.append, heed=heed, pause=lambda _: None)
+    said = [line for line in said if not line.startswith("goes on at ")]
     assert len(said) == len(topics_in(recording, "CreateTopics"))
     assert all(NOT_REQUESTED in line and "delete it by hand" in line for line in said)
 

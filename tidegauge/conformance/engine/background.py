@@ -4,8 +4,6 @@ import os
 import subprocess
 from collections.abc import Callable
 
-from tidegauge.util.python_processes import python_command
-
 UNDER_WAY = "TIDEGAUGE_COMPILING"
 """The environment variable by which the workers of a command know that it compiles."""
 
@@ -37,6 +35,8 @@ def compile_in_background() -> bool:
     if cache_directory() is None:
         return False
     if not is_ready() and UNDER_WAY not in os.environ:
+        from tidegauge.util.python_processes import python_command  # noqa: PLC0415  multiprocessing, for most in vain
+
         os.environ[UNDER_WAY] = "yes"
         LISTENER.announcement(ANNOUNCEMENT)
         quiet = subprocess.DEVNULL

@@ -153,6 +153,10 @@ def _single_partition(name: str, response: WireMessage) -> WireMessage:
             return single_entry(response, "responses", "partitionResponses")
         case "ListOffsets" | "OffsetForLeaderEpoch" | "DeleteRecords":
             return single_entry(response, "topics", "partitions")
+        case "Metadata" | "CreateTopics":
+            return single_entry(response, "topics")
+        case "DeleteTopics":
+            return single_entry(response, "responses")
         case _:
             return response
 

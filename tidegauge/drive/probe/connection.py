@@ -147,6 +147,10 @@ class NoResponseError(WireError):
     """There is no response that can be read."""
 
 
+class UnreadableResponseError(NoResponseError):
+    """There is a response, in no version that was asked for."""
+
+
 class ConnectionClosedError(NoResponseError):
     """The broker has closed the connection."""
 
@@ -163,6 +167,11 @@ def single_entry(message: WireMessage, *fields: str) -> WireMessage:
     return message
 
 
+def api_versions_call(version: int) -> WireRequest:
+    """Make an ApiVersions request; those from version 3 on carry the client's name."""
+    return WireRequest(API_VERSIONS, version, {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "0"})
+
+
 class BrokerConnection:
     """A client's connection to one broker, opened when it is first needed. `keep` gets every exchange."""
 
@@ -172,6 +181,8 @@ class BrokerConnection:
         self._wire: Wire | None = None
         self._numbers = itertools.count(1)
         self._versions: Mapping[str, range] | None = None
+        self.own_version = 0
+        """The version in which ApiVersions was answered so that it could be read."""
         self.unanswered = False
         """Whether the last request went out and nothing came back."""
 
@@ -179,11 +190,24 @@ class BrokerConnection:
     def versions(self) -> Mapping[str, range]:
         """The versions that both sides have, by request name. Raises NoResponseError."""
         if self._versions is None:
-            response = self.request(WireRequest(API_VERSIONS, 0, {}))
+            response = self._api_versions()
             if response["errorCode"]:
                 raise NoResponseError(f"{API_VERSIONS}: expected no error; seen {response['errorCode']}")
             self._versions = shared_versions(self._messages, response)
         return self._versions
+
+    def _api_versions(self) -> WireMessage:
+        """Return the response to the oldest ApiVersions that is answered in its version. Raises NoResponseError."""
+        try:
+            return self.request(WireRequest(API_VERSIONS, 0, {}))
+        except NoResponseError:
+            # The broker may answer in a version of its own whatever it is asked in, as clients of today do not notice.
+            for version in reversed(self._messages.versions(f"{API_VERSIONS}Request")[1:]):
+                with suppress(NoResponseError):
+                    response = self.request(api_versions_call(version))
+                    self.own_version = version
+                    return response
+            raise
 
     def request(self, call: WireRequest) -> WireMessage:
         """Send a request and return its response. Raises NoResponseError."""
@@ -253,7 +277,7 @@ class BrokerConnection:
         try:
             response, end = read_response(self._messages, exchange.call, number, data)
         except WireError as problem:
-            raise self._lost(exchange, f"no response that can be read: {problem}") from problem
+            raise UnreadableResponseError(str(self._lost(exchange, f"no response that can be read: {problem}"))) from problem
         extra = f"{len(data) - end} bytes after the end of the response in this version" if end != len(data) else ""
         if extra and strict:
             raise self._lost(exchange, extra)

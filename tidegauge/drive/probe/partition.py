@@ -185,11 +185,11 @@ class ProbePartition:
         body = {"acks": acks, "timeoutMs": timeout_ms, "topicData": topics}
         return WireRequest("Produce", self.version("Produce", at_most=BY_NAME) if version is None else version, body)
 
-    def delete_records(self, offset: int, *, index: int = 0) -> WireRequest:
+    def delete_records(self, offset: int, *, index: int = 0, version: int | None = None) -> WireRequest:
         """Delete the records before an offset."""
         partitions = [{"partitionIndex": index, "offset": offset}]
         body = {"topics": [{"name": self.name, "partitions": partitions}], "timeoutMs": 5000}
-        return WireRequest("DeleteRecords", self.version("DeleteRecords"), body)
+        return WireRequest("DeleteRecords", self.version("DeleteRecords") if version is None else version, body)
 
     def elsewhere(self, name: str, topic_id: UUID) -> "ProbePartition":
         """Return a partition of another topic, which does not exist, at the same broker."""

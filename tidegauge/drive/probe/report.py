@@ -15,6 +15,7 @@ from tidegauge.drive.probe.connection import WireExchange
 from tidegauge.drive.probe.run import CheckOutcome, CheckVerdict, ProbeRun
 from tidegauge.util.foreign_text import visible
 from tidegauge.util.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
+from tidegauge.util.version import SUITE_VERSION
 
 FORMAT_VERSION = 1
 LONGEST = 120
@@ -33,9 +34,11 @@ def probe_text(run: ProbeRun) -> str:
         lines += [
             f"{verdict.value}: {outcome.check.id}: {outcome.says}" for outcome in run.outcomes if outcome.verdict is verdict
         ]
+    lines += run.notes
     lines += [f"left: {name}: {why}; delete it by hand" for name, why in run.left.items()]
     counts = ", ".join(f"{run.count(verdict)} {verdict.value}" for verdict in CheckVerdict if run.count(verdict))
-    lines.append(f"{run.place}: {len(run.outcomes)} checks: {counts}; seed {run.seed}")
+    ended = f", ended early: {run.not_run} checks were not run" if run.not_run else ""
+    lines.append(f"{run.place}: {len(run.outcomes)} checks: {counts}; seed {run.seed}, suite {SUITE_VERSION}{ended}")
     return "\n".join(map(visible, lines))
 
 
@@ -96,6 +99,8 @@ def probe_json(run: ProbeRun, tool: str) -> str:
         "checks": [_check(outcome) for outcome in run.outcomes],
         "removal": [_exchange(exchange) for exchange in run.cleanup],
         "left": dict(run.left),
+        "notes": run.notes,
+        "not_run": run.not_run,
     }
     return json.dumps(body, indent=1) + "\n"
 

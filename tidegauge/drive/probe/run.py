@@ -7,7 +7,7 @@ Rules of this file
 2. Whatever ends a run, the topics are removed first; only a second interrupt ends that.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -78,6 +78,10 @@ class ProbeRun:
     outcomes: list[CheckOutcome] = field(default_factory=list)
     left: Mapping[str, str] = field(default_factory=dict)
     cleanup: tuple[WireExchange, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    """Where it went on, which nobody had named but the broker."""
+    not_run: int = 0
+    """Checks that an interrupt has kept from running."""
 
     def count(self, verdict: CheckVerdict) -> int:
         """Return the number of checks with a verdict."""
@@ -89,6 +93,14 @@ class ProbeRun:
         if self.count(CheckVerdict.FAIL):
             return 1
         return 0 if self.count(CheckVerdict.PASS) else 3
+
+
+class InterruptedRunError(KeyboardInterrupt):
+    """An interrupt has ended a run, whose topics are removed; `run` is what there is of it."""
+
+    def __init__(self, run: ProbeRun) -> None:
+        super().__init__()
+        self.run = run
 
 
 def select_checks(only: Sequence[str] = ()) -> tuple[Check, ...]:
@@ -112,7 +124,7 @@ def probe(
     dial: Dial,
     place: tuple[str, int],
     seed: int,
-    checks: Iterable[Check] = CHECKS,
+    checks: Sequence[Check] = CHECKS,
     echo: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
     heed: Callable[[], None] = lambda: None,
@@ -120,24 +132,34 @@ def probe(
 ) -> ProbeRun:
     """Run checks against the broker at `place`, a host and a port.
 
-    `echo` gets each verdict, `warn` each topic that could not be removed. `heed` is called before each request, except when
-    topics are removed, and may raise KeyboardInterrupt. Raises UsageError when no broker answers.
+    `echo` gets each verdict, `warn` each place that the run goes on at and each topic that could not be removed. `heed` is
+    called before each request, except when topics are removed, and may raise KeyboardInterrupt: the run ends then with
+    InterruptedRunError. Raises UsageError when no broker answers.
     """
     exchanges: list[WireExchange] = []
     prefix = f"{PREFIX}-{Random(seed).getrandbits(32):08x}"
-    topics = Topics(shipped_messages(), heeding(dial, heed), place, exchanges.append, **settings)
+    notes: list[str] = []
+
+    def note(line: str) -> None:
+        notes.append(line)
+        warn(line)
+
+    topics = Topics(shipped_messages(), heeding(dial, heed), place, exchanges.append, note=note, **settings)
     fixtures = Fixtures(topics, prefix)
     try:
         offered = topics.first.versions
     except NoResponseError as problem:
         raise UsageError(f"probe: expected a broker that answers ApiVersions; seen: {problem}") from problem
-    run = ProbeRun(f"{place[0]}:{place[1]}", seed, prefix, offered)
+    run = ProbeRun(f"{place[0]}:{place[1]}", seed, prefix, offered, notes=notes)
+    interrupted = False
     try:
         for check in checks:
             verdict, says = _verdict_of(check, fixtures, offered)
             run.outcomes.append(CheckOutcome(check, verdict, says, tuple(exchanges)))
             exchanges.clear()
             echo(f"{verdict.value:13} {check.id}")
+    except KeyboardInterrupt:
+        run.not_run, interrupted = len(checks) - len(run.outcomes), True
     finally:
         exchanges.clear()
         # With the plain dial: Ctrl-C ended the checks, and must not end the removal of their topics.
@@ -147,6 +169,8 @@ def probe(
             run.left, run.cleanup = dict(topics.left), tuple(exchanges)
             for name, why in run.left.items():
                 warn(f"topic {name} could not be deleted: {why}; delete it by hand")
+    if interrupted:
+        raise InterruptedRunError(run)
     return run
 
 

@@ -16,7 +16,14 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from uuid import UUID
 
-from tidegauge.drive.probe.connection import BrokerConnection, Dial, NoResponseError, WireExchange, single_entry
+from tidegauge.drive.probe.connection import (
+    BrokerConnection,
+    Dial,
+    NoResponseError,
+    UnreadableResponseError,
+    WireExchange,
+    single_entry,
+)
 from tidegauge.drive.probe.partition import LATEST, NotOfferedError, ProbePartition, ProbeSession
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
@@ -25,6 +32,7 @@ from tidegauge.impl import errors
 from tidegauge.impl.errors import error_text
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.util.errors import UsageError
+from tidegauge.util.foreign_text import visible
 
 T = TypeVar("T")
 
@@ -56,6 +64,10 @@ NOT_FINAL = frozenset({errors.UNKNOWN_TOPIC_OR_PARTITION, errors.REQUEST_TIMED_O
 
 class UndecidedError(Exception):
     """A check has nothing to compare."""
+
+
+class NeverReadyError(UndecidedError):
+    """A topic was waited for in vain."""
 
 
 class Cleanup:
@@ -136,9 +148,13 @@ class Topics:
         keep: Callable[[WireExchange], None],
         pause: Callable[[float], None] = time.sleep,
         patience: float = READY_SECONDS,
+        follow_metadata: bool = False,
+        note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._messages, self._dial, self._keep, self._pause, self._patience = messages, dial, keep, pause, patience
         self.first = BrokerConnection(messages, dial, *place, keep)
+        self._place, self._follow_metadata, self._note = place, follow_metadata, note
+        self._failed: dict[str, str] = {}
         self._connections: dict[int, BrokerConnection] = {}
         self.sessions: list[ProbeSession] = []
         self._cleanup = Cleanup(self._deleted, self._is_named)
@@ -154,15 +170,25 @@ class Topics:
             others = (f"{key}={value}" for key, value in config.items() if KEEPS_ALL.get(key) != value)
             missing = f"replicas on {replicas}" if replicas else ", ".join(others)
             raise NotOfferedError(f"CreateTopics: needs version 0 or newer for {missing}; ApiVersions offers none")
-        if single_entry(self._metadata(name), "topics")["errorCode"] == errors.NONE:
+        # What never came to be will not for the next check: without this each would wait as long again.
+        setting = "a plain topic" if not replicas and dict(config) == KEEPS_ALL else f"{replicas or ''} {dict(config)}"
+        for failed in {"a plain topic", setting} & self._failed.keys():
+            raise UndecidedError(f"not tried again: {self._failed[failed]}")
+        metadata = self._metadata(name)
+        if single_entry(metadata, "topics")["errorCode"] == errors.NONE:
             raise _there(name)
+        self._stay(metadata["brokers"])
         self._cleanup.expect(name)
-        if creates:
-            self._created(name, config, replicas)
-        else:
-            self._cleanup.uncertain(name)  # the response comes before the topic
-            self._metadata(name, create=True)
-        return self.ready(name)
+        try:
+            if creates:
+                self._created(name, config, replicas)
+            else:
+                self._cleanup.uncertain(name)  # the response comes before the topic
+                self._metadata(name, create=True)
+            return self.ready(name)
+        except (NeverReadyError, NoResponseError) as problem:
+            self._failed[setting] = str(problem)
+            raise
 
     def ready(self, name: str, behind: int = UNDEFINED) -> ProbePartition:
         """Wait until the leader serves the partition, in a leader epoch after `behind`. Raises UndecidedError."""
@@ -183,7 +209,7 @@ class Topics:
         partition = self.until(serving, lambda seen: seen is not None)
         if partition is None:
             expected = f"a leader after epoch {behind}" if behind >= 0 else "a leader"
-            raise UndecidedError(f"topic {name}: expected {expected} that serves it within {self._patience:g} s; seen none")
+            raise NeverReadyError(f"topic {name}: expected {expected} that serves it within {self._patience:g} s; seen none")
         return partition
 
     def until(self, look: Callable[[], T], met: Callable[[T], bool]) -> T:
@@ -240,10 +266,15 @@ class Topics:
         body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
         try:
             code = self._decided(WireRequest("CreateTopics", version, body), _of_the_one("topics"))
-        except (NoResponseError, KeyboardInterrupt):
-            if any(connection.unanswered for connection in self._all_connections()):
+        except (NoResponseError, KeyboardInterrupt) as problem:
+            unanswered = any(connection.unanswered for connection in self._all_connections())
+            if unanswered:
                 self._cleanup.uncertain(name)
-            raise
+            # A response that cannot be read fails `versions.create-topics`. Metadata tells whether the topic is there: the
+            # other checks are about other responses.
+            if unanswered or not isinstance(problem, UnreadableResponseError):
+                raise
+            return
         # The metadata of this broker may lag; the controller knows the topic.
         if code == errors.TOPIC_ALREADY_EXISTS:
             self._cleanup.forget(name)
@@ -266,8 +297,7 @@ class Topics:
     def _metadata(self, *names: str, create: bool = False) -> WireMessage:
         if "Metadata" not in self.first.versions:
             raise UndecidedError("ApiVersions does not offer Metadata")
-        body = {"topics": [{"name": name} for name in names], "allowAutoTopicCreation": create}
-        return self.first.request_leniently(WireRequest("Metadata", self.first.versions["Metadata"].stop - 1, body))
+        return self.first.request_leniently(metadata_call(names, self.first.versions["Metadata"].stop - 1, create=create))
 
     def _serves(self, partition: ProbePartition) -> bool:
         call = partition.list_offsets(LATEST)
@@ -281,21 +311,49 @@ class Topics:
             at = {broker["nodeId"]: (broker["host"], broker["port"]) for broker in brokers}
             if node not in at:
                 raise NoResponseError(f"Metadata: expected the broker {node} that leads; seen the brokers {sorted(at)}")
+            self._stay(brokers)
+            if not self._is_given(at[node]):
+                self._note(f"goes on at {visible(at[node][0])}:{at[node][1]}, which Metadata names")
             self._connections[node] = BrokerConnection(self._messages, self._dial, *at[node], self._keep)
         return self._connections[node]
+
+    def _stay(self, brokers: list[WireMessage]) -> None:
+        """Raise NoResponseError where Metadata names no broker at the place that was given."""
+        # Whoever listens there may be another broker, of somebody else: nothing may be written to it.
+        named = [(broker["host"], broker["port"]) for broker in brokers]
+        if named and not self._follow_metadata and not any(map(self._is_given, named)):
+            places = ", ".join(f"{visible(host)}:{port}" for host, port in named)
+            raise NoResponseError(
+                f"Metadata: expected a broker at {self._place[0]}:{self._place[1]}, where it was asked; seen {places}; "
+                "--follow-metadata goes there"
+            )
+
+    def _is_given(self, place: tuple[str, int]) -> bool:
+        return (place[0].lower(), place[1]) == (self._place[0].lower(), self._place[1])
 
     def _deleted(self, name: str) -> int:
         """Delete a topic; return the error."""
         offered = self.first.versions.get("DeleteTopics")
         if not offered:
             raise NotOfferedError("ApiVersions does not offer DeleteTopics")
-        body = {"topics": [{"name": name, "topicId": UUID(int=0)}], "topicNames": [name], "timeoutMs": 10_000}
-        version = offered.stop - 1
-        body.pop("topicNames" if version >= 6 else "topics")
-        return self._decided(WireRequest("DeleteTopics", version, body), _of_the_one("responses"))
+        return self._decided(delete_topics_call(name, offered.stop - 1), _of_the_one("responses"))
 
     def _is_named(self, name: str) -> bool:
         return bool(single_entry(self._metadata(name), "topics")["errorCode"] not in GONE)
+
+
+def metadata_call(names: Iterable[str], version: int, *, create: bool = False) -> WireRequest:
+    """Make the request for the metadata of some topics."""
+    body: WireMessage = {"topics": [{"name": name} for name in names]}
+    # Before version 4 the broker's settings decide whether a topic is created.
+    return WireRequest("Metadata", version, {**body, "allowAutoTopicCreation": create} if version >= 4 else body)
+
+
+def delete_topics_call(name: str, version: int) -> WireRequest:
+    """Make the request that deletes a topic by its name."""
+    body = {"topics": [{"name": name, "topicId": UUID(int=0)}], "topicNames": [name], "timeoutMs": 10_000}
+    body.pop("topicNames" if version >= 6 else "topics")
+    return WireRequest("DeleteTopics", version, body)
 
 
 def _of_the_one(field: str) -> Callable[[WireMessage], int]:

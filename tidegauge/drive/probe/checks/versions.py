@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from tidegauge.drive.probe.check import CLOSED, Check, Expectation, ExpectedFields, FailedError, Script, one_request
-from tidegauge.drive.probe.connection import shipped_messages
+from tidegauge.drive.probe.connection import api_versions_call, shipped_messages
 from tidegauge.drive.probe.fixtures import Fixtures
 from tidegauge.drive.probe.partition import LATEST, ProbePartition, next_batch
+from tidegauge.drive.probe.topics import delete_topics_call, metadata_call
 from tidegauge.drive.wire.frames import API_VERSIONS, WireRequest
 from tidegauge.impl import errors
 
@@ -20,7 +21,6 @@ def _every_version(name: str, make_request: VersionedRequest) -> Callable[[Fixtu
 
     def script(fixtures: Fixtures) -> Script:
         partition = fixtures.fresh() if name == "Produce" else fixtures.log()
-        partition.version(name)
         for version in partition.connection.versions[name]:
             call, expected = make_request(partition, version)
             yield Expectation(partition.connection, call, {"errorCode": errors.NONE, **expected})
@@ -47,13 +47,45 @@ def _produce(partition: ProbePartition, version: int) -> tuple[WireRequest, Expe
     return call, {"baseOffset": base}
 
 
+# These change nothing: a topic that is there is not created, one that is not there is not deleted. A broker that is not the
+# controller may say that instead.
+
+
+def _metadata(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    return metadata_call([partition.name], version), {"name": partition.name}
+
+
+def _create_topics(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    topic = {"name": partition.name, "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
+    body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
+    refused = frozenset({errors.TOPIC_ALREADY_EXISTS, errors.NOT_CONTROLLER})
+    return WireRequest("CreateTopics", version, body), {"errorCode": refused, "name": partition.name}
+
+
+def _delete_topics(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    call = delete_topics_call(f"{partition.name}-absent", version)
+    return call, {"errorCode": frozenset({errors.UNKNOWN_TOPIC_OR_PARTITION, errors.NOT_CONTROLLER})}
+
+
+def _delete_records(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    return partition.delete_records(0, version=version), {"lowWatermark": partition.start}
+
+
+def _init_producer_ids(fixtures: Fixtures) -> Script:
+    # The first one waits until the coordinator is loaded.
+    fixtures.producer()
+    for version in fixtures.first.versions["InitProducerId"]:
+        call = WireRequest("InitProducerId", version, {"transactionalId": None, "transactionTimeoutMs": 60_000})
+        yield Expectation(fixtures.first, call, {"errorCode": errors.NONE})
+
+
 def _newer(fixtures: Fixtures) -> Script:
     # The response to a version that the broker does not have is in version 0 (KIP-511).
-    connection, own = fixtures.first, fixtures.first.versions[API_VERSIONS]
-    version = (
-        shipped_messages().versions(f"{API_VERSIONS}Request").stop - 1
-    )  # of a newer client: the header of all since version 3
-    newest = WireRequest(API_VERSIONS, version, {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "0"})
+    connection = fixtures.first
+    # A broker need not list the request that it lists all others in.
+    own = connection.versions.get(API_VERSIONS, range(1))
+    # Of a newer client: the header of all since version 3.
+    newest = api_versions_call(shipped_messages().versions(f"{API_VERSIONS}Request").stop - 1)
     seen = yield Expectation(connection, newest, {"errorCode": errors.UNSUPPORTED_VERSION}, NOBODY_HAS)
     listed = [api for api in seen["apiKeys"] if api["apiKey"] == API_VERSIONS_KEY]
     if not listed or listed[0]["maxVersion"] < own.stop - 1:
@@ -61,7 +93,7 @@ def _newer(fixtures: Fixtures) -> Script:
 
 
 def _offered(fixtures: Fixtures) -> Script:
-    seen = yield Expectation(fixtures.first, WireRequest(API_VERSIONS, 0, {}), {"errorCode": errors.NONE})
+    seen = yield Expectation(fixtures.first, api_versions_call(fixtures.first.own_version), {"errorCode": errors.NONE})
     keys = [api["apiKey"] for api in seen["apiKeys"]]
     if len(set(keys)) != len(keys):
         raise FailedError(f"apiKeys: expected each request once; seen {sorted(keys)}")
@@ -76,8 +108,12 @@ def _closed(fixtures: Fixtures) -> Expectation:
 
 
 def _row(name: str, make_request: VersionedRequest) -> Check:
+    return _row_of_script(name, _every_version(name, make_request))
+
+
+def _row_of_script(name: str, script: Callable[[Fixtures], Script]) -> Check:
     says = f"Every version of {name} that is offered is answered in that version, to the last byte."
-    return Check(f"versions.{_hyphened(name)}", "", f"{name}Response#data", says, _every_version(name, make_request))
+    return Check(f"versions.{_hyphened(name)}", "", f"{name}Response#data", says, script, {name: 0})
 
 
 def _hyphened(name: str) -> str:
@@ -91,6 +127,15 @@ VERSION_CHECKS = (
         "ApiVersionManager#apiVersionResponse",
         "Each request is offered once, with a lowest and a highest version.",
         _offered,
+    ),
+    Check(
+        "versions.oldest-api-versions",
+        "",
+        "ApiVersionsResponse#parse",
+        "ApiVersions in version 0 is answered in version 0: a client that knows nothing of the broker can read no other.",
+        one_request(
+            lambda fixtures: Expectation(fixtures.first, WireRequest(API_VERSIONS, 0, {}), {"errorCode": errors.NONE})
+        ),
     ),
     Check(
         "versions.newer-api-versions",
@@ -110,4 +155,9 @@ VERSION_CHECKS = (
     _row("ListOffsets", _list_offsets),
     _row("OffsetForLeaderEpoch", _offsets_for_leader_epoch),
     _row("Produce", _produce),
+    _row("Metadata", _metadata),
+    _row("CreateTopics", _create_topics),
+    _row("DeleteTopics", _delete_topics),
+    _row("DeleteRecords", _delete_records),
+    _row_of_script("InitProducerId", _init_producer_ids),
 )

@@ -64,6 +64,9 @@ def test_expected_failures_pass_until_they_are_stale(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "XPASS(strict)" in done.stdout
     assert "KAFKA-14704" in done.stdout
+    expected.write_text("flaky: walks/1/0-59  # now and then\n", encoding="utf-8")
+    assert pytest_run(tmp_path, *only).returncode == 0
+    assert "1 xfailed" in pytest_run(tmp_path, *only, bug=True).stdout
     expected.write_text("\nwalks/7/0-59\n", encoding="utf-8")
     done = pytest_run(tmp_path, *only)
     assert done.returncode == 2
@@ -89,7 +92,7 @@ def test_it_is_inert_where_nobody_asks_for_it(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(
         "import sys\n\ndef test_it():\n"
         "    assert not [name for name in sys.modules if name.startswith('tidegauge.') and 'plugin' not in name\n"
-        "                and name != 'tidegauge.drive']\n",
+        "                and name not in ('tidegauge.drive', 'tidegauge.util', 'tidegauge.util.version')]\n",
         encoding="utf-8",
     )
     done = pytest_run(tmp_path, "--tidegauge-command", "/no/such/program")

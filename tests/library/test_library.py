@@ -144,7 +144,7 @@ def test_a_report_says_what_the_command_says(capsys: pytest.CaptureFixture[str])
     assert {**printed, "seconds": 0} == {**report.to_dict(), "seconds": 0}
     assert report.verdict == printed["verdict"] == "FAIL"
     assert [failure.rule for failure in report.failures] == [one["rule"] for one in printed["explanations"]]
-    assert str(report).endswith("s)")
+    assert str(report).endswith(f"; suite {tg.__suite__})")
 
 
 def test_a_trace_in_memory_is_judged_as_its_file_is() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tidegauge import EXAMPLES, __suite__
 from tidegauge.cli.main import main, parser
 from tidegauge.cli.options import RELEASE_LINES, chosen_master
 from tidegauge.impl.releases import FIRST_RELEASE, LAST_RELEASE, parse_release, profile_of_release
@@ -207,3 +208,16 @@ def test_every_release_line_is_one_that_impl_knows() -> None:
     known = [line for lines in RELEASE_LINES for line in lines]
     assert all(profile_of_release(line).name == f"release-{line}" for line in known)
     assert (parse_release(known[0]), parse_release(known[-1])) == (FIRST_RELEASE, LAST_RELEASE)
+
+
+def test_the_suite_is_named_and_another_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """By every command and in every report: a pipeline may pin it."""
+    trace = str(EXAMPLES / "golden" / "commit.ndjson")
+    assert main(["check", "--quiet", "--suite", __suite__, trace]) == 0
+    assert capsys.readouterr().out.rstrip().endswith(f"; suite {__suite__})")
+    for command in (["check", trace], ["probe", "--list"], ["doctor"]):
+        assert main([*command, "--suite", "2020.01"]) == 2
+        assert f"expected the suite 2020.01, seen {__suite__}" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert f", suite {__suite__}, " in capsys.readouterr().out

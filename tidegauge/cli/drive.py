@@ -13,6 +13,7 @@ from tidegauge.util.files import writable
 if TYPE_CHECKING:
     from tidegauge.drive.kafka_broker.node import KafkaNode
     from tidegauge.drive.kafka_process.builds import KafkaBuild
+    from tidegauge.drive.runner.run import DriveRun
     from tidegauge.drive.transports.stdio import StdioNode
     from tidegauge.impl.profiles import Profile
 
@@ -98,12 +99,12 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
     from tidegauge.drive.paths.scenarios import named_scenarios, scenario_cases, shown_text
     from tidegauge.drive.paths.selection import cases_for
-    from tidegauge.drive.runner.report import annotations, badge, on_github
     from tidegauge.drive.runner.run import run as drive
     from tidegauge.drive.runner.run import text_of
     from tidegauge.drive.runner.transcript import Recorder, write
     from tidegauge.impl.profiles import SAFE
     from tidegauge.impl.releases import RELEASE, profile_named
+    from tidegauge.util.job_summary import annotations, on_github
 
     # Before a broker is started, which takes long.
     for place in filter(None, (args.record, args.badge)):
@@ -160,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
         for line in annotations(shown.name, [failure.text for failure in shown.failures]):
             echo(line)
     if args.badge:
-        Path(args.badge).write_text(badge(shown.exit_code, shown.profile, shown.played.steps), encoding="utf-8")
+        Path(args.badge).write_text(_badge(shown), encoding="utf-8")
     return shown.exit_code
 
 
@@ -198,7 +199,6 @@ def _controller(
     from tidegauge.drive.controller.reference import reference
     from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
     from tidegauge.drive.controller.walks import walks
-    from tidegauge.drive.runner.report import badge
     from tidegauge.drive.runner.run import run as drive
     from tidegauge.drive.runner.run import text_of
     from tidegauge.drive.runner.transcript import Recorder, write
@@ -232,7 +232,7 @@ def _controller(
         echo(f"graph {name}: {cover.taken:,} of {cover.steps:,} steps are taken, by {len(cover.cases):,} paths")
     echo(text_of(shown))
     if args.badge:
-        Path(args.badge).write_text(badge(shown.exit_code, shown.profile, shown.played.steps), encoding="utf-8")
+        Path(args.badge).write_text(_badge(shown), encoding="utf-8")
     return shown.exit_code
 
 
@@ -255,3 +255,9 @@ def _broker(args: argparse.Namespace, build: "KafkaBuild | None") -> "KafkaNode 
     if build is not None:
         return KafkaNode(build)
     return StdioNode(args.command, args.timeout)
+
+
+def _badge(shown: "DriveRun[Any]") -> str:
+    from tidegauge.util.job_summary import badge
+
+    return badge(shown.exit_code, f"{shown.profile}, {shown.played.steps:,} steps")

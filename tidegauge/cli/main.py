@@ -12,12 +12,27 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from tidegauge.cli import bugs, check, convert, doctor, drive, generate, model, play, probe, prove, recheck, scenario, story
+from tidegauge.cli import (
+    bugs,
+    check,
+    convert,
+    doctor,
+    drive,
+    generate,
+    model,
+    play,
+    probe,
+    prove,
+    recheck,
+    scenario,
+    story,
+    summary,
+)
 from tidegauge.cli.options import chosen_bounds
 from tidegauge.cli.terminal import aside, flushed, interrupted, nobody_reads
-from tidegauge.util.errors import TidegaugeError
+from tidegauge.util.errors import TidegaugeError, UsageError
 from tidegauge.util.exit_codes import BAD
-from tidegauge.util.version import PACKAGE_VERSION
+from tidegauge.util.version import SUITE_VERSION, TOOL
 from tidegauge.util.workers import collect_garbage_rarely
 
 TRACEBACK = "TIDEGAUGE_TRACEBACK"
@@ -54,6 +69,7 @@ COMMANDS: dict[str, Command] = {
     "drive": drive,
     "recheck": recheck,
     "probe": probe,
+    "summary": summary,
     "doctor": doctor,
 }
 
@@ -66,13 +82,16 @@ def parser() -> argparse.ArgumentParser:
         description="Check whether a broker's high watermark can be trusted.",
         epilog="exit codes: 0 conforms, 1 a rule fails, 2 bad usage or bad input, 3 nothing could be decided",
     )
-    top.add_argument("--version", action="version", version=f"tidegauge {PACKAGE_VERSION}, {Path(__file__).parents[1]}")
+    top.add_argument("--version", action="version", version=f"{TOOL}, {Path(__file__).parents[1]}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         doc = (command.run.__doc__ or "").strip()
         added = commands.add_parser(name, help=doc.splitlines()[0].rstrip("."), description=doc)
         added.set_defaults(of=command)
         added.add_argument("--quiet", action="store_true", help="print results only, no progress")
+        added.add_argument(
+            "--suite", metavar="VERSION", help=f"refuse to run unless the suite has this version (it is {SUITE_VERSION})"
+        )
         command.arguments(added)
     return top
 
@@ -83,6 +102,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    # A pipeline that has pinned a suite must not be told the verdict of another.
+    if args.suite not in (None, SUITE_VERSION):
+        raise UsageError(
+            f"--suite: expected the suite {args.suite}, seen {SUITE_VERSION}; install the release of Tidegauge that has it, "
+            "or name this one (docs/stable.md)"
+        )
     with chosen_bounds(args):
         return int(args.of.run(args))
 

@@ -4,7 +4,7 @@ The suite is what a broker is held against: the rules, the graphs, the walks of 
 is named after its month. A new suite may fail a broker that the last one passed; a new package need not have a new suite.
 """
 
-PACKAGE_VERSION = "0.1.0"
+PACKAGE_VERSION = "1.0.0"
 
 SUITE_VERSION = "2026.12"
 

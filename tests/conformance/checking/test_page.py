@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.conformance.hand import COPIED, TWO, bent
-from tidegauge import __version__
+from tidegauge import __suite__, __version__
 from tidegauge.conformance.checking.check import Report, check
 from tidegauge.conformance.explain.explain import TraceRow
 from tidegauge.conformance.explain.replay import replay
@@ -89,7 +89,7 @@ def test_what_is_broken_can_be_read_without_a_script(text: str, report: Report) 
     assert [words.index(one.means) for one in report.explanations] == sorted(
         words.index(one.means) for one in report.explanations
     )
-    for said in ("Kafka 4.2.0", "profile elr", f"Tidegauge {__version__}"):
+    for said in ("Kafka 4.2.0", "profile elr", f"Tidegauge {__version__}, suite {__suite__}"):
         assert f"<li>{said}</li>" in text
     assert all(said in words for one in report.inputs for said in one.covered)
 

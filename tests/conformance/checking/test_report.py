@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from tidegauge import __version__
+from tidegauge import __suite__, __version__
 from tidegauge.conformance.checking.check import Report, check
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.judge.fields import RULE_IDS
@@ -121,7 +121,7 @@ def test_every_report_is_as_its_schema_says(path: Path) -> None:
     """Of traces and logs, right and wrong, and of nothing at all; with the version of the tool."""
     data = json.loads(json_text(check([path])))
     VALIDATOR.validate(data)
-    assert data["tool"] == {"name": "tidegauge", "version": __version__}
+    assert data["tool"] == {"name": "tidegauge", "version": __version__, "suite": __suite__}
 
 
 @pytest.mark.parametrize(

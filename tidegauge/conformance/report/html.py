@@ -26,7 +26,7 @@ from tidegauge.conformance.report.timeline import Timelines, places
 from tidegauge.story.sentences import counted, headline
 from tidegauge.traces.schema import Config
 from tidegauge.util.foreign_text import visible
-from tidegauge.util.version import PACKAGE_VERSION
+from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 CSS_CLASSES = {Verdict.FAIL: "fail", Verdict.INCONCLUSIVE: "open", Verdict.PASS: "pass", Verdict.NOT_EXERCISED: "none"}
 """The CSS class of each verdict, in the order in which the page lists them."""
@@ -152,7 +152,7 @@ def render_page(template: str | Template, head: PageHead, timelines: Timelines, 
         .render(
             head=head,
             timelines=timelines,
-            version=PACKAGE_VERSION,
+            version=f"{PACKAGE_VERSION}, suite {SUITE_VERSION}",
             style=Markup(asset("style.css")),
             scripts=[Markup(asset(name)) for name in SCRIPTS],
             **parts,

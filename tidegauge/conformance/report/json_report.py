@@ -9,7 +9,7 @@ from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.traces.problems import number_of
 from tidegauge.util.foreign_text import printable_json
-from tidegauge.util.version import PACKAGE_VERSION
+from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 VERSION = 1
 
@@ -18,7 +18,7 @@ def as_json(report: Report) -> dict[str, Any]:
     """Return the report as plain data, by schema.json in this folder. `version` changes when a key changes its meaning."""
     return {
         "version": VERSION,
-        "tool": {"name": "tidegauge", "version": PACKAGE_VERSION},
+        "tool": {"name": "tidegauge", "version": PACKAGE_VERSION, "suite": SUITE_VERSION},
         "verdict": report.verdict.value,
         "exit_code": report.exit_code,
         "failures": report.failures,

@@ -13,7 +13,7 @@ from tidegauge.conformance.explain.explain import Explanation, explanation_text
 from tidegauge.traces.problems import lost
 from tidegauge.util.foreign_text import visible
 from tidegauge.util.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
-from tidegauge.util.version import PACKAGE_VERSION
+from tidegauge.util.version import TOOL
 
 
 def write_junit(report: Report, path: str | Path) -> None:
@@ -22,7 +22,7 @@ def write_junit(report: Report, path: str | Path) -> None:
         _suite(checked, [explanation for explanation in report.explanations if explanation.path == checked.path])
         for checked in report.inputs
     ]
-    write_junit_xml(Path(path), f"tidegauge {PACKAGE_VERSION} check", suites, report.seconds)
+    write_junit_xml(Path(path), f"{TOOL} check", suites, report.seconds)
 
 
 def _suite(checked: CheckedInput, explanations: Iterable[Explanation]) -> JUnitSuite:

@@ -9,6 +9,7 @@ from tidegauge.story.sentences import counted, headline
 from tidegauge.traces.kafka_logs.discovery.identify import OTHER, UNKNOWN
 from tidegauge.traces.problems import number_of
 from tidegauge.util.foreign_text import visible
+from tidegauge.util.version import SUITE_VERSION
 
 PROBLEMS, UNREAD, FIRST = 10, 5, 3
 """Problems, and files that were not read, that are shown, and of each kind beside a story; the others are counted."""
@@ -126,7 +127,8 @@ def verdict_line(report: Report, colour: bool = False) -> str:
     }[report.verdict]
     return (
         f"{_painted(report.verdict.value, report.verdict, colour)}: {says} "
-        f"({counted(report.traces, 'trace')}, {counted(report.events, 'event')}, {report.seconds:.1f} s)"
+        f"({counted(report.traces, 'trace')}, {counted(report.events, 'event')}, {report.seconds:.1f} s; "
+        f"suite {SUITE_VERSION})"
     )
 
 

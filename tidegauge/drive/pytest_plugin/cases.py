@@ -5,14 +5,12 @@ Rules of this file
 1. The id of a case names its subject, not the number of its paths: it is the same tomorrow.
 2. Paths are played once, however many cases look at them.
 3. A rule fails where it decides a step that differs. A rule that no path applies is not exercised, which is no pass.
-4. Expected failures are ids of cases in a file, a line each; a # and the reason may follow.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 from tidegauge.conformance.judge.rulebook import rulebook
@@ -30,7 +28,6 @@ from tidegauge.drive.runner.differences import Difference, PlayResult, by_kind
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import SAMPLE, failures_of
 from tidegauge.impl.profiles import Profile
-from tidegauge.util.errors import UsageError
 
 WALKS_PER_CASE = 60
 
@@ -137,21 +134,3 @@ class Suite:
                 for rule in decision.ids:
                     shortest.setdefault(rule, difference)
         return shortest
-
-
-def expected_failures(place: Path, cases: Collection[str]) -> Mapping[str, str]:
-    """Read the file of expected failures; return the reason by the id of the case. Raises UsageError."""
-    try:
-        lines = place.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise UsageError(f"{place}: expected a file of ids; seen {problem}; make one, with an id per line") from None
-    reasons = {}
-    for number, line in enumerate(lines, start=1):
-        name, _, reason = line.partition("#")
-        if not name.strip():
-            continue
-        # An id of no case was renamed or removed: left in the file, it would hide that nothing is expected any more.
-        if name.strip() not in cases:
-            raise UsageError(f"{place}:{number}: expected the id of a case; seen {name.strip()!r}; take the line out")
-        reasons[name.strip()] = f"{place}:{number}: {reason.strip() or 'expected to fail'}"
-    return reasons

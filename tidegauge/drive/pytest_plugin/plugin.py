@@ -4,7 +4,8 @@ Rules of this file
 
 1. Unless a test asks for `tidegauge_case` or `tidegauge_broker`, no program is started and nothing else of the package is
    imported: pytest loads this plugin in every project. So the imports are in the functions.
-2. An expected failure is strict: once the case passes, its line in the file fails the run.
+2. A known failure is strict: once the case passes, its line in the file fails the run, unless it is flaky
+   (util/known_failures.py).
 """
 # ruff: noqa: PLC0415 - rule 1
 
@@ -17,6 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from tidegauge.drive.pytest_plugin.cases import Suite
     from tidegauge.drive.transports.stdio import StdioNode
+    from tidegauge.util.known_failures import KnownFailure
 
 SETTINGS = {
     "command": ("", "what starts the driven program"),
@@ -25,7 +27,7 @@ SETTINGS = {
     "walks": ("240", "how many random walks"),
     "seed": ("1", "their seed"),
     "timeout": ("10", "seconds without output before the program is considered hung"),
-    "expected-failures": ("", "file with the ids of cases that are expected to fail"),
+    "expected-failures": ("", "file with the ids of cases that are known to fail"),
 }
 """Each is an option, --tidegauge-NAME, and a line of the ini file, tidegauge_NAME."""
 
@@ -106,8 +108,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that asks for a case once for every case."""
     if "tidegauge_case" not in metafunc.fixturenames:
         return
-    from tidegauge.drive.pytest_plugin.cases import expected_failures
     from tidegauge.util.errors import TidegaugeError
+    from tidegauge.util.known_failures import known_failures
 
     try:
         suite = _suite(metafunc.config)
@@ -115,18 +117,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             parameters = [pytest.param(None, id="none", marks=pytest.mark.skip(NO_COMMAND))]
         else:
             place = _setting(metafunc.config, "expected-failures")
-            expected = expected_failures(metafunc.config.rootpath / Path(place), suite.ids) if place else {}
+            known = known_failures(metafunc.config.rootpath / Path(place), suite.ids) if place else {}
             parameters = [
-                pytest.param(
-                    PluginCase(suite, name),
-                    id=name,
-                    marks=pytest.mark.xfail(reason=expected[name], strict=True) if name in expected else (),
-                )
+                pytest.param(PluginCase(suite, name), id=name, marks=_expectation(known[name]) if name in known else ())
                 for name in suite.ids
             ]
     except TidegaugeError as problem:
         raise pytest.UsageError(str(problem)) from None
     metafunc.parametrize("tidegauge_case", parameters)
+
+
+def _expectation(failure: "KnownFailure") -> pytest.MarkDecorator:
+    return pytest.mark.xfail(reason=f"{failure.where}: {failure.reason}", strict=not failure.flaky)
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,6 @@
-"""Differences in words: a difference as text, the known bugs that explain it, annotations for CI."""
+"""Differences in words: a difference as text, and the known bugs that explain it."""
 
-import json
 import operator
-import os
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -130,7 +128,8 @@ def story(
     sentence = None if difference.step is None else reference.step_sentence(difference.step)
     if sentence is not None:
         lines.append(f"  {sentence}")
-    lines += [f"  rule      {line}" for line in dict.fromkeys(reference.decision_texts(difference))]
+    rules = (f"  rule      {line}" for line in dict.fromkeys(reference.decision_texts(difference)))
+    lines += [line for rule in rules for line in rule.split("\n")]
     explained = same if isinstance(same, Explained) else Explained(tuple(same), 1, 1)
     head = "same as   " if explained.is_whole or not explained.by else "similar   "
     lines += [f"  {head}{line}" for line in _same_as(explained.by, reference)]
@@ -173,37 +172,3 @@ def value_text(value: Any) -> str:
             return ",".join(map(value_text, value)) or "none"
         case _:
             return str(value)
-
-
-# For a run in CI: annotations on GitHub, and a badge.
-
-
-BADGE_COLORS = {0: ("conforms", "brightgreen"), 1: ("differs", "red")}
-"""By exit code: what a badge says, and its color."""
-
-
-def on_github() -> bool:
-    """Return whether a workflow of GitHub runs this."""
-    # GitHub sets the variable in every step of a workflow.
-    return os.environ.get("GITHUB_ACTIONS") == "true"
-
-
-def annotations(name: str, stories: Sequence[str]) -> list[str]:
-    """Return a workflow command per story, which the run's page shows as an error."""
-    return [f"::error title={_property(f'{name} {story.splitlines()[0]}')}::{_data(story)}" for story in stories]
-
-
-def _data(text: str) -> str:
-    """Escape what would end a workflow command."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-def badge(exit_code: int, profile: str, steps: int) -> str:
-    """Return the JSON of an endpoint badge of shields.io, schema version 1."""
-    verdict, color = BADGE_COLORS.get(exit_code, ("undecided", "lightgrey"))
-    message = f"{verdict} ({profile}, {steps:,} steps)"
-    return json.dumps({"schemaVersion": 1, "label": "tidegauge", "message": message, "color": color}, indent=1) + "\n"

@@ -11,6 +11,7 @@ from tidegauge.drive.runner.reference import Reference
 from tidegauge.drive.runner.report import NAMES, SuspectedBugs, accepting, explain_most, explanations, story
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.util.exit_codes import CONFORMS, FAILS, UNDECIDED
+from tidegauge.util.version import SUITE_VERSION
 
 KINDS = 5
 """How many kinds of differences are shrunk and explained."""
@@ -112,7 +113,7 @@ def text_of(run: DriveRun[CaseT]) -> str:
     rate = played.steps / run.seconds if run.seconds else 0.0
     lines.append(
         f"{played.cases:,} paths, {played.steps:,} steps in {run.seconds:.1f} s ({rate:,.0f}/s), "
-        f"{played.fields:,} fields compared"
+        f"{played.fields:,} fields compared; suite {SUITE_VERSION}"
     )
     verdicts = {
         CONFORMS: f"{run.name} CONFORMS to {run.profile}: no step differs",

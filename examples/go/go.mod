@@ -1,0 +1,3 @@
+module example.org/broker
+
+go 1.21

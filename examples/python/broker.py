@@ -1,0 +1,75 @@
+"""One replica of one partition that leads: it takes records, serves its followers, and promises what all of its ISR have."""
+
+ME, NONE = 1, -1
+NOT_LEADER, OUT_OF_RANGE, FENCED, UNKNOWN_EPOCH = 6, 1, 74, 75
+
+
+class Replica:
+    """Its methods are the steps of Tidegauge's contract, so that the adapter has nothing to translate."""
+
+    def __init__(self, peers, min_insync_replicas):
+        self.log, self.cache, self.hw = [], [], 0  # leader epochs of the records; (epoch, first offset)
+        self.leader = self.epoch = self.partition_epoch = NONE
+        self.isr, self.proposed, self.ends, self.epoch_start = [], None, {}, 0
+        self.enough = min(min_insync_replicas, 1 + len(peers))
+
+    def metadata(self, leader, leader_epoch, partition_epoch, isr):
+        known = (self.leader, leader_epoch, partition_epoch) == (ME, self.epoch, self.partition_epoch)
+        if partition_epoch < self.partition_epoch or known:
+            return
+        # In another epoch a follower may have truncated: what it once had says nothing any more.
+        if leader_epoch > self.epoch:
+            self.ends, self.epoch_start = {}, len(self.log)
+            if leader == ME:
+                self.begin(leader_epoch)
+        self.leader, self.epoch, self.partition_epoch = leader, leader_epoch, partition_epoch
+        self.isr, self.proposed = isr, None
+        self.promise()
+
+    def begin(self, epoch):
+        if not self.cache or self.cache[-1][0] != epoch:
+            self.cache = [entry for entry in self.cache if entry[1] < len(self.log)] + [(epoch, len(self.log))]
+
+    def promise(self):
+        if self.leader == ME and len(self.isr) >= self.enough:
+            counted = {*self.isr, *([self.proposed] if self.proposed else [])} - {ME}
+            self.hw = max(self.hw, min([len(self.log), *(self.ends.get(peer, NONE) for peer in counted)]))
+
+    def append(self, acks):  # noqa: ARG002
+        if self.leader != ME:
+            return {"error": NOT_LEADER}
+        self.begin(self.epoch)
+        self.log.append(self.epoch)
+        self.promise()
+        return {"error": 0, "base": len(self.log) - 1}
+
+    def end_of(self, epoch):
+        if not self.cache or epoch > self.cache[-1][0]:
+            return NONE, NONE
+        known = [entry for entry in self.cache if entry[0] <= epoch]
+        if not known:
+            return epoch, self.cache[0][1]
+        later = [start for begun, start in self.cache if begun > epoch]
+        return known[-1][0], later[0] if later else len(self.log)
+
+    def fetch(self, peer, current_leader_epoch, fetch_offset, last_fetched_epoch, may_join):
+        if current_leader_epoch != self.epoch:
+            return {"error": FENCED if current_leader_epoch < self.epoch else UNKNOWN_EPOCH}
+        if self.leader != ME:
+            return {"error": NOT_LEADER}
+        response = {"error": 0, "hw": self.hw, "log_start": 0, "records": [], "diverging": None}
+        if last_fetched_epoch != NONE:
+            epoch, end = self.end_of(last_fetched_epoch)
+            if epoch == NONE:
+                return {"error": OUT_OF_RANGE}
+            if epoch < last_fetched_epoch or end < fetch_offset:
+                return {**response, "diverging": [epoch, end]}
+        if fetch_offset > len(self.log):
+            return {"error": OUT_OF_RANGE}
+        moved, self.ends[peer] = self.ends.get(peer) != fetch_offset, fetch_offset
+        if may_join and fetch_offset >= max(self.hw, self.epoch_start) and not self.proposed and peer not in self.isr:
+            self.proposed = peer
+        if moved:
+            self.promise()
+        response["records"] = [[fetch_offset, fetch_offset, epoch] for epoch in self.log[fetch_offset : fetch_offset + 1]]
+        return response

@@ -1,0 +1,206 @@
+"""What a CI job shows of its results: a summary in Markdown, annotations, a badge, and the exit code that its known failures
+leave.
+
+Rules of this file
+
+1. It reads JUnit XML, which `check`, `probe` and the pytest plugin all write: whatever ran, the list of known failures and
+   the summary are the same.
+2. A job fails for a case that fails and is not known, for an error, and for a line of the list that is stale
+   (util/known_failures.py). A job in which nothing was decided has not passed either.
+3. Texts of cases stand in code: what a broker or a log says is no Markdown of the summary, and no command of the CI server.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from tidegauge.util.errors import UsageError
+from tidegauge.util.exit_codes import BAD, CONFORMS, FAILS, UNDECIDED
+from tidegauge.util.foreign_text import visible, visible_lines
+from tidegauge.util.known_failures import KnownFailure
+from tidegauge.util.version import SUITE_VERSION
+
+PASSED, SKIPPED, FAILED, ERROR = "passed", "skipped", "failure", "error"
+SHOWN = 20
+"""Failures that a summary and annotations show."""
+LONGEST = 4000
+"""Characters of one failure's text in a summary: a job may write a megabyte."""
+_PARAMETER = re.compile(r"^\w+\[(.*)\]$")
+
+
+class CaseResult(NamedTuple):
+    """A case of a JUnit file: its id, what came of it, and why."""
+
+    id: str
+    outcome: str
+    message: str
+    details: str
+
+
+@dataclass(frozen=True)
+class JobSummary:
+    """The results of a job. `stale`: the lines of the list that are, by id; `known`: the failures that the list has."""
+
+    title: str
+    cases: tuple[CaseResult, ...]
+    unexpected: tuple[CaseResult, ...]
+    known: Mapping[str, KnownFailure]
+    stale: Mapping[str, KnownFailure]
+
+    def count(self, outcome: str) -> int:
+        """Return the number of cases with an outcome."""
+        return sum(case.outcome == outcome for case in self.cases)
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing unexpected, 1 a failure or a stale line, 2 an error, 3 nothing was decided."""
+        if self.stale or any(case.outcome == FAILED for case in self.unexpected):
+            return FAILS
+        if self.unexpected:
+            return BAD
+        return CONFORMS if self.count(PASSED) or self.known else UNDECIDED
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in a few words."""
+        parts = [f"{len(self.unexpected)} unexpected"] if self.unexpected else []
+        parts += [f"{len(self.stale)} stale"] if self.stale else []
+        undecided = "nothing was decided" if self.exit_code == UNDECIDED else "nothing unexpected"
+        return ", ".join(parts) or undecided
+
+
+def read_cases(path: Path) -> tuple[str, list[CaseResult]]:
+    """Return the name of a run and its cases from a JUnit file. Raises UsageError for what is none."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (OSError, ElementTree.ParseError) as problem:
+        do = "name what check --out, probe --junit or pytest --junitxml wrote"
+        raise UsageError(f"{path}: expected JUnit XML, seen {problem}; {do}") from None
+    if root.tag not in ("testsuites", "testsuite"):
+        raise UsageError(f"{path}: expected JUnit XML, seen the element {visible(root.tag)}; name another file")
+    return visible(root.get("name") or path.stem), [_case(element) for element in root.iter("testcase")]
+
+
+def _case(element: ElementTree.Element) -> CaseResult:
+    name = element.get("name", "")
+    # A parametrized test of pytest is called by its parameter, which is the id of the case.
+    parameter = _PARAMETER.match(name)
+    for outcome in (ERROR, FAILED, SKIPPED):
+        found = element.find(outcome)
+        if found is not None:
+            message, details = found.get("message", ""), found.text or ""
+            return CaseResult(visible(parameter[1] if parameter else name), outcome, message, details)
+    return CaseResult(visible(parameter[1] if parameter else name), PASSED, "", "")
+
+
+def summarize(title: str, cases: Sequence[CaseResult], known: Mapping[str, KnownFailure]) -> JobSummary:
+    """Hold the cases against the list of known failures."""
+    outcomes: dict[str, set[str]] = {}
+    for case in cases:
+        outcomes.setdefault(case.id, set()).add(case.outcome)
+    unexpected = tuple(case for case in cases if case.outcome in (FAILED, ERROR) and case.id not in known)
+    failing = {name: line for name, line in known.items() if outcomes.get(name, set()) & {FAILED, ERROR}}
+    stale = {
+        name: line
+        for name, line in known.items()
+        if name not in outcomes or (name not in failing and not line.flaky and PASSED in outcomes[name])
+    }
+    return JobSummary(title, tuple(cases), unexpected, failing, stale)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Markdown
+
+
+def markdown(summary: JobSummary) -> str:
+    """Return the summary as Markdown."""
+    counts = ((name, summary.count(name)) for name in (PASSED, FAILED, ERROR, SKIPPED))
+    lines = [
+        f"### {_code(summary.title)}: {summary.verdict}",
+        "",
+        f"suite {SUITE_VERSION}; " + ", ".join(f"{number:,} {name}" for name, number in counts if number),
+        "",
+    ]
+    for case in summary.unexpected[:SHOWN]:
+        lines += [
+            f"<details><summary><code>{_html(case.id)}</code> {case.outcome}</summary>",
+            "",
+            *_fenced(case),
+            "</details>",
+            "",
+        ]
+    if len(summary.unexpected) > SHOWN:
+        lines += [f"and {len(summary.unexpected) - SHOWN} more", ""]
+    rows = [("stale: take it out", name, line) for name, line in summary.stale.items()]
+    rows += [("flaky" if line.flaky else "known", name, line) for name, line in summary.known.items()]
+    if rows:
+        lines += ["| listed failure | id | reason |", "|---|---|---|"]
+        lines += [f"| {kind} | {_code(name)} | {_code(f'{line.where}: {line.reason}')} |" for kind, name, line in rows]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _fenced(case: CaseResult) -> Iterable[str]:
+    text = visible_lines(case.details.strip() or case.message)
+    text = text if len(text) <= LONGEST else f"{text[:LONGEST]}\n.."
+    # Longer than any in the text, which could end it otherwise.
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return [f"{fence}text", text, fence, ""]
+
+
+def _code(text: str) -> str:
+    """Return one line as a code span that a table can hold."""
+    plain = visible(text).replace("`", "'").replace("|", "\\|")
+    return f"`{plain}`" if plain else ""
+
+
+def _html(text: str) -> str:
+    return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Annotations and badges
+
+
+def on_github() -> bool:
+    """Return whether a workflow of GitHub runs this."""
+    # GitHub sets the variable in every step of a workflow.
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def annotations(name: str, stories: Sequence[str]) -> list[str]:
+    """Return a workflow command per story, which the run's page shows as an error."""
+    return [f"::error title={_property(f'{name} {story.splitlines()[0]}')}::{_data(story)}" for story in stories]
+
+
+def summary_annotations(summary: JobSummary) -> list[str]:
+    """Return those of a summary: a command per unexpected failure, and one per stale line."""
+    stories = [f"{case.id}: {case.message}\n{visible_lines(case.details)}"[:LONGEST] for case in summary.unexpected[:SHOWN]]
+    stories += [f"{name}: stale, {line.where} expects it to fail: take the line out" for name, line in summary.stale.items()]
+    return annotations(summary.title, [story.rstrip() for story in stories])
+
+
+def _data(text: str) -> str:
+    """Escape what would end a workflow command."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+BADGE_COLORS = {CONFORMS: ("conforms", "brightgreen"), FAILS: ("differs", "red")}
+"""By exit code: what a badge says, and its color."""
+
+
+def badge(exit_code: int, about: str) -> str:
+    """Return the JSON of an endpoint badge of shields.io, schema version 1; `about` says what the outcome is about."""
+    verdict, color = BADGE_COLORS.get(exit_code, ("undecided", "lightgrey"))
+    return (
+        json.dumps({"schemaVersion": 1, "label": "tidegauge", "message": f"{verdict} ({about})", "color": color}, indent=1)
+        + "\n"
+    )

@@ -1,9 +1,12 @@
 """An excerpt tells the same as the whole or less, never something else; the form of the lines changes nothing."""
 
 import gzip
+import html
 import random
 import re
+import textwrap
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +101,35 @@ def pasted(texts: Texts, _seed: int) -> Texts:
     return {name: [f"> `{line}`" for line in lines] for name, lines in texts.items()}
 
 
+def wrapped_by_mail(texts: Texts, _seed: int) -> Texts:
+    return {
+        name: [
+            f"> {part}"
+            for line in lines
+            if line.startswith("[2")
+            for part in textwrap.wrap(line, 78, break_long_words=False)
+        ]
+        for name, lines in texts.items()
+    }
+
+
+def newest_first(texts: Texts, _seed: int) -> Texts:
+    """A CSV of Kibana."""
+
+    def row(line: str) -> str:
+        when = datetime.fromisoformat(line[1:20]).strftime("%b %d, %Y @ %H:%M:%S") + "." + line[21:24]
+        quoted = line[25:].strip().replace('"', '""')
+        return f'"{when}","{quoted}"'
+
+    return {name: [row(line) for line in reversed(lines) if line.startswith("[2")] for name, lines in texts.items()}
+
+
+def escaped(texts: Texts, _seed: int) -> Texts:
+    return {name: [html.escape(line) for line in lines] for name, lines in texts.items()}
+
+
 EXCERPTS = (one_node, a_grep, lines_left_out, the_end)
-FORMS = (in_containers, with_crlf, in_json, pasted)
+FORMS = (in_containers, with_crlf, in_json, pasted, wrapped_by_mail, newest_first, escaped)
 
 
 def contradictions(part: Story, whole: Story) -> Iterator[str]:

@@ -2,33 +2,36 @@
 
 Rules of this file
 
-1. No layout is needed. A line is read by what it says (statements.py); the time is the last date before that, or the first
-   in the line. So a pasted line, a grep, a container's prefix and a JSON export are read alike.
+1. No layout is needed. A line is read by what it says (statements.py), and its form undone (forms.py): a pasted line, a
+   grep, a container's prefix and a JSON export are read alike.
 2. Most lines of a log say nothing here: they are passed over as bytes, a block at a time.
 3. A line belongs to the node that it says itself, else to the only node that its writer names: the container, pod or host
    before the date or in the JSON, else the file, else the folder. What cannot be told is nobody's: the node is None.
 4. Binary files, record segments and their indexes are no text; nothing is printed about them here.
 """
 
-import html
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import lt
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegauge.story.forms import date_of, exception_in, lines_within, unwrapped, writer_of
 from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements_in
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.parsing.lines import blocks, is_binary
-from tidegauge.traces.kafka_logs.parsing.timestamps import DAY_FIRST, ISO, SLASHES, UNIX_PARTS
 from tidegauge.traces.problems import Problem
 
 DEEPEST = 6
 """Folders below the one that was named."""
+
+SMALL = 2 << 20
+"""Bytes of a text that a person may have wrapped."""
 
 SAMPLE = 400
 """Lines at the beginning of a file that are looked at for the ids of its node."""
@@ -58,13 +61,6 @@ _OWN_ID = re.compile(
 )
 """Places in which a line says whose it is; never those that name another node."""
 
-_POD = re.compile(r'"(?:pod_name|pod|host|hostname|source_host|container_name|instance)": ?"([^"]{1,200})"')
-_DATES = tuple((dates, re.compile(rf"(?<!\d){dates.regex}")) for dates in (ISO, SLASHES, DAY_FIRST))
-_UNIX = re.compile(rf"(?<!\d){UNIX_PARTS.regex}(?!\d)")
-_CREATED = re.compile(r"CreateTime: (\d{13})")
-_CREATED_BEFORE = re.compile(r"CreateTime:|^\d")
-_SYSLOG = re.compile(r"^\S{3} +\d+ \d\d:\d\d:\d\d ")
-_EXCEPTION = re.compile(r"^[^\[\d]{0,80}?((?:[a-z]\w*\.)+\w*(?:Exception|Error)\b.*)$")
 _NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), "Exception: "]))
 
 
@@ -141,16 +137,25 @@ def read_file(path: Path, label: str, problems: list[Problem]) -> ReadFile | Non
     file = ReadFile(path, label)
     order = 0
     for block in blocks(path, label, problems):
+        joined = None
         if file.lines == 0:
             if is_binary(block):
                 return None
             file.head = tuple(block[:65536].decode("utf-8", "replace").split("\n")[:SAMPLE])
             for text in file.head:
-                _note_ids(text, _writer(text, _date_of(text)[0]), file)
+                _note_ids(text, writer_of(text, date_of(text)[0]), file)
+            if len(block) < SMALL:
+                joined = unwrapped([text.rstrip("\r") for text in block.decode("utf-8", "replace").split("\n")])
         numbers, texts, count = speaking_lines(block)
-        for number, text in zip(numbers, texts, strict=True):
-            order = _take(text, file.lines + number + 1, order, file)
+        speaking = zip(numbers, texts, strict=True) if joined is None else joined
+        for number, text in speaking:
+            for line in lines_within(text):
+                order = _take(line, file.lines + number + 1, order, file)
         file.lines += count
+    times = [line.order for line in file.found]
+    # A log platform exports the newest first.
+    if sum(map(lt, times[1:], times)) * 2 > len(times):
+        file.found.reverse()
     return file
 
 
@@ -172,66 +177,23 @@ def _take(text: str, number: int, order: int, file: ReadFile) -> int:
     """Add what a line says to the file; return the order of the next line."""
     if "ReplicaAlterLogDirsThread" in text and "future replica" not in text:
         return order  # another log's: the copy in another directory
-    plain = _plain(text)
-    begin, end, time = _date_of(plain)
-    if end < 0 and (exception := _EXCEPTION.match(_behind_prefix(plain))) is not None and file.found:
-        _add_error(exception[1], number, file)
-    for says, partition, fields in statements_in(plain):
+    begin, end, time = date_of(text, order)
+    if end < 0 and file.found and (exception := exception_in(text)) is not None:
+        _add_error(exception, number, file)
+    for says, partition, fields in statements_in(text):
         written = time if time is not None else order
-        writer = _writer(plain, begin)
-        node = _note_ids(plain, writer, file)
+        writer = writer_of(text, begin)
+        node = _note_ids(text, writer, file)
         node = int(fields["node"]) if "node" in fields else node
         # A line of an exception is of whoever printed the line before it.
         if end < 0 and node is None and file.found and number - file.found[-1].number <= 2:
             node, writer = file.found[-1].node, file.found[-1].place
         if "node" in fields:
             file.ids[writer].add(int(fields["node"]))
-        shown = plain[begin:end] if end >= 0 else ""
-        file.found.append(SourcedLine(says, partition, fields, node, writer, shown, written, file.label, number, plain))
+        shown = text[begin:end] if end >= 0 else ""
+        file.found.append(SourcedLine(says, partition, fields, node, writer, shown, written, file.label, number, text))
         order = max(order, written)
     return order
-
-
-def _plain(text: str) -> str:
-    """Undo the escapes of JSON and HTML that stand between a line and what Kafka printed."""
-    if '\\"' in text:
-        text = text.replace('\\"', '"')
-    return html.unescape(text) if "&" in text else text
-
-
-def _behind_prefix(text: str) -> str:
-    """Return what stands behind a container's prefix (`kafka-1  | `)."""
-    head, bar, rest = text.partition("| ")
-    return rest if bar and len(head) < 60 and "[" not in head else text
-
-
-def _date_of(text: str) -> tuple[int, int, int | None]:
-    """Return where the date of a line begins and ends, and its time; (-1, -1, None) without one."""
-    head = text[:400]
-    for dates, pattern in _DATES:
-        # A container or a shipper writes its own date first: the last one before the level is Kafka's.
-        level = re.search(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b", head)
-        found = list(pattern.finditer(head, 0, level.start() if level else len(head))) or list(pattern.finditer(head))
-        if found:
-            last = found[-1] if level else found[0]
-            time = dates.microseconds(last[0])
-            if time is not None:
-                return last.start(), last.end(), time
-    found_unix = _CREATED.search(text) or _UNIX.search(head)
-    if found_unix is not None:
-        digits = found_unix[0].removeprefix("CreateTime: ")
-        return found_unix.end() - len(digits), found_unix.end(), UNIX_PARTS.microseconds(digits)
-    return -1, -1, None
-
-
-def _writer(text: str, begin: int) -> str:
-    """Return a key of who wrote a line: a pod or a host in JSON, or what stands before the date; empty if nothing does."""
-    if text[:1] == "{":
-        pod = _POD.search(text)
-        return pod[1] if pod else ""
-    before = text[:begin] if begin >= 0 else text[:60] if "| " in text[:60] else ""
-    prefix = _SYSLOG.sub("", before).partition("|")[0].strip(" \t[>`*-")
-    return prefix if len(prefix) <= 120 and not _CREATED_BEFORE.search(prefix) else ""
 
 
 def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:
@@ -247,7 +209,7 @@ def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:
 def _add_error(error: str, number: int, file: ReadFile) -> None:
     """Give an exception to the line before it."""
     last = file.found[-1]
-    if last.says.kind in ("fetch-error", "produce-error", "fatal") and 0 < number - last.number <= 2 and not last.error:
+    if last.says.kind in ("fetch-error", "produce-error", "fatal") and 0 <= number - last.number <= 2 and not last.error:
         file.found[-1] = SourcedLine(
             last.says,
             last.partition,

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from tidegauge.drive.transports.in_process import PythonReplica as PythonReplica
     from tidegauge.library import EXAMPLES as EXAMPLES
     from tidegauge.library import Cause as Cause
+    from tidegauge.library import Loss as Loss
     from tidegauge.library import Report as Report
     from tidegauge.library import RuleFailure as RuleFailure
     from tidegauge.library import RuleResult as RuleResult
+    from tidegauge.library import StoryStep as StoryStep
     from tidegauge.library import UnreadableError as UnreadableError
     from tidegauge.library import check as check
     from tidegauge.library import read as read
@@ -36,11 +38,13 @@ __all__ = (
     "Config",
     "DriveReport",
     "Event",
+    "Loss",
     "PythonBroker",
     "PythonReplica",
     "Report",
     "RuleFailure",
     "RuleResult",
+    "StoryStep",
     "TidegaugeError",
     "Trace",
     "UnreadableError",
@@ -57,11 +61,13 @@ _PLACES = {
     "Config": "traces.schema",
     "DriveReport": "drive.by_contract",
     "Event": "traces.schema",
+    "Loss": "library",
     "PythonBroker": "drive.transports.in_process",
     "PythonReplica": "drive.transports.in_process",
     "Report": "library",
     "RuleFailure": "library",
     "RuleResult": "library",
+    "StoryStep": "library",
     "TidegaugeError": "util.errors",
     "Trace": "traces.schema",
     "UnreadableError": "library",

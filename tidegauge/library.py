@@ -9,8 +9,8 @@ Rules of this file
 """
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ from tidegauge.conformance.report.json_report import as_json, write_json
 from tidegauge.conformance.report.junit import write_junit
 from tidegauge.conformance.report.text import as_text
 from tidegauge.impl.releases import RELEASE
+from tidegauge.story.story import story_of
+from tidegauge.traces.kafka_logs.discovery.identify import files_at
 from tidegauge.traces.kafka_logs.discovery.selection import selection_of
 from tidegauge.traces.schema import Trace
 from tidegauge.util.errors import TidegaugeError, UsageError
@@ -87,12 +89,49 @@ class RuleResult:
 
 
 @dataclass(frozen=True)
+class Loss:
+    """Records of a partition that are gone from a node, or from everywhere, as lines of logs tell; no verdict rests on it.
+
+    The records from offset `first` up to, not including, `end`, where these are known. `committed` is yes, no or unknown;
+    `allowed` whether Kafka's rules allow it, None if the lines do not tell. `copies` are nodes whose logs still have them,
+    `do` is what to do, `sources` are the lines.
+    """
+
+    partition: str
+    node: int | None
+    first: int | None
+    end: int | None
+    records: int | None
+    committed: str
+    acknowledged: int | None
+    why: str
+    allowed: bool | None
+    copies: tuple[int, ...]
+    do: str | None
+    time: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StoryStep:
+    """Something that happened, as lines of logs tell. `fields` has what else is known of this kind (docs/operators.md)."""
+
+    kind: str
+    partition: str | None
+    node: int | None
+    time: str
+    source: str
+    fields: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Report:
     """The result of `check`.
 
     `verdict` is PASS, FAIL, INCONCLUSIVE or SUITE ERROR; `exit_code` that of the command. `failures` are the first of each
     rule, lost records before others; `failure_count` counts all. `problems` is what could not be read, `missing` what the
-    logs lack for a verdict on everything that happened.
+    logs lack for a verdict on everything that happened. `story` and `losses` are what lines of logs tell, whatever the
+    verdict; both are empty for traces.
 
     >>> import tidegauge as tg
     >>> report = tg.check(tg.EXAMPLES / "golden/fails-hw-not-clamped.ndjson")
@@ -112,6 +151,8 @@ class Report:
     problems: tuple[str, ...]
     missing: tuple[str, ...]
     notes: tuple[str, ...]
+    losses: tuple[Loss, ...]
+    story: tuple[StoryStep, ...]
     _judged: JudgedReport = field(repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -174,7 +215,9 @@ def check(
     reports = [check_in_parallel(paths, how, processes)] if paths else []
     if traces:
         reports.append(check_parts([part_of_traces(traces, "traces")], how))
-    return _view(reports[0] if len(reports) == 1 else merge_reports(reports, how.explained))
+    judged = reports[0] if len(reports) == 1 else merge_reports(reports, how.explained)
+    # Of lines and files, as the command tells it: a trace in memory has none.
+    return _view(replace(judged, story=story_of(paths), files=tuple(files_at(paths))) if paths else judged)
 
 
 def _profile(profile: str | None, release: str | None) -> str | None:
@@ -198,6 +241,10 @@ def _view(judged: JudgedReport) -> Report:
         problems=tuple(data["problems"]),
         missing=judged.missing,
         notes=tuple(data["notes"]),
+        losses=tuple(
+            Loss(**{name: _frozen(loss[name]) for name in Loss.__dataclass_fields__}) for loss in data.get("losses", ())
+        ),
+        story=tuple(map(_step, data.get("story", ()))),
         _judged=judged,
     )
 
@@ -209,6 +256,11 @@ def _failure(data: dict[str, Any]) -> RuleFailure:
         looks_like=tuple(bug["bug"] for bug in data["looks_like"]),
         **{name: data[name] for name in ("rule", "means", "trace", "at", "compared", "expected", "actual")},
     )
+
+
+def _step(data: dict[str, Any]) -> StoryStep:
+    own = {name: data[name] for name in ("kind", "partition", "node", "time", "source")}
+    return StoryStep(**own, fields={name: value for name, value in data.items() if name not in own})
 
 
 def _frozen(value: Any) -> Any:

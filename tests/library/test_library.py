@@ -147,6 +147,21 @@ def test_a_report_says_what_the_command_says(capsys: pytest.CaptureFixture[str])
     assert str(report).endswith(f"; suite {tg.__suite__})")
 
 
+def test_what_is_gone_is_told_as_the_command_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
+    logs = tg.EXAMPLES / "captures" / "4.2.0" / "k-epoch-jump"
+    report = tg.check(logs)
+    main(["check", "--quiet", "--json", str(logs)])
+    printed = json.loads(capsys.readouterr().out)
+    assert [(loss.partition, loss.first, loss.end, list(loss.sources)) for loss in report.losses] == [
+        (loss["partition"], loss["first"], loss["end"], loss["sources"]) for loss in printed["losses"]
+    ]
+    assert report.losses
+    assert [(step.kind, step.source) for step in report.story] == [
+        (step["kind"], step["source"]) for step in printed["story"]
+    ]
+    assert tg.check(*tg.read(WRONG)).story == ()
+
+
 def test_a_trace_in_memory_is_judged_as_its_file_is() -> None:
     """Read, and changed: one field of one event."""
     read = tg.read(WRONG)

@@ -121,7 +121,7 @@ def example(language: str, place: Path, *, wrong: bool = False) -> Path:
 
 def workflow(language: str) -> Mapping[str, str]:
     """The inputs that the example's own workflow gives the Action, on a smaller graph."""
-    steps = yaml.safe_load((ROOT / "examples" / language / ".github" / "workflows" / "watermark.yml").read_text())
+    steps = yaml.safe_load((ROOT / "examples" / language / "watermark.yml").read_text(encoding="utf-8"))
     (step,) = [step for step in steps["jobs"]["tidegauge"]["steps"] if step.get("uses", "").startswith("tidegauge/")]
     inputs = {name.replace("-", "_"): value for name, value in step["with"].items()}
     return {**inputs, "args": "--tidegauge-walks 60 --tidegauge-graphs small"}

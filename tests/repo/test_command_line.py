@@ -1,5 +1,6 @@
 """The command line as a newcomer meets it."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tidegauge import EXAMPLES, __suite__
-from tidegauge.cli.main import main, parser
+from tidegauge.cli.init import LANGUAGES
+from tidegauge.cli.main import COMMANDS, SHELLS, main, parser
 from tidegauge.cli.options import RELEASE_LINES, chosen_master
 from tidegauge.impl.releases import FIRST_RELEASE, LAST_RELEASE, parse_release, profile_of_release
 from tidegauge.traces.formats.parquet import Reader
@@ -221,3 +223,42 @@ def test_the_suite_is_named_and_another_is_refused(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         main(["--version"])
     assert f", suite {__suite__}, " in capsys.readouterr().out
+
+
+def test_the_command_alone_shows_three_ways_in(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is no use of it, so that a script which forgot its arguments notices; each command that it shows is there."""
+    assert main([]) == 2
+    shown = capsys.readouterr().out
+    for way in ("You run brokers.", "You write a broker.", "You change the protocol."):
+        assert way in shown
+    assert set(re.findall(r" {2,}tidegauge (\w+)", shown)) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_can_complete_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("shtab")
+    with pytest.raises(SystemExit) as ended:
+        main(["--print-completion", shell])
+    assert ended.value.code == 0
+    script = capsys.readouterr().out
+    assert [name for name in COMMANDS if name not in script] == []
+
+
+def test_without_shtab_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["--print-completion", "bash"]) == 2
+    assert "pip install 'tidegauge[completion]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_init_writes_a_repository_to_begin_with(language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a workflow and a list; it passes ten steps; a file that is there is not written over."""
+    assert main(["init", language, str(tmp_path)]) == 0
+    (command,) = re.findall(r"tidegauge drive --smoke -- (.*)", capsys.readouterr().out)
+    assert (tmp_path / "known-failures.txt").is_file()
+    assert (tmp_path / ".github" / "workflows" / "watermark.yml").is_file()
+    if language == "python":
+        command = command.replace("python", sys.executable).replace("adapter.py", str(tmp_path / "adapter.py"))
+        assert main(["drive", "--quiet", "--smoke", "--", *command.split()]) == 0
+    assert main(["init", language, str(tmp_path)]) == 2
+    assert "expected a directory without" in capsys.readouterr().err

@@ -6,6 +6,7 @@ The command line: parses the arguments and runs one of the commands, each a modu
 
 import argparse
 import os
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -19,6 +20,7 @@ from tidegauge.cli import (
     doctor,
     drive,
     generate,
+    init,
     model,
     play,
     probe,
@@ -29,7 +31,7 @@ from tidegauge.cli import (
     summary,
 )
 from tidegauge.cli.options import chosen_bounds
-from tidegauge.cli.terminal import aside, flushed, interrupted, nobody_reads
+from tidegauge.cli.terminal import aside, echo, flushed, interrupted, nobody_reads
 from tidegauge.util.errors import TidegaugeError, UsageError
 from tidegauge.util.exit_codes import BAD
 from tidegauge.util.version import SUITE_VERSION, TOOL
@@ -40,7 +42,21 @@ TRACEBACK = "TIDEGAUGE_TRACEBACK"
 
 FAULT = "a fault of Tidegauge itself"
 
-EXTRAS = {"z3": "proofs", "pyspark": "spark", "pandas": "spark", "google_crc32c": "segments"}
+WAYS_IN = """Tidegauge tells whether a broker's high watermark can be trusted.
+
+You run brokers.          tidegauge check DIR            what the logs of an incident tell, and which rule was broken
+                          tidegauge doctor --logging 4.x the loggers to switch on for a verdict
+You write a broker.       tidegauge init python          an adapter that passes, a CI file, a list of known failures
+                          tidegauge drive -- CMD         your broker through every local step of the model
+                          tidegauge probe HOST:PORT      any running broker, by client requests
+You change the protocol.  tidegauge model                the models, and which invariant breaks where
+                          tidegauge prove                the rules, by z3
+
+`tidegauge COMMAND --help` explains a command, `tidegauge --help` lists them all."""
+
+SHELLS = ("bash", "zsh", "tcsh")
+
+EXTRAS = {"shtab": "completion", "z3": "proofs", "pyspark": "spark", "pandas": "spark", "google_crc32c": "segments"}
 """The extra of the distribution that installs an optional package."""
 
 
@@ -66,6 +82,7 @@ COMMANDS: dict[str, Command] = {
     "bugs": bugs,
     "scenario": scenario,
     "play": play,
+    "init": init,
     "drive": drive,
     "recheck": recheck,
     "probe": probe,
@@ -83,6 +100,9 @@ def parser() -> argparse.ArgumentParser:
         epilog="exit codes: 0 conforms, 1 a rule fails, 2 bad usage or bad input, 3 nothing could be decided",
     )
     top.add_argument("--version", action="version", version=f"{TOOL}, {Path(__file__).parents[1]}")
+    top.add_argument(
+        "--print-completion", choices=SHELLS, action=_PrintCompletion, help="print the completion script of a shell"
+    )
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         doc = (command.run.__doc__ or "").strip()
@@ -96,12 +116,27 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+class _PrintCompletion(argparse.Action):
+    """Prints what a shell completes the command line by, and ends."""
+
+    def __call__(self, of: argparse.ArgumentParser, _namespace: object, shell: object, _option: str | None = None) -> None:
+        """Print the script of a shell."""
+        import shtab  # an extra: few install it, and nobody waits for it
+
+        echo(shtab.complete(of, str(shell)))
+        of.exit()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the `tidegauge` command and return its exit code."""
-    return guarded(lambda: _run(parser().parse_args(argv)))
+    return guarded(lambda: _run(argv))
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run(argv: Sequence[str] | None) -> int:
+    if not (sys.argv[1:] if argv is None else argv):
+        echo(WAYS_IN)
+        return BAD
+    args = parser().parse_args(argv)
     # A pipeline that has pinned a suite must not be told the verdict of another.
     if args.suite not in (None, SUITE_VERSION):
         raise UsageError(

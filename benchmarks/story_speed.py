@@ -19,9 +19,9 @@ QUIET = (
     "producer ids in 1 ms. (org.apache.kafka.storage.internals.log.ProducerStateManager)\n"
 )
 SPEAKING = (
-    f"{AT}[Broker id=1] Follower orders-{{partition}} starts at leader epoch {{number}} from offset {{number}} with "
-    "partition epoch 7 and high watermark {number}. Current leader is 2. Previous leader Some(3) and previous leader epoch was 4. "
-    "(state.change.logger)\n"
+    f"{AT}[Broker id=1] Follower orders-{{partition}} starts at leader epoch {{number}} from offset {{number}} "
+    "with partition epoch 7 and high watermark {number}. Current leader is 2. Previous leader Some(3) and previous leader "
+    "epoch was 4. (state.change.logger)\n"
 )
 
 

@@ -7,6 +7,7 @@ where a linear one takes a millisecond; each text has SECONDS of it.
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.processor_time import processor_time
+from tidegauge.story import elections, forms, reading, releases, statements
 from tidegauge.traces.kafka_logs.discovery import clusters, identify, selection, writers
 from tidegauge.traces.kafka_logs.disks import dumps
 from tidegauge.traces.kafka_logs.nodes import gap_detection, log_dirs
@@ -28,7 +30,17 @@ SIZE, LONGEST = 1 << 15, 1 << 20
 SECONDS = 2
 NOT_OF_LINES = {"_HEAD", "_CONVERSION", "_SPACES", "_MAY_BE_EMPTY", "_TOKEN", "_KNOWN", "_SEGMENT", "BESIDE_SEGMENTS"}
 """Patterns that read our own patterns, those of --layout, or names of files."""
-MATCHED = {"_NO_THREAD", "_THREAD", "_OWN", "_OWN_UNBRACKETED", "_DIRECTORY", "_REPLICA_DIRECTORY", "_PLACED"}
+MATCHED = {
+    "_NO_THREAD",
+    "_THREAD",
+    "_OWN",
+    "_OWN_UNBRACKETED",
+    "_DIRECTORY",
+    "_REPLICA_DIRECTORY",
+    "_PLACED",
+    "_EXCEPTION",
+    "_OF_AN_EXCEPTION",
+}
 """Patterns that are tried at the beginning of a text only."""
 MODULES = (
     gap_detection,
@@ -44,6 +56,10 @@ MODULES = (
     log_dirs,
     dumps,
     metadata_dump,
+    forms,
+    reading,
+    elections,
+    releases,
 )
 REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 
@@ -164,7 +180,17 @@ MARKS = [
         (*identify.TOOLS, *identify.SYSTEMS, *identify.ERAS, *identify.LOG_KINDS, *identify.PROGRAMS)
     )
 ]
-ALL = [*ROWS, *of_modules(), *LAYOUTS, *BEGINS, *DATES, *MARKS]
+
+
+def _behind(row: statements.Statement, text: str) -> object:
+    return row.after.match(text, len(row.text))
+
+
+OF_STORIES = [
+    pytest.param(re.escape(row.text) + row.after.pattern, partial(_behind, row), id=f"story {row.kind}-{number}")
+    for number, row in enumerate(statements.STATEMENTS)
+]
+ALL = [*ROWS, *OF_STORIES, *of_modules(), *LAYOUTS, *BEGINS, *DATES, *MARKS]
 
 
 @pytest.mark.parametrize(("pattern", "use"), ALL)

@@ -19,18 +19,18 @@ from tidegauge.story.state import (
     join,
     optional,
 )
-from tidegauge.story.statements import TP
-from tidegauge.traces.kafka_logs.parsing.parsed_line import changes, ids, number
+from tidegauge.traces.kafka_logs.parsing.parsed_line import TP_IN_A_LIST, changes, ids, number
 
 _FETCHED_TO = re.compile(
-    rf"{TP} -> InitialFetchState\((?:[^()]*(?:\([^()]*\))?[^()]*?BrokerEndPoint[(\[]id=(?P<leader>\d+)[^)\]]*[)\]],"
-    r"(?P<epoch>\d+),)?"
+    rf"{TP_IN_A_LIST} -> InitialFetchState\((?:(?:Some\([^()]{{0,40}}\)|Optional\[[^\]]{{0,40}}\]|Optional\.empty|None),)?"
+    r"BrokerEndPoint[(\[]id=(?P<leader>\d+),[^)\]]*+[)\]],(?P<epoch>\d+),"
 )
-_FETCHED_LIST = re.compile(rf"\[{TP}, initOffset (?P<offset>-?\d+) to broker BrokerEndPoint\((?P<leader>\d+),")
+_FETCHED_LIST = re.compile(rf"\[{TP_IN_A_LIST}, initOffset (?P<offset>-?\d+) to broker BrokerEndPoint\((?P<leader>\d+),")
 _CHANGE_RECORD = re.compile(
-    rf"{TP} ?: PartitionChangeRecord\((?=[^()]*?\bisr=(?:\[(?P<isr>[\d, ]*)\]|null))(?=[^()]*?\bleader=(?P<leader>-?\d+))"
-    r"(?=(?:[^()]*?\bleaderRecoveryState=(?P<recovery>-?\d+))?)"
+    rf"{TP_IN_A_LIST} ?: PartitionChangeRecord\((?=[^()]*?\bisr=(?:\[(?P<isr>[\d, ]*)\]|null))"
+    r"(?=[^()]*?\bleader=(?P<leader>-?\d+))(?=(?:[^()]*?\bleaderRecoveryState=(?P<recovery>-?\d+))?)"
 )
+_IN_A_LIST = re.compile(TP_IN_A_LIST)
 _WITH_EPOCHS = re.compile(r"brokerId=(\d+)")
 
 
@@ -89,7 +89,7 @@ class Elections(StoryState):
 
     def say_role_change(self, line: SourcedLine) -> None:
         """Note that a replica changes its role: what it truncates next is for that."""
-        for name in re.findall(TP, line.fields["partitions"]):
+        for name in _IN_A_LIST.findall(line.fields["partitions"]):
             self.replicas[name, self.key(line)].role_changed = line.order
 
     def say_fetching(self, line: SourcedLine) -> None:
@@ -289,7 +289,7 @@ class Elections(StoryState):
         self._isr_is(partition, isr, version)
 
     def say_asked(self, line: SourcedLine) -> None:
-        for name in re.findall(TP, line.fields["partitions"]):
+        for name in _IN_A_LIST.findall(line.fields["partitions"]):
             self.partitions[name].asked = "an operator's request"
 
     def say_changed(self, line: SourcedLine) -> None:

@@ -34,7 +34,7 @@ _SYSLOG = re.compile(r"^\S{3} +\d+ \d\d:\d\d:\d\d ")
 _ESCAPED = re.compile(r"\\u00([0-9a-fA-F]{2})")
 _OBJECTS = re.compile(r"(?<=\}),\s*(?=\{)")
 _EXCEPTION = re.compile(r"^[^\[\d]{0,80}?((?:[a-z]\w*\.)+\w*(?:Exception|Error)\b.*)$")
-_OF_AN_EXCEPTION = re.compile(r"^\W*(?:at |Caused by|\.\.\. \d+ more|(?:[a-z]\w*\.)+\w*(?:Exception|Error)\b)")
+_OF_AN_EXCEPTION = re.compile(r"^[ \t>|]*+(?:at |Caused by|\.\.\. \d+ more|(?:[a-z]\w*\.)+\w*(?:Exception|Error)\b)")
 _QUOTES = " \t>|"
 
 Dated = tuple[int, int, int | None]
@@ -51,7 +51,7 @@ def lines_within(text: str) -> Iterator[str]:
 def plain(text: str) -> str:
     """Undo the escapes of JSON, CSV and HTML that stand between a line and what Kafka printed."""
     if "\\" in text:
-        text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).replace('\\"', '"')
+        text = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text).replace('\\"', '"')
     if '""' in text:
         text = text.replace('""', '"')
     return html.unescape(text) if "&" in text else text

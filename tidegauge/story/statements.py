@@ -41,7 +41,7 @@ _PARTITION_STATE = (
 )
 _FROM_TO = r"\(?(?:offset=)?(?P<from>\d+)[^)]*\) to \(?(?:offset=)?(?P<to>\d+)"
 _STATE = r"(?:Offset)?TruncationState\(offset=(?P<to>\d+), completed=(?P<completed>true|false)\)"
-_RESET = r"(?P<from>\d+)(?: to|;) .*?offset (?:to )?(?P<to>\d+)"
+_RESET = r"(?P<from>\d+)(?: to|;) (?>.*?offset (?:to )?(?=\d))(?P<to>\d+)"
 _DIR = r"(?P<directory>[^\s,()]+[^\s,().])"
 _TOPIC_DIR = r"(?P<directory>[^,)]*?)/(?P<tp>[^/,)]+)"
 
@@ -83,7 +83,7 @@ _PROCESS: tuple[Row, ...] = (
 )
 
 _LOG: tuple[Row, ...] = (
-    ("loaded", "Completed load of Log(dir=", _TOPIC_DIR + r",(?: topicId=(?P<topic_id>[\w\-]{22}),)?.*?highWatermark=(?P<high_watermark>\d+),.*?logStartOffset=(?P<log_start>\d+), logEndOffset=(?P<log_end>\d+)", "", ("2.4", None), "LogManager"),
+    ("loaded", "Completed load of Log(dir=", _TOPIC_DIR + r",(?: topicId=(?P<topic_id>[\w\-]{22}),)?(?>.*?highWatermark=)(?P<high_watermark>\d+),(?>.*?logStartOffset=)(?P<log_start>\d+), logEndOffset=(?P<log_end>\d+)", "", ("2.4", None), "LogManager"),
     ("loaded", "Completed load of log ", r"(?:with )?(?:(?P<tp>(?>[A-Za-z0-9._\-]+-\d+)) with )?\d+ (?:log )?segments?,? (?:and )?(?:log start offset (?P<log_start>\d+) and )?log end offset (?P<log_end>\d+)", "", (None, "2.7"), "Log"),
     ("initial-high-watermark", "with initial high watermark ", r"(?P<high_watermark>\d+)", rf"(?:Log|Replica) loaded for partition {TP} $", ("1.0", None), "Partition, Replica"),
     ("no-checkpoint", "No checkpointed highwatermark is found for partition ", _ANY_TP, "", (None, None), "Partition"),
@@ -101,7 +101,7 @@ _LOG: tuple[Row, ...] = (
     ("truncating-to-epoch", "Truncating partition ", rf"{TP} (?:with|to) {_STATE} due to leader epoch and offset EpochEndOffset[({{](?P<answer>[^)}}]*)", "", ("2.0", None), "ReplicaFetcherThread"),
     ("truncated-fully", "Truncate fully and start at offset ", r"(?P<to>\d+)", "", (None, "3.9"), "Log, UnifiedLog"),
     ("truncated-fully", "Truncate and start at offset ", r"(?P<to>\d+)", "", (None, None), "Log, UnifiedLog"),
-    ("truncation-reported", "performed a truncation on topicPartition=", rf"{TP} during leaderEpoch=(?P<leader_epoch>-?\d+).*?targetOffset=(?P<to>\d+)\. The previousLogEndOffset=(?P<from>\d+) and the newLogEndOffset=\d+, .*?After truncation the highWatermark=(?P<high_watermark>\d+)", r"brokerId=(?P<node>\d+) $", (None, None), "Partition of LinkedIn"),
+    ("truncation-reported", "performed a truncation on topicPartition=", rf"{TP} during leaderEpoch=(?P<leader_epoch>-?\d++)(?>.*?targetOffset=)(?P<to>\d+)\. The previousLogEndOffset=(?P<from>\d+) and the newLogEndOffset=\d+, (?>.*?After truncation the highWatermark=)(?P<high_watermark>\d+)", r"brokerId=(?P<node>\d+) $", (None, None), "Partition of LinkedIn"),
     ("fell", "Non-monotonic update of high watermark from ", _FROM_TO, "", ("2.3", None), "Log, UnifiedLog"),
     ("corrupt", "Found invalid messages during fetch for partition ", rf"{_ANY_TP} offset (?P<offset>\d+)", "", ("0.10", None), "ReplicaFetcherThread"),
     ("corrupt", "Corruption found in segment ", r"\d+(?: of log (?P<tp>(?>[A-Za-z0-9._\-]+-\d+)))?,? truncating to offset (?P<offset>\d+)", "", (None, None), "Log, LogLoader"),
@@ -115,16 +115,16 @@ _ROLES: tuple[Row, ...] = (
     ("creating", "Creating new partition ", rf"{TP} with topic id (?P<topic_id>[\w\-]{{22}})", "", ("3.0", None), "state.change.logger"),
     ("leader-again", "Skipped the become-leader state change for ", rf"{TP} with (?=.*?\bisr=\[(?P<isr>[\d, ]*)\])(?=.*?\bleaderEpoch=(?P<leader_epoch>\d+))(?=.*?\bpartitionEpoch=(?P<version>\d+)).*?Current high watermark (?P<high_watermark>\d+)", "", ("3.0", None), "state.change.logger"),
     ("role-change", "Removed fetcher for partitions ", r"(?:Set\(|HashSet\()?(?P<partitions>.*)", r"\[ReplicaFetcherManager on broker (?P<node>\d+)\] $", (None, None), "ReplicaFetcherManager"),
-    ("fetching", "Added fetcher ", r"(?:to broker (?:BrokerEndPoint\(id=)?(?P<leader>\d+)[^ ]*(?: [^ ]+)? )?for partitions (?P<partitions>(?:Map|HashMap|List|ArrayBuffer|Set|HashSet)\(.*)", r"\[ReplicaFetcherManager on broker (?P<node>\d+)\] $", (None, None), "ReplicaFetcherManager"),
+    ("fetching", "Added fetcher ", r"(?:to broker (?:BrokerEndPoint\(id=)?(?P<leader>\d++)[^ ]*+(?: [^ ]++)? )?for partitions (?P<partitions>(?:Map|HashMap|List|ArrayBuffer|Set|HashSet)\(.*)", r"\[ReplicaFetcherManager on broker (?P<node>\d+)\] $", (None, None), "ReplicaFetcherManager"),
 )
 
 _ISR_CHANGES: tuple[Row, ...] = (
     ("shrink", "Shrinking ISR ", rf"(?:for partition {_ANY_TP} )?from (?P<from>[\d,]+) to (?P<to>[\d,]*)(?:\. Leader: \(highWatermark: (?P<high_watermark>\d+), endOffset: (?P<log_end>\d+)\))?", "", (None, None), "Partition"),
     ("expand", "Expanding ISR ", rf"(?:for partition {_ANY_TP} )?from (?P<from>[\d,]*) to (?P<to>[\d,]+)", "", (None, None), "Partition"),
-    ("isr-accepted", "ISR updated to ", r"\[?(?P<to>[\d,]+)\]?(?: \(under-min-isr\))? *(?:and|with)? *(?:zkVersion|version) updated to \[?(?P<version>\d+)", "", ("2.0", None), "Partition"),
+    ("isr-accepted", "ISR updated to ", r"\[?(?P<to>[\d,]++)\]?(?: \(under-min-isr\))? *+(?:and |with )? *+(?:zkVersion|version) updated to \[?(?P<version>\d+)", "", ("2.0", None), "Partition"),
     ("isr-refused", "Cached zkVersion ", r"\[(?P<version>-?\d+)\] not equal to that in zookeeper", "", (None, "3.9"), "Partition"),
     ("isr-refused", "Failed to update ISR to ", r"(?P<sent>.*)", "", ("2.7", "3.1"), "Partition"),
-    ("isr-refused", "Failed to alter partition to ", r"(?P<sent>Pending\w+.*?) (?:since|because|due) (?P<error>.*)", "", ("3.2", None), "Partition"),
+    ("isr-refused", "Failed to alter partition to ", r"(?P<sent>Pending\w++.*?) (?:since|because|due) (?P<error>.*)", "", ("3.2", None), "Partition"),
     ("controller-isr", "ISR for partition ", rf"{TP} updated to \[(?P<to>[\d,]+)\] and (?:zkVersion|partition epoch) updated to \[(?P<version>\d+)\]", "", ("2.7", "3.9"), "KafkaController"),
 )
 
@@ -135,13 +135,13 @@ _ELECTIONS: tuple[Row, ...] = (
     ("removed", "state changed to ", _ZK_STATE + r".*?after removing replica (?P<removed>\d+) from the ISR", rf"Partition {TP} $", ("1.1", "3.9"), "state.change.logger"),
     ("received", "eceived LeaderAndIsr request ", rf"\(LeaderAndIsrInfo:\(Leader:(?P<leader>-?\d+),ISR:(?P<isr>[\d,]*),LeaderEpoch:(?P<leader_epoch>\d+),.*? for partition {_ANY_TP}", "", (None, "0.9"), "state.change.logger"),
     ("received", "eceived LeaderAndIsr request ", rf"(?:LeaderAndIsr)?{_PARTITION_STATE}.*? for partition {_ANY_TP}", "", (None, "2.8"), "state.change.logger"),
-    ("asked", "Starting replica leader election (UNCLEAN) for partitions ", r"(?P<partitions>[^ ]+(?:,[^ ]+)*) triggered by (?P<by>\w+)", "", ("2.4", "3.9"), "KafkaController"),
+    ("asked", "Starting replica leader election (UNCLEAN) for partitions ", r"(?P<partitions>[^ ]++) triggered by (?P<by>\w+)", "", ("2.4", "3.9"), "KafkaController"),
     ("changed", "partition change for ", rf"{TP}(?: with topic ID (?P<topic_id>[\w\-]{{22}}))?: (?P<changes>.*)", r"(?P<unclean>UNCLEAN )?$", ("2.8", None), "ReplicationControlManager"),
     ("changes", "changing partition(s): ", r"(?P<partitions>.*PartitionChangeRecord\(.*)", "", ("2.8", None), "ReplicationControlManager"),
     ("registered", "Replayed PartitionRecord for new partition ", rf"{TP}(?: with topic ID (?P<topic_id>[\w\-]{{22}}))? and PartitionRegistration\((?=.*?\bisr=\[(?P<isr>[\d, ]*)\])(?=.*?\bleader=(?P<leader>-?\d+))(?=.*?\bleaderEpoch=(?P<leader_epoch>\d+))(?=.*?\bpartitionEpoch=(?P<version>\d+))", "", ("3.0", None), "ReplicationControlManager"),
     ("dumped-topic", '"type":"TOPIC_RECORD"', r".*?\"name\":\"(?P<topic>[A-Za-z0-9._\-]+)\",\"topicId\":\"(?P<topic_id>[\w\-]{22})\"", "", ("2.8", None), "kafka-dump-log --cluster-metadata-decoder"),
-    ("dumped-partition", '"type":"PARTITION_RECORD"', r".*?\"data\":(?P<data>\{.*\})\}", "", ("2.8", None), "kafka-dump-log --cluster-metadata-decoder"),
-    ("dumped-change", '"type":"PARTITION_CHANGE_RECORD"', r".*?\"data\":(?P<data>\{.*\})\}", "", ("2.8", None), "kafka-dump-log --cluster-metadata-decoder"),
+    ("dumped-partition", '"type":"PARTITION_RECORD"', r"(?>.*?\"data\":)(?P<data>\{.*\})\}", "", ("2.8", None), "kafka-dump-log --cluster-metadata-decoder"),
+    ("dumped-change", '"type":"PARTITION_CHANGE_RECORD"', r"(?>.*?\"data\":)(?P<data>\{.*\})\}", "", ("2.8", None), "kafka-dump-log --cluster-metadata-decoder"),
 )
 
 _FETCHER: tuple[Row, ...] = (

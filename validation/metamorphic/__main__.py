@@ -12,6 +12,7 @@ from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.traces.kafka_logs.capture import FOLDER
 from tidegauge.util.workers import workers
 from validation.metamorphic.cases import (
+    MIXED,
     TRANSFORMATIONS,
     Outcome,
     captures,
@@ -61,6 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("directories", nargs="*", type=Path, default=[FOLDER])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", type=int, default=CASES)
+    parser.add_argument("--mixtures", action="store_true", help="mix nodes, clusters and other programs' logs only")
     parser.add_argument("--kinds", action="store_true", help="lose lines of one kind; each kind of each capture in turn")
     parser.add_argument("--processes", type=int, default=PROCESSES)
     parser.add_argument("--only", type=int, help="run only the case of this number")
@@ -68,6 +70,8 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     fails_by_capture = captures(chosen.directories)
     numbered = list((cases_of_kinds if chosen.kinds else cases)(fails_by_capture, chosen.cases, chosen.seed))
+    if chosen.mixtures:
+        numbered = list(cases(fails_by_capture, chosen.cases, chosen.seed, MIXED))
     if chosen.only is not None:
         numbered = [case for case in numbered if case.number == chosen.only]
     if chosen.keep is not None:

@@ -22,14 +22,17 @@ from validation.captures import expectations
 from validation.metamorphic.line_kinds import HOW, is_of_a_kind, kinds, lose, loss_of
 from validation.metamorphic.log_files import Files
 from validation.metamorphic.losses import LOSSES
+from validation.metamorphic.mixtures import MIXTURES, halves
 from validation.metamorphic.relayouts import RELAYOUTS
 from validation.metamorphic.tree import Relayout, Tree, joined, write
 
-SECOND_CLUSTER = "interleave a second cluster"
+SECOND_CLUSTER, HALVES = "interleave a second cluster", "mix: some nodes of two clusters"
 OTHER = "other-"
 LAYOUTS: Mapping[str, Relayout] = {name: relayout for name, relayout in RELAYOUTS.items() if name != "as-it-is"}
-TRANSFORMATIONS = (*LOSSES, SECOND_CLUSTER, *LAYOUTS)
+TRANSFORMATIONS = (*LOSSES, SECOND_CLUSTER, *LAYOUTS, *MIXTURES, HALVES)
 """Everything that happens to logs, by the name reports use."""
+MIXED = (*MIXTURES, HALVES)
+"""What mixes logs."""
 PAIRS = 0.3
 """The share of cases that go through two transformations."""
 
@@ -93,9 +96,11 @@ def captures(directories: Sequence[Path]) -> dict[Path, tuple[str, ...]]:
     return dict(found.values())
 
 
-def cases(fails_by_capture: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator[Case]:
+def cases(
+    fails_by_capture: Mapping[Path, tuple[str, ...]], count: int, seed: int, names: Sequence[str] = TRANSFORMATIONS
+) -> Iterator[Case]:
     """Yield `count` cases: all captures and transformations in turn, some in pairs with a loss."""
-    names, folders = TRANSFORMATIONS, list(fails_by_capture)
+    folders = list(fails_by_capture)
     for number in range(count):
         chosen = random.Random(f"{seed}/{number}")
         step = names[number % len(names)]
@@ -139,6 +144,10 @@ def transformed(case: Case, seed: int) -> Files:
     for step in case.steps:
         if step == SECOND_CLUSTER:
             files |= {f"{OTHER}{path}": lines for path, lines in logs(case.other).items()}
+        elif step == HALVES:
+            files = halves(chosen, files, logs(case.other), OTHER)
+        elif step in MIXTURES:
+            files = MIXTURES[step](chosen, files)
         elif step in LOSSES and any(files.values()):  # the loss before may have left nothing to lose
             files = LOSSES[step](chosen, files)
         elif is_of_a_kind(step):

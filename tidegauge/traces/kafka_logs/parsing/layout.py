@@ -8,6 +8,8 @@ Rules of this file
    is no thread: messages of Kafka begin so.
 """
 
+import csv
+import html
 import json
 import re
 from collections import deque
@@ -285,6 +287,90 @@ def _container(text: str) -> Inner | None:
     return Inner(fields["log"].removesuffix("\n"), fields["log"].endswith("\n") or "stream" not in fields, source)
 
 
+_EXPORTED = (
+    *("_source.message", "_source.log", "_source.event.original", "fields.message", "textPayload", "jsonPayload.message"),
+    *("jsonPayload.MESSAGE", "result._raw", "_raw", "line", "message", "msg", "body", "content", "@message"),
+)
+"""Where platforms put a line as it was printed: Elastic, Google Cloud, Splunk, Loki, CloudWatch."""
+_EXPORTED_FROM = (
+    *(f"_source.{name}" for name in _PODS),
+    *("resource.labels.pod_name", "result.host", "labels.pod", "labels.host", "@logStream", "logStreamName", "host.name"),
+    *("_source.host.name", "source_host", "hostname", *_PODS),
+)
+
+
+def _exported(text: str) -> Inner | None:
+    """Unwrap a document of a log platform that has the line as a text."""
+    fields = document(text.rstrip(",")) if text.endswith(",") else document(text)
+    if fields is None:
+        return None
+    line = next((line for key in _EXPORTED if isinstance(line := _get(fields, key), str) and _A_LINE.search(line)), None)
+    if line is None:
+        return None
+    source = next((name for key in _EXPORTED_FROM if isinstance(name := _get(fields, key), str)), "")
+    return Inner(line.rstrip("\n"), True, source)
+
+
+_A_LINE = re.compile(r"\d\d:\d\d:\d\d\S{0,20} .{0,60}?\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
+_NAME = re.compile(r"[A-Za-z][\w.\-]{1,80}")
+
+
+def _table(text: str) -> Inner | None:
+    """Unwrap a row of a table (CSV of Kibana, Splunk, Athena): the field with a line; a name before it is the writer."""
+    if '"' not in text and "," not in text:
+        return None
+    try:
+        fields = next(csv.reader([text], strict=True), [])
+    except csv.Error:
+        return None
+    at = next((at for at, one in enumerate(fields) if _A_LINE.search(one[:120])), None)
+    if at is None or len(fields) == 1 or not text.startswith(('"', *"0123456789")):
+        return None
+    source = next((one for one in fields[:at] + fields[at + 1 :] if _NAME.fullmatch(one)), "")
+    return Inner(fields[at], True, source)
+
+
+_QUOTE = re.compile(r"(?:(?:>|&gt;) ?)+")
+
+
+def _quoted(text: str) -> Inner | None:
+    """Unwrap a line that mail or Markdown quotes (`> ..`, backticks), HTML's escapes undone."""
+    quote = _QUOTE.match(text)
+    left = text[quote.end() :] if quote is not None else text
+    bare = left.strip()
+    ticked = len(bare) > 2 and bare[0] == bare[-1] == "`"
+    if quote is None and not ticked and "&" not in text:
+        return None
+    return Inner(html.unescape(bare.strip("`") if ticked else left))
+
+
+_LABELS = re.compile(rf"{_STAMP} \{{([^}}]{{0,4000}})\}} ")
+_LABEL = re.compile(r'\b(?:pod|pod_name|host|instance|container)="([^"]{1,200})"')
+
+
+def _labelled(text: str) -> Inner | None:
+    """Unwrap a line of logcli: a time and labels before it."""
+    match = _LABELS.match(text)
+    if match is None:
+        return None
+    label = _LABEL.search(match[1])
+    return Inner(text[match.end() :], True, "" if label is None else label[1])
+
+
+_PREFIX = re.compile(r"([^\[]{1,80}?) ?(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:,\d{3,6})?\] [A-Z]{4,5} )")
+_NUMBERED = re.compile(r":\d{1,9}:?$|:$")
+_WRITER = re.compile(r"(?=[^A-Za-z]{0,40}[A-Za-z])[\w.\-]{2,60}(?:[/ ][\w.\-]{2,60})?")
+
+
+def _prefixed(text: str) -> Inner | None:
+    """Unwrap a line behind a short text: a date that a console shows in its language, the file that `grep` found it in."""
+    match = _PREFIX.match(text)
+    if match is None:
+        return None
+    name = _NUMBERED.sub("", match[1].strip())
+    return Inner(text[match.end() :], True, name if _WRITER.fullmatch(name) else "")
+
+
 def _plain(text: str) -> Inner | None:
     return Inner(_ANSI.sub("", text)) if "\x1b" in text else None
 
@@ -301,9 +387,15 @@ WRAPPERS = (
     Wrapper("syslog", _behind(rf"(?:<\d+>)?1 {_STAMP} (?P<source>[\w.\-]+) \S+ \S+ \S+ (?:-|\[.*?\]) ?")),
     Wrapper("docker compose", _behind(r"(?P<source>[A-Za-z0-9][\w.\-]*) +\| ?")),
     Wrapper("kubectl --prefix", _behind(r"\[(?:pod/)?(?P<source>[\w.\-]+)/[\w.\-]+\] ")),
+    Wrapper("export of a log platform", _exported),
+    Wrapper("logcli", _labelled),
+    Wrapper("CloudWatch", _behind(rf"{_STAMP} (?P<source>[A-Za-z][\w./\-]{{0,200}}) (?=\[?\d{{4}})")),
+    Wrapper("CSV", _table),
     Wrapper("time stamps", _behind(rf"{_STAMP} ")),
+    Wrapper("quoted", _quoted),
+    Wrapper("a prefix", _prefixed),
 )
-"""`time stamps` are those of `docker logs -t` and `kubectl logs --timestamps`; they come last: others begin so, too."""
+"""`time stamps` are those of `docker logs -t` and `kubectl logs --timestamps`; they come late: others begin so, too."""
 
 
 class Peeled(NamedTuple):
@@ -410,6 +502,9 @@ PATTERNS = (
     "[%d] [%p] [%c] [%t] %m%n",
     "[%d] [%t] %p %c - %m%n",
     "%d|%p|%t|%c|%m%n",
+    "[%d] %p [%t] %m (%c:%L)%n",
+    "[%d] %p %m (%c:%L)%n",
+    "%d %p [%c] [%t] [%x] [%X] %m%n",
 )
 """The patterns of Kafka, of its distributions (Strimzi's has the thread at the end), and of log4j2's own examples."""
 

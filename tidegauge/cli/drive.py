@@ -11,8 +11,14 @@ from tidegauge.util.errors import UsageError
 from tidegauge.util.files import writable
 
 if TYPE_CHECKING:
+    from tidegauge.drive.broker.contract import BrokerCase
+    from tidegauge.drive.contract import Capabilities
+    from tidegauge.drive.controller.contract import ControllerCase
+    from tidegauge.drive.controller.node import ControllerNode
     from tidegauge.drive.kafka_broker.node import KafkaNode
     from tidegauge.drive.kafka_process.builds import KafkaBuild
+    from tidegauge.drive.paths.scenarios import Named
+    from tidegauge.drive.runner.compare import Comparison
     from tidegauge.drive.runner.run import DriveRun
     from tidegauge.drive.transports.stdio import StdioNode
     from tidegauge.impl.profiles import Profile
@@ -42,6 +48,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="with --kafka RELEASE: the directory of its jars (default: Maven fetches them once, into the user's cache)",
     )
+    parser.add_argument(
+        "--baseline",
+        metavar="BUILD",
+        help="with --kafka: drive this build, too, on the same paths, and tell what the other does otherwise",
+    )
+    parser.add_argument("--summary", metavar="FILE", help="with --baseline: write what differs to FILE as Markdown")
+    parser.add_argument("--junit", metavar="FILE", help="with --baseline: write what differs to FILE as JUnit XML")
     parser.add_argument(
         "--controller",
         action="store_true",
@@ -96,9 +109,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.broker.reference import reference
     from tidegauge.drive.broker.transcript import BROKER_FORMAT
     from tidegauge.drive.paths import repairs
-    from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
-    from tidegauge.drive.paths.scenarios import named_scenarios, scenario_cases, shown_text
-    from tidegauge.drive.paths.selection import cases_for
+    from tidegauge.drive.paths.scenarios import shown_text
     from tidegauge.drive.runner.run import run as drive
     from tidegauge.drive.runner.run import text_of
     from tidegauge.drive.runner.transcript import Recorder, write
@@ -107,10 +118,18 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.util.job_summary import annotations, on_github
 
     # Before a broker is started, which takes long.
-    for place in filter(None, (args.record, args.badge)):
+    for place in filter(None, (args.record, args.badge, args.summary, args.junit)):
         writable(place)
     progress = silent if args.quiet else aside
     build = _build(args)
+    if args.baseline or args.summary or args.junit:
+        besides = [name for name in ("command", "smoke", "scenario", "record", "badge") if getattr(args, name)]
+        if not args.baseline or build is None or besides:
+            raise UsageError(
+                "drive: expected --baseline BUILD with --kafka BUILD, and --summary and --junit only with these; seen "
+                f"{', '.join(besides) or 'no --baseline' if build else 'no --kafka'}; add what lacks, and leave out the rest"
+            )
+        return _against_baseline(args, build, progress)
     named = chosen_profile(args)
     asked_for = profile_named(named or (SAFE.name if build is None else f"{RELEASE}{build.release}"))
     compared_with = (build.note,) if build is not None and build.note and not named else ()
@@ -120,26 +139,7 @@ def run(args: argparse.Namespace) -> int:
         progress(f"{node.capabilities.name} speaks the contract")
         seen = repairs.ask(node, asked_for)
         profile = asked_for.without(seen.repaired)
-        usual = ON_THE_WIRE if args.kafka else USUAL
-        others = args.smoke or args.walks is not None or args.scenarios or args.scenario
-        shipped = scenario_cases(profile, node.capabilities) if args.scenarios else ()
-        named_ones = [
-            scenario for name in args.scenario or () for scenario in named_scenarios(name, profile, node.capabilities)
-        ]
-        scenarios = {scenario.name: scenario.case for scenario in (*shipped, *named_ones)}
-        cases, coverage = cases_for(
-            node.capabilities,
-            profile,
-            graphs=() if others and not (args.cover or args.graph) else args.graph or usual,
-            walks=args.walks or 0,
-            seed=args.seed,
-            smoke=args.smoke,
-            scenarios=scenarios,
-            echo=progress,
-        )
-        # Few other paths tell F2 and F3 apart from what is right, and ten steps do not.
-        if not (args.kafka or args.smoke):
-            cases = list(dict.fromkeys((*cases, *repairs.telling_cases(profile, node.capabilities))))
+        cases, coverage, scenarios, named_ones = _paths(args, node.capabilities, profile, progress)
         # A scenario is shown with its reports, which only a recorder keeps.
         recorder = Recorder(cases) if args.record or named_ones else None
         # Only a process of Kafka has a log that the suite knows; an adapter's log is its own.
@@ -165,6 +165,85 @@ def run(args: argparse.Namespace) -> int:
     return shown.exit_code
 
 
+def _paths(
+    args: argparse.Namespace, capabilities: "Capabilities", profile: "Profile", progress: Callable[[str], None]
+) -> "tuple[list[BrokerCase], list[str], dict[str, BrokerCase], list[Named]]":
+    """Return the paths that a broker is taken through, lines of coverage, scenarios by name, and those that were named."""
+    from tidegauge.drive.paths import repairs
+    from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
+    from tidegauge.drive.paths.scenarios import named_scenarios, scenario_cases
+    from tidegauge.drive.paths.selection import cases_beside_covers, cases_for
+    from tidegauge.drive.paths.telling import changed_switches
+
+    usual = ON_THE_WIRE if args.kafka else USUAL
+    others = args.smoke or args.walks is not None or args.scenarios or args.scenario
+    shipped = scenario_cases(profile, capabilities) if args.scenarios else ()
+    named_ones = [scenario for name in args.scenario or () for scenario in named_scenarios(name, profile, capabilities)]
+    scenarios = {scenario.name: scenario.case for scenario in (*shipped, *named_ones)}
+    cases, coverage = cases_for(
+        capabilities,
+        profile,
+        graphs=() if others and not (args.cover or args.graph) else args.graph or usual,
+        walks=args.walks or 0,
+        seed=args.seed,
+        smoke=args.smoke,
+        scenarios=scenarios,
+        echo=progress,
+    )
+    # Few other paths tell F2 and F3 apart from what is right, and ten steps do not.
+    if not (args.kafka or args.smoke):
+        cases = [*repairs.telling_cases(profile, capabilities), *cases]
+    is_whole = args.cover or not (others or args.graph)
+    if is_whole or (any(changed_switches(profile)) and not args.smoke):
+        beside, lines = cases_beside_covers(capabilities, profile, cases)
+        cases, coverage = [*cases, *beside], [*coverage, *lines]
+    return list(dict.fromkeys(cases)), coverage, scenarios, named_ones
+
+
+def _against_baseline(args: argparse.Namespace, build: "KafkaBuild", progress: Callable[[str], None]) -> int:
+    """Take two builds through the same paths, and tell what the second does otherwise."""
+    from tidegauge.drive.broker.reference import reference
+    from tidegauge.drive.broker.transcript import BROKER_FORMAT
+    from tidegauge.drive.controller.node import ControllerNode
+    from tidegauge.drive.controller.reference import reference as controller_reference
+    from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
+    from tidegauge.drive.kafka_broker.node import KafkaNode
+    from tidegauge.drive.kafka_process.builds import build_of
+    from tidegauge.drive.runner.baseline import changes_from, driven, markdown, write_junit
+    from tidegauge.drive.runner.compare import text_of
+    from tidegauge.impl.releases import RELEASE, profile_named
+
+    before = build_of(args.baseline)
+    profile = profile_named(chosen_profile(args) or f"{RELEASE}{before.release}")
+    notes: list[str] = [before.note] if before.note else []
+    comparison: Comparison[Any]
+    if args.controller:
+        expected, form = controller_reference(profile), CONTROLLER_FORMAT
+        with ControllerNode(before) as node:
+            paths, more = _controller_paths(args, node, profile)
+            progress(f"{node.capabilities.name}: {len(paths):,} paths")
+            recorded = driven(node, paths, expected, form)
+        with ControllerNode(build) as changed:
+            progress(f"{changed.capabilities.name}: the same paths")
+            comparison = changes_from(recorded, changed, expected, progress)
+    else:
+        with KafkaNode(before) as broker:
+            cases, more, *_ = _paths(args, broker.capabilities, profile, progress)
+            progress(f"{broker.capabilities.name}: {len(cases):,} paths")
+            did = driven(broker, cases, reference(profile), BROKER_FORMAT)
+        with KafkaNode(build) as other:
+            progress(f"{other.capabilities.name}: the same paths")
+            comparison = changes_from(did, other, reference(profile), progress)
+    for line in (*notes, *more):
+        echo(line)
+    echo(text_of(comparison))
+    if args.summary:
+        Path(args.summary).write_text(markdown(comparison), encoding="utf-8")
+    if args.junit:
+        write_junit(comparison, Path(args.junit), "tidegauge")
+    return comparison.exit_code
+
+
 def _compare(args: argparse.Namespace) -> int:
     """Compare two recorded releases, of brokers or of controllers."""
     from tidegauge.drive.broker.transcript import BROKER_FORMAT
@@ -173,7 +252,7 @@ def _compare(args: argparse.Namespace) -> int:
     from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, place_named, read
 
     paths = ("smoke", "cover", "graph", "walks", "scenarios", "scenario")
-    others = ("command", "kafka", "jars", *paths, "record", "badge")
+    others = ("command", "kafka", "jars", "baseline", *paths, "record", "badge", "summary", "junit")
     seen = [name for name in (*others, "profile", "release") if getattr(args, name)]
     if seen:
         raise UsageError(
@@ -193,12 +272,10 @@ def _controller(
     progress: Callable[[str], None],
 ) -> int:
     """Drive a KRaft controller: covers of graphs, scenarios of the findings, and random walks."""
-    from tidegauge.drive.controller.cover import MODELS, cover_of, model_of
-    from tidegauge.drive.controller.findings import finding_cases
+    from tidegauge.drive.controller.cover import model_of
     from tidegauge.drive.controller.node import ControllerNode
     from tidegauge.drive.controller.reference import reference
     from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
-    from tidegauge.drive.controller.walks import walks
     from tidegauge.drive.runner.run import run as drive
     from tidegauge.drive.runner.run import text_of
     from tidegauge.drive.runner.transcript import Recorder, write
@@ -208,32 +285,50 @@ def _controller(
             "drive: expected --controller with --kafka RELEASE, for a cover, walks and scenarios; seen no --kafka, or an "
             "adapter, --smoke or --scenario; add --kafka and leave the others out"
         )
-    graphs = args.graph or (MODELS if args.cover else ())
     # Refuses an unknown name before a controller is started.
-    for name in graphs:
+    for name in args.graph or ():
         model_of(name)
     with ControllerNode(build) as node:
         opening = node.opening()
         progress(f"{node.capabilities.name} leads, metadata.version {opening.metadata_version}, time is {node.time}")
-        covers = {name: cover_of(name, profile, opening) for name in graphs}
-        drawn = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
-        shown_too = () if graphs and not args.scenarios else finding_cases(opening)
-        covered = (case for cover in covers.values() for case in cover.cases)
-        made = (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
-        cases = node.possible(made)
-        progress(f"{drawn} walks of seed {args.seed}")
+        cases, lines = _controller_paths(args, node, profile)
         recorder = Recorder(cases) if args.record else None
         shown = drive(node, cases, reference(profile), notes, recorder, progress, node.log_lines)
     if recorder is not None:
         write(Path(args.record), CONTROLLER_FORMAT, node.capabilities, profile.name, recorder.recorded())
-    if len(cases) < len(made):
-        echo(f"{len(made) - len(cases):,} paths are left out: they need a clock that can be set (see `tidegauge doctor`)")
-    for name, cover in covers.items():
-        echo(f"graph {name}: {cover.taken:,} of {cover.steps:,} steps are taken, by {len(cover.cases):,} paths")
+    for line in lines:
+        echo(line)
     echo(text_of(shown))
     if args.badge:
         Path(args.badge).write_text(_badge(shown), encoding="utf-8")
     return shown.exit_code
+
+
+def _controller_paths(
+    args: argparse.Namespace, node: "ControllerNode", profile: "Profile"
+) -> "tuple[tuple[ControllerCase, ...], list[str]]":
+    """Return the paths that a controller is taken through, and lines of coverage."""
+    from tidegauge.drive.controller.cover import MODELS, cover_of
+    from tidegauge.drive.controller.findings import finding_cases
+    from tidegauge.drive.controller.walks import walks
+
+    graphs, opening = args.graph or (MODELS if args.cover else ()), node.opening()
+    covers = {name: cover_of(name, profile, opening) for name in graphs}
+    drawn = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
+    shown_too = () if graphs and not args.scenarios else finding_cases(opening)
+    covered = (case for cover in covers.values() for case in cover.cases)
+    made = (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
+    cases = node.possible(made)
+    lines = [f"{drawn} walks of seed {args.seed}"] if drawn else []
+    if len(cases) < len(made):
+        lines.append(
+            f"{len(made) - len(cases):,} paths are left out: they need a clock that can be set (`tidegauge doctor`)"
+        )
+    lines += [
+        f"graph {name}: {cover.taken:,} of {cover.steps:,} steps are taken, by {len(cover.cases):,} paths"
+        for name, cover in covers.items()
+    ]
+    return cases, lines
 
 
 def _build(args: argparse.Namespace) -> "KafkaBuild | None":

@@ -9,6 +9,8 @@ from tidegauge.drive.broker.state import opened
 from tidegauge.drive.broker.steps import STEPS
 from tidegauge.drive.contract import Capabilities, Path, Step
 from tidegauge.drive.paths.graphs import USUAL, cover_of, graph_named
+from tidegauge.drive.paths.refusals import refusals
+from tidegauge.drive.paths.telling import change_lines, telling_paths
 from tidegauge.drive.paths.walks import walks as drawn
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -80,6 +82,22 @@ def cases_for(
         cases += drawn(seed, walks, profile, capabilities)
         lines.append(f"walks: {walks:,} with seed {seed}")
     return list(dict.fromkeys(cases)), lines
+
+
+def cases_beside_covers(
+    capabilities: Capabilities, profile: Profile, cases: Sequence[BrokerCase]
+) -> tuple[list[BrokerCase], list[str]]:
+    """Return what is played besides the cases of covers, which leave a broker's hidden state and refusals alone; and lines.
+
+    The lines say what no path of the run can see, and from how many paths each switch that the profile changes is told.
+    """
+    refused = refusals(profile, capabilities)
+    telling = telling_paths(profile, capabilities, [*refused, *cases])
+    told = f"{len(telling.by_suspect)} switches and known bugs are told by {len(telling.cases)} short paths"
+    lines = [f"refusals and errors: {len(refused)} paths; {told}"]
+    lines += [f"not seen by this run: {', '.join(telling.unseen)}"] if telling.unseen else []
+    more = list(dict.fromkeys((*refused, *telling.cases)))
+    return more, [*lines, *change_lines(profile, more, capabilities.reports)]
 
 
 def _lacking(capabilities: Capabilities) -> list[str]:

@@ -40,6 +40,9 @@ func (b *Broker) fetch(s Step) any {
 	if code := b.refusal(s.CurrentLeaderEpoch); code != ok {
 		return object{"error": code}
 	}
+	if s.FetchOffset < 0 {
+		return object{"error": outOfRange}
+	}
 	response := object{"error": ok, "hw": b.hw, "log_start": 0, "records": [][3]int{}, "diverging": nil}
 	if s.LastFetchedEpoch != none {
 		epoch, end := b.endOf(s.LastFetchedEpoch)

@@ -103,7 +103,7 @@ class ToyReplica:
 
     def refusal(self, current_leader_epoch: int) -> int:
         """Return the error for a request with this leader epoch, 0 for none."""
-        if current_leader_epoch != self.epoch:
+        if current_leader_epoch not in (UNDEFINED, self.epoch):
             return FENCED if current_leader_epoch < self.epoch else UNKNOWN_EPOCH
         return 0 if self.leader == ME else NOT_LEADER
 
@@ -113,6 +113,8 @@ class ToyReplica:
         """Answer a follower's fetch of one record."""
         if error := self.refusal(current_leader_epoch):
             return {"error": error}
+        if fetch_offset < 0:
+            return {"error": OUT_OF_RANGE}
         response: dict[str, object] = {"error": 0, "hw": self.hw, "log_start": 0, "records": [], "diverging": None}
         if last_fetched_epoch != UNDEFINED:
             epoch, end = self.end_of(last_fetched_epoch)

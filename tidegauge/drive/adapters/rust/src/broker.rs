@@ -82,6 +82,9 @@ impl Broker {
             return Err(NOT_LEADER);
         }
         let (offset, last) = (step.fetch_offset, step.last_fetched_epoch);
+        if offset < 0 {
+            return Err(OUT_OF_RANGE);
+        }
         let mut response = json!({"error": 0, "hw": self.log.hw, "log_start": 0, "records": [], "diverging": null});
         if last != NONE {
             let (epoch, end) = self.log.end_of(last).ok_or(OUT_OF_RANGE)?;

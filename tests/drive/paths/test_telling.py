@@ -1,0 +1,101 @@
+"""What the default run sees of a broker with a bug, and what it names as not seen."""
+
+import pytest
+
+from tidegauge.drive.broker.contract import REPORTED
+from tidegauge.drive.broker.reference import reference
+from tidegauge.drive.broker.steps import EVERYTHING
+from tidegauge.drive.contract import Capabilities
+from tidegauge.drive.kafka_broker.node import CAN
+from tidegauge.drive.paths.refusals import refusals
+from tidegauge.drive.paths.selection import cases_beside_covers
+from tidegauge.drive.paths.telling import OUT_OF_REACH, change_lines, recorded_paths, switch_of, telling_paths, why_unseen
+from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.impl.profiles import SAFE, Profile
+from tidegauge.impl.releases import profile_named
+from validation.docs import telling as page
+from validation.docs.tables import page_with
+
+KAFKA = profile_named("4.3.1")
+WIRE = Capabilities("Kafka", CAN, frozenset(REPORTED))
+"""An unmodified broker, also without a clock that is moved."""
+
+NO_EFFECT = {"epoch_responses_checked", "fences_by_epoch", "fetcher_restart", "initial_offset"}
+"""Switches with values that are the same where a fetch response truncates."""
+
+
+@pytest.mark.parametrize("profile", [KAFKA, SAFE], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("capabilities", [EVERYTHING, WIRE], ids=lambda can: can.name)
+def test_a_broker_with_a_bug_differs_on_its_path_or_the_bug_is_named_as_not_seen(
+    profile: Profile, capabilities: Capabilities
+) -> None:
+    """Every suspect of a broker: played as the run plays it. The right broker differs on none."""
+    right, found = reference(profile), telling_paths(profile, capabilities)
+    assert play(ReferenceNode(right, capabilities), found.cases, right).differences == ()
+    for suspect in right.suspects():
+        case = found.by_suspect.get(suspect.name)
+        if case is not None:
+            assert right.can_be_given(case, capabilities)
+            assert play(ReferenceNode(right.with_bugs([suspect]), capabilities), [case], right).differences, suspect.name
+    for name in found.unseen:
+        assert why_unseen(name) or switch_of(name) in NO_EFFECT, name
+    assert set(recorded_paths()) <= {*found.by_suspect, *page_names(KAFKA), *page_names(SAFE)}
+
+
+def page_names(profile: Profile) -> set[str]:
+    return {suspect.name for suspect in reference(profile).suspects()}
+
+
+@pytest.mark.parametrize("switch", ["keeps_remote_leo", "batch_epoch_filter", "fails_partitions", "truncation_lowers_hw"])
+def test_what_a_cover_does_not_see_is_seen_beside_it(switch: str) -> None:
+    """A repair of F2 among them: all that was measured as blind and can be told."""
+    cases, lines = cases_beside_covers(WIRE, KAFKA, ())
+    changed = reference(KAFKA.switched({switch: not getattr(KAFKA, switch)}))
+    assert play(ReferenceNode(changed, WIRE), cases, reference(KAFKA)).differences
+    (unseen,) = [line for line in lines if line.startswith("not seen by this run: ")]
+    assert f"{switch}=" not in unseen
+    assert all(f"{name}=" in unseen for name in ("latest_needs_hw", "guards_partition_epoch", "counts_only_eligible"))
+
+
+def test_a_broker_that_can_do_little_is_told_what_its_run_does_not_see() -> None:
+    """Each suspect is on a path that tells it, or named."""
+    little = Capabilities("little", frozenset({"metadata", "append", "fetch"}), frozenset({"result", "leo", "hw"}))
+    found = telling_paths(SAFE, little)
+    assert "keeps_remote_leo=on" in found.by_suspect
+    assert "applies_diverging=on" in found.unseen
+    assert not found.by_suspect.keys() & set(found.unseen)
+
+
+def test_a_changed_switch_is_told_from_what_it_was() -> None:
+    """So that a repair is confirmed by paths that differ without it; one that no path tells is not."""
+    changed = profile_named("4.3.1+keeps_remote_leo=off+latest_needs_hw=off")
+    cases = telling_paths(changed, WIRE).cases
+    told, untold = change_lines(changed, cases, WIRE.reports)
+    assert told.startswith("keeps_remote_leo=off: told from release-4.3.1 on ")
+    assert not told.startswith("keeps_remote_leo=off: told from release-4.3.1 on 0 ")
+    assert untold.startswith("latest_needs_hw=off: told from release-4.3.1 on 0 of ")
+    assert change_lines(KAFKA, cases, WIRE.reports) == []
+
+
+def test_refusals_have_requests_and_responses_of_every_kind() -> None:
+    """Each is one that the contract allows, and most are refused."""
+    cases = refusals(KAFKA, WIRE)
+    right = reference(KAFKA)
+    assert all(right.can_be_given(case, WIRE) for case in cases)
+    errors = {
+        seen["result"]["error"]
+        for case in cases
+        for seen in right.reports(case)
+        if seen["result"] and "error" in seen["result"]
+    }
+    assert errors >= {0, 1, 6, 74, 75}
+    steps = {case.path[-2][0] for case in cases}
+    assert steps >= {"fetch", "fetch_response", "offsets_for_leader_epoch", "list_offsets", "alter_partition_response"}
+    assert refusals(KAFKA, WIRE._replace(can=frozenset({"metadata"}))) == []
+
+
+def test_the_table_is_what_the_paths_show() -> None:
+    """Else: python -m validation.docs.telling --only-page."""
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page_with({"telling": page.what_sees()}, page.MAKER, text) == text
+    assert all(name in text for name in OUT_OF_REACH)

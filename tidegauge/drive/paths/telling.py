@@ -1,0 +1,141 @@
+"""Short paths that tell: for each switch of a profile and each known bug one on which a broker that has it differs.
+
+A cover takes each local step of the *expected* model once. What a broker keeps and does not report (a peer's log end, say)
+need not be told apart on any of its paths, so these are played besides, and what no path tells is named.
+
+Rules of this file
+
+1. telling.json.gz has the paths by suspect (`Reference.suspects`), shrunk. `python -m validation.docs.telling` makes it.
+2. Whether a path tells is computed for the profile and the capabilities of a run: the file only says where to look first.
+3. `OUT_OF_REACH` has the switches that no path of the contract can tell, with the reason. A suspect that is in no list and
+   not in the file is a controller's.
+"""
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tidegauge.drive.broker.contract import BrokerCase, Opening
+from tidegauge.drive.broker.reference import BrokerReference, reference
+from tidegauge.drive.contract import Capabilities, frozen
+from tidegauge.drive.runner.reference import Suspect
+from tidegauge.impl.profiles import CHANGED, WITHOUT, Profile
+from tidegauge.impl.releases import profile_named
+
+OUT_OF_REACH: Mapping[str, str] = MappingProxyType(
+    {
+        "latest_needs_hw": "only a consumer's ListOffsets shows it",
+        "guards_partition_epoch": "no metadata is older than the last",
+        "rejects_stale_fetch": "no peer fetches as an incarnation that is over",
+        "eligibility=unfenced": "whether a peer may join is given, not why",
+        "counts_only_eligible": "nobody who is behind has caught up in time",
+        "delay_restarts": "back-off has no length",
+        "cache_truncation_queued": "no path ends the process before the cache is written",
+        "unknown_producer": "no producer has sequences",
+        "old_batch_is_duplicate": "no producer has sequences",
+    }
+)
+"""Switches that no path of the contract tells, or one value of a switch, and why."""
+
+WITHOUT_EFFECT = frozenset({"fetcher_restart", "epoch_responses_checked", "fences_by_epoch"})
+"""Switches that have an effect in generations that truncate by epoch responses alone: the file has no path for them."""
+
+SAMPLE = 300
+"""How many of a run's other paths are tried for what no path of the file tells."""
+
+
+class TellingPaths(NamedTuple):
+    """Paths that tell, by suspect, and the suspects that no path of a run tells."""
+
+    by_suspect: Mapping[str, BrokerCase]
+    unseen: tuple[str, ...]
+
+    @property
+    def cases(self) -> list[BrokerCase]:
+        """Return the paths, each once."""
+        return list(dict.fromkeys(self.by_suspect.values()))
+
+
+@cache
+def recorded_paths() -> Mapping[str, BrokerCase]:
+    """Return the paths of the file, by suspect."""
+    text = gzip.decompress(files(__package__).joinpath("telling.json.gz").read_bytes())
+    recorded = json.loads(text)
+    return MappingProxyType({name: BrokerCase(Opening(*frozen(opening)), frozen(path)) for name, opening, path in recorded})
+
+
+def telling_paths(profile: Profile, capabilities: Capabilities, others: Sequence[BrokerCase] = ()) -> TellingPaths:
+    """Return for each suspect of a profile a path that tells, as far as a broker can be given one.
+
+    `others`: the other paths of the run, some of which are tried where the file has none.
+    """
+    right = reference(profile)
+    possible = [case for case in dict.fromkeys(recorded_paths().values()) if right.can_be_given(case, capabilities)]
+    more = others[:: max(1, len(others) // SAMPLE)]
+    by_suspect: dict[str, BrokerCase] = {}
+    unseen = []
+    for suspect in right.suspects():
+        switch = switch_of(suspect.name)
+        own = [case for name, case in recorded_paths().items() if switch_of(name) == switch and case in possible]
+        if not own and not _is_of_brokers(switch):
+            continue
+        # Where no path of the contract can tell none is looked for.
+        tried = () if why_unseen(suspect.name) else (*own, *possible, *more)
+        found = next((case for case in tried if tells(case, right, suspect, capabilities.reports)), None)
+        if found is None:
+            unseen.append(suspect.name)
+        else:
+            by_suspect[suspect.name] = found
+    return TellingPaths(by_suspect, tuple(unseen))
+
+
+def switch_of(suspect: str) -> str:
+    """Return the name of a suspect without the value that its switch has; that of a bug is the whole."""
+    return suspect.partition("=")[0]
+
+
+def why_unseen(suspect: str) -> str:
+    """Return why no path of the contract tells a suspect; empty if one may."""
+    return OUT_OF_REACH.get(suspect, OUT_OF_REACH.get(switch_of(suspect), ""))
+
+
+def _is_of_brokers(switch: str) -> bool:
+    return switch in OUT_OF_REACH or switch in WITHOUT_EFFECT or any(switch_of(name) == switch for name in recorded_paths())
+
+
+def tells(case: BrokerCase, right: BrokerReference, suspect: Suspect, reported: frozenset[str]) -> bool:
+    """Return whether a broker with a bug reports something else on a path than the right one."""
+    wrong = right.with_bugs([suspect])
+    return any(
+        right.differences(expected, seen, reported)
+        for expected, seen in zip(right.reports(case), wrong.reports(case), strict=True)
+    )
+
+
+# A profile with switches changed: what they are told from.
+
+
+def changed_switches(profile: Profile) -> Iterator[Suspect]:
+    """Yield the switches that the name of a profile changes, each as a bug: what a broker does that has it as before.
+
+    `says` is the name of the profile without the changes.
+    """
+    generation, *changes = profile.name.partition(WITHOUT)[0].split(CHANGED)
+    before = profile_named(generation)
+    for change in changes:
+        name = change.partition("=")[0]
+        if getattr(before, name) != getattr(profile, name):
+            yield Suspect(change, before.name, {name: getattr(before, name)})
+
+
+def change_lines(profile: Profile, cases: Sequence[BrokerCase], reported: frozenset[str]) -> list[str]:
+    """Return how many of the paths tell each changed switch from what it was, a line each."""
+    right, lines = reference(profile), []
+    for change in changed_switches(profile):
+        many = sum(tells(case, right, change, reported) for case in cases)
+        lines.append(f"{change.name}: told from {change.says} on {many:,} of {len(cases):,} short paths")
+    return lines

@@ -1,5 +1,5 @@
-"""The brokers in Python, Go and Rust are built where their toolchain is there, are safe as far as they promise, and a bug
-that is planted in one is caught.
+"""The brokers in Python, JavaScript, Go and Rust are built where their toolchain is there, are safe as far as they promise,
+and a bug that is planted in one is caught.
 
 A bug is a change of their text, so that the examples stay as clean as others are to copy them.
 """
@@ -31,18 +31,21 @@ MOST_LINES = 200
 
 
 class Toolchain(NamedTuple):
-    """How an example is built into a folder, which program comes of it, and what the builder says for want of anything."""
+    """How an example is built into a folder, how it is started, and what the builder says for want of anything."""
 
     command: tuple[str, ...]
-    program: str
-    lacks: tuple[str, ...]
+    start: tuple[str, ...]
+    lacks: tuple[str, ...] = ()
 
 
 TOOLCHAINS = {
-    "python": Toolchain((sys.executable, "-m", "compileall", "-q", "."), "", ()),
-    "go": Toolchain(("go", "build", "-o", "{out}/broker", "."), "broker", ("requires go >=",)),
+    "python": Toolchain((sys.executable, "-m", "compileall", "-q", "."), (sys.executable, "{sources}/adapter.py")),
+    "javascript": Toolchain(("node", "--check", "broker.js"), ("node", "{sources}/broker.js")),
+    "go": Toolchain(("go", "build", "-o", "{out}/broker", "."), ("{out}/broker",), ("requires go >=",)),
     "rust": Toolchain(
-        ("cargo", "build", "--offline", "--quiet", "--target-dir", "{out}"), "debug/broker", ("offline", "rustup could not")
+        ("cargo", "build", "--offline", "--quiet", "--target-dir", "{out}"),
+        ("{out}/debug/broker",),
+        ("offline", "rustup could not"),
     ),
 }
 
@@ -68,7 +71,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         if done.returncode != 0 and any(lack in done.stderr for lack in chain.lacks):
             pytest.skip(f"{chain.command[0]} cannot build it without a network: {done.stderr.strip().splitlines()[0]}")
         assert done.returncode == 0, done.stderr
-        return [str(out / chain.program)] if chain.program else [sys.executable, str(sources / "adapter.py")]
+        return [part.format(out=out, sources=sources) for part in chain.start]
 
     return build
 
@@ -92,6 +95,7 @@ def driven(
 
 LANGUAGES = [
     pytest.param("python", {"lag", "lag_apart", "alter_partition_response", "crash"}),
+    pytest.param("javascript", {"lag", "lag_apart", "alter_partition_response", "offsets_for_leader_epoch", "crash"}),
     pytest.param("go", {"lag", "lag_apart", "alter_partition_response", "offsets_for_leader_epoch", "lose_tail"}),
     pytest.param("rust", {"crash", "lose_response"}),
 ]
@@ -118,10 +122,10 @@ def test_it_conforms_to_a_generation_that_is_unsafe_and_is_better(language: str,
     assert shown.profile == ("fetch-truncation-without-F2" if language == "rust" else "fetch-truncation-without-F2-F3")
 
 
-@pytest.mark.parametrize("language", ["go", "rust"])
-def test_its_files_are_short(language: str) -> None:
-    files = [path for path in (ADAPTERS / language).rglob("*") if path.suffix in {".go", ".rs"}]
-    assert len(files) >= 3
+@pytest.mark.parametrize(("language", "least"), [("javascript", 2), ("go", 3), ("rust", 3)])
+def test_its_files_are_short(language: str, least: int) -> None:
+    files = [path for path in (ADAPTERS / language).rglob("*") if path.suffix in {".js", ".go", ".rs"}]
+    assert len(files) >= least
     assert max(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= MOST_LINES
 
 

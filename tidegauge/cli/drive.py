@@ -310,6 +310,7 @@ def _controller_paths(
     """Return the paths that a controller is taken through, and lines of coverage."""
     from tidegauge.drive.controller.cover import MODELS, cover_of
     from tidegauge.drive.controller.findings import finding_cases
+    from tidegauge.drive.controller.reference import unseen
     from tidegauge.drive.controller.walks import walks
 
     graphs, opening = args.graph or (MODELS if args.cover else ()), node.opening()
@@ -328,7 +329,9 @@ def _controller_paths(
         f"graph {name}: {cover.taken:,} of {cover.steps:,} steps are taken, by {len(cover.cases):,} paths"
         for name, cover in covers.items()
     ]
-    return cases, lines
+    # The paths of a cover are too many to be tried with each switch.
+    blind = [] if graphs else unseen(cases, profile)
+    return cases, [*lines, *([f"not seen by this run: {', '.join(blind)}"] if blind else [])]
 
 
 def _build(args: argparse.Namespace) -> "KafkaBuild | None":

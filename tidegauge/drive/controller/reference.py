@@ -153,6 +153,18 @@ def shows_finding(case: ControllerCase, profile: Profile) -> bool:
     return bool(play(ReferenceNode(reference(profile)), [case], repaired).differences)
 
 
+def unseen(cases: Sequence[ControllerCase], profile: Profile) -> list[str]:
+    """Return the switches of a controller that no case tells: with the other value the reference does the same on all."""
+    right = reference(profile)
+    expected = [list(right.reports(case)) for case in cases]
+
+    def tells(case: ControllerCase, reports: Sequence[Report], wrong: ControllerReference) -> bool:
+        return any(map(fields_that_differ, reports, wrong.reports(case)))
+
+    wrong_ones = {suspect.says: right.with_bugs([suspect]) for suspect in right.suspects()}
+    return [switch for switch, wrong in wrong_ones.items() if not any(map(tells, cases, expected, [wrong] * len(expected)))]
+
+
 def _apart(name: str, expected: Any, seen: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield the innermost values that differ, each with its place."""
     if expected == seen:

@@ -110,3 +110,18 @@ def test_a_checkout_runs_its_own_files(tmp_path: Path) -> None:
         [sys.executable, "-m", "tidegauge", "--version"], cwd=ROOT, text=True, capture_output=True, check=True
     )
     assert version.stdout.strip().endswith(str(ROOT / "tidegauge"))
+
+
+def test_what_each_person_types_first_works_from_the_wheel_alone(site: Path, tmp_path: Path) -> None:
+    """In an empty folder: the ways in, an adapter that passes, a verdict with its page, the library."""
+    assert "You write a broker." in tidegauge(site, tmp_path).stdout
+    assert tidegauge(site, tmp_path, "init", "python").returncode == 0
+    driven = tidegauge(site, tmp_path, "drive", "--smoke", "--", sys.executable, "adapter.py")
+    assert driven.returncode == 0, driven.stderr
+    capture = site / "tidegauge" / "traces" / "captures" / "3.4.0" / "b-kill-leader"
+    judged = tidegauge(site, tmp_path, "check", "--quiet", str(capture), "--out", "report")
+    assert (judged.returncode, "KAFKA-14704" in judged.stdout) == (1, True)
+    summed = tidegauge(site, tmp_path, "summary", "report/check.xml")
+    assert (summed.returncode, "1 unexpected" in summed.stdout) == (1, True)
+    library = "import tidegauge as tg; print(tg.check(tg.EXAMPLES / 'golden' / 'commit.ndjson').verdict)"
+    assert run(site, tmp_path, "-c", library).stdout == "PASS\n"

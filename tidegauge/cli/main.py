@@ -119,12 +119,12 @@ def parser() -> argparse.ArgumentParser:
 class _PrintCompletion(argparse.Action):
     """Prints what a shell completes the command line by, and ends."""
 
-    def __call__(self, of: argparse.ArgumentParser, _namespace: object, shell: object, _option: str | None = None) -> None:
+    def __call__(self, top: argparse.ArgumentParser, _namespace: object, shell: object, _option: str | None = None) -> None:
         """Print the script of a shell."""
         import shtab  # an extra: few install it, and nobody waits for it
 
-        echo(shtab.complete(of, str(shell)))
-        of.exit()
+        echo(shtab.complete(top, str(shell)))
+        top.exit()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

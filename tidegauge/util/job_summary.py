@@ -98,16 +98,16 @@ def _case(element: ElementTree.Element) -> CaseResult:
     return CaseResult(visible(parameter[1] if parameter else name), PASSED, "", "")
 
 
-def summarize(title: str, cases: Sequence[CaseResult], known: Mapping[str, KnownFailure]) -> JobSummary:
+def summarize(title: str, cases: Sequence[CaseResult], known_by_id: Mapping[str, KnownFailure]) -> JobSummary:
     """Hold the cases against the list of known failures."""
     outcomes: dict[str, set[str]] = {}
     for case in cases:
         outcomes.setdefault(case.id, set()).add(case.outcome)
-    unexpected = tuple(case for case in cases if case.outcome in (FAILED, ERROR) and case.id not in known)
-    failing = {name: line for name, line in known.items() if outcomes.get(name, set()) & {FAILED, ERROR}}
+    unexpected = tuple(case for case in cases if case.outcome in (FAILED, ERROR) and case.id not in known_by_id)
+    failing = {name: line for name, line in known_by_id.items() if outcomes.get(name, set()) & {FAILED, ERROR}}
     stale = {
         name: line
-        for name, line in known.items()
+        for name, line in known_by_id.items()
         if name not in outcomes or (name not in failing and not line.flaky and PASSED in outcomes[name])
     }
     return JobSummary(title, tuple(cases), unexpected, failing, stale)

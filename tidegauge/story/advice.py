@@ -30,7 +30,7 @@ def step_for_loss(loss: Loss) -> str:
     cutters = _nodes(loss.nodes) if loss.nodes else "the replicas"
     if loss.why in (UNCLEAN, DISK) and loss.committed != "no":
         return (
-            f"no replica in these logs has them any more ({cutters} truncated at {loss.time}): what is left is "
+            f"no replica in these logs has them any more ({cutters} truncated): what is left is "
             f"a backup, a mirror, or the producers; tell whoever wrote to {loss.partition} ({', '.join(loss.sources[:2])})"
         )
     if loss.committed == "no":

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegauge.story.losses import NEVER, Loss
-from tidegauge.story.releases import release_of
+from tidegauge.story.releases import Release, release_of
 from tidegauge.story.state import SECOND, StoryEntry, Telling
 
 MOST_SOURCES = 6
@@ -204,6 +204,11 @@ def _raised_before(fell: StoryEntry, telling: Telling) -> bool:
     return bool(before) and before[-1].fields["high_watermark"] <= fell.fields["to"] < fell.fields["from"]
 
 
+def _full(release: Release) -> Release:
+    """Return a release with all four parts: 0.11.0 is 0.11.0.0."""
+    return (*release, 0, 0, 0, 0)[:4]
+
+
 def bug_faces(telling: Telling, losses: Sequence[Loss]) -> list[BugFace]:
     """Return the known bugs that the lines look like."""
     found: list[BugFace] = []
@@ -211,7 +216,8 @@ def bug_faces(telling: Telling, losses: Sequence[Loss]) -> list[BugFace]:
         sources: list[str] = []
         for node, file, lines in face(telling, losses):
             earliest, latest = telling.releases.bounds(node if node is not None else file)
-            if (first is not None and latest < release_of(first)) or (fixed is not None and earliest >= release_of(fixed)):
+            too_old = first is not None and _full(latest) < _full(release_of(first))
+            if too_old or (fixed is not None and _full(earliest) >= _full(release_of(fixed))):
                 continue
             sources += [at for at in lines if at not in sources]
         if sources:

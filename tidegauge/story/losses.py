@@ -243,6 +243,8 @@ class _Bill:
         elif truncation.basis == "reset" and start is not None and start < to:
             to = start  # its leader has written since: what stands there is another record
         cause = self._cause(truncation, led)
+        event = next((one for one in self.led if one.epoch == cause[1] and (one.disk or one.clean is False)), None)
+        time = event.time if event is not None and cause[0] in (UNCLEAN, DISK) else truncation.time
         own, committed_to = self._committed_to(truncation, led)
         sources = list(
             dict.fromkeys([*truncation.sources, *([led.source] if led is not None and cause[0] in (UNCLEAN, DISK) else [])])
@@ -264,7 +266,7 @@ class _Bill:
                 allowed,
                 end - first,
                 sources,
-                truncation.time,
+                time,
                 truncation.order,
                 self.generation,
                 cause=cause,

@@ -139,8 +139,8 @@ def read_file(path: Path, label: str, problems: list[Problem]) -> ReadFile | Non
     for block in blocks(path, label, problems):
         joined = None
         if file.lines == 0:
-            if is_binary(block):
-                return None
+            if is_binary(block) or b'"event":"Config"' in block[:4096]:
+                return None  # a trace in NDJSON has events, no lines
             file.head = tuple(block[:65536].decode("utf-8", "replace").split("\n")[:SAMPLE])
             for text in file.head:
                 _note_ids(text, writer_of(text, date_of(text)[0]), file)

@@ -1,0 +1,56 @@
+"""Known bugs are named by what lines look like, only where the release can have them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tidegauge.story.bug_faces import ROWS
+from tidegauge.story.story import Story
+
+Telling = Callable[..., Story]
+
+
+def log(*messages: str, release: str | None = None) -> str:
+    """Lines a second apart."""
+    said = [f"Kafka version: {release} (org.apache.kafka.common.utils.AppInfoParser)"] if release else []
+    return "".join(f"[2026-01-01 00:00:{at:02},000] WARN {message}\n" for at, message in enumerate([*said, *messages]))
+
+
+FETCHER = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0]"
+REFUSED = "Partition [x,0] on broker 1: Cached zkVersion [54] not equal to that in zookeeper, skip updating ISR"
+INDEX = "Attempt to append an offset (15) to position 11 no larger than the last offset appended (15) to /d/x-0/00.index."
+NOT_ALLOWED = (
+    f"{FETCHER} Exiting because log truncation is not allowed for partition x-0, current leader's latest offset 2051 is less than "
+    "replica's latest offset 2391"
+)
+LOOP = f"{FETCHER} Reset fetch offset for partition x-0 from 120 to the current local replica's end offset 120"
+STALE = f"{FETCHER} Unexpected offset in append to x-0. First offset 10 is less than the next offset 12."
+
+FACES = [
+    ("KAFKA-2729", (REFUSED, REFUSED, REFUSED), "0.10.2", "1.1.0"),
+    ("KAFKA-3919", (INDEX,), "0.10.0", "0.11.0"),
+    ("KAFKA-7414", (NOT_ALLOWED,), "1.0.0", "2.1.0"),
+    ("KAFKA-15608", (LOOP, LOOP, LOOP), "3.5.1", "2.6.0"),
+    ("KAFKA-13266", (STALE,), "2.8.0", "3.0.0"),
+]
+
+
+@pytest.mark.parametrize(("bug", "messages", "having", "lacking"), FACES, ids=[face[0] for face in FACES])
+def test_a_bug_is_named_where_the_release_can_have_it(
+    bug: str, messages: tuple[str, ...], having: str, lacking: str, telling: Telling
+) -> None:
+    assert [one.bug for one in telling(log(*messages, release=having)).bugs] == [bug]
+    assert [one.bug for one in telling(log(*messages)).bugs] == [bug]
+    assert telling(log(*messages, release=lacking)).bugs == []
+
+
+def test_one_refusal_or_one_reset_is_no_bug(telling: Telling) -> None:
+    assert telling(log(REFUSED, release="0.10.2")).bugs == []
+    assert telling(log(LOOP, LOOP, release="3.5.1")).bugs == []
+
+
+def test_every_bug_says_what_to_do_and_where_it_was_seen(telling: Telling) -> None:
+    assert all(row[1] and row[4] for row in ROWS)
+    bug = telling(log(NOT_ALLOWED, release="1.0.0")).bugs[0]
+    assert bug.sources == ["server.log:2"]
+    assert bug.fixed_in == "2.1.0"

@@ -141,7 +141,8 @@ def transformed(case: Case, seed: int) -> Files:
     """Return the lines of a case after its losses; `written` lays them out."""
     chosen = random.Random(f"{seed}/{case.number}/logs")
     files = dict(logs(case.capture))
-    for step in case.steps:
+    # What is lost is lost before it is mixed: an export has no lines as a broker wrote them.
+    for step in sorted(case.steps, key=MIXED.__contains__):
         if step == SECOND_CLUSTER:
             files |= {f"{OTHER}{path}": lines for path, lines in logs(case.other).items()}
         elif step == HALVES:

@@ -21,11 +21,13 @@ from pathlib import Path
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.identify import (
     BESIDE_SEGMENTS,
+    CLIENT_LOG,
     LOGS,
     METADATA_DUMP,
     OTHER,
     SEGMENT_DUMP,
     UNKNOWN,
+    ZOOKEEPER,
     dump_kind,
     files_below,
     identify,
@@ -33,7 +35,7 @@ from tidegauge.traces.kafka_logs.discovery.identify import (
 )
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.shards import read_log
-from tidegauge.traces.kafka_logs.discovery.writers import by_writer, is_brokers, left_out
+from tidegauge.traces.kafka_logs.discovery.writers import by_writer, is_brokers, left_out, matters
 from tidegauge.traces.kafka_logs.parsing.layout import find
 from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, SEE, Line, LogFile
 from tidegauge.traces.kafka_logs.parsing.merge_streams import FileCopies
@@ -286,10 +288,16 @@ def _of_brokers(label: str, parts: Sequence[FileLines], logs: FoundLogs) -> list
     """Return the files of a node's folder without the logs of other programs, which are passed over."""
     names = [path for path, _, _ in parts]
     stems = {stem(path, names) for path, lines, node in parts if node is not None or is_brokers(lines)}
-    # A rotated part of a broker's log may be short.
-    others = {path for path, lines, _ in parts if lines and stem(path, names) not in stems}
+    # A rotated part of a broker's log may be short, and a controller's server.log has little but starts and stops.
+    others = {path for path, lines, _ in parts if lines and stem(path, names) not in stems and _is_foreign(path, lines)}
     logs.passed_over += [f"{label}{path.name} (of another program)" for path in names if path in others]
     return [(path, lines) for path, lines, _ in parts if path not in others]
+
+
+def _is_foreign(path: Path, lines: Iterable[Line]) -> bool:
+    """Return whether lines of which none is surely a broker's are another program's, or say nothing that matters."""
+    what = identify(path, path.name)
+    return what.kind == CLIENT_LOG or what.system == ZOOKEEPER or not any(map(matters, lines))
 
 
 def name_the_unnamed(logs: FoundLogs) -> None:

@@ -39,7 +39,7 @@ SEGMENT_DUMP, METADATA_DUMP, CHECKPOINT, SEGMENT = "segment dump", "metadata dum
 DESCRIBE, QUORUM, LOG_DIRS, VERIFICATION = "describe", "quorum status", "log dirs", "replica verification"
 CLIENT_LOG, OTHER, UNKNOWN, TRACE = "client log", "other program", "unknown", "trace"
 LOGS = frozenset({BROKER_LOG, CONTROLLER_LOG, STATE_CHANGES, REQUESTS})
-APACHE, ZOOKEEPER_ERA, KRAFT_ERA = "Apache Kafka", "zookeeper", "kraft"
+APACHE, ZOOKEEPER, ZOOKEEPER_ERA, KRAFT_ERA = "Apache Kafka", "ZooKeeper", "zookeeper", "kraft"
 
 
 class Mark(NamedTuple):
@@ -240,7 +240,7 @@ def of_text(label: str, text: str) -> InputFile:
         return InputFile(label, BROKER_LOG, system, None, None, why=_DO_SYSTEM[system])
     if not _is_log(plain):
         program = _first(PROGRAMS, plain) or UNKNOWN
-        known = "ZooKeeper" if _ZOOKEEPER.search(plain) else APACHE if program == CLIENT_LOG else None
+        known = ZOOKEEPER if _ZOOKEEPER.search(plain) else APACHE if program == CLIENT_LOG else None
         return InputFile(label, program, known, None, said if program == CLIENT_LOG else None, why=DO[program])
     counts = {mark.says: sum(1 for _ in mark.pattern.finditer(plain)) for mark in LOG_KINDS}
     # A broker's own log has state changes, and the controller's lines, among others.

@@ -11,8 +11,8 @@ FROM python:3.12-slim
 COPY --from=build /opt/tidegauge /opt/tidegauge
 # What the judge compiles is kept in the image's own cache: a container is gone after its run.
 ENV PATH=/opt/tidegauge/bin:$PATH XDG_CACHE_HOME=/var/cache/tidegauge
-RUN useradd --create-home judge && mkdir -p /var/cache/tidegauge /work && chown judge /var/cache/tidegauge /work
-USER judge
+RUN useradd --create-home --uid 10001 judge && mkdir -p /var/cache/tidegauge /work && chown judge /var/cache/tidegauge /work
+USER 10001
 RUN python -m tidegauge.conformance.engine.precompile
 WORKDIR /work
 ENTRYPOINT ["tidegauge"]

@@ -46,12 +46,12 @@ class Job:
         return str(json.loads((self.folder / "tidegauge-results" / "badge.json").read_text())["message"])
 
 
-def run_action(folder: Path, **inputs: str) -> Job:
-    """Run the steps with a `run`, in bash as GitHub does, until one fails. What is installed is this checkout."""
+def run_action(folder: Path, *, install: bool = False, **inputs: str) -> Job:
+    """Run the steps with a `run`, in bash as GitHub does, until one fails. Unless it is to `install`, this checkout runs."""
     temp = folder.parent / f"{folder.name}-runner"
     bin_ = temp / "tidegauge" / "bin"
     bin_.mkdir(parents=True, exist_ok=True)
-    for name, starts in (("python", ""), ("tidegauge", "-m tidegauge ")):
+    for name, starts in () if install else (("python", ""), ("tidegauge", "-m tidegauge ")):
         (bin_ / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {starts}"$@"\n')
         (bin_ / name).chmod(0o755)
     values = {name: str(row.get("default", "")) for name, row in ACTION["inputs"].items()}
@@ -59,11 +59,12 @@ def run_action(folder: Path, **inputs: str) -> Job:
     files = {name: temp / name.lower() for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
     for file in files.values():
         file.write_text("")
-    common = {**os.environ, "PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(temp), "GITHUB_ACTION_PATH": str(ROOT)}
-    common |= WITH_PLUGIN | {"GITHUB_ACTIONS": "true"} | {name: str(file) for name, file in files.items()}
+    common = {**os.environ, "RUNNER_TEMP": str(temp), "GITHUB_ACTION_PATH": str(ROOT)}
+    common |= {} if install else {"PYTHONPATH": str(ROOT), **WITH_PLUGIN}
+    common |= {"GITHUB_ACTIONS": "true"} | {name: str(file) for name, file in files.items()}
     stdout, code = "", 0
     for step in ACTION["runs"]["steps"]:
-        if "run" not in step or step["name"].startswith("install"):
+        if "run" not in step or (step["name"].startswith("install") and not install):
             continue
         env = {name: filled(text, values) for name, text in step.get("env", {}).items()}
         script = temp / "step.sh"
@@ -135,6 +136,16 @@ def test_the_action_is_green_on_a_right_example(language: str, tmp_path: Path) -
     assert f"suite {__suite__}" in job.summary
     assert job.outputs["exit-code"] == "0"
     assert job.badge() == f"conforms (suite {__suite__})"
+
+
+@pytest.mark.long
+def test_the_action_installs_what_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the checkout of the Action, in an environment of its own; it takes a package index."""
+    for name in ("PYTHONPATH", "PYTEST_PLUGINS"):
+        monkeypatch.delenv(name, raising=False)
+    job = run_action(example("javascript", tmp_path), install=True, **workflow("javascript"))
+    assert job.code == 0, job.stdout
+    assert "nothing unexpected" in job.summary
 
 
 @pytest.mark.parametrize("language", ["javascript", pytest.param("go", marks=pytest.mark.long)])

@@ -4,7 +4,7 @@ every reader, given changed contents (tests/fuzz/readers.py).
 Rules of this file
 
 1. A reader returns or raises what it promises; an input has SECONDS of the processor, all of them MOST_BYTES of memory, and
-   none ends the process. What does is told with its number or its file, and the search goes on.
+   none ends the process. What does is shown with its number or its file, and the search goes on.
 2. An input is made from a seed and its number. With --coverage Atheris (libFuzzer) makes them: it keeps what reaches code
    that nothing reached before, in the directory, where the next run begins. One that is wrong becomes a test.
 """
@@ -38,7 +38,7 @@ LONGEST = 4000
 
 SCRATCH = "/dev/shm" if Path("/dev/shm").is_dir() else None
 BATCH = 1000
-TOLD = 50 * BATCH
+SHOWN_EVERY = 50 * BATCH
 
 
 def _readers() -> Any:
@@ -129,7 +129,7 @@ def by_number(seed: int, numbers: range, folder: Path, shared: Shared) -> None:
         for number in range(first, numbers.stop):
             if number % BATCH == 0:
                 faulthandler.dump_traceback_later(BATCH * PATIENCE, exit=True)
-            if number % TOLD == 0 and number > numbers.start:
+            if number % SHOWN_EVERY == 0 and number > numbers.start:
                 _, tried, faults = shared()
                 print(f"seed {seed}: {tried:,} inputs before {number:,}, {faults} wrong", flush=True)
             shared.note(number, tried=1)
@@ -163,12 +163,12 @@ def by_coverage(seed: int, inputs: int, keep: Path, folder: Path, shared: Shared
 
         def one(content: bytes) -> None:
             shared.note(0, tried=1)
-            if (told := fault(name, content, folder)) and told[:80] not in seen:
-                seen.add(told[:80])
+            if (what := fault(name, content, folder)) and what[:80] not in seen:
+                seen.add(what[:80])
                 shared.note(0, wrong=1)
                 path = keep / f"wrong-{name}-{hashlib.sha1(content).hexdigest()[:12]}"
                 path.write_bytes(content)
-                print(f"{path.name}: {told}", flush=True)
+                print(f"{path.name}: {what}", flush=True)
 
         options = {"runs": inputs // len(readers), "seed": seed + 1, "timeout": PATIENCE, "rss_limit_mb": MOST_BYTES >> 20}
         words = [f"-{option}={value}" for option, value in options.items()]

@@ -8,7 +8,9 @@ import json
 import os
 import re
 import shutil
+import socket
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,33 @@ def unreadable(logs: Path) -> None:
     (logs / "n1" / "closed").mkdir(mode=0)
 
 
+def odd_things(logs: Path) -> None:
+    """Put pipes and a socket under every name that is looked for."""
+    (logs / "n1" / "alpha-0").mkdir()
+    for name in ("controller.log", "kafka-request.log.gz", "x.ndjson", "meta.properties", "../server.log"):
+        os.mkfifo(logs / "n1" / name)
+    for name in ("00000000000000000000.log", "partition.metadata", "leader-epoch-checkpoint"):
+        os.mkfifo(logs / "n1" / "alpha-0" / name)
+    with socket.socket(socket.AF_UNIX) as bound, chdir(logs / "n1"):
+        bound.bind("state-change.log")
+
+
+def odd_names(logs: Path) -> None:
+    """Name files as options, as lines of a report and as no text at all."""
+    names = (
+        b"-rf",
+        b"--out",
+        b"a\nPASS: 60 rules hold",
+        b"\xff\xfe",
+        "\u202egol".encode(),
+        b"::error x",
+        b"\x1b[2J",
+        b"a" * 250,
+    )
+    for name in names:
+        (logs / "n1" / os.fsdecode(name + b".log")).write_bytes(LINE)
+
+
 HARMS: dict[str, tuple[Callable[[Path], object], str]] = {
     "fifo-epochs": (fifo, f"n1/{EPOCHS}"),
     "zero-epochs": (device, f"n1/{EPOCHS}"),
@@ -70,6 +99,8 @@ HARMS: dict[str, tuple[Callable[[Path], object], str]] = {
     "unreadable-folder": (lambda logs: (logs / "n1" / "proc").symlink_to("/proc"), "n1/proc"),
     "closed-folder": (unreadable, "" if os.geteuid() == 0 else "n1/closed"),
     "deep": (deep, ""),
+    "odd-things": (odd_things, "n1/alpha-0/leader-epoch-checkpoint"),
+    "odd-names": (odd_names, ""),
     "escape-in-folder-name": (lambda logs: (logs / "n2").rename(logs / "n2\x1b[5m"), ""),
 }
 

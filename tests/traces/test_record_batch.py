@@ -31,6 +31,7 @@ from tidegauge.traces.segments.record_batch import (
     LOG_APPEND_TIME,
     TRANSACTIONAL,
     CorruptBatchError,
+    FileBytes,
     Record,
     RecordBatch,
     batch_of,
@@ -355,3 +356,18 @@ def test_a_raw_snappy_block_is_read_too() -> None:
     """As some clients write it: without the stream header."""
     framed = compress(SNAPPY, b"abc" * 100)
     assert decompress(SNAPPY, framed[20:]) == b"abc" * 100
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_is_torn(tmp_path: Path) -> None:
+    """A broker truncates its log; what was read before counts. Windows end in the middle of batches."""
+    batches = [batch_of(base, 1, [b"x" * 300_000]) for base in range(9)]
+    path = segment.write(tmp_path, batches)
+    assert segment.read(path).batches == tuple(batches)
+    with path.open("rb") as file:
+        data = FileBytes(file)
+        path.write_bytes(b"".join(map(encode, batches[:5])))
+        read = segment.parse(data)
+    assert read.batches == tuple(batches[:5])
+    assert read.fault is not None
+    assert read.fault.torn
+    assert read.fault.seen == "a file that has become shorter"

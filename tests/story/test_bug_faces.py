@@ -20,8 +20,8 @@ FETCHER = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0]"
 REFUSED = "Partition [x,0] on broker 1: Cached zkVersion [54] not equal to that in zookeeper, skip updating ISR"
 INDEX = "Attempt to append an offset (15) to position 11 no larger than the last offset appended (15) to /d/x-0/00.index."
 NOT_ALLOWED = (
-    f"{FETCHER} Exiting because log truncation is not allowed for partition x-0, current leader's latest offset 2051 is less than "
-    "replica's latest offset 2391"
+    f"{FETCHER} Exiting because log truncation is not allowed for partition x-0, current leader's latest offset 2051 is "
+    "less than replica's latest offset 2391"
 )
 LOOP = f"{FETCHER} Reset fetch offset for partition x-0 from 120 to the current local replica's end offset 120"
 STALE = f"{FETCHER} Unexpected offset in append to x-0. First offset 10 is less than the next offset 12."

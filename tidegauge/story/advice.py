@@ -24,8 +24,8 @@ def step_for_loss(loss: Loss) -> str:
     if loss.copies:
         who = _nodes(loss.copies)
         return (
-            f"{who} still had all of it: keep the folder {loss.partition} there, and copy it while that broker "
-            f"is stopped, before it follows the new leader and truncates ({loss.sources[0]})"
+            f"{who} still had all of it by what these logs tell: keep the folder {loss.partition} there, and copy it while "
+            f"that broker is stopped, before it follows the new leader and truncates ({loss.sources[0]})"
         )
     cutters = _nodes(loss.nodes) if loss.nodes else "the replicas"
     if loss.why in (UNCLEAN, DISK) and loss.committed != "no":

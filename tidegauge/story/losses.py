@@ -419,6 +419,10 @@ class _Bill:
             ),
             None,
         )
+        # Whoever had a high watermark that high had the records, the old leader among them.
+        for known in self.high_watermarks:
+            if event is not None and known.order < event.order and known.offset >= loss.end and known.node is not None:
+                copies[known.node] = True
         for entry in self.entries:
             if entry.node is None:
                 continue
@@ -427,8 +431,10 @@ class _Bill:
                 if end is not None and (event is None or entry.order < event.order or entry.node in copies):
                     copies[entry.node] = end >= loss.end
             elif (
-                entry.kind == "truncated" and entry.fields["to"] < loss.end and entry.fields["relation"] != "no effect"
-            ) or entry.kind == "replica_lost":
+                (entry.kind == "truncated" and entry.fields["to"] < loss.end and entry.fields["relation"] != "no effect")
+                or entry.kind == "replica_lost"
+                or (entry.kind == "leader" and event is not None and entry.order >= event.order)
+            ):
                 copies[entry.node] = False
             elif entry.kind == "leader" and event is None and entry.fields["offset"] >= loss.end and loss.committed == "yes":
                 copies[entry.node] = True

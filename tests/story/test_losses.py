@@ -1,0 +1,116 @@
+"""What is a loss and what is none, to the offset; what is not known is not told."""
+
+from collections.abc import Callable
+
+from tidegauge.story.story import Story
+
+Telling = Callable[..., Story]
+
+FETCHER = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0]"
+TRUNCATES = (
+    f"{FETCHER} Truncating partition x-0 with TruncationState(offset=700, completed=true) due to leader epoch and "
+    "offset EpochEndOffset(errorCode=0, partition=0, leaderEpoch=4, endOffset=700)"
+)
+UNCLEAN = (
+    "[QuorumController id=9] UNCLEAN partition change for x-0: isr: [1] -> [2], leader: 1 -> 2, leaderRecoveryState: "
+    "RECOVERED -> RECOVERING, leaderEpoch: 4 -> 5, partitionEpoch: 5 -> 6"
+)
+SHRINK = (
+    "[Partition x-0 broker=1] Shrinking ISR from 1,2 to 1. Leader: (highWatermark: 900, endOffset: 950). Out of sync "
+    "replicas: (brokerId: 2, endOffset: 700)."
+)
+
+
+def log(*messages: str) -> str:
+    """Lines a second apart."""
+    return "".join(f"[2026-01-01 00:00:{at:02},000] INFO {message}\n" for at, message in enumerate(messages))
+
+
+def leads(node: int, epoch: int, offset: int, high_watermark: int, isr: str) -> str:
+    return (
+        f"[Broker id={node}] Leader x-0 with topic id Some(HhPpDbsLQCqkVYGkSVHmWA) starts at leader epoch {epoch} from "
+        f"offset {offset} with partition epoch {epoch}, high watermark {high_watermark}, ISR [{isr}], adding replicas [] . "
+    )
+
+
+def follows(node: int, leader: int, epoch: int, offset: int, high_watermark: int) -> str:
+    return (
+        f"[Broker id={node}] Follower x-0 starts at leader epoch {epoch} from offset {offset} with partition epoch {epoch} "
+        f"and high watermark {high_watermark}. Current leader is {leader}. Previous leader None."
+    )
+
+
+def test_what_the_new_leader_lacks_is_lost_though_the_old_one_is_still_away(telling: Telling) -> None:
+    story = telling(log(leads(1, 4, 500, 500, "1,2"), SHRINK, UNCLEAN, leads(2, 5, 700, 700, "2")))
+    assert [(loss.first, loss.end, loss.committed, loss.why, loss.allowed) for loss in story.losses] == [
+        (700, 900, "yes", "unclean election", True)
+    ]
+    assert story.losses[0].copies == [1]
+    assert "keep the folder x-0" in str(story.losses[0].do)
+
+
+def test_the_copy_is_gone_once_it_was_truncated(telling: Telling) -> None:
+    lines = (
+        leads(1, 4, 500, 500, "1,2"),
+        SHRINK,
+        UNCLEAN,
+        leads(2, 5, 700, 700, "2"),
+        follows(1, 2, 5, 950, 900),
+        TRUNCATES,
+    )
+    story = telling(log(*lines))
+    assert [(loss.first, loss.end, loss.committed) for loss in story.losses] == [(700, 900, "yes"), (900, 950, "no")]
+    assert [loss.copies for loss in story.losses] == [[], []]
+    assert story.losses[0].nodes == [1]
+
+
+def test_the_word_unclean_alone_is_no_loss(telling: Telling) -> None:
+    story = telling(log(leads(1, 4, 700, 700, "1,2"), UNCLEAN, leads(2, 5, 700, 700, "2"), follows(1, 2, 5, 700, 700)))
+    assert story.losses == []
+
+
+def test_a_truncation_of_which_no_line_says_from_where_has_no_size(telling: Telling) -> None:
+    story = telling(log("[UnifiedLog partition=x-0, dir=/d] Truncating to offset 700", leads(1, 9, 900, 900, "1")))
+    assert story.losses == []
+    loss = telling(log(TRUNCATES)).losses[0]
+    assert (loss.first, loss.end, loss.records, loss.at_least, loss.committed, loss.allowed) == (
+        None,
+        None,
+        None,
+        1,
+        "unknown",
+        None,
+    )
+    assert "Follower x-0 starts at" in str(loss.missing_line)
+
+
+def test_a_reset_to_where_retention_left_the_leader_is_no_loss(telling: Telling) -> None:
+    story = telling(
+        log(
+            follows(1, 2, 5, 120, 120),
+            f"{FETCHER} Truncate fully and reset fetch offset for partition x-0 from 120 to the current leader's start "
+            "offset 786",
+            "[UnifiedLog partition=x-0, dir=/d] Truncate and start at offset 786, logStartOffset: 786",
+            f"{FETCHER} Current offset 120 for partition x-0 is out of range, which typically implies a leader change. "
+            "Reset fetch offset to 786",
+        )
+    )
+    assert story.losses == []
+    assert [
+        (one.kind, one.fields["from"], one.fields["to"], one.fields["times"]) for one in story.entries if one.kind == "reset"
+    ] == [("reset", 120, 786, 1)]
+
+
+def test_what_a_follower_copies_again_is_no_loss(telling: Telling) -> None:
+    story = telling(
+        log(
+            "Kafka version : 0.10.2.2 (org.apache.kafka.common.utils.AppInfoParser)",
+            "Completed load of log x-0 with 1 log segments and log end offset 400 in 46 ms (kafka.log.Log)",
+            "[ReplicaFetcherManager on broker 1] Removed fetcher for partitions x-0 (kafka.server.ReplicaFetcherManager)",
+            "Truncating log x-0 to offset 0. (kafka.log.Log)",
+        )
+    )
+    assert [(one.fields["from"], one.fields["to"], one.basis) for one in story.entries if one.kind == "truncated"] == [
+        (400, 0, "high watermark")
+    ]
+    assert story.losses == []

@@ -53,7 +53,9 @@ def measured(folder: Path) -> dict[str, Any]:
     from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge  # noqa: PLC0415
     from tidegauge.conformance.engine.compiled import compiled  # noqa: PLC0415
     from tidegauge.traces.kafka_logs import capture  # noqa: PLC0415
+    from tidegauge.util.workers import collect_garbage_rarely  # noqa: PLC0415
 
+    collect_garbage_rarely()
     compiled()
     spent: dict[str, float] = defaultdict(float)
     running: list[str] = [REST]

@@ -26,18 +26,18 @@ def gap(logger: str) -> Gap:
 def test_a_response_that_nobody_gives_lies_in_a_gap_of_its_leader(logger: str, given: bool, rows: list[int]) -> None:
     """Whatever the follower's clock says, which here puts it in front of everything: nothing else orders the two."""
     taken = step(1, "HandleDivergingResponse", 0, peer=2)
-    taken.depends_on.append(SEND)
+    taken.depends_on += (SEND,)
     steps = [taken, *(step(2, "HandleFetch", index) for index in (1, 2, 3, 6))]
     if given:
-        steps[-1].provides.append(SEND)
+        steps[-1].provides += (SEND,)
     assert [first for (first, _), _ in uncertain_intervals([gap(logger)], steps)] == rows
 
 
 def tied(node: int, other: int, sent: int, handled: int) -> list[LoggedStep]:
     """A fetch of one node that another handles."""
     pair = [step(node, "SendFetch", sent), step(other, "HandleFetch", handled)]
-    pair[0].provides.append(("sent", sent))
-    pair[1].depends_on.append(("sent", sent))
+    pair[0].provides += (("sent", sent),)
+    pair[1].depends_on += (("sent", sent),)
     return pair
 
 
@@ -47,7 +47,7 @@ def test_no_clock_is_further_ahead_than_it_is_said_to_be(offsets: tuple[int, int
     wrong = (0, *offsets)
     steps = []
     for at, place in enumerate(places):
-        node, other, sent = place % 3, (place + 1 + place % 2) % 3, SECOND * at
+        steps[-2].provides = steps[-1].depends_on = (("sent", at),)
         steps += tied(node, other, sent + wrong[node], sent + place + wrong[other])
         steps[-2].provides[:] = steps[-1].depends_on[:] = [("sent", at)]
     for (node, other), bound in ahead(steps).items():

@@ -21,8 +21,8 @@ def step(node: int, name: str, index: int, time: int, **fields: object) -> Logge
 def test_a_fetch_is_sent_before_it_is_handled_whatever_the_clocks_say() -> None:
     """The leader's clock is an hour behind: cause first all the same."""
     sent, handled = step(2, "SendFetch", 1, HOUR), step(1, "HandleFetch", 1, 5)
-    sent.provides.append("fetch")
-    handled.depends_on.append("fetch")
+    sent.provides += ("fetch",)
+    handled.depends_on += ("fetch",)
     merged = merge([handled, sent])
     assert merged.steps == (sent, handled)
     assert (merged.ties, merged.dropped) == (1, 0)
@@ -44,10 +44,10 @@ def test_a_circle_is_broken_and_counted() -> None:
     """Two nodes that each wait for the other's later step."""
     one, two = step(1, "HandleFetch", 1, 1), step(1, "AnswerFetch", 2, 2)
     three, four = step(2, "HandleFetchResponse", 1, 1), step(2, "SendFetch", 2, 2)
-    four.provides.append("sent")
-    one.depends_on.append("sent")
-    two.provides.append("answered")
-    three.depends_on.append("answered")
+    four.provides += ("sent",)
+    one.depends_on += ("sent",)
+    two.provides += ("answered",)
+    three.depends_on += ("answered",)
     merged = merge([one, two, three, four])
     assert merged.dropped == 1
     assert sorted(map(id, merged.steps)) == sorted(map(id, (one, two, three, four)))
@@ -58,8 +58,8 @@ def test_a_commit_and_a_loss_that_nothing_ties_are_counted_as_concurrent() -> No
     """An acknowledgement at one node, a truncation at another: the order shown is one of two."""
     ack, truncated = step(1, "ProduceAck", 1, 1), step(2, "HandleDivergingResponse", 1, 2)
     assert merge([ack, truncated]).concurrent == 1
-    ack.provides.append("told")
-    truncated.depends_on.append("told")
+    ack.provides += ("told",)
+    truncated.depends_on += ("told",)
     assert merge([ack, truncated]).concurrent == 0
 
 

@@ -18,6 +18,7 @@ from tidegauge.traces.schema import EVENTS, FIELDS, MISSING_AHEAD, MISSING_BEHIN
 
 UNKNOWN = -(2**62)
 INT_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is not FieldKind.EPOCHS)
+_INT_FIELDS = frozenset(INT_FIELDS)
 
 Ints = NDArray[np.int64]
 
@@ -44,17 +45,21 @@ def to_columns(traces: Sequence[Trace], config: Config, *, counted: bool = False
     events = [event for trace in traces for event in trace.events]
     starts = np.cumsum([0, *(len(trace.events) for trace in traces)], dtype=np.int64)
     position = positions(config)
-    # By field, the rows of the events that have it and their values: an event has a few of the 40 fields.
-    cells: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in INT_FIELDS}
+    # Events with the same fields together: there are few such sets, and their values become columns at once.
+    by_fields: dict[tuple[str, ...], tuple[list[int], list[Iterable[Any]]]] = {}
     for row, event in enumerate(events):
-        for name, value in event.fields.items():
-            cell = cells.get(name)
-            if cell is not None:
-                cell[0].append(row)
-                cell[1].append(value)
-    ints = {
-        name: _column(len(events), rows, _encoded(name, values, position)) for name, (rows, values) in cells.items() if rows
-    }
+        rows, values = by_fields.setdefault(tuple(event.fields), ([], []))
+        rows.append(row)
+        values.append(event.fields.values())
+    found: dict[str, Ints] = {}
+    for names, (of_these, values) in by_fields.items():
+        at = np.array(of_these)
+        for name, of_field in zip(names, zip(*values, strict=True), strict=False):
+            if name in _INT_FIELDS:
+                if name not in found:
+                    found[name] = np.full(len(events), UNKNOWN, np.int64)
+                found[name][at] = _encoded(name, of_field, position)
+    ints = {name: found[name] for name in INT_FIELDS if name in found}
     pairs = [event.fields.get("epochs") for event in events]
     return Columns(
         trace_starts=starts,
@@ -124,18 +129,14 @@ def positions(config: Config) -> dict[int, int]:
     return position
 
 
-def _column(size: int, rows: list[int], values: list[int]) -> Ints:
-    column = np.full(size, UNKNOWN, np.int64)
-    column[rows] = values
-    return column
-
-
-def _encoded(name: str, values: Sequence[Any], position: Mapping[int, int]) -> list[int]:
+def _encoded(name: str, values: Sequence[Any], position: Mapping[int, int]) -> Ints | list[int]:
     kind = FIELDS[name].kind
     if kind is FieldKind.NODE:
         return [-1 if value is None else position[value] for value in values]
     if kind is FieldKind.NODES:
         return [-1 if value is None else mask(position[node] for node in value) for value in values]
+    if None not in values:
+        return np.array(values, np.int64)
     return [-1 if value is None else int(value) for value in values]
 
 

@@ -1,10 +1,10 @@
 """A directory of broker logs -> one trace per topic-partition: the passes of `passes.py`, then one order per partition."""
 
 import gc
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
@@ -34,7 +34,11 @@ One line reports that a broker is unfenced; if it is lost, no other line shows i
 """
 
 
-_NAMES_NODES = frozenset(name for name, kind in FIELDS.items() if kind.kind in (FieldKind.NODE, FieldKind.NODES))
+_NAMES_NODES = {
+    name: [one for one in (*event.fields, *event.carried) if FIELDS[one].kind in (FieldKind.NODE, FieldKind.NODES)]
+    for name, event in EVENTS.items()
+}
+"""By event, the fields that name nodes."""
 
 NAMED = 5
 """Files that a note names; the others are counted."""
@@ -244,12 +248,12 @@ def _trace(
     ]
     brokers = {*actors, *replicas}
     for step in merged.steps:
-        for field_name, value in step.fields.items():
-            if field_name in _NAMES_NODES:
-                if isinstance(value, tuple):
-                    brokers.update(value)
-                elif isinstance(value, int):
-                    brokers.add(value)
+        for field_name in _NAMES_NODES[step.name]:
+            value = step.fields.get(field_name)
+            if isinstance(value, tuple):
+                brokers.update(value)
+            elif isinstance(value, int):
+                brokers.add(value)
     # In a combined process the controller has replicas of its own: it stays among the brokers.
     both_roles = controller is not None and any(node.id == controller.id and node.has_replicas for node in nodes)
     if controller is not None and not both_roles:
@@ -273,11 +277,11 @@ def _trace(
             **({} if topic_id is None else {"topic_id": topic_id}),
         },
     )
-    counts: dict[int, int] = defaultdict(int)
-    events = []
-    for actor, step in zip(actors, merged.steps, strict=True):
-        events.append(Event(actor, step.name, step.fields, counts[actor], clock(step.time), None, step.at))
-        counts[actor] += 1
+    counts = {actor: count() for actor in set(actors)}
+    events = [
+        Event(actor, step.name, step.fields, next(counts[actor]), clock(step.time), None, step.at)
+        for actor, step in zip(actors, merged.steps, strict=True)
+    ]
     return Trace(f"{name}/{generation}", tp, config, tuple(events))
 
 

@@ -12,16 +12,31 @@ Rules of this file
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.traces.kafka_logs.correlation.match import RecordedLines
 from tidegauge.traces.kafka_logs.nodes.process import END
-from tidegauge.traces.kafka_logs.nodes.steps import LATE, Fields, LoggedBroker, LoggedStep, Send, or_null, reported
+from tidegauge.traces.kafka_logs.nodes.steps import LATE, Fields, LoggedBroker, LoggedStep, Place, Send, or_null, reported
 from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedRequest, LoggedResponse
 
 LATEST, EARLIEST = -1, -2
+
+
+class _Ties(NamedTuple):
+    """The keys that tie the steps of a fetch to those of its sender."""
+
+    sent: tuple[Hashable, ...]
+    answered: tuple[Hashable, ...]
+    handled: tuple[Hashable, ...]
+
+    @classmethod
+    def of(cls, fetch: LoggedFetch, send: Send | None) -> "_Ties":
+        """Return the keys of a fetch whose send has no line, or has this one."""
+        origin = id(fetch if send is None else send)
+        return cls((("sent", origin),), (("answered", origin),), () if send is None else (("handled", send.node, send.run),))
 
 
 class Exchanges:
@@ -41,7 +56,8 @@ class Exchanges:
         self._recorded = RecordedLines(broker.steps)
         self._appends: dict[tuple[str, object], list[LoggedStep]] = defaultdict(list)
         self._proposals: dict[str, list[LoggedStep]] = defaultdict(list)
-        self._of_fetcher: dict[tuple[int, int, str], tuple[list[LoggedStep], int]] = {}
+        self._of_fetcher: dict[tuple[int, int, str], tuple[tuple[LoggedStep, ...], int]] = {}
+        self._last: tuple[LoggedRequest, int, Place, int, str] | None = None
         for step in broker.steps:
             if step.name == "AlterPartition":
                 self._proposals[step.tp].append(step)
@@ -54,9 +70,12 @@ class Exchanges:
 
     def add(self, time: int, name: str, tp: str, fields: Fields, request: LoggedRequest, topic_id: str = "") -> LoggedStep:
         """Add a step that only the request log shows; it happened by `time`, and after the request was taken up."""
-        run = self.run_of(request.line.time)
-        step = LoggedStep(self.broker.node, tp, name, fields, request.line.at, time, run.place(time))
-        step.begins, step.ends, step.key = request.since - 1, time + run.slack, (time, END, 0)
+        # The partitions of a request are at one place.
+        if self._last is None or self._last[0] is not request or self._last[1] != time:
+            run = self.run_of(request.line.time)
+            self._last = request, time, run.place(time), time + run.slack, request.line.at
+        _, _, place, ends, at = self._last
+        step = LoggedStep(self.broker.node, tp, name, fields, at, time, place, request.since - 1, ends, (time, END, 0))
         step.topic_id = topic_id
         self.broker.steps.append(step)
         return step
@@ -65,12 +84,13 @@ class Exchanges:
 
     def fetch(self, fetch: LoggedFetch) -> None:
         """Add the steps of each partition of a fetch."""
+        run, ties = self.run_of(fetch.request.line.time), _Ties.of(fetch, self.sends.get(id(fetch)))
         for tp, response in fetch.responses.items():
             partition = fetch.asked[tp]
             if fetch.replica < 0:
                 self._read(fetch, tp, partition, response)
             else:
-                self._handle(fetch, tp, partition, response)
+                self._handle(fetch, tp, partition, response, run, ties)
 
     def _read(self, fetch: LoggedFetch, tp: str, partition: PartitionRequest, response: LoggedResponse) -> None:
         # read_committed ends at the last stable offset, read_uncommitted at the high watermark.
@@ -86,10 +106,17 @@ class Exchanges:
                 fetch.topic_ids.get(tp, ""),
             )
 
-    def _handle(self, fetch: LoggedFetch, tp: str, partition: PartitionRequest, response: LoggedResponse) -> None:
+    def _handle(
+        self,
+        fetch: LoggedFetch,
+        tp: str,
+        partition: PartitionRequest,
+        response: LoggedResponse,
+        run: ProcessRun,
+        ties: "_Ties",
+    ) -> None:
         """Put a fetch beside its line, or where its response fits. A response that left later is a step of its own."""
         request = fetch.request
-        run = self.run_of(request.line.time)
         refused = request.at_once and (response.error != 0 or response.diverging)
         # A fetch that diverges, or is refused as it is read, is not recorded (Partition#fetchRecords). One that was recorded
         # may be refused all the same: DelayedFetch#tryComplete finds a replica that has gone, in the same thread.
@@ -107,15 +134,15 @@ class Exchanges:
             step.begins = max(step.begins, min(request.since, step.ends) - 1)
         asks = _asks(fetch, partition)
         step.fields.update(asks)
-        send = self.sends.get(id(fetch))
-        origin = id(send if send is not None else fetch)
-        step.depends_on.append(("sent", origin))
+        step.depends_on += ties.sent
         answering = step
-        responses = _responses(partition, response) | self._records(origin, tp, response)
+        responses = _responses(partition, response)
+        if response.size and response.error == 0 and not response.diverging:
+            responses |= self._records(ties.answered[0], tp)
         if refused or unknown_topic:
             step.fields.update(responses)
         else:
-            fields = {"peer": fetch.replica} | asks | responses
+            fields: Fields = {"peer": fetch.replica, **asks, **responses}
             answering = self.add(request.completed, "AnswerFetch", tp, fields, request, fetch.topic_ids.get(tp, ""))
             if request.at_once and response.error == 0:
                 # Immediate response:  read -> count the fetch -> respond, with the high watermark from before.
@@ -123,18 +150,16 @@ class Exchanges:
                 step.response, answering.joins, answering.key = answering, step, (*step.key[:2], step.key[2] - 1)
                 answering.ends = max(answering.ends, step.key[0])
             else:
-                answering.follows.append(step)
+                answering.follows += (step,)
         self._chain(fetch, tp, step, answering)
-        answering.provides.append(("answered", origin))
-        if send is not None:
-            # The sender's process ends after its requests were handled and answered (process.py).
-            step.provides.append(("handled", send.node, send.run))
-            answering.provides.append(("handled", send.node, send.run))
+        # The sender's process ends after its requests were handled and answered (process.py).
+        step.provides += ties.handled
+        answering.provides += ties.answered + ties.handled
 
-    def _records(self, origin: int, tp: str, response: LoggedResponse) -> Fields:
-        """Return the records of a response, as the follower appended them."""
-        handled = self.taken.get((("answered", origin), tp))
-        if handled is None or response.error != 0 or response.diverging or response.size == 0:
+    def _records(self, key: Hashable, tp: str) -> Fields:
+        """Return the records of a response, as the follower appended them that took it."""
+        handled = self.taken.get((key, tp))
+        if handled is None:
             return {}
         return {
             name: handled.fields[name] for name in ("rec_base", "rec_end", "rec_epoch", "epochs") if name in handled.fields
@@ -142,10 +167,10 @@ class Exchanges:
 
     def _chain(self, fetch: LoggedFetch, tp: str, handled: LoggedStep, answering: LoggedStep) -> None:
         """Put the steps of a fetch after those of the request before it: a fetcher sends the next when it has a response."""
-        steps = [handled] if answering is handled else [handled, answering]
+        steps = (handled,) if answering is handled else (handled, answering)
         fetcher = (fetch.replica, fetch.fetcher, tp)
         # A fetcher that has given a request up (its connection timed out) sends the next before that is handled.
-        before, completed = self._of_fetcher.get(fetcher, ([], 0))
+        before, completed = self._of_fetcher.get(fetcher, ((), 0))
         if completed <= fetch.request.dequeued:
             for step in steps:
                 step.follows += before
@@ -219,7 +244,7 @@ class Exchanges:
                     if error == 0:
                         self._before_its_change(step, response.get("partitionEpoch"))
                 step.fields.update(epochs)
-                step.depends_on.append(("proposal", tp, epochs["leader_epoch"], epochs["partition_epoch"], frozenset(isr)))
+                step.depends_on += (("proposal", tp, epochs["leader_epoch"], epochs["partition_epoch"], frozenset(isr)),)
 
     def _before_its_change(self, step: LoggedStep, partition_epoch: object) -> None:
         """Put an accepted proposal before the change that it made: one that ends a reassignment has no line of its own."""
@@ -279,14 +304,20 @@ def request_fields(partition: PartitionRequest) -> Fields:
 
 
 def _asks(fetch: LoggedFetch, partition: PartitionRequest) -> Fields:
-    return request_fields(partition) | reported(req_broker_epoch=fetch.broker_epoch)
+    fields = request_fields(partition)
+    if fetch.broker_epoch is not None:
+        fields["req_broker_epoch"] = fetch.broker_epoch
+    return fields
 
 
 def _responses(partition: PartitionRequest, response: LoggedResponse) -> Fields:
     fields: Fields = {"error": response.error}
     if response.error != 0:
         return fields
-    fields |= reported(res_hw=response.hw, res_log_start=response.log_start)
+    if response.hw is not None:
+        fields["res_hw"] = response.hw
+    if response.log_start is not None:
+        fields["res_log_start"] = response.log_start
     if response.diverging:
         fields |= {"div_epoch": or_null(response.div_epoch), "div_end": or_null(response.div_end)}
     elif response.size == 0:

@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep
 
@@ -42,7 +42,7 @@ class Merged:
 def merge(steps: Sequence[LoggedStep]) -> Merged:
     """Put the steps of one topic-partition in one order."""
     # Steps are numbered node by node, each node's in the order of its logs: there each comes after the one before it.
-    numbered = sorted(sorted(steps, key=lambda one: one.place), key=lambda one: one.node)
+    numbered = sorted(steps, key=attrgetter("node", "place"))
     provides: dict[Hashable, list[int]] = {}
     for number, step in enumerate(numbered):
         for key in step.provides:
@@ -113,19 +113,19 @@ def _concurrent(numbered: Sequence[LoggedStep], order: Sequence[int], causes: Ma
     latest = [[0] * len(column) for _ in column]
     # What a step with causes on other nodes may ask for.
     asked = {cause for found in causes.values() for cause in found}
-    seen: dict[int, list[int]] = {}
+    seen: dict[int, tuple[int, ...]] = {}
     commits: dict[int, list[list[int]]] = defaultdict(list)
     losses: list[tuple[int, list[int]]] = []
     for number in order:
         step = numbered[number]
         own = column[step.node]
         clock = latest[own]
-        for cause in causes.get(number, ()):
-            for at, count in enumerate(seen.get(cause, ())):
-                clock[at] = max(clock[at], count)
+        if number in causes:
+            for cause in causes[number]:
+                clock[:] = map(max, clock, seen[cause])
         clock[own] += 1
         if number in asked:
-            seen[number] = list(clock)
+            seen[number] = tuple(clock)
         # A client has seen the record: it is committed for good, whether or not the step raised a high watermark.
         reported = step.name in ("ProduceAck", "Read")
         if reported or (step.name in COMMITS and step.fields.get("hw") != step.fields.get("hw_before")):

@@ -38,6 +38,7 @@ Rules of this file
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -180,7 +181,7 @@ def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
         refused = step.name in ("HandleFetch", "HandleEpochRequest", "ProduceAck") and step.fields.get("error", 0) != 0
         if refused and start is not None and step.ends < start.ends:
             step.begins, step.ends, step.key = start.ends - 1, start.ends, (start.ends, start.place[1], 1)
-            step.follows.append(start)
+            step.follows += (start,)
     in_order = sorted(steps, key=_key)
     # A step is never put in front of one that it follows, whatever their stamps (3.x prints milliseconds).
     moved = False
@@ -195,16 +196,18 @@ def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
     last: dict[str, int] = {}
     rows: list[Row] = []
     for row, step in enumerate(in_order):
-        follows = [at for one in step.follows if (at := position.get(id(one), row)) < row] if step.follows else []
+        follows = tuple([at for one in step.follows if (at := position.get(id(one), row)) < row]) if step.follows else ()
         if step.thread:
-            if step.thread in last:
-                follows.append(last[step.thread])
+            before = last.get(step.thread)
+            if before is not None:
+                follows += (before,)
             last[step.thread] = row
         kind, values = _row(step, peers)
         stamp = step.key[0]
-        begins, ends = min(step.begins, stamp - 1), max(step.ends, stamp)
+        begins = step.begins if step.begins < stamp else stamp - 1
+        ends = max(stamp, step.ends)
         response = position.get(id(step.response), -1) if kind == COUNT else -1
-        rows.append(Row(kind, values, begins, ends, step.key, tuple(follows), step, response))
+        rows.append(Row(kind, values, begins, ends, step.key, follows, step, response))
     return rows
 
 
@@ -436,12 +439,12 @@ def _refuses(error: int, epoch: int, replica: Replica) -> bool:
 
 
 class _Node:
-    """A point of the search: rows before `front` and those in `beyond` are taken; the replica, and what may come next."""
+    """A point of the search: rows before `front` and those in `beyond` are `taken`; the replica, and what may come next."""
 
-    __slots__ = ("beyond", "choices", "front", "replica")
+    __slots__ = ("beyond", "choices", "front", "replica", "taken")
 
-    def __init__(self, front: int, beyond: frozenset[int], replica: Replica) -> None:
-        self.front, self.beyond, self.replica = front, beyond, replica
+    def __init__(self, front: int, beyond: frozenset[int], replica: Replica, taken: int) -> None:
+        self.front, self.beyond, self.replica, self.taken = front, beyond, replica, taken
         self.choices: Iterator[tuple[int, Replica]] | None = None
 
 
@@ -452,16 +455,13 @@ class _Search:
         # A process that makes the replica has none before.
         role = ABSENT if any(row.kind == START for row in rows) else UNKNOWN
         self.begin = Replica(role=role, counted=(UNKNOWN,) * leader.peers)
-        least_end, least_begin = [1 << 62], [1 << 62]
-        for row in reversed(rows):
-            least_end.append(min(least_end[-1], row.ends))
-            least_begin.append(min(least_begin[-1], row.begins))
-        self.least_end, self.least_begin = least_end[::-1], least_begin[::-1]
+        self.least_end = list(accumulate((row.ends for row in reversed(rows)), min, initial=1 << 62))[::-1]
+        self.least_begin = list(accumulate((row.begins for row in reversed(rows)), min, initial=1 << 62))[::-1]
 
     def run(self, placement: Ordered) -> list[tuple[int, Replica]]:
         """Return the rows in the order that was found, each with what it left."""
         taken: list[tuple[int, Replica]] = []
-        stack = [_Node(0, frozenset(), self.begin)]
+        stack = [_Node(0, frozenset(), self.begin, 0)]
         dead: set[tuple[int, frozenset[int], Replica]] = set()
         # How far the search came before it had to go back, and where it was then.
         furthest, stuck, returns = -1, stack[0], 0
@@ -471,13 +471,14 @@ class _Search:
                 node.choices = self._choices(node)
             choice = next(node.choices, None)
             if choice is not None:
-                child = self._after(node, *choice)
-                if dead and (child.front, child.beyond, child.replica) in dead:
-                    continue
                 taken.append(choice)
+                child = self._after(node, *choice, taken)
+                if dead and (child.front, child.beyond, child.replica) in dead:
+                    del taken[node.taken :]
+                    continue
                 stack.append(child)
-                if len(stack) > 2 * DEPTH:
-                    del stack[:DEPTH]
+                if len(taken) - stack[0].taken > 2 * DEPTH:
+                    stack = [one for one in stack if len(taken) - one.taken <= DEPTH]
                     dead.clear()
                     furthest, returns = -1, 0
                 continue
@@ -487,7 +488,7 @@ class _Search:
             returns += 1
             if len(stack) > 1 and returns <= LIMIT:
                 stack.pop()
-                taken.pop()
+                del taken[stack[-1].taken :]
                 continue
             # No order fits, or none was found within the limit. One step is given up: it goes where its stamp puts it.
             at, broken = self._blocking(stuck)
@@ -495,20 +496,37 @@ class _Search:
                 placement.at_limit.append(self.rows[at].step)
             self.given_up.add(at)
             placement.stuck.append((self.rows[at].step, broken))
-            del taken[len(taken) - len(stack) + 1 :]
-            stack = [_Node(stack[0].front, stack[0].beyond, stack[0].replica)]
+            del taken[stack[0].taken :]
+            stack = [_Node(stack[0].front, stack[0].beyond, stack[0].replica, stack[0].taken)]
             dead.clear()
             furthest, returns = -1, 0
         return taken
 
-    def _after(self, node: _Node, at: int, replica: Replica) -> _Node:
+    def _after(self, node: _Node, at: int, replica: Replica, taken: list[tuple[int, Replica]]) -> _Node:
+        """Return the next point at which there is a choice, or one not far behind; what is taken until then is added."""
         if at != node.front:
-            return _Node(node.front, node.beyond | {at}, replica)
+            return _Node(node.front, node.beyond | {at}, replica, len(taken))
         front = at + 1
         while front in node.beyond:
             front += 1
         beyond = frozenset(row for row in node.beyond if row > front) if node.beyond else node.beyond
-        return _Node(front, beyond, replica)
+        end = front if beyond else min(len(self.rows), front + DEPTH // 8)
+        while front < end and (after := self._only(front, beyond, replica)) is not None:
+            taken.append((front, after))
+            front, replica = front + 1, after
+        return _Node(front, beyond, replica, len(taken))
+
+    def _only(self, front: int, beyond: frozenset[int], replica: Replica) -> Replica | None:
+        """Return what the first row leaves if it has to be taken, or may be without losing an order; else None."""
+        row = self.rows[front]
+        due = replica.due != UNKNOWN and replica.due > replica.hw
+        alone = not due and not beyond and self.least_begin[front + 1] >= row.ends
+        if not alone and replica.cause >= 0:
+            return None
+        broken, after = self._take(front, replica)
+        # What changes nothing and comes first by its stamp is taken: no other order has more.
+        free = alone or row.kind >= SKIPPED or (not due and after == replica)
+        return after if broken == FITS and free else None
 
     def _open(self, node: _Node) -> Iterator[int]:
         """Yield the rows that may come next, as far as intervals, threads and sessions go, in the order of their stamps."""
@@ -537,15 +555,11 @@ class _Search:
     def _choices(self, node: _Node) -> Iterator[tuple[int, Replica]]:
         """Yield what may come next and fits: observers first, then by stamp; right after a cause, the raise."""
         rows, replica = self.rows, node.replica
-        front = rows[node.front]
+        only = self._only(node.front, node.beyond, replica)
+        if only is not None:
+            yield node.front, only
+            return
         due = replica.due != UNKNOWN and replica.due > replica.hw
-        alone = not node.beyond and self.least_begin[node.front + 1] >= front.ends and not due
-        if alone or replica.cause < 0:
-            broken, after = self._take(node.front, replica)
-            # What changes nothing and comes first by its stamp is taken: no other order has more.
-            if broken == FITS and (alone or front.kind >= SKIPPED or (after == replica and not due)):
-                yield node.front, after
-                return
         changing: list[tuple[int, Replica]] = []
         observing: list[tuple[int, Replica]] = []
         apart: list[tuple[int, Replica]] = []
@@ -609,7 +623,12 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
         if rows[at].kind == RAISE and states[number].cause >= 0:
             credited.setdefault(states[number].cause, at)
     raises = set(credited.values())
-    numbers = {id(rows[at].step): number for number, (at, _) in enumerate(sequence)}
+    joined = {id(row.step.joins) for row in rows if row.step.joins is not None}
+    numbers = (
+        {id(rows[at].step): number for number, (at, _) in enumerate(sequence) if id(rows[at].step) in joined}
+        if joined
+        else {}
+    )
     # The line that a step stands at: never one behind that of a later step.
     lines: list[int] = []
     for at, _ in reversed(sequence):

@@ -130,10 +130,8 @@ def tie_unlogged(
         waiting = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
         nameless: list[LoggedStep] = []
         unsent: dict[tuple[str, int], list[LoggedStep]] = {}
-        for step in sorted(node.broker.steps, key=lambda one: one.place):
+        for step in sorted((one for one in node.broker.steps if one.name == "HandleFetch"), key=lambda one: one.place):
             peer = step.fields.get("peer")
-            if step.name != "HandleFetch":
-                continue
             if not isinstance(peer, int):
                 # Rule 2. Without "hw" it is the step that process.py adds after the last line of a process.
                 if "hw" in step.fields:
@@ -184,8 +182,8 @@ def _tie(step: LoggedStep, waiting: list[Send], peer: int, offset: object, sessi
     run = step.place[0]
     for send in waiting:
         if send.node == peer and send.asked[step.tp].offset == offset and sessions.get(send.session, run) == run:
-            step.depends_on.append(("sent", id(send)))
-            step.provides += [("handled", send.node, send.run), ("answered", id(send))]
+            step.depends_on += (("sent", id(send)),)
+            step.provides += (("handled", send.node, send.run), ("answered", id(send)))
             waiting.remove(send)
             return send
     return None
@@ -277,15 +275,15 @@ class _MadeUp:
                     step.time,
                     place,
                 )
-                response.depends_on.append(("answered", request))
+                response.depends_on += (("answered", request),)
                 sender.broker.steps.append(response)
             self._ends[sender.id, run, step.tp] = offset
             self._added.add((sender.id, run, step.tp))
         made = LoggedStep(sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, place)
-        made.provides.append(("sent", id(step)))
-        made.depends_on.append(("answered", request))
-        step.depends_on.append(("sent", id(step)))
-        step.provides.append(("handled", sender.id, run))
+        made.provides += (("sent", id(step)),)
+        made.depends_on += (("answered", request),)
+        step.depends_on += (("sent", id(step)),)
+        step.provides += (("handled", sender.id, run),)
         sender.broker.steps.append(made)
 
     def _end(self, sender: Node, run: int, tp: str) -> int | None:
@@ -299,7 +297,7 @@ class _MadeUp:
 
     def shorten_what_was_served_on(self, nodes: Iterable[Node]) -> None:
         """Leave to the last step of each process (process.py) what those that were added have not brought."""
-        for node in nodes:
+        for node in nodes if self._added else ():
             for step in node.broker.steps:
                 replica, end = (node.id, step.place[0], step.tp), step.fields.get("rec_end")
                 served_on = step.name == "HandleFetchResponse" and step.place[1:3] == (AFTER_LINES, 2)
@@ -346,18 +344,19 @@ def _add_handled_fetches(
                 continue
             place = (run, AFTER_LINES, 3, send.time)
             step = LoggedStep(leader.id, response.tp, "HandleFetch", {"peer": send.node}, response.at, send.time, place)
-            step.depends_on.append(("sent", id(send)))
-            step.provides += [("answered", id(send)), ("handled", send.node, send.run)]
+            step.depends_on += (("sent", id(send)),)
+            step.provides += (("answered", id(send)), ("handled", send.node, send.run))
             leader.broker.steps.append(step)
 
 
 def _responses_of_the_dead(node: Node) -> None:
     """Untie late responses from the end of the process that asked: a request of its next process was handled before."""
     seen: dict[tuple[str, object], int] = {}
-    for step in sorted(node.broker.steps, key=lambda one: one.place):
+    named = [step for step in node.broker.steps if step.name in ("HandleFetch", "AnswerFetch") and step.provides]
+    for step in sorted(named, key=lambda one: one.place):
         runs = [key[2] for key in step.provides if isinstance(key, tuple) and key[0] == "handled"]
         asker = (step.tp, step.fields.get("peer"))
         if step.name == "HandleFetch" and runs:
             seen[asker] = max(seen.get(asker, 0), *runs)
         elif step.name == "AnswerFetch" and runs and runs[0] < seen.get(asker, 0):
-            step.provides = [key for key in step.provides if not (isinstance(key, tuple) and key[0] == "handled")]
+            step.provides = tuple(key for key in step.provides if not (isinstance(key, tuple) and key[0] == "handled"))

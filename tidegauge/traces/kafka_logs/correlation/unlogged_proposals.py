@@ -25,7 +25,7 @@ def add_unlogged_proposals(nodes: Sequence[Node]) -> None:
         for key in keys:
             made = next(_made(leader, step), None)
             if made is not None:
-                made.provides.append(key)
+                made.provides += (key,)
                 leader.broker.steps.append(made)
                 offered.add(key)
 

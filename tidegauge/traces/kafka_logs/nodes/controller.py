@@ -159,8 +159,8 @@ class LoggedController:
         self.altered[parsed.tp] = step
         # The change that it makes may be read from the log of another controller.
         if parsed.tp in self.epochs:
-            step.depends_on.append(("metadata", parsed.tp, self.epochs[parsed.tp]))
-            step.provides.append(("altered", parsed.tp, self.epochs[parsed.tp] + 1))
+            step.depends_on += (("metadata", parsed.tp, self.epochs[parsed.tp]),)
+            step.provides += (("altered", parsed.tp, self.epochs[parsed.tp] + 1),)
 
     def broker_registered(self, parsed: ParsedLine) -> None:
         """Register a broker, in a new incarnation."""
@@ -223,8 +223,8 @@ class LoggedController:
                 step.fields[name] = value
         if epoch is not None:
             self.epochs[parsed.tp] = epoch
-            step.provides.append(("metadata", parsed.tp, epoch))
-            step.depends_on.append(("altered", parsed.tp, epoch))
+            step.provides += (("metadata", parsed.tp, epoch),)
+            step.depends_on += (("altered", parsed.tp, epoch),)
         return step
 
 

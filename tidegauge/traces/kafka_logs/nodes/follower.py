@@ -12,7 +12,7 @@ Rules of this file
    same thread.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 from tidegauge.impl.rules import high_watermark_after_log_start
 from tidegauge.traces.kafka_logs.nodes import leader
@@ -58,15 +58,16 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
         fetcher=fetcher_key(parsed)[1],
     )
     broker.sends.append(fetcher.send)
+    sent: tuple[Hashable, ...] = (("sent", id(fetcher.send)),)
     for tp in fetcher.asked:
         # The thread sends its next fetch after it has handled the response to the last one.
         broker.open.pop((parsed.line.thread, tp), None)
-        step = broker.step(parsed, "SendFetch", {"peer": parsed.number("peer"), **_request(fetcher.send, tp)}, tp)
-        step.provides.append(("sent", id(fetcher.send)))
+        step = broker.step(parsed, "SendFetch", {"peer": fetcher.send.leader, **_request(fetcher.send, tp)}, tp)
+        step.provides = sent
         before = fetcher.last.get(tp)
         # A fetcher waits for each response; only after a lost one does it send again without.
         if before is not None and not before.lost:
-            step.depends_on.append(("answered", id(before)))
+            step.depends_on = (("answered", id(before)),)
         fetcher.last[tp] = fetcher.send
 
 
@@ -88,7 +89,7 @@ def _response(broker: LoggedBroker, parsed: ParsedLine, name: str, fields: Field
     send = fetcher.send if fetcher is not None else None
     step = broker.begin(parsed, name, {"peer": parsed.number("peer")} | _request(send, parsed.tp) | fields)
     if send is not None:
-        step.depends_on.append(("answered", id(send)))
+        step.depends_on += (("answered", id(send)),)
     return step
 
 

@@ -237,7 +237,7 @@ class GapDetector:
         if parsed.kind in _NEEDS_A_ROLE and parsed.tp not in self._leading:
             yield from self._has_a_role(parsed.tp)
         thread = ("send", parsed.line.thread)
-        raised = self._raised.pop((parsed.line.thread, parsed.tp), None)
+        raised = self._raised.pop((parsed.line.thread, parsed.tp), None) if self._raised else None
         if raised is not None and not (parsed.kind == "leader-high-watermark" and parsed.number("hw") == raised):
             yield (
                 PARTITION,

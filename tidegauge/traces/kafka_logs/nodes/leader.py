@@ -59,7 +59,7 @@ def _leader(broker: LoggedBroker, parsed: ParsedLine) -> None:
             "hw": replica.hw,
         },
     )
-    _takes_effect(broker, step).depends_on.append(("metadata", parsed.tp, parsed.number("partition_epoch")))
+    _takes_effect(broker, step).depends_on += (("metadata", parsed.tp, parsed.number("partition_epoch")),)
 
 
 def _leader_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -78,7 +78,7 @@ def _leader_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
             **reported(leo=replica.leo),
         },
     )
-    _takes_effect(broker, step).depends_on.append(("metadata", parsed.tp, parsed.number("partition_epoch")))
+    _takes_effect(broker, step).depends_on += (("metadata", parsed.tp, parsed.number("partition_epoch")),)
 
 
 def _follower(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -96,7 +96,7 @@ def _follower(broker: LoggedBroker, parsed: ParsedLine) -> None:
             "hw": replica.hw,
         },
     )
-    _takes_effect(broker, step).depends_on.append(("metadata", parsed.tp, parsed.number("partition_epoch")))
+    _takes_effect(broker, step).depends_on += (("metadata", parsed.tp, parsed.number("partition_epoch")),)
 
 
 def _follower_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -110,7 +110,7 @@ def _follower_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
             "partition_epoch": parsed.number("partition_epoch"),
         },
     )
-    _takes_effect(broker, step).depends_on.append(("metadata", parsed.tp, parsed.number("partition_epoch")))
+    _takes_effect(broker, step).depends_on += (("metadata", parsed.tp, parsed.number("partition_epoch")),)
 
 
 def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -183,19 +183,21 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     peer, position = parsed.number("peer"), parsed.number("remote_leo")
     replica.recorded[peer] = position
-    step = broker.step(parsed, "HandleFetch", reported(peer=peer, req_offset=position, remote_leo=position))
+    step = broker.step(parsed, "HandleFetch", {"peer": peer, "req_offset": position, "remote_leo": position})
     counted = broker.counted.pop(key, None)
-    _handles_another(broker, parsed.line.thread)
-    broker.looked.pop((parsed.tp, peer, position), None)
+    if broker.counted:
+        _handles_another(broker, parsed.line.thread)
+    if broker.looked:
+        broker.looked.pop((parsed.tp, peer, position), None)
     if not parsed.line.thread:
         step.begins = broker.now - LATE
     elif counted is not None and counted.append is not None:
         step.begins, step.thread = counted.begins, ""
-        step.follows.append(counted.append)
+        step.follows += (counted.append,)
     elif counted is not None:
         # It was counted before the first of the lines that its thread printed of it.
         step.begins, step.ends, step.key = counted.begins, counted.ends, (counted.ends - broker.tick, counted.index, -1)
-    expanding = broker.expanding.pop(key, None)
+    expanding = broker.expanding.pop(key, None) if broker.expanding else None
     if expanding is not None and expanding.fields.get("peer") == peer:
         expanding.fields["remote_leo"] = position
     broker.close(parsed)
@@ -284,11 +286,11 @@ def _sent_again(broker: LoggedBroker, parsed: ParsedLine) -> bool:
 
 
 def _proposed(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> None:
-    step.provides.append(_proposal(parsed))
+    step.provides += (_proposal(parsed),)
     broker.proposals[parsed.line.thread, parsed.tp] = step
     # Whatever the controller did with the proposal before, whose response was ignored, it did before it answered.
     step.depends_on += broker.replica(parsed.tp).ignored
-    broker.replica(parsed.tp).ignored.clear()
+    broker.replica(parsed.tp).ignored = ()
 
 
 def _proposal(parsed: ParsedLine) -> Hashable:
@@ -355,7 +357,7 @@ def _isr_response(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = _takes_effect(broker, broker.begin(parsed, "HandleAlterPartitionResponse", fields, tp))
     if error == 0:
         broker.replica(tp).isr = frozenset(parsed.ids())
-        step.depends_on.append(("metadata", tp, epoch))
+        step.depends_on += (("metadata", tp, epoch),)
 
 
 def _isr_updated(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -370,7 +372,7 @@ def _isr_updated(broker: LoggedBroker, parsed: ParsedLine) -> None:
         epoch = parsed.number("partition_epoch")
         fields: Fields = {"error": 0, "isr": parsed.ids(), "partition_epoch": epoch}
         step = broker.begin(parsed, "HandleAlterPartitionResponse", fields)
-        step.depends_on.append(("metadata", parsed.tp, epoch))
+        step.depends_on += (("metadata", parsed.tp, epoch),)
 
 
 HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {

@@ -116,7 +116,7 @@ def _served_on(
     step = broker.step(parsed, led if leads else "HandleFetchResponse", fields if base < end or not leads else {})
     step.time, step.place = time, (broker.run - 1, AFTER_LINES, 2, time)  # after the unlogged sends
     if not leads:  # the response to one of these, or to one before the last line
-        step.depends_on.append(("handled", broker.node, broker.run - 1))
+        step.depends_on += (("handled", broker.node, broker.run - 1),)
 
 
 def _log_loaded(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -176,7 +176,7 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
             if replica.loaded or tp in logged:
                 step = broker.step(last, name, reported(clean=clean) if broker.stopping else {}, tp)
                 step.place = (broker.run, END, 0, 0)
-                step.depends_on.append(("handled", broker.node, broker.run))
+                step.depends_on += (("handled", broker.node, broker.run),)
     for replica in broker.replicas.values():
         # A process that starts has no role and no leader epoch; log and epoch cache are on its disk.
         replica.loaded, replica.leader_epoch, replica.hw, replica.last_hw = False, None, None, replica.hw

@@ -67,11 +67,11 @@ class LoggedStep:
     thread: str = ""
     topic_id: str = ""
     takes_effect: bool = False
-    follows: list["LoggedStep"] = field(default_factory=list)
+    follows: tuple["LoggedStep", ...] = ()
     response: "LoggedStep | None" = None
     joins: "LoggedStep | None" = None
-    provides: list[Hashable] = field(default_factory=list)
-    depends_on: list[Hashable] = field(default_factory=list)
+    provides: tuple[Hashable, ...] = ()
+    depends_on: tuple[Hashable, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -92,7 +92,7 @@ class LoggedReplica:
     created: bool = False
     recorded: dict[int, int] = field(default_factory=dict)
     isr: frozenset[int] = frozenset()
-    ignored: list[Hashable] = field(default_factory=list)
+    ignored: tuple[Hashable, ...] = ()
     """What responses that were ignored depend on."""
 
     def led_after(self, time: int) -> bool:
@@ -288,7 +288,10 @@ class LoggedBroker:
 
     def replica(self, tp: str) -> LoggedReplica:
         """Return what is known of a replica of this broker."""
-        return self.replicas.setdefault(tp, LoggedReplica())
+        known = self.replicas.get(tp)
+        if known is None:
+            known = self.replicas[tp] = LoggedReplica()
+        return known
 
     def note_min_isr(self, tp: str, value: int | None) -> None:
         """Note a min.insync.replicas that a partition has from now on."""
@@ -307,13 +310,20 @@ class LoggedBroker:
 
     def step(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
         """Add a step at this line."""
-        time = parsed.line.time
-        made = LoggedStep(self.node, tp or parsed.tp, name, fields, parsed.line.at, time, (self.run, self.index, 0, 0))
-        made.begins, made.ends, made.key, made.thread = (
+        line = parsed.line
+        time, index = line.time, self.index
+        made = LoggedStep(
+            self.node,
+            tp or parsed.tp,
+            name,
+            fields,
+            line.at,
+            time,
+            (self.run, index, 0, 0),
             self.begins,
             time + self.tick,
-            (time, self.index, 0),
-            parsed.line.thread,
+            (time, index, 0),
+            line.thread,
         )
         self.steps.append(made)
         return made

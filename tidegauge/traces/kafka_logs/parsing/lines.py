@@ -126,7 +126,7 @@ _DIGIT = re.compile(r"\d")
 _TEXT = re.compile(rb"[^\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Line:
     """A log line. `time` is in microseconds since 1970, of one node only: brokers log local time without a zone.
 

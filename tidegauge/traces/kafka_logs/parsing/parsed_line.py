@@ -200,9 +200,7 @@ class Row:
         """Find the pattern in a message, in time that is proportional to its length."""
         # To look for a text is many times faster than to search for the pattern. And a search has no bound: from each
         # place where the pattern could begin it may read to the end of the line.
-        if self.needle not in message:
-            return None
-        at = message.find(self.head)
+        at = message.find(self.head) if self.needle in message else -1
         for _ in range(MOST_BEGINNINGS):
             if at < 0:
                 return None
@@ -300,8 +298,7 @@ def parse_line(line: Line) -> ParsedLine | None:
     """Parse a line; None if it has no pattern, or is about the metadata log."""
     message = line.message
     for row in _BY_LOGGER.get(line.logger, ()):
-        match = row.match(message)
-        if match is not None:
+        if row.needle in message and (match := row.match(message)) is not None:
             try:
                 values = {
                     name: read(text)

@@ -34,8 +34,9 @@ class Dates:
     def microseconds(self, text: str) -> int | None:
         """Parse a date; None if it has another format, or no such day exists."""
         # Kafka's own format first: nearly every line has it, and slicing is faster than a regular expression.
-        if text[10:11] == " " and text[19:20] == "," and text[20:].isdecimal():
-            return microseconds(text)
+        if text[19:20] == "," and text[10] == " " and (fraction := text[20:]).isdecimal():
+            seconds = _whole_seconds(text[:19])
+            return None if seconds is None else seconds + (int(fraction) if len(fraction) == 6 else _fraction(fraction))
         match = self._read.fullmatch(text)
         if match is None:
             return None

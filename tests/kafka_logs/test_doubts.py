@@ -47,9 +47,9 @@ def test_no_clock_is_further_ahead_than_it_is_said_to_be(offsets: tuple[int, int
     wrong = (0, *offsets)
     steps = []
     for at, place in enumerate(places):
-        steps[-2].provides = steps[-1].depends_on = (("sent", at),)
+        node, other, sent = place % 3, (place + 1 + place % 2) % 3, SECOND * at
         steps += tied(node, other, sent + wrong[node], sent + place + wrong[other])
-        steps[-2].provides[:] = steps[-1].depends_on[:] = [("sent", at)]
+        steps[-2].provides = steps[-1].depends_on = (("sent", at),)
     for (node, other), bound in ahead(steps).items():
         assert bound >= wrong[other] - wrong[node] + SLACK
 

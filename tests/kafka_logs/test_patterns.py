@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from tidegauge.traces.kafka_logs.parsing.lines import Line
-from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest, changes, fetch_line, leos, parse_line, proposal
+from tidegauge.traces.kafka_logs.parsing.parsed_line import (
+    PartitionRequest,
+    changes,
+    fetch_line,
+    leos,
+    needle_of,
+    parse_line,
+    proposal,
+    row_of,
+)
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "lines.json").read_text())
@@ -49,6 +58,33 @@ def test_a_line_says_what_it_says(row: dict[str, Any]) -> None:
     assert parsed is not None
     assert parsed.kind == row["what"]
     assert {name: list(v) if isinstance(v, tuple) else v for name, v in parsed.values.items()} == row["values"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "needle"),
+    [
+        (r"^Shutdown complete\.", "Shutdown complete."),
+        (r"a (?P<one>long text in a group) b", "a "),
+        (r"short (?:one|other) and longer", " and longer"),
+        (r"one|another", ""),
+        (r"ab+cd?e", "a"),
+        (r"to \(offset=[^)]*\) or \d+", "to (offset="),
+    ],
+)
+def test_the_needle_of_a_pattern_is_in_all_that_it_matches(pattern: str, needle: str) -> None:
+    """Text in a group, a choice, or before a repetition may be missing: it is no needle."""
+    assert needle_of(pattern) == needle
+
+
+def test_a_line_without_the_needle_is_not_matched() -> None:
+    """Of every row of the table the needle is in each of its lines, and the pattern needs it."""
+    for row in ROWS:
+        patterns = [pattern for kind, logger, pattern in TABLE if (kind, logger) == (row["what"], row["logger"])]
+        matched = [pattern for pattern in patterns if row_of(row["what"], pattern).match(row["line"])]
+        assert matched
+        for needle in filter(None, map(needle_of, matched)):
+            assert needle in row["line"]
+            assert parse_line(line(row["line"].replace(needle, "~"), row["logger"])) is None
 
 
 def test_every_row_of_the_table_has_a_line() -> None:

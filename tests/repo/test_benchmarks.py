@@ -8,11 +8,14 @@ from types import ModuleType
 
 import pytest
 
+from benchmarks.cluster_logs import Cluster
 from benchmarks.kept import keep, kept_in
 from benchmarks.listed import NAMES
 from benchmarks.measure import Point, Report
 from benchmarks.page_text import page
 from benchmarks.profiled import Function, spent
+from tidegauge.conformance.checking.check import check
+from tidegauge.conformance.checking.verdicts import Verdict
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"processor": "abacus", "cores": "2", "Python": "3.11.1"}
@@ -154,3 +157,18 @@ def test_a_stage_that_is_not_there_is_an_error() -> None:
     assert spent(a_report, {"adding": Function("measure.py", "add")})["adding"] > 0
     with pytest.raises(SystemExit, match="tortoise"):
         spent(a_report, {"racing": Function("measure.py", "tortoise")})
+
+
+def test_made_logs_are_those_of_brokers_that_do_nothing_wrong(tmp_path: Path) -> None:
+    """The same bytes for the same seed; the traces of all topics are judged at once, and conform."""
+    for copy in ("one", "same"):
+        Cluster(tmp_path / copy, partitions=8, seed=5).run(size=400_000, rate=300)
+    files = [path.relative_to(tmp_path / "one") for path in sorted((tmp_path / "one").glob("n*/*.log"))]
+    assert [(tmp_path / "one" / file).read_bytes() for file in files] == [
+        (tmp_path / "same" / file).read_bytes() for file in files
+    ]
+    report = check([tmp_path / "one"])
+    assert report.verdict is Verdict.PASS
+    assert not report.missing
+    assert len({trace.tp.rpartition("-")[0] for judged in report.judged for trace in judged.batch.traces or ()}) == 4
+    assert len(report.judged) == 1

@@ -198,9 +198,9 @@ class Row:
 
     def match(self, message: str) -> re.Match[str] | None:
         """Find the pattern in a message, in time that is proportional to its length."""
-        # To look for a text is many times faster than to search for the pattern. And a search has no bound: from each
+        # To look for the head is many times faster than to search for the pattern. And a search has no bound: from each
         # place where the pattern could begin it may read to the end of the line.
-        at = message.find(self.head) if self.needle in message else -1
+        at = message.find(self.head)
         for _ in range(MOST_BEGINNINGS):
             if at < 0:
                 return None
@@ -298,6 +298,7 @@ def parse_line(line: Line) -> ParsedLine | None:
     """Parse a line; None if it has no pattern, or is about the metadata log."""
     message = line.message
     for row in _BY_LOGGER.get(line.logger, ()):
+        # Most patterns are ruled out by their text alone.
         if row.needle in message and (match := row.match(message)) is not None:
             try:
                 values = {

@@ -21,6 +21,10 @@ from operator import attrgetter, itemgetter
 from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep
 
 COMMITS = frozenset({"HandleFetch", "BecomeLeader", "LeaderAppend", "ProduceAck", "Read", "HandleAlterPartitionResponse"})
+OBSERVED_COMMITS = ("ProduceAck", "Read")
+"""Steps that show a client that a record is committed."""
+SOME = 64
+"""Steps between two looks whether the others can be left out."""
 LOSSES = frozenset(
     {"BecomeLeader", "HandleDivergingResponse", "HandleOutOfRange", "TruncateToHighWatermark", "Start", "Crash"}
 )
@@ -116,7 +120,19 @@ def _concurrent(numbered: Sequence[LoggedStep], order: Sequence[int], causes: Ma
     seen: dict[int, tuple[int, ...]] = {}
     commits: dict[int, list[list[int]]] = defaultdict(list)
     losses: list[tuple[int, list[int]]] = []
-    for number in order:
+    left = sum(1 for step in numbered if step.name in LOSSES)
+    committing = [
+        latest[at]
+        for at in {column[step.node] for step in numbered if step.name in COMMITS or step.name in OBSERVED_COMMITS}
+    ]
+    for at, number in enumerate(order):
+        # When every node that commits has seen all losses, whatever follows comes after them.
+        if (
+            not left
+            and at % SOME == 0
+            and all(clock[column[node]] >= lost[column[node]] for node, lost in losses for clock in committing)
+        ):
+            break
         step = numbered[number]
         own = column[step.node]
         clock = latest[own]
@@ -127,11 +143,11 @@ def _concurrent(numbered: Sequence[LoggedStep], order: Sequence[int], causes: Ma
         if number in asked:
             seen[number] = tuple(clock)
         # A client has seen the record: it is committed for good, whether or not the step raised a high watermark.
-        reported = step.name in ("ProduceAck", "Read")
-        if reported or (step.name in COMMITS and step.fields.get("hw") != step.fields.get("hw_before")):
+        if step.name in OBSERVED_COMMITS or (step.name in COMMITS and step.fields.get("hw") != step.fields.get("hw_before")):
             commits[step.node].append(list(clock))
         if step.name in LOSSES:
             losses.append((step.node, list(clock)))
+            left -= 1
     concurrent = 0
     for lost_at, clock in losses:
         for node, clocks in commits.items():

@@ -280,7 +280,7 @@ def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]
 
 def _number(fields: Fields, name: str) -> int:
     value = fields.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else UNKNOWN
+    return value if type(value) is int else UNKNOWN  # a bool is no number
 
 
 # What a step finds and leaves
@@ -660,6 +660,9 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
     return events
 
 
+_SHOWS_HIGH_WATERMARK = frozenset({"HandleFetch", "LeaderAppend", "HandleAlterPartitionResponse"})
+
+
 def _fill_high_watermark(step: LoggedStep, before: int, after: int, raised: tuple[int, ...] | None) -> None:
     """Give a step of a leader the high watermark that it found and left: lines tell only those that change it."""
     if raised is not None:
@@ -668,7 +671,7 @@ def _fill_high_watermark(step: LoggedStep, before: int, after: int, raised: tupl
         else:
             step.fields["hw_before"] = raised[0]
         step.fields["hw"] = raised[1]
-    elif step.name in ("HandleFetch", "LeaderAppend", "HandleAlterPartitionResponse") and before != UNKNOWN:
+    elif step.name in _SHOWS_HIGH_WATERMARK and before != UNKNOWN:
         step.fields.setdefault("hw_before", before)
         step.fields.setdefault("hw", before)
     elif step.name == "LogStartMoved" and after != UNKNOWN:

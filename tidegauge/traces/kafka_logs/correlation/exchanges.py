@@ -32,11 +32,12 @@ class _Ties(NamedTuple):
     answered: tuple[Hashable, ...]
     handled: tuple[Hashable, ...]
 
-    @classmethod
-    def of(cls, fetch: LoggedFetch, send: Send | None) -> "_Ties":
-        """Return the keys of a fetch whose send has no line, or has this one."""
-        origin = id(fetch if send is None else send)
-        return cls((("sent", origin),), (("answered", origin),), () if send is None else (("handled", send.node, send.run),))
+
+def _ties(fetch: LoggedFetch, send: Send | None) -> _Ties:
+    """Return the keys of a fetch whose send has no line, or has this one."""
+    origin = id(fetch if send is None else send)
+    handled = () if send is None else (("handled", send.node, send.run),)
+    return _Ties((("sent", origin),), (("answered", origin),), handled)
 
 
 class Exchanges:
@@ -84,7 +85,7 @@ class Exchanges:
 
     def fetch(self, fetch: LoggedFetch) -> None:
         """Add the steps of each partition of a fetch."""
-        run, ties = self.run_of(fetch.request.line.time), _Ties.of(fetch, self.sends.get(id(fetch)))
+        run, ties = self.run_of(fetch.request.line.time), _ties(fetch, self.sends.get(id(fetch)))
         for tp, response in fetch.responses.items():
             partition = fetch.asked[tp]
             if fetch.replica < 0:

@@ -67,7 +67,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
 from tidegauge.traces.kafka_logs.parsing.parsed_line import leos
 
 LIMIT, DEPTH, AHEAD = 4000, 400, 96
-"""Steps that are taken back for one that is stuck; decisions that are remembered; rows that are looked at ahead."""
+"""Steps that are taken back for one that is stuck; rows back to which it goes at most; rows that are looked at ahead."""
 
 (OTHER, START, LEAD, FOLLOW, APPEND, COUNT, RAISE, SHRINK, EXPAND, ISR, LOG_START, GONE, FORGET, UNNAMED) = range(14)
 (SKIPPED, RESPONSE, SHOWN, ACKNOWLEDGED, REFUSED, SENT, IDLE) = range(14, 21)
@@ -439,12 +439,12 @@ def _refuses(error: int, epoch: int, replica: Replica) -> bool:
 
 
 class _Node:
-    """A point of the search: rows before `front` and those in `beyond` are `taken`; the replica, and what may come next."""
+    """A point of the search: `depth` rows are taken, before `front` and in `beyond`; the replica, and what may come next."""
 
-    __slots__ = ("beyond", "choices", "front", "replica", "taken")
+    __slots__ = ("beyond", "choices", "depth", "front", "replica")
 
-    def __init__(self, front: int, beyond: frozenset[int], replica: Replica, taken: int) -> None:
-        self.front, self.beyond, self.replica, self.taken = front, beyond, replica, taken
+    def __init__(self, front: int, beyond: frozenset[int], replica: Replica, depth: int) -> None:
+        self.front, self.beyond, self.replica, self.depth = front, beyond, replica, depth
         self.choices: Iterator[tuple[int, Replica]] | None = None
 
 
@@ -474,11 +474,11 @@ class _Search:
                 taken.append(choice)
                 child = self._after(node, *choice, taken)
                 if dead and (child.front, child.beyond, child.replica) in dead:
-                    del taken[node.taken :]
+                    del taken[node.depth :]
                     continue
                 stack.append(child)
-                if len(taken) - stack[0].taken > 2 * DEPTH:
-                    stack = [one for one in stack if len(taken) - one.taken <= DEPTH]
+                if len(taken) - stack[0].depth > 2 * DEPTH:
+                    stack = [one for one in stack if len(taken) - one.depth <= DEPTH]
                     dead.clear()
                     furthest, returns = -1, 0
                 continue
@@ -488,7 +488,7 @@ class _Search:
             returns += 1
             if len(stack) > 1 and returns <= LIMIT:
                 stack.pop()
-                del taken[stack[-1].taken :]
+                del taken[stack[-1].depth :]
                 continue
             # No order fits, or none was found within the limit. One step is given up: it goes where its stamp puts it.
             at, broken = self._blocking(stuck)
@@ -496,25 +496,25 @@ class _Search:
                 placement.at_limit.append(self.rows[at].step)
             self.given_up.add(at)
             placement.stuck.append((self.rows[at].step, broken))
-            del taken[stack[0].taken :]
-            stack = [_Node(stack[0].front, stack[0].beyond, stack[0].replica, stack[0].taken)]
+            del taken[stack[0].depth :]
+            stack = [_Node(stack[0].front, stack[0].beyond, stack[0].replica, stack[0].depth)]
             dead.clear()
             furthest, returns = -1, 0
         return taken
 
-    def _after(self, node: _Node, at: int, replica: Replica, taken: list[tuple[int, Replica]]) -> _Node:
-        """Return the next point at which there is a choice, or one not far behind; what is taken until then is added."""
+    def _after(self, node: _Node, at: int, replica: Replica, sequence: list[tuple[int, Replica]]) -> _Node:
+        """Return the next point with a choice, or one not far behind; add to `sequence` what is taken until then."""
         if at != node.front:
-            return _Node(node.front, node.beyond | {at}, replica, len(taken))
+            return _Node(node.front, node.beyond | {at}, replica, len(sequence))
         front = at + 1
         while front in node.beyond:
             front += 1
         beyond = frozenset(row for row in node.beyond if row > front) if node.beyond else node.beyond
         end = front if beyond else min(len(self.rows), front + DEPTH // 8)
         while front < end and (after := self._only(front, beyond, replica)) is not None:
-            taken.append((front, after))
+            sequence.append((front, after))
             front, replica = front + 1, after
-        return _Node(front, beyond, replica, len(taken))
+        return _Node(front, beyond, replica, len(sequence))
 
     def _only(self, front: int, beyond: frozenset[int], replica: Replica) -> Replica | None:
         """Return what the first row leaves if it has to be taken, or may be without losing an order; else None."""

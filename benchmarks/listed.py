@@ -28,6 +28,11 @@ BENCHMARKS = (
         "`tidegauge check` over what others write, NDJSON and compressed Parquet with nulls; its stages, profiled.",
     ),
     Benchmark(
+        "first_check",
+        ("--repetitions", "1"),
+        "`tidegauge check` of a million events on a machine that has never compiled the judge, and once more.",
+    ),
+    Benchmark(
         "spark_vs_process",
         ("--walks", "4000000", "--repetitions", "3"),
         "Interleavings as Parquet, judged by Spark on two cores and by one bare process.",

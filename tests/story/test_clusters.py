@@ -3,7 +3,10 @@
 import shutil
 from pathlib import Path
 
+from tests.processor_time import processor_time
+from tidegauge.story.clusters import files_by_cluster
 from tidegauge.story.losses import Loss
+from tidegauge.story.reading import ReadFile
 from tidegauge.story.story import story_of
 from tidegauge.traces.kafka_logs.capture import shipped
 
@@ -28,3 +31,10 @@ def test_a_topic_that_was_created_anew_is_no_second_cluster(wild: Path) -> None:
     story = story_of([wild / "zk-3.9-recreated"])
     assert not any("cluster" in entry.fields for entry in story.entries)
     assert {entry.generation for entry in story.entries if entry.partition == "staging-0"} == {0, 1}
+
+
+def test_a_hundred_thousand_files_without_ids_are_one_cluster() -> None:
+    """In time that is proportional to their number."""
+    files = [ReadFile(Path(f"t-{number}/leader-epoch-checkpoint"), str(number)) for number in range(100_000)]
+    with processor_time(30):
+        assert list(map(len, files_by_cluster(files))) == [len(files)]

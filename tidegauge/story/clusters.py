@@ -18,7 +18,7 @@ from pathlib import Path
 from tidegauge.story.reading import ReadFile
 
 
-@dataclass
+@dataclass(eq=False)
 class _Unit:
     files: list[ReadFile]
     clusters: set[str] = field(default_factory=set)
@@ -35,6 +35,11 @@ class _Unit:
                     topic = line.fields["topic"] if line.partition is None else line.partition.rpartition("-")[0]
                     first, last = self.topics[topic].get(topic_id, (line.order, line.order))
                     self.topics[topic][topic_id] = min(first, line.order), max(last, line.order)
+
+    @property
+    def names_ids(self) -> bool:
+        """Whether the lines name a cluster or a topic's id."""
+        return bool(self.clusters or self.topics)
 
     def shares(self, other: "_Unit") -> bool:
         """Return whether an id is common to both."""
@@ -70,7 +75,11 @@ class _Unit:
 def files_by_cluster(files: Sequence[ReadFile]) -> list[list[ReadFile]]:
     """Return the files of each cluster."""
     groups: list[_Unit] = []
-    for unit in _units(files):
+    units = _units(files)
+    for unit in units:
+        # One that names no id is like none and unlike none. There may be a hundred thousand.
+        if not unit.names_ids:
+            continue
         same = [group for group in groups if group.shares(unit)]
         groups = [group for group in groups if group not in same]
         for group in same:
@@ -84,6 +93,11 @@ def files_by_cluster(files: Sequence[ReadFile]) -> list[list[ReadFile]]:
             fitting[0].add(group)
         else:
             clusters.append(group)
+    for unit in units:
+        if not unit.names_ids and len(clusters) == 1:
+            clusters[0].add(unit)
+        elif not unit.names_ids:
+            clusters.append(unit)
     return [cluster.files for cluster in clusters]
 
 

@@ -22,10 +22,11 @@ from tidegauge.traces.kafka_logs.correlation.unmatched import torn_lines, unmatc
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import beyond_the_lines, observe
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES as END_OF_LOG
-from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap
+from tidegauge.traces.kafka_logs.nodes.gap_detection import BEFORE_ALL_LINES, EVERYTHING, Gap
 from tidegauge.traces.kafka_logs.nodes.node import Node, changes_reported, topic_ids
 from tidegauge.traces.kafka_logs.nodes.steps import KEPT, TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedFetch, LoggedRequest, Sessions
+from tidegauge.traces.kafka_logs.parsing.timestamps import SECOND
 from tidegauge.traces.problems import Problem
 
 
@@ -202,6 +203,15 @@ def find_gaps(reading: Reading) -> None:
     reading.gaps += unlogged_processes(reading.nodes, every, sent)
     problems = [*reading.problems, *(problem for node in reading.nodes for problem in node.problems)]
     reading.gaps += torn_lines(reading.nodes, problems)
+    reading.gaps += _in_whole_seconds(reading)
+
+
+def _in_whole_seconds(reading: Reading) -> Iterator[Gap]:
+    """Yield a gap for each log in whole seconds if lines are missing: it does not show between which lines they are."""
+    for node in reading.nodes if reading.gaps else ():
+        if node.runs and all(run.slack >= SECOND for run in node.runs):
+            why = "its times are whole seconds, which do not show where the lines are that are missing"
+            yield Gap(node.id, EVERYTHING, BEFORE_ALL_LINES, END_OF_LOG, (None, None), why)
 
 
 def tie_what_one_side_logged(reading: Reading) -> None:

@@ -18,7 +18,7 @@ from tidegauge.drive.controller.findings import FINDINGS
 from tidegauge.drive.kafka_broker.node import CAN
 from tidegauge.drive.paths.refusals import refusals
 from tidegauge.drive.paths.repairs import TELLING
-from tidegauge.drive.paths.telling import recorded_paths, switch_of, telling_paths, tells, why_unseen
+from tidegauge.drive.paths.telling import distinguishes, recorded_paths, switch_of, telling_paths, why_unseen
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.reference import Suspect
@@ -42,15 +42,15 @@ WALKS, SEED = 1000, 11
 SECONDS = 60.0
 
 
-def found(profile: Profile, known: Sequence[str]) -> Iterator[tuple[str, BrokerCase]]:
-    """Yield a shrunk path for each suspect that is not known, as far as refusals, repairs and walks have one."""
+def new_paths(profile: Profile, names: Sequence[str]) -> Iterator[tuple[str, BrokerCase]]:
+    """Yield a shrunk path for each suspect that has none of these names, as far as refusals, repairs and walks have one."""
     right = reference(profile)
     drawn = (*TELLING.values(), *refusals(profile, ON_THE_WIRE), *walks(SEED, WALKS, profile, ON_THE_WIRE))
     cases = [case for case in drawn if right.can_be_given(case, ON_THE_WIRE)]
     for suspect in right.suspects():
-        if suspect.name in known or why_unseen(suspect.name) or switch_of(suspect.name) in OF_CONTROLLERS:
+        if suspect.name in names or why_unseen(suspect.name) or switch_of(suspect.name) in OF_CONTROLLERS:
             continue
-        case = next((case for case in cases if tells(case, right, suspect, ON_THE_WIRE.reports)), None)
+        case = next((case for case in cases if distinguishes(case, right, suspect, ON_THE_WIRE.reports)), None)
         if case is not None:
             yield suspect.name, _shortest(case, right, suspect)
 
@@ -84,7 +84,7 @@ def main() -> int:
     args = parser.parse_args()
     paths = dict(recorded_paths()) if FILE.is_file() and not args.anew else {}
     for profile in () if args.only_page else (KAFKA, SAFE):
-        for name, case in found(profile, [*paths]):
+        for name, case in new_paths(profile, [*paths]):
             sys.stdout.write(f"{name}: {len(case.path)} steps\n")
             sys.stdout.flush()
             paths[name] = case

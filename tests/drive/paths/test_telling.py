@@ -70,10 +70,10 @@ def test_a_changed_switch_is_told_from_what_it_was() -> None:
     """So that a repair is confirmed by paths that differ without it; one that no path tells is not."""
     changed = profile_named("4.3.1+keeps_remote_leo=off+latest_needs_hw=off")
     cases = telling_paths(changed, WIRE).cases
-    told, untold = change_lines(changed, cases, WIRE.reports)
-    assert told.startswith("keeps_remote_leo=off: told from release-4.3.1 on ")
-    assert not told.startswith("keeps_remote_leo=off: told from release-4.3.1 on 0 ")
-    assert untold.startswith("latest_needs_hw=off: told from release-4.3.1 on 0 of ")
+    shown, hidden = change_lines(changed, cases, WIRE.reports)
+    assert shown.startswith("keeps_remote_leo=off: told from release-4.3.1 on ")
+    assert not shown.startswith("keeps_remote_leo=off: told from release-4.3.1 on 0 ")
+    assert hidden.startswith("latest_needs_hw=off: told from release-4.3.1 on 0 of ")
     assert change_lines(KAFKA, cases, WIRE.reports) == []
 
 

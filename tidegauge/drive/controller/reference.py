@@ -158,11 +158,15 @@ def unseen(cases: Sequence[ControllerCase], profile: Profile) -> list[str]:
     right = reference(profile)
     expected = [list(right.reports(case)) for case in cases]
 
-    def tells(case: ControllerCase, reports: Sequence[Report], wrong: ControllerReference) -> bool:
+    def distinguishes(case: ControllerCase, reports: Sequence[Report], wrong: ControllerReference) -> bool:
         return any(map(fields_that_differ, reports, wrong.reports(case)))
 
     wrong_ones = {suspect.says: right.with_bugs([suspect]) for suspect in right.suspects()}
-    return [switch for switch, wrong in wrong_ones.items() if not any(map(tells, cases, expected, [wrong] * len(expected)))]
+    return [
+        switch
+        for switch, wrong in wrong_ones.items()
+        if not any(map(distinguishes, cases, expected, [wrong] * len(expected)))
+    ]
 
 
 def _apart(name: str, expected: Any, seen: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -80,7 +80,7 @@ def refusals(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
         *((FOLLOWS, step, ("lose_response", IN_SYNC)) for step in _responses()),
         *((PROPOSES, step, ("append", 1)) for step in _proposal_responses()),
     )
-    cases = (_given(profile, capabilities, beginning, step, last) for beginning, step, last in drawn)
+    cases = (_path_with(profile, capabilities, beginning, step, last) for beginning, step, last in drawn)
     return [case for case in dict.fromkeys(cases) if case is not None]
 
 
@@ -116,7 +116,7 @@ def _proposal_responses() -> Iterator[Step]:
     yield from (("alter_partition_response", error, UNDEFINED, ()) for error in PROPOSAL_ERRORS)
 
 
-def _given(profile: Profile, capabilities: Capabilities, beginning: Path, step: Step, last: Step) -> BrokerCase | None:
+def _path_with(profile: Profile, capabilities: Capabilities, beginning: Path, step: Step, last: Step) -> BrokerCase | None:
     """Return a path as far as a broker can be given it; None if it cannot be given the step that it is for."""
     state, path = opened(OPENING, profile), []
     for at, one in enumerate((*beginning, step, last)):

@@ -93,8 +93,8 @@ def cases_beside_covers(
     """
     refused = refusals(profile, capabilities)
     telling = telling_paths(profile, capabilities, [*refused, *cases])
-    told = f"{len(telling.by_suspect)} switches and known bugs are told by {len(telling.cases)} short paths"
-    lines = [f"refusals and errors: {len(refused)} paths; {told}"]
+    counts = f"{len(telling.by_suspect)} switches and known bugs are told by {len(telling.cases)} short paths"
+    lines = [f"refusals and errors: {len(refused)} paths; {counts}"]
     lines += [f"not seen by this run: {', '.join(telling.unseen)}"] if telling.unseen else []
     more = list(dict.fromkeys((*refused, *telling.cases)))
     return more, [*lines, *change_lines(profile, more, capabilities.reports)]

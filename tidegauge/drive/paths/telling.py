@@ -85,7 +85,7 @@ def telling_paths(profile: Profile, capabilities: Capabilities, others: Sequence
             continue
         # Where no path of the contract can tell none is looked for.
         tried = () if why_unseen(suspect.name) else (*own, *possible, *more)
-        found = next((case for case in tried if tells(case, right, suspect, capabilities.reports)), None)
+        found = next((case for case in tried if distinguishes(case, right, suspect, capabilities.reports)), None)
         if found is None:
             unseen.append(suspect.name)
         else:
@@ -107,7 +107,7 @@ def _is_of_brokers(switch: str) -> bool:
     return switch in OUT_OF_REACH or switch in WITHOUT_EFFECT or any(switch_of(name) == switch for name in recorded_paths())
 
 
-def tells(case: BrokerCase, right: BrokerReference, suspect: Suspect, reported: frozenset[str]) -> bool:
+def distinguishes(case: BrokerCase, right: BrokerReference, suspect: Suspect, reported: frozenset[str]) -> bool:
     """Return whether a broker with a bug reports something else on a path than the right one."""
     wrong = right.with_bugs([suspect])
     return any(
@@ -136,6 +136,6 @@ def change_lines(profile: Profile, cases: Sequence[BrokerCase], reported: frozen
     """Return how many of the paths tell each changed switch from what it was, a line each."""
     right, lines = reference(profile), []
     for change in changed_switches(profile):
-        many = sum(tells(case, right, change, reported) for case in cases)
+        many = sum(distinguishes(case, right, change, reported) for case in cases)
         lines.append(f"{change.name}: told from {change.says} on {many:,} of {len(cases):,} short paths")
     return lines

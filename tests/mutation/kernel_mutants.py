@@ -121,8 +121,8 @@ class Confusions:
         iterated = [node.iter for node in nodes if isinstance(node, ast.For)]
         self._looked_through = {(node.lineno, node.col_offset) for node in (*compared, *iterated)}
         checks = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "decide"]
-        told = [arg for check in checks if ast.unparse(check.args[2]) == "True" for arg in check.args[4:]]
-        read = (node for arg in told for node in ast.walk(arg) if isinstance(node, ast.expr))
+        reports = [arg for check in checks if ast.unparse(check.args[2]) == "True" for arg in check.args[4:]]
+        read = (node for arg in reports for node in ast.walk(arg) if isinstance(node, ast.expr))
         self._unread = {(node.lineno, node.col_offset) for node in read}
         """What was expected and seen of a check that holds is read by nobody."""
 

@@ -61,7 +61,7 @@ def pods(_chosen: random.Random, files: Files) -> Files:
     names = {one: f"kafka-{letter}" for one, letter in zip(sorted({node(name) for name in files}), "abcdefgh", strict=False)}
     stamped = sorted(
         ((line, names[node(name)]) for name, lines in files.items() for line in entries(lines)),
-        key=lambda one: time_of(one[0]),
+        key=lambda entry: time_of(entry[0]),
     )
     documents = [
         json.dumps(
@@ -121,12 +121,12 @@ def moved(files: Files, to: Files) -> Files:
     return {name: [_later(line, begins[1] - begins[0]) for line in lines] for name, lines in files.items()}
 
 
-def _later(line: str, by: timedelta) -> str:
+def _later(line: str, delay: timedelta) -> str:
     found = _STAMP.match(line)
     if found is None:
         return line
     digits = len(found[2])
-    return f"[{(time_of(line) + by).strftime('%Y-%m-%d %H:%M:%S,%f')[: 20 + digits]}]{line[found.end() :]}"
+    return f"[{(time_of(line) + delay).strftime('%Y-%m-%d %H:%M:%S,%f')[: 20 + digits]}]{line[found.end() :]}"
 
 
 MIXTURES: Mapping[str, Mixture] = {

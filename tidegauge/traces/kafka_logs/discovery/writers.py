@@ -92,14 +92,14 @@ def by_writer(lines: Sequence[Line], sources: Mapping[str, Sequence[Line]]) -> W
     for line, node in zip(lines, said, strict=True):
         if node is not None and line.number in of_number:
             of_writer[of_number[line.number]].add(node)
-    told = [
-        node if node is not None else _told(line, of_writer.get(of_number.get(line.number, ""), set()))
+    writers = [
+        node if node is not None else _by_thread(line, of_writer.get(of_number.get(line.number, ""), set()))
         for line, node in zip(lines, said, strict=True)
     ]
-    directories = _directories(lines, told, ids)
+    directories = _directories(lines, writers, ids)
     by_node: dict[int, list[Line]] = {node: [] for node in sorted(ids)}
     unknown: list[Line] = []
-    for line, node in zip(lines, told, strict=True):
+    for line, node in zip(lines, writers, strict=True):
         writer = node if node is not None or not directories else directories.get(_directory(line) or "")
         # A thread may be named after a node that no line names: that it is a node of Kafka is not sure.
         of_node = unknown if writer is None else by_node.get(writer, unknown)
@@ -107,7 +107,7 @@ def by_writer(lines: Sequence[Line], sources: Mapping[str, Sequence[Line]]) -> W
     return WrittenLines(by_node, unknown)
 
 
-def _told(line: Line, of_writer: set[int]) -> int | None:
+def _by_thread(line: Line, of_writer: set[int]) -> int | None:
     node = thread_id(line.thread)
     return next(iter(of_writer)) if node is None and len(of_writer) == 1 else node
 
@@ -120,10 +120,10 @@ def _directory(line: Line) -> str | None:
     return None if match is None else match[match.lastindex or 1].rpartition("/")[0]
 
 
-def _directories(lines: Sequence[Line], told: Sequence[int | None], ids: set[int]) -> Mapping[str, int]:
+def _directories(lines: Sequence[Line], writers: Sequence[int | None], ids: set[int]) -> Mapping[str, int]:
     """Return the node of each log directory, as far as lines with a directory say one (rule 2)."""
     nodes: dict[str, set[int]] = defaultdict(set)
-    for line, node in zip(lines, told, strict=True):
+    for line, node in zip(lines, writers, strict=True):
         if node is not None and (directory := _directory(line)) is not None:
             nodes[directory].add(node)
     one_each = {directory: next(iter(of_one)) for directory, of_one in nodes.items() if len(of_one) == 1}

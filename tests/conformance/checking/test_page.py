@@ -15,12 +15,14 @@ import pytest
 from tests.conformance.hand import COPIED, TWO, bent
 from tidegauge import __suite__, __version__
 from tidegauge.conformance.checking.check import Report, check
+from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.explain.explain import TraceRow
 from tidegauge.conformance.explain.replay import replay
 from tidegauge.conformance.report import timeline
 from tidegauge.conformance.report.html import SCRIPTS, asset, page, write_html
 from tidegauge.conformance.report.junit import write_junit
 from tidegauge.conformance.report.timeline import CAUSES, Timelines, causes, changed
+from tidegauge.story.story import story_of
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson, parquet
 from tidegauge.traces.kafka_logs.capture import shipped
@@ -291,3 +293,13 @@ def test_a_source_without_lines_has_its_events_too(tmp_path: Path) -> None:
     parquet.write(to_columns(traces, TWO), TWO, tmp_path / "t.parquet")
     data = data_of(page(check([tmp_path / "t.parquet"])))
     assert [event[1] for event in data["timelines"][0]["events"]] == [event.event for event in COPIED]
+
+
+def test_a_page_does_not_praise_a_loss_nor_what_was_not_judged() -> None:
+    """A PASS over a loss begins with the loss; where no rule was judged the page says so."""
+    lost = shipped()["4.1.1/m-lost-disk"]
+    passed = page(replace(check([lost]), story=story_of([lost])))
+    assert passed.index("Data was lost") < passed.index("<h2>No rule is broken</h2>")
+    assert "Nothing is broken" not in passed
+    nothing = Report((), Verdict.SUITE_ERROR, (), (), failures=0, seconds=0)
+    assert "<h2>No rule was judged</h2>" in page(nothing)

@@ -26,7 +26,6 @@ from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.probe.connection import REQUESTS, shipped_messages
-from tidegauge.drive.pytest_plugin.cases import expected_failures
 from tidegauge.drive.runner import transcript
 from tidegauge.drive.runner.transcript import TranscriptError
 from tidegauge.drive.transports.lines import DrivenProgramError, json_line, parse_handshake, parse_line, parse_report
@@ -56,6 +55,7 @@ from tidegauge.traces.segments.record_batch import (
 )
 from tidegauge.util.bounds import UnpackingError, unpacked
 from tidegauge.util.errors import SpecError, UsageError
+from tidegauge.util.known_failures import known_failures
 
 ROOT = Path(__file__).parents[2]
 LOG_LINES = ROOT / "tests" / "kafka_logs" / "lines.json"
@@ -340,7 +340,7 @@ def _scenario(data: bytes, folder: Path) -> None:
 
 def _expected(data: bytes, folder: Path) -> None:
     with suppress(UsageError):
-        expected_failures(_in_file(folder, "expected.txt", data), {"cover[1]", "rule[HW-06]"})
+        known_failures(_in_file(folder, "expected.txt", data), {"cover[1]", "rule[HW-06]"})
 
 
 READERS: Mapping[str, Reader] = {

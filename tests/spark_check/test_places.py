@@ -242,7 +242,7 @@ def command(*arguments: str | Path) -> tuple[int, str, str]:
 
 def found(out: str) -> list[object]:
     report = json.loads(out)
-    return [report[name] for name in ("verdict", "inputs", "rules", "traces", "events", "lost", "explanations")]
+    return [report[name] for name in ("verdict", "parts", "rules", "traces", "events", "lost", "explanations")]
 
 
 @pytest.mark.spark

@@ -72,7 +72,7 @@ def drive(
 
     >>> import sys
     >>> import tidegauge as tg
-    >>> adapter = [sys.executable, "-m", "tidegauge.drive.transports.serve"]
+    >>> adapter = sys.executable, "-m", "tidegauge.drive.transports.serve"
     >>> report = tg.drive(adapter, smoke=True)
     >>> report.verdict, report.profile
     ('CONFORMS', 'safe')

@@ -44,12 +44,12 @@ class Judgement:
     @property
     def missing(self) -> list[str]:
         """What the reader says is not there."""
-        return [text for source in self.report.get("inputs", ()) for text in source["missing"]]
+        return [text for source in self.report.get("parts", ()) for text in source["missing"]]
 
     @property
     def coverage(self) -> list[str]:
         """How much of each node is known, but for those that are known wholly."""
-        covered = [text for source in self.report.get("inputs", ()) for text in source["covered"]]
+        covered = [text for source in self.report.get("parts", ()) for text in source["covered"]]
         return [text for text in covered if not text.endswith(" 100%")]
 
     @property

@@ -6,7 +6,8 @@ from pathlib import Path
 from tests.processor_time import processor_time
 from tidegauge.story.clusters import files_by_cluster
 from tidegauge.story.losses import Loss
-from tidegauge.story.reading import ReadFile
+from tidegauge.story.reading import ReadFile, SourcedLine
+from tidegauge.story.statements import STATEMENTS
 from tidegauge.story.story import story_of
 from tidegauge.traces.kafka_logs.capture import shipped
 
@@ -38,3 +39,21 @@ def test_a_hundred_thousand_files_without_ids_are_one_cluster() -> None:
     files = [ReadFile(Path(f"t-{number}/leader-epoch-checkpoint"), str(number)) for number in range(100_000)]
     with processor_time(30):
         assert list(map(len, files_by_cluster(files))) == [len(files)]
+
+
+def named(number: int, partition: str | None = None, **ids: str) -> ReadFile:
+    """A file in a folder of its own, with a line that names ids."""
+    name = f"t-{number}/server.log"
+    line = SourcedLine(STATEMENTS[0], partition, ids, None, name, "", number, name, 1, "")
+    return ReadFile(Path(name), name, found=[line])
+
+
+def test_twenty_thousand_files_that_name_ids_are_grouped_in_linear_time() -> None:
+    """Each of its own cluster, all of one, all of one topic, each with a topic of its own."""
+    every = range(20_000)
+    with processor_time(30):
+        assert len(files_by_cluster([named(number, cluster=f"c{number}") for number in every])) == len(every)
+        assert len(files_by_cluster([named(number, cluster="c") for number in every])) == 1
+        assert len(files_by_cluster([named(number, "alpha-0", topic_id="T" * 22) for number in every])) == 1
+        own_topics = [named(number, f"t{number}-0", topic_id=f"{number:022}") for number in every]
+        assert len(files_by_cluster(own_topics)) == 1

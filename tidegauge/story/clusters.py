@@ -11,8 +11,9 @@ Rules of this file
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 
 from tidegauge.story.reading import ReadFile
@@ -37,14 +38,9 @@ class _Unit:
                     self.topics[topic][topic_id] = min(first, line.order), max(last, line.order)
 
     @property
-    def names_ids(self) -> bool:
-        """Whether the lines name a cluster or a topic's id."""
-        return bool(self.clusters or self.topics)
-
-    def shares(self, other: "_Unit") -> bool:
-        """Return whether an id is common to both."""
-        mine, others = ({topic_id for ids in unit.topics.values() for topic_id in ids} for unit in (self, other))
-        return bool(self.clusters & other.clusters or mine & others)
+    def ids(self) -> set[str]:
+        """The ids of clusters and topics that the lines name."""
+        return self.clusters.union(*self.topics.values())
 
     def differs(self, other: "_Unit") -> bool:
         """Return whether the ids show two clusters."""
@@ -69,36 +65,58 @@ class _Unit:
         self.files += other.files
         self.clusters |= other.clusters
         for topic, ids in other.topics.items():
-            self.topics[topic].update(ids)
+            for topic_id, (begin, end) in ids.items():
+                first, last = self.topics[topic].get(topic_id, (begin, end))
+                self.topics[topic][topic_id] = min(first, begin), max(last, end)
 
 
 def files_by_cluster(files: Sequence[ReadFile]) -> list[list[ReadFile]]:
     """Return the files of each cluster."""
-    groups: list[_Unit] = []
     units = _units(files)
-    for unit in units:
-        # One that names no id is like none and unlike none. There may be a hundred thousand.
-        if not unit.names_ids:
+    groups = _of_common_ids([unit for unit in units if unit.ids])
+    apart = {id(group) for group in _apart(groups)}
+    clusters = [group for group in groups if id(group) in apart]
+    for group in groups:
+        if id(group) in apart:
             continue
-        same = [group for group in groups if group.shares(unit)]
-        groups = [group for group in groups if group not in same]
-        for group in same:
-            unit.add(group)
-        groups.append(unit)
-    clusters: list[_Unit] = []
-    apart = [group for group in groups if any(group.differs(other) for other in groups if other is not group)]
-    for group in [*apart, *(group for group in groups if group not in apart)]:
-        fitting = [cluster for cluster in clusters if not cluster.differs(group)]
-        if len(fitting) == 1 and (group not in apart):
+        fitting = list(islice((cluster for cluster in clusters if not cluster.differs(group)), 2))
+        if len(fitting) == 1:
             fitting[0].add(group)
         else:
             clusters.append(group)
     for unit in units:
-        if not unit.names_ids and len(clusters) == 1:
+        # One that names no id is like none and unlike none. There may be a hundred thousand.
+        if not unit.ids and len(clusters) == 1:
             clusters[0].add(unit)
-        elif not unit.names_ids:
+        elif not unit.ids:
             clusters.append(unit)
     return [cluster.files for cluster in clusters]
+
+
+def _of_common_ids(units: Sequence[_Unit]) -> list[_Unit]:
+    """Join units that name an id in common, in time in proportion to the ids: the smaller goes into the larger."""
+    group_of: dict[str, _Unit] = {}
+    for unit in units:
+        joined = unit
+        for group in {id(group_of[key]): group_of[key] for key in unit.ids if key in group_of}.values():
+            smaller, joined = sorted((joined, group), key=lambda one: len(one.files))
+            joined.add(smaller)
+            group_of.update(dict.fromkeys(smaller.ids, joined))
+        group_of.update(dict.fromkeys(unit.ids, joined))
+    return list({id(group): group for group in group_of.values()}.values())
+
+
+def _apart(groups: Sequence[_Unit]) -> Iterator[_Unit]:
+    """Yield the groups that differ from another: only one that names a cluster, too, or a topic of the same name, can."""
+    with_cluster = [group for group in groups if group.clusters]
+    with_topic: dict[str, list[_Unit]] = defaultdict(list)
+    for group in groups:
+        for topic in group.topics:
+            with_topic[topic].append(group)
+    for group in groups:
+        others = chain(with_cluster if group.clusters else (), *(with_topic[topic] for topic in group.topics))
+        if any(group.differs(other) for other in others if other is not group):
+            yield group
 
 
 def _units(files: Sequence[ReadFile]) -> list[_Unit]:

@@ -99,7 +99,7 @@ def _of_common_ids(units: Sequence[_Unit]) -> list[_Unit]:
     for unit in units:
         joined = unit
         for group in {id(group_of[key]): group_of[key] for key in unit.ids if key in group_of}.values():
-            smaller, joined = sorted((joined, group), key=lambda one: len(one.files))
+            smaller, joined = sorted((joined, group), key=lambda group: len(group.files))
             joined.add(smaller)
             group_of.update(dict.fromkeys(smaller.ids, joined))
         group_of.update(dict.fromkeys(unit.ids, joined))

@@ -220,9 +220,20 @@ def test_the_suite_is_named_and_another_is_refused(capsys: pytest.CaptureFixture
     for command in (["check", trace], ["probe", "--list"], ["doctor"]):
         assert main([*command, "--suite", "2020.01"]) == 2
         assert f"expected the suite 2020.01, seen {__suite__}" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
+
+
+@pytest.mark.parametrize("columns", ["20", "200"])
+def test_the_version_is_one_line_in_any_terminal(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A script reads it; a long path of the package is no reason to break it."""
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit) as ended:
         main(["--version"])
-    assert f", suite {__suite__}, " in capsys.readouterr().out
+    (line,) = capsys.readouterr().out.splitlines()
+    assert ended.value.code == 0
+    assert line.startswith("tidegauge ")
+    assert f", suite {__suite__}, " in line
 
 
 def test_the_command_alone_shows_three_ways_in(capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,7 +99,9 @@ def parser() -> argparse.ArgumentParser:
         description="Check whether a broker's high watermark can be trusted.",
         epilog="exit codes: 0 conforms, 1 a rule fails, 2 bad usage or bad input, 3 nothing could be decided",
     )
-    top.add_argument("--version", action="version", version=f"{TOOL}, {Path(__file__).parents[1]}")
+    top.add_argument(
+        "--version", action=_PrintVersion, nargs=0, help="print the versions of package and suite, and where it is"
+    )
     top.add_argument(
         "--print-completion", choices=SHELLS, action=_PrintCompletion, help="print the completion script of a shell"
     )
@@ -114,6 +116,15 @@ def parser() -> argparse.ArgumentParser:
         )
         command.arguments(added)
     return top
+
+
+class _PrintVersion(argparse.Action):
+    """Prints the version, and ends. argparse's own action breaks the line at the width of the terminal."""
+
+    def __call__(self, top: argparse.ArgumentParser, *_args: object) -> None:
+        """Print one line, however long the path is: scripts read it."""
+        echo(f"{TOOL}, {Path(__file__).parents[1]}")
+        top.exit()
 
 
 class _PrintCompletion(argparse.Action):

@@ -9,6 +9,7 @@ Rules of this file
 
 import json
 import re
+from dataclasses import replace
 
 from tidegauge.story.reading import SourcedLine
 from tidegauge.story.state import (
@@ -311,7 +312,7 @@ class Elections(StoryState):
             leader = int(found["leader"])
             if leader < NO_LEADER:
                 continue  # -2: the leader stays
-            of = _about(line, found["tp"])
+            of = replace(line, partition=found["tp"])
             partition = self.partitions[found["tp"]]
             epoch = None if partition.leader_epoch is None else partition.leader_epoch + 1
             isr = ids(found["isr"]) if found["isr"] is not None else None
@@ -330,7 +331,7 @@ class Elections(StoryState):
 
     def say_dumped_partition(self, line: SourcedLine) -> None:
         data = json.loads(line.fields["data"])
-        of = _about(line, f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
+        of = replace(line, partition=f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
         self.renew(of, data["topicId"])
         self._elected(
             of, int(data["leader"]), int(data["leaderEpoch"]), tuple(data["isr"]), int(data["partitionEpoch"]), True
@@ -339,7 +340,7 @@ class Elections(StoryState):
     def say_dumped_change(self, line: SourcedLine) -> None:
         """Tell a change of a metadata dump: what is not named stays, and only a new leader is a new epoch."""
         data = json.loads(line.fields["data"])
-        of = _about(line, f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
+        of = replace(line, partition=f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
         partition = self.partitions[str(of.partition)]
         isr = tuple(data["isr"]) if data.get("isr") is not None else None
         version = None if partition.version is None else partition.version + 1
@@ -353,19 +354,3 @@ class Elections(StoryState):
             change = {"from": list(before) if before is not None else None}
             self.add(of, "isr_changed", of.partition, **change, to=list(isr), accepted=True, times=1)
             self._isr_is(partition, isr, version)
-
-
-def _about(line: SourcedLine, partition: str) -> SourcedLine:
-    return SourcedLine(
-        line.says,
-        partition,
-        line.fields,
-        line.node,
-        line.place,
-        line.time,
-        line.order,
-        line.file,
-        line.number,
-        line.text,
-        line.error,
-    )

@@ -1,5 +1,7 @@
 """Tell what fetchers meet: offsets out of range, errors, refused epochs; the same several times in a row is one entry."""
 
+from dataclasses import replace
+
 from tidegauge.story.reading import SourcedLine
 from tidegauge.story.state import TOGETHER, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import number
@@ -67,24 +69,7 @@ class Fetchers(StoryState):
 
     def say_epoch_older(self, line: SourcedLine) -> None:
         self.replica_of(line).older = line.order
-        self.say_epoch_refused(_with(line, "FENCED_LEADER_EPOCH"))
+        self.say_epoch_refused(replace(line, fields={**line.fields, "error": "FENCED_LEADER_EPOCH"}))
 
     def say_epoch_newer(self, line: SourcedLine) -> None:
-        self.say_epoch_refused(_with(line, "UNKNOWN_LEADER_EPOCH"))
-
-
-def _with(line: SourcedLine, error: str) -> SourcedLine:
-    fields = {**line.fields, "error": error}
-    return SourcedLine(
-        line.says,
-        line.partition,
-        fields,
-        line.node,
-        line.place,
-        line.time,
-        line.order,
-        line.file,
-        line.number,
-        line.text,
-        line.error,
-    )
+        self.say_epoch_refused(replace(line, fields={**line.fields, "error": "UNKNOWN_LEADER_EPOCH"}))

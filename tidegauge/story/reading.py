@@ -13,18 +13,17 @@ Rules of this file
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import lt
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegauge.story.forms import date_of, exception_in, lines_within, unwrapped, writer_of
 from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements_in
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
-from tidegauge.traces.kafka_logs.parsing.lines import blocks, is_binary
+from tidegauge.traces.kafka_logs.discovery.writers import OWN_IDENTITY, OWN_IN_WORDS
+from tidegauge.traces.kafka_logs.parsing.lines import blocks, is_binary, lines_matching
 from tidegauge.traces.problems import Problem
 
 DEEPEST = 6
@@ -41,23 +40,14 @@ _NO_TEXT = re.compile(
 )
 
 _OWN_ID = re.compile(
-    r"\[(?:Broker|BrokerServer|KafkaServer|KafkaRaftServer|ControllerServer|SharedServer|QuorumController"
-    r"|RaftManager|MetadataLoader|BrokerLifecycleManager|BrokerMetadataPublisher|Controller|GroupCoordinator"
-    r"|TransactionCoordinator)(?: (?:node)?[iI]d=| )(?P<a>\d+)\b"
-    r"|\breplicaId=(?P<b>\d+), leaderId="
-    r"|\[(?:ReplicaManager|Partition [^\s\]]{1,260}) broker=(?P<c>\d+)\]"
-    r"|\[Replica(?:Fetcher|AlterLogDirs)Manager on broker (?P<d>\d+)\]"
-    r"|\bPartition \[[^\s\]]{1,260}\] on broker (?P<e>\d+):"
-    r"|\[Kafka Server (?P<f>\d+)\]"
-    r"|\bcontrollerId=(?P<g>\d+)\]"
-    r"|\b(?:on|at) [cC]ontroller (?P<h>\d+)\]"
-    r"|\bBroker (?P<i>\d+) (?:received|handling|completed|stopped|cached|ignoring|truncated|started) "
-    r"|\bController (?P<j>\d+) epoch \d+ "
-    r"|\[SocketServer (?:brokerId|listenerType=\w+, nodeId)=(?P<k>\d+)\]"
-    r"|\bExpirationReaper-(?P<l>\d+)\b"
-    r"|\bReplica (?P<m>\d+) for partition \S{1,260} reset its fetch"
-    r"|\bbrokerId=(?P<n>\d+) performed a truncation"
-    r"|\bkafka-(?P<o>\d+)-(?:metadata-loader|raft)"
+    rf"{OWN_IDENTITY}|\b(?:{OWN_IN_WORDS})"
+    r"|\breplicaId=(\d+), leaderId="
+    r"|\bcontrollerId=(\d+)\]"
+    r"|\b(?:on|at) [cC]ontroller (\d+)\]"
+    r"|\bExpirationReaper-(\d+)\b"
+    r"|\bReplica (\d+) for partition \S{1,260} reset its fetch"
+    r"|\bbrokerId=(\d+) performed a truncation"
+    r"|\bkafka-(\d+)-(?:metadata-loader|raft)"
 )
 """Places in which a line says whose it is; never those that name another node."""
 
@@ -161,14 +151,8 @@ def read_file(path: Path, label: str, problems: list[Problem]) -> ReadFile | Non
 
 def speaking_lines(block: bytes) -> tuple[list[int], list[str], int]:
     """Return the lines of a block that have a text of the table: their positions and texts, and the number of all lines."""
-    data = np.frombuffer(block, dtype=np.uint8)
-    ends = np.flatnonzero(data == ord("\n"))
-    if not block.endswith(b"\n"):
-        ends = np.append(ends, len(data))
-    begins = np.concatenate(([0], ends[:-1] + 1))
-    offsets = np.append(begins, len(data)).astype(np.int32)
-    lines = pa.Array.from_buffers(pa.binary(), len(begins), [None, pa.py_buffer(offsets), pa.py_buffer(block)])
-    numbers = np.flatnonzero(pc.match_substring_regex(lines, _NEEDLES).to_numpy(zero_copy_only=False)).tolist()
+    begins, ends, matching = lines_matching(block, _NEEDLES)
+    numbers = np.flatnonzero(matching).tolist()
     texts = [block[begins[at] : ends[at]].decode("utf-8", "replace").rstrip("\r") for at in numbers]
     return numbers, texts, len(begins)
 
@@ -201,7 +185,7 @@ def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:
     own = _OWN_ID.search(text)
     if own is None:
         return None
-    node = int(own[own.lastgroup or 0])
+    node = int(own[own.lastindex or 0])
     file.ids[writer].add(node)
     return node
 
@@ -210,19 +194,7 @@ def _add_error(error: str, number: int, file: ReadFile) -> None:
     """Give an exception to the line before it."""
     last = file.found[-1]
     if last.says.kind in ("fetch-error", "produce-error", "fatal") and 0 <= number - last.number <= 2 and not last.error:
-        file.found[-1] = SourcedLine(
-            last.says,
-            last.partition,
-            last.fields,
-            last.node,
-            last.place,
-            last.time,
-            last.order,
-            last.file,
-            last.number,
-            last.text,
-            error,
-        )
+        file.found[-1] = replace(last, error=error)
 
 
 # Whose lines: those that do not say it themselves.
@@ -241,24 +213,8 @@ def _attribute(files: Sequence[ReadFile]) -> None:
             for known in (file.ids.get(line.place, set()) if line.place else set(), whole, folders[file.path.parent]):
                 if known:
                     if len(known) == 1:
-                        file.found[at] = _of_node(line, next(iter(known)))
+                        file.found[at] = replace(line, node=next(iter(known)))
                     break
-
-
-def _of_node(line: SourcedLine, node: int | None) -> SourcedLine:
-    return SourcedLine(
-        line.says,
-        line.partition,
-        line.fields,
-        node,
-        line.place,
-        line.time,
-        line.order,
-        line.file,
-        line.number,
-        line.text,
-        line.error,
-    )
 
 
 def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:

@@ -29,8 +29,7 @@ _NAMED_BY_NUMBER = (
     r"Controller|GroupCoordinator|QuorumController|Kafka Server|BrokerServer|StandardAuthorizer|Topic Deletion Manager"
     r"|Transaction State Manager|Transaction Marker Channel Manager|(?:RPC )?ProducerId Manager"
 )
-# The identity that Kafka's classes print before their messages (Logging#logIdent, LogContext), since 0.9.
-_OWN = re.compile(
+OWN_IDENTITY = (
     r"\[(?:Partition [^\s\]]{1,260} broker=|ReplicaFetcher replicaId=|KafkaApi-"
     rf"|(?:{_NAMED_BY_ID}) id=|(?:{_NAMED_BY_NUMBER}) |\w{{1,60}}Publisher (?:broker|controller|node) id="
     r"|(?:ReplicaManager|\w{1,60}ChannelManager) broker=|RemoteLogManager="
@@ -38,12 +37,16 @@ _OWN = re.compile(
     r"|[\w \-]{1,60} on (?:[Bb]roker|[Cc]ontroller) |(?:TxnMarkerSenderThread|AddPartitionsToTxnSenderThread)-"
     r"|(?:zk-)?(?:broker|controller|Controller)-(?=\d+-to-)|kafka-(?=\d+-raft-))(\d{1,9})(?=[\],: \-])"
 )
-_OWN_UNBRACKETED = re.compile(
+"""The identity that Kafka's classes print before their messages (Logging#logIdent, LogContext), since 0.9."""
+OWN_IN_WORDS = (
     r"Partition \[[^\]\s]{1,260}\] on broker (\d{1,9})(?=:)"  # 0.9 to 0.11
     r"|Broker (\d{1,9}) (?=received |handling |completed |starting |stopped |truncated |skipped |ignoring |cached )"
     r"|Controller (\d{1,9}) epoch \d{1,9} (?=changed |sending |started |received |initiated |fails )"
     r"|Registered broker (\d{1,9}) at path "
 )
+"""Messages that begin with their node, without brackets."""
+_OWN = re.compile(OWN_IDENTITY)
+_OWN_UNBRACKETED = re.compile(OWN_IN_WORDS)
 _THREAD = re.compile(
     r"(?:kafka-(?=\d+-(?:metadata-loader|raft|snapshot))|quorum-controller-|(?:broker|controller|Controller|Broker)-(?=\d+-)"
     r"|BrokerToControllerChannelManager broker=|NodeToControllerChannelManager id=|TxnMarkerSenderThread-"

@@ -12,6 +12,7 @@ from sys import intern
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -87,11 +88,11 @@ def pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
         problems.append(Problem(label, None, "a readable file", str(error.strerror), "check the path and its permissions"))
 
 
-def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
-    """Return the numbers, begins and ends of the lines of a block that must be read.
+Positions = npt.NDArray[np.intp]
 
-    The block has a layout of Kafka: `[time] .. (logger)`.
-    """
+
+def lines_matching(block: bytes, pattern: str) -> tuple[Positions, Positions, npt.NDArray[np.bool_]]:
+    """Return the begins and ends of the lines of a block, and which of them have a text of the pattern (RE2)."""
     data = np.frombuffer(block, dtype=np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     if not block.endswith(b"\n"):
@@ -99,7 +100,16 @@ def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence
     begins = np.concatenate(([0], ends[:-1] + 1))
     offsets = np.append(begins, len(data)).astype(np.int32)
     lines = pa.Array.from_buffers(pa.binary(), len(begins), [None, pa.py_buffer(offsets), pa.py_buffer(block)])
-    known = pc.match_substring_regex(lines, _KNOWN).to_numpy(zero_copy_only=False)
+    return begins, ends, pc.match_substring_regex(lines, pattern).to_numpy(zero_copy_only=False)
+
+
+def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    """Return the numbers, begins and ends of the lines of a block that must be read.
+
+    The block has a layout of Kafka: `[time] .. (logger)`.
+    """
+    data = np.frombuffer(block, dtype=np.uint8)
+    begins, ends, known = lines_matching(block, _KNOWN)
     last = data[np.maximum(ends - 1, 0)]
     # Files that were copied by way of Windows end their lines with CR LF.
     last = np.where(last == ord("\r"), data[np.maximum(ends - 2, 0)], last)

@@ -11,13 +11,11 @@ from tidegauge.util.errors import UsageError
 from tidegauge.util.files import writable
 
 if TYPE_CHECKING:
-    from tidegauge.drive.broker.contract import BrokerCase
-    from tidegauge.drive.contract import Capabilities
     from tidegauge.drive.controller.contract import ControllerCase
     from tidegauge.drive.controller.node import ControllerNode
     from tidegauge.drive.kafka_broker.node import KafkaNode
     from tidegauge.drive.kafka_process.builds import KafkaBuild
-    from tidegauge.drive.paths.scenarios import Named
+    from tidegauge.drive.paths.selection import Choice
     from tidegauge.drive.runner.compare import Comparison
     from tidegauge.drive.runner.run import DriveRun
     from tidegauge.drive.transports.stdio import StdioNode
@@ -110,6 +108,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.broker.transcript import BROKER_FORMAT
     from tidegauge.drive.paths import repairs
     from tidegauge.drive.paths.scenarios import shown_text
+    from tidegauge.drive.paths.selection import chosen_paths
     from tidegauge.drive.runner.run import run as drive
     from tidegauge.drive.runner.run import text_of
     from tidegauge.drive.runner.transcript import Recorder, write
@@ -139,21 +138,21 @@ def run(args: argparse.Namespace) -> int:
         progress(f"{node.capabilities.name} speaks the contract")
         seen = repairs.ask(node, asked_for)
         profile = asked_for.without(seen.repaired)
-        cases, coverage, scenarios, named_ones = _paths(args, node.capabilities, profile, progress)
+        paths = chosen_paths(_choice(args), node.capabilities, profile, progress)
         # A scenario is shown with its reports, which only a recorder keeps.
-        recorder = Recorder(cases) if args.record or named_ones else None
+        recorder = Recorder(paths.cases) if args.record or paths.named else None
         # Only a process of Kafka has a log that the suite knows; an adapter's log is its own.
         lines = getattr(node, "log_lines", lambda _: ())
-        notes = (*compared_with, *coverage, *repairs.report_lines(seen, asked_for))
-        shown = drive(node, cases, reference(profile), notes, recorder, progress, lines)
+        notes = (*compared_with, *paths.coverage, *repairs.report_lines(seen, asked_for))
+        shown = drive(node, paths.cases, reference(profile), notes, recorder, progress, lines)
         recorded = recorder.recorded() if recorder is not None else ()
         if args.record:
             write(Path(args.record), BROKER_FORMAT, node.capabilities, profile.name, recorded)
     reports = dict(recorded)
-    for scenario in named_ones:
+    for scenario in paths.named:
         echo(shown_text(scenario, reports[scenario.case], node.capabilities.name))
     at = {difference.case: difference.at for difference in shown.played.differences}
-    for name, case in scenarios.items():
+    for name, case in paths.scenarios.items():
         if case in at:
             echo(f"scenario {name} differs after {at[case]} steps")
     echo(text_of(shown))
@@ -165,39 +164,22 @@ def run(args: argparse.Namespace) -> int:
     return shown.exit_code
 
 
-def _paths(
-    args: argparse.Namespace, capabilities: "Capabilities", profile: "Profile", progress: Callable[[str], None]
-) -> "tuple[list[BrokerCase], list[str], dict[str, BrokerCase], list[Named]]":
-    """Return the paths that a broker is taken through, lines of coverage, scenarios by name, and those that were named."""
-    from tidegauge.drive.paths import repairs
+def _choice(args: argparse.Namespace) -> "Choice":
+    """Return which paths of a broker the options ask for."""
     from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
-    from tidegauge.drive.paths.scenarios import named_scenarios, scenario_cases
-    from tidegauge.drive.paths.selection import cases_beside_covers, cases_for
-    from tidegauge.drive.paths.telling import changed_switches
+    from tidegauge.drive.paths.selection import Choice
 
-    usual = ON_THE_WIRE if args.kafka else USUAL
-    others = args.smoke or args.walks is not None or args.scenarios or args.scenario
-    shipped = scenario_cases(profile, capabilities) if args.scenarios else ()
-    named_ones = [scenario for name in args.scenario or () for scenario in named_scenarios(name, profile, capabilities)]
-    scenarios = {scenario.name: scenario.case for scenario in (*shipped, *named_ones)}
-    cases, coverage = cases_for(
-        capabilities,
-        profile,
-        graphs=() if others and not (args.cover or args.graph) else args.graph or usual,
+    return Choice(
+        graphs=ON_THE_WIRE if args.kafka else USUAL,
+        covered=args.graph or (),
         walks=args.walks or 0,
         seed=args.seed,
         smoke=args.smoke,
-        scenarios=scenarios,
-        echo=progress,
+        scenarios=args.scenarios,
+        named=args.scenario or (),
+        cover=args.cover,
+        repairs=not args.kafka,
     )
-    # Few other paths tell F2 and F3 apart from what is right, and ten steps do not.
-    if not (args.kafka or args.smoke):
-        cases = [*repairs.telling_cases(profile, capabilities), *cases]
-    is_whole = args.cover or not (others or args.graph)
-    if is_whole or (any(changed_switches(profile)) and not args.smoke):
-        beside, lines = cases_beside_covers(capabilities, profile, cases)
-        cases, coverage = [*cases, *beside], [*coverage, *lines]
-    return list(dict.fromkeys(cases)), coverage, scenarios, named_ones
 
 
 def _against_baseline(args: argparse.Namespace, build: "KafkaBuild", progress: Callable[[str], None]) -> int:
@@ -209,6 +191,7 @@ def _against_baseline(args: argparse.Namespace, build: "KafkaBuild", progress: C
     from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
     from tidegauge.drive.kafka_broker.node import KafkaNode
     from tidegauge.drive.kafka_process.builds import build_of
+    from tidegauge.drive.paths.selection import chosen_paths
     from tidegauge.drive.runner.baseline import changes_from, driven, markdown, write_junit
     from tidegauge.drive.runner.compare import text_of
     from tidegauge.impl.releases import RELEASE, profile_named
@@ -228,9 +211,9 @@ def _against_baseline(args: argparse.Namespace, build: "KafkaBuild", progress: C
             comparison = changes_from(recorded, changed, expected, progress)
     else:
         with KafkaNode(before) as broker:
-            cases, more, *_ = _paths(args, broker.capabilities, profile, progress)
-            progress(f"{broker.capabilities.name}: {len(cases):,} paths")
-            did = driven(broker, cases, reference(profile), BROKER_FORMAT)
+            chosen = chosen_paths(_choice(args), broker.capabilities, profile, progress)
+            progress(f"{broker.capabilities.name}: {len(chosen.cases):,} paths")
+            did, more = driven(broker, chosen.cases, reference(profile), BROKER_FORMAT), list(chosen.coverage)
         with KafkaNode(build) as other:
             progress(f"{other.capabilities.name}: the same paths")
             comparison = changes_from(did, other, reference(profile), progress)

@@ -12,9 +12,7 @@ from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.contract import Node
 from tidegauge.drive.paths import repairs
-from tidegauge.drive.paths.graphs import USUAL
-from tidegauge.drive.paths.scenarios import scenario_cases
-from tidegauge.drive.paths.selection import cases_for
+from tidegauge.drive.paths.selection import Choice, chosen_paths
 from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.transports.in_process import InProcessNode, PythonBroker
 from tidegauge.drive.transports.stdio import StdioNode
@@ -87,21 +85,9 @@ def drive(
         node = _node(broker, timeout, until_done)
         seen = repairs.ask(node, asked_for)
         expected = asked_for.without(seen.repaired)
-        # Ten steps are to show at once whether a broker works at all.
-        named = scenario_cases(expected, node.capabilities) if scenarios and not smoke else ()
-        cases, coverage = cases_for(
-            node.capabilities,
-            expected,
-            graphs=() if smoke or (graphs is None and (walks or scenarios)) else graphs or USUAL,
-            walks=walks,
-            seed=seed,
-            smoke=smoke,
-            scenarios={scenario.name: scenario.case for scenario in named},
-        )
-        if not smoke:
-            # Few other paths tell what is unsafe from what is right.
-            cases = list(dict.fromkeys((*cases, *repairs.telling_cases(expected, node.capabilities))))
-        done = run(node, cases, reference(expected), (*coverage, *repairs.report_lines(seen, asked_for)))
+        choice = Choice(covered=graphs or (), walks=walks, seed=seed, smoke=smoke, scenarios=scenarios and not smoke)
+        paths = chosen_paths(choice, node.capabilities, expected)
+        done = run(node, paths.cases, reference(expected), (*paths.coverage, *repairs.report_lines(seen, asked_for)))
     return DriveReport(
         name=done.name,
         profile=done.profile,

@@ -13,7 +13,7 @@ from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.cover import LONGEST, MOST_ENDS, _inputs_now, _local, cover
 from tidegauge.drive.paths.graph_projection import Input
 from tidegauge.drive.paths.graphs import GRAPHS, USUAL, DrivenGraph, cover_of, graph_named
-from tidegauge.drive.paths.selection import cases_for
+from tidegauge.drive.paths.selection import Choice, cases_beside_covers, cases_for, chosen_paths
 from tidegauge.drive.paths.walks import walk, walks
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.impl.cluster.cluster import Bounds
@@ -152,6 +152,19 @@ def test_a_path_that_two_sources_have_is_played_once() -> None:
     twice, lines = cases_for(EVERYTHING, FETCH_TRUNCATION, graphs=["small", "small"], walks=3)
     assert once == twice
     assert sum(line.startswith("graph small") for line in lines) == 2
+
+
+def test_the_whole_run_has_refusals_and_paths_that_tell_beside_the_cover() -> None:
+    whole = chosen_paths(Choice(), EVERYTHING, FETCH_TRUNCATION)
+    cover, _ = cases_for(EVERYTHING, FETCH_TRUNCATION)
+    beside, lines = cases_beside_covers(EVERYTHING, FETCH_TRUNCATION, cover)
+    assert beside
+    assert set(whole.cases) >= {*cover, *beside}
+    assert set(whole.coverage) >= set(lines)
+    # Who names graphs or asks for walks gets these alone, and what tells the repairs of F2 and F3.
+    for asked in (Choice(covered=["small"]), Choice(walks=3)):
+        assert not set(chosen_paths(asked, EVERYTHING, FETCH_TRUNCATION).coverage) & set(lines)
+    assert len(chosen_paths(Choice(smoke=True), EVERYTHING, FETCH_TRUNCATION).cases) == 1
 
 
 def test_where_nothing_can_be_kept_the_cover_is_made_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Which paths a broker is taken through: ten steps, covers of graphs, random walks, scenarios; and how much that covers."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from tidegauge.drive.broker.contract import BROKER, EXTRAS, REPORTED, BrokerCase, Opening
@@ -10,7 +11,9 @@ from tidegauge.drive.broker.steps import STEPS
 from tidegauge.drive.contract import Capabilities, Path, Step
 from tidegauge.drive.paths.graphs import USUAL, cover_of, graph_named
 from tidegauge.drive.paths.refusals import refusals
-from tidegauge.drive.paths.telling import change_lines, telling_paths
+from tidegauge.drive.paths.repairs import telling_cases
+from tidegauge.drive.paths.scenarios import Named, named_scenarios, scenario_cases
+from tidegauge.drive.paths.telling import change_lines, changed_switches, telling_paths
 from tidegauge.drive.paths.walks import walks as drawn
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -82,6 +85,60 @@ def cases_for(
         cases += drawn(seed, walks, profile, capabilities)
         lines.append(f"walks: {walks:,} with seed {seed}")
     return list(dict.fromkeys(cases)), lines
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a user asks for; `graphs` are the usual ones of the transport, `covered` those that were named."""
+
+    graphs: Sequence[str] = USUAL
+    covered: Sequence[str] = ()
+    walks: int = 0
+    seed: int = 1
+    smoke: bool = False
+    scenarios: bool = False
+    named: Sequence[str] = ()
+    cover: bool = False
+    repairs: bool = True
+    """Whether a node may be repaired: it is no release of Kafka, of which this is known."""
+
+
+@dataclass(frozen=True)
+class ChosenPaths:
+    """The paths that a broker is taken through, lines of coverage, scenarios by name, and those that were named."""
+
+    cases: tuple[BrokerCase, ...]
+    coverage: tuple[str, ...]
+    scenarios: Mapping[str, BrokerCase]
+    named: tuple[Named, ...]
+
+
+def chosen_paths(
+    choice: Choice, capabilities: Capabilities, profile: Profile, echo: Callable[[str], None] = lambda _: None
+) -> ChosenPaths:
+    """Choose the paths of a run: a cover of the usual graphs and what stands beside it, or only what was asked for."""
+    others = choice.smoke or choice.walks or choice.scenarios or choice.named
+    shipped = scenario_cases(profile, capabilities) if choice.scenarios else ()
+    named = tuple(scenario for name in choice.named for scenario in named_scenarios(name, profile, capabilities))
+    scenarios = {scenario.name: scenario.case for scenario in (*shipped, *named)}
+    cases, coverage = cases_for(
+        capabilities,
+        profile,
+        graphs=() if others and not (choice.cover or choice.covered) else choice.covered or choice.graphs,
+        walks=choice.walks,
+        seed=choice.seed,
+        smoke=choice.smoke,
+        scenarios=scenarios,
+        echo=echo,
+    )
+    # Few other paths tell F2 and F3 apart from what is right, and ten steps do not.
+    if choice.repairs and not choice.smoke:
+        cases = [*telling_cases(profile, capabilities), *cases]
+    is_whole = choice.cover or not (others or choice.covered)
+    if is_whole or (any(changed_switches(profile)) and not choice.smoke):
+        beside, lines = cases_beside_covers(capabilities, profile, cases)
+        cases, coverage = [*cases, *beside], [*coverage, *lines]
+    return ChosenPaths(tuple(dict.fromkeys(cases)), tuple(coverage), scenarios, named)
 
 
 def cases_beside_covers(

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.processor_time import processor_time
 from tidegauge.conformance.checking.check import CheckedInput, check
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.discovery.clusters import separate
+from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, NodeFiles
+from tidegauge.traces.kafka_logs.parsing.lines import Line
 
 BROKEN, SOUND = "4.2.0/k-epoch-jump", "4.2.0/k-epoch-jump-control"
 
@@ -78,3 +82,21 @@ def test_without_a_controller_nobody_knows_how_many_replicas_there_were(tmp_path
     (found,) = verdicts(tmp_path).values()
     assert found.verdict is Verdict.INCONCLUSIVE
     assert next(rule for rule in found.rules if rule.rule.id == "HW-09").tally.undecided
+
+
+def node(number: int, topic_id: str | None = None, cluster: str | None = None) -> NodeFiles:
+    """A node whose lines name a topic id, a cluster, both or nothing."""
+    said = [f"[Broker id={number}] Creating new partition t{number}-0 with topic id {topic_id}." if topic_id else ""]
+    said.append(f"Cluster ID = {cluster}" if cluster else "")
+    lines = [Line("server.log", 1, number, "main", message, "KafkaServer") for message in said]
+    return NodeFiles(number, Path(f"n{number}"), f"n{number}", [lines], [])
+
+
+def test_thousands_of_nodes_are_divided_in_time_that_grows_with_their_number() -> None:
+    """Each of a cluster of its own, all of one, each with a topic of its own, and none that names anything."""
+    every = range(5_000)
+    with processor_time(20):
+        assert len(separate(FoundLogs([node(number, cluster=f"{number:022}") for number in every]))) == len(every)
+        assert len(separate(FoundLogs([node(number, cluster="c" * 22) for number in every]))) == 1
+        assert len(separate(FoundLogs([node(number, f"{number:022}") for number in every]))) == 1
+        assert len(separate(FoundLogs([node(number) for number in every]))) == 1

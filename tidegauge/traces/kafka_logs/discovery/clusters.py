@@ -11,16 +11,20 @@ Rules of this file
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import chain, islice
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, NodeFiles, find_nodes, leave_out
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import parse_line
 from tidegauge.traces.problems import Problem
+
+T = TypeVar("T")
 
 _NAMING = frozenset(
     {"logger", "ReplicationControlManager", "LogManager", "KafkaServer", "BrokerLifecycleManager", "QuorumController"}
@@ -61,7 +65,7 @@ class ClusterEvidence:
                 continue
             named = named_topic(line.message)
             if named is not None:
-                self._name(*named, (line.time, line.time))
+                self.name(*named, (line.time, line.time))
             elif (match := _CLUSTER_ID.search(line.message)) is not None:
                 self.clusters.add(match[1])
 
@@ -70,7 +74,7 @@ class ClusterEvidence:
         self.clusters |= other.clusters
         for topic, by_id in other.topics.items():
             for topic_id, times in by_id.items():
-                self._name(topic, topic_id, times)
+                self.name(topic, topic_id, times)
 
     @property
     def ids(self) -> set[str]:
@@ -91,7 +95,8 @@ class ClusterEvidence:
                 return True
         return apart > 1
 
-    def _name(self, topic: str, topic_id: str, times: tuple[int, int]) -> None:
+    def name(self, topic: str, topic_id: str, times: tuple[int, int]) -> None:
+        """Note that a line names a topic and its id, at these times."""
         by_id = self.topics.setdefault(topic, {})
         first, last = by_id.get(topic_id, times)
         by_id[topic_id] = (min(first, times[0]), max(last, times[1]))
@@ -117,35 +122,62 @@ def find_clusters(path: Path, layout: str | None = None, selection: Selection | 
     return [cluster for cluster in own if cluster.nodes or cluster.problems or not nested] + nested
 
 
-@dataclass
-class _Group:
-    """Nodes that are surely of one cluster."""
+@dataclass(eq=False)
+class ClusterGroup(Generic[T]):
+    """What is surely of one cluster: nodes, or files."""
 
-    nodes: list[NodeFiles]
-    evidence: ClusterEvidence
+    members: list[T]
+    evidence: ClusterEvidence = field(default_factory=ClusterEvidence)
+
+    def add(self, other: "ClusterGroup[T]") -> None:
+        """Take over what another group has."""
+        self.members += other.members
+        self.evidence.add(other.evidence)
+
+
+def of_common_ids(groups: Iterable[ClusterGroup[T]], ids: Callable[[ClusterEvidence], set[str]]) -> list[ClusterGroup[T]]:
+    """Join groups that name an id in common, in time in proportion to the ids: the smaller goes into the larger."""
+    group_of: dict[str, ClusterGroup[T]] = {}
+    for group in groups:
+        joined = group
+        for other in {id(group_of[key]): group_of[key] for key in ids(group.evidence) if key in group_of}.values():
+            smaller, joined = sorted((joined, other), key=lambda group: len(group.members))
+            joined.add(smaller)
+            group_of.update(dict.fromkeys(ids(smaller.evidence), joined))
+        group_of.update(dict.fromkeys(ids(group.evidence), joined))
+    return list({id(group): group for group in group_of.values()}.values())
+
+
+def apart(groups: Sequence[ClusterGroup[T]]) -> Iterator[ClusterGroup[T]]:
+    """Yield the groups that contradict another: only one that names a cluster, too, or a topic of the same name, can."""
+    with_cluster = [group for group in groups if group.evidence.clusters]
+    with_topic: dict[str, list[ClusterGroup[T]]] = defaultdict(list)
+    for group in groups:
+        for topic in group.evidence.topics:
+            with_topic[topic].append(group)
+    for group in groups:
+        evidence = group.evidence
+        others = chain(with_cluster if evidence.clusters else (), *(with_topic[topic] for topic in evidence.topics))
+        if any(evidence.contradicts(other.evidence) for other in others if other is not group):
+            yield group
 
 
 def separate(logs: FoundLogs) -> list[FoundLogs]:
     """Divide the nodes in one folder into clusters; problems and skipped files belong to the first."""
     groups, silent = _groups(logs.nodes)
     twins = len({node.id for node in logs.nodes}) < len(logs.nodes)
-    if not twins and not any(a.evidence.contradicts(b.evidence) for a, b in combinations([*groups, *silent], 2)):
+    if not twins and not any(apart(groups)):
         return [logs]
-    groups = groups or [_Group([], ClusterEvidence())]
     clusters = [
         replace(logs, nodes=[]),
-        *(FoundLogs(name=group.nodes[0].folder.name, selection=logs.selection) for group in groups[1:]),
+        *(FoundLogs(name=group.members[0].folder.name, selection=logs.selection) for group in groups[1:]),
     ]
-    for cluster, group in zip(clusters, groups, strict=True):
-        for node in group.nodes:
+    for cluster, group in zip(clusters, groups, strict=False):
+        for node in group.members:
             _add(node, cluster)
-    for group in silent:
-        node = group.nodes[0]
-        fitting = [
-            cluster
-            for cluster, other in zip(clusters, groups, strict=True)
-            if all(one.id != node.id for one in cluster.nodes) and not group.evidence.contradicts(other.evidence)
-        ]
+    # A node that names no id contradicts nobody.
+    for node in silent:
+        fitting = list(islice((cluster for cluster in clusters if all(other.id != node.id for other in cluster.nodes)), 2))
         # A node that hosted nothing may be counted to any.
         if len(fitting) == 1 or not _names_partitions(node):
             _add(node, fitting[0] if len(fitting) == 1 else clusters[0])
@@ -155,38 +187,32 @@ def separate(logs: FoundLogs) -> list[FoundLogs]:
     return clusters
 
 
-def _groups(nodes: Sequence[NodeFiles]) -> tuple[list[_Group], list[_Group]]:
+def _groups(nodes: Iterable[NodeFiles]) -> tuple[list[ClusterGroup[NodeFiles]], list[NodeFiles]]:
     """Group the nodes that name a topic id in common, or the same cluster; return apart those that name neither."""
-    groups: list[_Group] = []
-    silent: list[_Group] = []
-    for node in nodes:
-        group = _Group([node], evidence_of(node))
-        if not group.evidence.topics and not group.evidence.clusters:
-            silent.append(group)
-            continue
-        same = [other for other in groups if other.evidence.ids & group.evidence.ids]
-        groups = [other for other in groups if other not in same]
-        group.nodes = [*(member for other in same for member in other.nodes), node]
-        for other in same:
-            group.evidence.add(other.evidence)
-        groups.append(group)
+    all_of = [ClusterGroup([node], evidence_of(node)) for node in nodes]
+    by_topic = of_common_ids((group for group in all_of if group.evidence.topics), lambda evidence: evidence.ids)
+    silent = [group.members[0] for group in all_of if not group.evidence.topics and not group.evidence.clusters]
+    groups: list[ClusterGroup[NodeFiles]] = []
     # Nodes without a topic in common may say that they are of one cluster.
-    for group in list(groups):
+    of_cluster: dict[str, list[ClusterGroup[NodeFiles]]] = defaultdict(list)
+    for group in [*by_topic, *(group for group in all_of if group.evidence.clusters and not group.evidence.topics)]:
+        ids = {node.id for node in group.members}
+        candidates = {id(other): other for cluster in group.evidence.clusters for other in of_cluster[cluster]}.values()
         same = [
             other
-            for other in groups
-            if other is not group
-            and other.evidence.clusters & group.evidence.clusters
-            and not other.evidence.contradicts(group.evidence)
-            and not {node.id for node in other.nodes} & {node.id for node in group.nodes}
+            for other in candidates
+            if not ids & {node.id for node in other.members} and not other.evidence.contradicts(group.evidence)
         ]
-        if group in groups and same:
-            same[0].nodes += group.nodes
-            same[0].evidence.add(group.evidence)
-            groups.remove(group)
+        if same:
+            same[0].add(group)
+        else:
+            groups.append(group)
+        for cluster in group.evidence.clusters:
+            if (joined := same[0] if same else group) not in of_cluster[cluster]:
+                of_cluster[cluster].append(joined)
     for group in groups:
-        group.nodes.sort(key=lambda node: node.id)
-    return sorted(groups, key=lambda group: group.nodes[0].label), silent
+        group.members.sort(key=lambda node: node.id)
+    return sorted(groups, key=lambda group: group.members[0].label), silent
 
 
 def _names_partitions(node: NodeFiles) -> bool:

@@ -28,6 +28,11 @@ from statistics import median
 from typing import Any
 
 from benchmarks import big_logs, cluster_logs
+from tidegauge.conformance.checking import check, inputs
+from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge
+from tidegauge.conformance.engine.compiled import compiled
+from tidegauge.traces.kafka_logs import capture
+from tidegauge.util.workers import collect_garbage_rarely
 
 RATES = {"busy": 250.0, "wide": 20.0}
 """Records a second."""
@@ -45,56 +50,61 @@ def make(name: str, folder: Path, size: int, seed: int) -> None:
         cluster_logs.make(folder, PARTITIONS[name], size, seed, RATES[name])
 
 
-def measured(folder: Path) -> dict[str, Any]:
-    """Judge logs in this process: processor seconds by stage, events, verdict, and the memory at most in bytes."""
-    import resource  # noqa: PLC0415  what follows is loaded before the clock runs
+class Stages:
+    """Processor seconds by stage: of stages that call each other, the innermost is charged."""
 
-    from tidegauge.conformance.checking import check, inputs  # noqa: PLC0415
-    from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge  # noqa: PLC0415
-    from tidegauge.conformance.engine.compiled import compiled  # noqa: PLC0415
-    from tidegauge.traces.kafka_logs import capture  # noqa: PLC0415
-    from tidegauge.util.workers import collect_garbage_rarely  # noqa: PLC0415
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = defaultdict(float)
+        self._running = [REST]
+        self._mark = time.process_time()
 
-    collect_garbage_rarely()
-    compiled()
-    spent: dict[str, float] = defaultdict(float)
-    running: list[str] = [REST]
-    mark = [time.process_time()]
+    def timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose time is that of a stage."""
 
-    def timed(stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def stage_of(*arguments: Any, **named: Any) -> Any:
-            _switch(stage)
-            running.append(stage)
+            self.charge()
+            self._running.append(stage)
             try:
                 return function(*arguments, **named)
             finally:
-                running.pop()
-                _switch(running[-1])
+                self.charge()
+                self._running.pop()
 
         return stage_of
 
-    def _switch(_stage: str) -> None:
+    def charge(self) -> None:
+        """Charge the time since the last call to the stage that runs."""
         now = time.process_time()
-        spent[current[0]] += now - mark[0]
-        mark[0], current[0] = now, _stage
+        self.spent[self._running[-1]] += now - self._mark
+        self._mark = now
 
-    current = [REST]
+
+def measured(folder: Path) -> dict[str, Any]:
+    """Judge logs in this process: processor seconds by stage, events, verdict, and the memory at most in bytes."""
+    collect_garbage_rarely()
+    compiled()
+    stages = Stages()
     for name in ("find_clusters", "node_of", "by_generation", "merge", "_trace", "uncertain_intervals"):
-        setattr(capture, name, timed(name.strip("_"), getattr(capture, name)))
-    capture.PASSES = tuple(timed(one.__name__, one) for one in capture.PASSES)  # type: ignore[misc]
-    inputs.to_columns = timed("to_columns", inputs.to_columns)  # type: ignore[attr-defined]
-    AdaptiveJudge.judge = timed("judge", AdaptiveJudge.judge)  # type: ignore[method-assign]
-    began = mark[0] = time.process_time()
+        setattr(capture, name, stages.timed(name.strip("_"), getattr(capture, name)))
+    capture.PASSES = tuple(stages.timed(step.__name__, step) for step in capture.PASSES)  # type: ignore[misc]
+    inputs.to_columns = stages.timed("to_columns", inputs.to_columns)  # type: ignore[attr-defined]
+    AdaptiveJudge.judge = stages.timed("judge", AdaptiveJudge.judge)  # type: ignore[method-assign]
     report = check.check([folder])
-    _switch(REST)
+    stages.charge()
     return {
-        ALL: time.process_time() - began,
-        **spent,
+        ALL: sum(stages.spent.values()),
+        **stages.spent,
         "events": report.events,
         "verdict": report.verdict.name,
-        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "memory": peak_memory(),
     }
+
+
+def peak_memory() -> int:
+    """Return the most memory that this process had, in bytes (VmHWM: ru_maxrss begins with what its parent had)."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) * 1024
 
 
 def runs(folder: Path, roots: Sequence[Path], times: int) -> list[list[dict[str, Any]]]:

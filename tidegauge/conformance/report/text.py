@@ -136,7 +136,7 @@ def _unjudged(report: Report) -> str:
     """Say why there is no verdict: a story needs a few lines, a verdict needs every step."""
     if report.story is None or not report.story.has_entries:
         return "no event was judged"
-    return "told, not judged: for a verdict the logs must have every step; docs/kafka-logs.md says which loggers"
+    return "no rule was judged: a verdict needs every step; docs/kafka-logs.md says which loggers write them"
 
 
 def _painted(text_: str, verdict: Verdict, colour: bool) -> str:

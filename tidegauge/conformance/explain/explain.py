@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from tidegauge.conformance.engine.judge import Failure
 from tidegauge.conformance.explain.bug_steps import Before, happened
 from tidegauge.conformance.explain.causes import HistoryCache, failure_history
-from tidegauge.conformance.explain.replay import Snapshot, event_at, event_text, replay, snapshot_grid, value_text
+from tidegauge.conformance.explain.replay import Snapshot, comparison_text, event_at, event_text, replay, snapshot_grid
 from tidegauge.conformance.explain.root_cause import find_root_cause, has_root_cause
 from tidegauge.conformance.judge.rulebook import Rule, looks_like, releases_of, rulebook
 from tidegauge.conformance.judge.state import State
@@ -137,8 +137,7 @@ def explain_at(place: TraceRow, failure: Failure, histories: HistoryCache | None
     snapshots = {s.row: s for s in replay(columns, config, failure.trace, failure.row, back, begun)}
     shown = tuple(ExplainedStep(place.number(row), place.event(row), snapshots[row]) for row in window)
     rule = rulebook()[failure.rule]
-    expected = value_text(failure.compared, failure.expected, config)
-    actual = value_text(failure.compared, failure.actual, config)
+    actual, expected = comparison_text(failure, config)
     last = shown[-1].event
     subject = "it" if failure.compared in STATES else failure.compared
     says = f"n{last.node} {last.event}: {subject} is {actual}, expected {expected}. {rule.means}"

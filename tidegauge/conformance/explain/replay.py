@@ -10,6 +10,7 @@ from tidegauge.conformance.engine.judge import (
     FAILURES_KEPT,
     PAST,
     ROOM,
+    Failure,
     execution,
     frozen,
     frozen_inputs,
@@ -18,6 +19,7 @@ from tidegauge.conformance.engine.judge import (
     options_of,
 )
 from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.fields import AGREE, COMPARED, IN_SYNC
 from tidegauge.conformance.judge.lineage import fork_end, fork_start
 from tidegauge.impl.errors import ERROR_NAMES
 from tidegauge.traces.columns import INT_FIELDS, Columns
@@ -45,7 +47,45 @@ IN_FLIGHT = (
     "a request whose leader went down",
     "one of several responses",
 )
-_ROLES = {s.NO_ROLE: "no role", s.LEADING: "leader", s.FOLLOWING: "follower"}
+_ROLES = {s.NO_ROLE: "without a role", s.LEADING: "leader", s.FOLLOWING: "follower"}
+
+
+BOUNDED = frozenset(
+    {
+        *(("ACK-01", "hw"), ("APPEND-02", "rec_base"), ("APPEND-02", "rec_epoch"), ("APPEND-03", COMPARED[IN_SYNC])),
+        *(("CTRL-03", "leader_epoch"), ("CTRL-09", "broker_epoch"), ("DATA-01", "leo")),
+        *(("DATA-01", COMPARED[AGREE]), ("DATA-02", COMPARED[AGREE]), ("DATA-03", "leo"), ("DATA-03", COMPARED[AGREE])),
+        *(
+            ("EPOCH-02", "epoch_start"),
+            ("EPOCH-02", "leader_epoch"),
+            ("EPOCH-02", "rec_epoch"),
+            ("EPOCH-03", "leader_epoch"),
+        ),
+        *(("EPOCH-06", "partition_epoch"), ("FETCH-06", "rec_end"), ("FETCH-08", "res_hw"), ("HW-01", "hw")),
+        *(("HW-02", "hw"), ("HW-04", "hw"), ("HW-10", "hw"), ("ISR-01", "remote_leo"), ("ISR-02", "remote_leo")),
+        *(("LOAD-01", "hw"), ("LOAD-01", "leo"), ("LOG-01", "log_start"), ("LOG-02", "hw"), ("READ-01", "bound")),
+        *(("READ-01", "rec_end"), ("TRUNC-02", "req_last_epoch"), ("TRUNC-04", "leo"), ("TRUNC-04", "leo_before")),
+    }
+)
+"""Checks that ask for no more or no less than the expected value."""
+MEMBERS = {
+    ("CTRL-01", "elected leader"): "one of {expected}",
+    ("CTRL-01", "isr"): "{expected}: {who} leads",
+    ("CTRL-01", "live"): "{expected}: {who} leads",
+    ("CTRL-03", "isr"): "one that was registered in this leader epoch; the latest is {expected}",
+    ("CTRL-04", "isr"): "{expected}: {who} is fenced, or not live",
+    ("CTRL-05", "isr"): "{expected}, or one of them",
+    ("CTRL-06", "elr"): "{expected}: {who} is in the ISR, or no replica",
+    ("CTRL-07", "elr"): "{expected}: {who} is not eligible, or no longer",
+    ("CTRL-08", "adding"): "{expected}: {who} is no replica, or is removed as well",
+    ("CTRL-08", "isr"): "{expected}: {who} is no replica",
+    ("CTRL-08", "removing"): "{expected}: {who} is no replica",
+    ("ISR-01", "isr"): "{expected}: the committed ISR and one new member",
+    ("ISR-02", "isr"): "fewer of {expected}, with the leader",
+    ("ISR-04", "isr"): "{expected}: what the leader proposed, if anything",
+    ("ISR-04", "live"): "{expected}: {who} joins the ISR",
+}
+"""Checks of sets of brokers; `who`: those in one of the two sets alone."""
 
 
 def event_at(columns: Columns, row: int, config: Config, at: str = "") -> Event:
@@ -92,21 +132,42 @@ def value_text(compared: str, value: int | None, config: Config) -> str:
         return "running" if value == 1 else "not running"
     if compared == "role":
         return _ROLES.get(value, str(value))
-    if compared == "in flight":
+    if compared in ("in flight", "response"):
         return IN_FLIGHT[value]
+    if compared in ("elected leader", "pending proposal"):
+        return _set_text(value, config) if value else "none"
     if compared == "error":
         return f"{value} ({ERROR_NAMES[value]})" if value in ERROR_NAMES else str(value)
     # The other names compare the judge's own values, which have no kind in the schema.
     if compared in FIELDS:
         kind = FIELDS[compared].kind
         if kind is FieldKind.NODES:
-            return "{" + ", ".join(map(str, node_ids(value, config))) + "}"
+            return _set_text(value, config)
         if kind is FieldKind.NODE:
             node = _node(value, config)
             return "none" if node is None else f"node {node}"
         if kind is FieldKind.BOOL:
             return "true" if value else "false"
     return "undefined (-1)" if value == -1 else str(value)
+
+
+def _set_text(mask: int, config: Config) -> str:
+    return "{" + ", ".join(map(str, node_ids(mask, config))) + "}"
+
+
+def comparison_text(failure: Failure, config: Config) -> tuple[str, str]:
+    """Format what a check has seen and what it expected: a value, a bound, or a set with what is wrong with its members."""
+    key, expected, actual = (failure.rule, failure.compared), failure.expected, failure.actual
+    seen, wanted = (value_text(failure.compared, value, config) for value in (actual, expected))
+    if key in BOUNDED and actual is not None and expected not in (None, -1, actual):
+        wanted += " or more" if expected is not None and actual < expected else " or less"
+    elif key in MEMBERS:
+        differing = node_ids((expected or 0) ^ (actual or 0), config)
+        who = " and ".join(f"n{node}" for node in differing) or "nobody"
+        wanted = MEMBERS[key].format(expected=wanted, who=who)
+    elif failure.compared in ("peer", "leader") and expected is None:
+        wanted = "another broker"
+    return seen, wanted
 
 
 def event_text(event: Event) -> str:

@@ -62,6 +62,9 @@ IN_FLIGHT = RUNNING + 2
 ENTRIES = RUNNING + 3
 AGREE = RUNNING + 4
 IN_SYNC = RUNNING + 5
+ELECTED = RUNNING + 6
+PENDING_ISR = RUNNING + 7
+RESPONSE = RUNNING + 8
 COMPARED = (
     *FIELD_NAMES,
     "running",
@@ -70,6 +73,9 @@ COMPARED = (
     "number of entries in the epoch cache",
     "offset up to which the logs agree",
     "size of the ISR (min.insync.replicas)",
+    "elected leader",
+    "pending proposal",
+    "response",
 )
 
 BECOME_LEADER = EVENTS["BecomeLeader"].code

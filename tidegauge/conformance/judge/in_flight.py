@@ -4,7 +4,7 @@ from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.event_groups import Request
 from tidegauge.conformance.judge.fields import RULE
-from tidegauge.conformance.judge.tally import as_expected, decide, undecided
+from tidegauge.conformance.judge.tally import as_expected, decide, failed, undecided
 from tidegauge.impl.rules import NONE
 from tidegauge.traces.columns import UNKNOWN
 
@@ -107,12 +107,10 @@ def request_handled(st: s.State, p: int, f: int, sent: int, asked: Request, agai
     unknown = not current and (st[p, s.OLD_KIND] == UNKNOWN or (st[p, s.MORE_OVERTAKEN] == 1 and not overtaken))
     if again or unobserved or unknown:
         undecided(st, RULE.FETCH_04, 1 << compared)
-    elif sent == s.REQUEST:
-        expected = st[p, s.REQ_OFFSET] if kind == sent else -1
-        decide(st, RULE.FETCH_04, current or overtaken, compared, expected, offset)
+    elif kind != sent and not overtaken:
+        failed(st, RULE.FETCH_04, field.IN_FLIGHT, sent, kind)
     else:
-        expected = st[p, s.REQ_LAST] if kind == sent else -1
-        decide(st, RULE.FETCH_04, current or overtaken, compared, expected, last)
+        compare_request(st, RULE.FETCH_04, p, asked, current or overtaken)
     # A request with all its fields, or the only one there is, is surely the one in flight. Without its fields it may just as
     # well be an older one: then the one in flight may still arrive, and which of the two responses is taken is open.
     complete = UNKNOWN not in (epoch, last) and (sent == s.EPOCH_REQUEST or offset != UNKNOWN)
@@ -135,6 +133,16 @@ def request_handled(st: s.State, p: int, f: int, sent: int, asked: Request, agai
     return bool(other)
 
 
+def compare_request(st: s.State, rule: int, p: int, asked: Request, ok: bool) -> None:
+    """Check a request against the one in flight; if it is another, name the first field in which the two differ."""
+    if not agree_if_known(asked.epoch, st[p, s.REQ_EPOCH]):
+        decide(st, rule, ok, field.REQ_EPOCH, st[p, s.REQ_EPOCH], asked.epoch)
+    elif not agree_if_known(asked.last_epoch, st[p, s.REQ_LAST]):
+        decide(st, rule, ok, field.REQ_LAST_EPOCH, st[p, s.REQ_LAST], asked.last_epoch)
+    else:
+        decide(st, rule, ok, field.REQ_OFFSET, st[p, s.REQ_OFFSET], asked.offset)
+
+
 def response_in_flight(st: s.State, p: int, leader: int, kind: int, epoch: int, offset: int, asks_for_an_end: bool) -> bool:
     """Check the first half of FETCH-10: such a response to this request is in flight; True if its content is known."""
     seen = st[p, s.KIND]
@@ -148,10 +156,13 @@ def response_in_flight(st: s.State, p: int, leader: int, kind: int, epoch: int, 
         return False
     # Nothing in flight, or a response of another kind: the follower made this one up, or took one over twice.
     if seen != kind:
-        decide(st, RULE.FETCH_10, False, field.IN_FLIGHT, seen, kind)
+        decide(st, RULE.FETCH_10, False, field.RESPONSE, seen, kind)
         return False
     same_request = agree_if_known(epoch, st[p, s.REQ_EPOCH]) and agree_if_known(offset, st[p, s.REQ_OFFSET])
-    decide(st, RULE.FETCH_10, same_request, field.REQ_OFFSET, st[p, s.REQ_OFFSET], offset)
+    if agree_if_known(epoch, st[p, s.REQ_EPOCH]):
+        decide(st, RULE.FETCH_10, same_request, field.REQ_OFFSET, st[p, s.REQ_OFFSET], offset)
+    else:
+        failed(st, RULE.FETCH_10, field.REQ_EPOCH, st[p, s.REQ_EPOCH], epoch)
     return same_request
 
 

@@ -272,7 +272,7 @@ def registration_changed(
             st[s.PARTITION, s.UNCLEAN] = epoch
         # Leaderless although a member of the ISR is live: it should have been elected.
         elif leader == -1 and UNKNOWN not in (isr, live):
-            decide(st, RULE.CTRL_01, isr & live == 0, field.LIVE, live & ~isr, live)
+            decide(st, RULE.CTRL_01, isr & live == 0, field.ELECTED, isr & live, 0)
     elif isr != UNKNOWN and old_isr != UNKNOWN:
         isr_grown(st, leader, old_isr, isr, live)
 
@@ -321,7 +321,7 @@ def election(st: s.State, leader: int, epoch: int, old_isr: int, clean: int) -> 
         if clean == 0:
             st[s.PARTITION, s.UNCLEAN] = epoch
     elif clean == 1:
-        decide(st, RULE.CTRL_01, False, field.ISR, candidates, 1 << leader)
+        decide(st, RULE.CTRL_01, False, field.ELECTED, candidates, 1 << leader)
     else:
         st[s.PARTITION, s.UNCLEAN] = epoch
         if clean == UNKNOWN:

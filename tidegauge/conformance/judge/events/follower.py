@@ -24,7 +24,7 @@ from tidegauge.conformance.judge.lineage import (
     set_log_start,
 )
 from tidegauge.conformance.judge.log_checks import alive, cache_in_order, hw_becomes, hw_within_log, leo_becomes, log_unmoved
-from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided
+from tidegauge.conformance.judge.tally import as_expected, decide, failed, same, undecided
 from tidegauge.conformance.judge.terms import term_of
 from tidegauge.impl.rules import accepts_fetch_response, batches_accepted, follower_high_watermark, initial_fetch_offset
 from tidegauge.traces.columns import UNKNOWN
@@ -76,10 +76,20 @@ def check_accepted(st: s.State, b: int, leader: int, epoch: int, offset: int) ->
         return
     ready = role == s.FOLLOWING and agree_if_known(st[s.REPLICAS + b, s.LEADER], leader)
     ok = accepts_fetch_response(leo, own, ready, offset, epoch, st[s.OPTION, s.RESPONSE_EPOCH_CHECKED] == 1)
-    if offset == leo:
+    if not ready:
+        not_from_leader(st, b, leader)
+    elif offset == leo:
         decide(st, RULE.FETCH_09, ok, field.REQ_EPOCH, own, epoch)
     else:
         decide(st, RULE.FETCH_09, ok, field.REQ_OFFSET, leo, offset)
+
+
+def not_from_leader(st: s.State, b: int, leader: int) -> None:
+    """Fail FETCH-09 for a response to a broker that does not follow, or that follows another."""
+    if st[s.REPLICAS + b, s.ROLE] != s.FOLLOWING:
+        failed(st, RULE.FETCH_09, field.ROLE, s.FOLLOWING, st[s.REPLICAS + b, s.ROLE])
+    else:
+        failed(st, RULE.FETCH_09, field.PEER, st[s.REPLICAS + b, s.LEADER], leader)
 
 
 def handle_fetch_response(
@@ -116,7 +126,10 @@ def handle_fetch_response(
     if kind == s.DIVERGED:
         moved = st[s.REPLICAS + b, s.HW] != UNKNOWN and after.hw not in (UNKNOWN, st[s.REPLICAS + b, s.HW])
         empty = data.base < 0 or data.end in (UNKNOWN, data.base)
-        decide(st, RULE.HW_06, not moved and empty, field.HW, st[s.REPLICAS + b, s.HW], after.hw)
+        if moved or empty:
+            decide(st, RULE.HW_06, not moved, field.HW, st[s.REPLICAS + b, s.HW], after.hw)
+        else:
+            failed(st, RULE.HW_06, field.REC_END, data.base, data.end)
         log_start_as_sent(st, p, res_log_start)
         res_log_start = st[p, s.RES_LOG_START] if res_log_start < 0 else res_log_start
     elif response_in_flight(st, p, leader, s.DATA, epoch, offset, False):

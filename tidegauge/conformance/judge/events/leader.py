@@ -86,8 +86,11 @@ def propose(st: s.State, b: int, isr: int) -> None:
     if pending == UNKNOWN:
         undecided(st, RULE.ISR_03, 1 << field.ISR)
     else:
-        leads = st[s.REPLICAS + b, s.ROLE] in (s.LEADING, UNKNOWN)
-        decide(st, RULE.ISR_03, (pending == 0 or erased) and leads, field.ISR, 0, pending)
+        role = st[s.REPLICAS + b, s.ROLE]
+        if role in (s.LEADING, UNKNOWN):
+            decide(st, RULE.ISR_03, pending == 0 or erased, field.PENDING_ISR, 0, pending)
+        else:
+            decide(st, RULE.ISR_03, False, field.ROLE, s.LEADING, role)
     st[s.REPLICAS + b, s.PENDING] = isr | pending if erased and UNKNOWN not in (isr, pending) else isr
     st[s.REPLICAS + b, s.ERASED] = 0
     st[s.REPLICAS + b, s.PROPOSED] = isr

@@ -8,7 +8,7 @@ from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.in_flight import FIRST, agree_if_known, copy_kind, request_handled, restore_pair
 from tidegauge.conformance.judge.lineage import epoch_at, inputs_missing
 from tidegauge.conformance.judge.log_checks import hw_unmoved, hw_within_log, leo_unmoved, log_unmoved, responds
-from tidegauge.conformance.judge.tally import decide, same, undecided
+from tidegauge.conformance.judge.tally import decide, failed, same, undecided
 from tidegauge.impl.rules import DIVERGING as DIVERGES
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
@@ -123,9 +123,11 @@ def check_decision(st: s.State, b: int, p: int, error: int, div_epoch: int, div_
         decide(st, RULE.FETCH_05, expected == reported, field.ERROR, expected_error, reported_error)
     elif expected == reported and expected == DIVERGES and agree_if_known(div_end, end):
         decide(st, RULE.FETCH_05, agree_if_known(div_epoch, epoch), field.DIV_EPOCH, epoch, div_epoch)
+    elif expected != reported:
+        right = s.DIVERGED if expected == DIVERGES else s.DATA
+        failed(st, RULE.FETCH_05, field.RESPONSE, right, s.DATA if right == s.DIVERGED else s.DIVERGED)
     else:
-        reported_end = div_end if reported == DIVERGES else -1
-        decide(st, RULE.FETCH_05, expected == reported and reported_end == end, field.DIV_END, end, reported_end)
+        decide(st, RULE.FETCH_05, expected == READ or div_end == end, field.DIV_END, end, div_end)
     return reported
 
 
@@ -265,7 +267,8 @@ def check_records(st: s.State, b: int, offset: int, data: Records) -> None:
         return
     same(st, RULE.FETCH_06, field.REC_BASE, offset, base, 1 << field.REQ_OFFSET)
     if end != UNKNOWN and st[s.REPLICAS + b, s.LEO] != UNKNOWN:
-        decide(st, RULE.FETCH_06, base <= end <= st[s.REPLICAS + b, s.LEO], field.REC_END, st[s.REPLICAS + b, s.LEO], end)
+        leo = st[s.REPLICAS + b, s.LEO]
+        decide(st, RULE.FETCH_06, base <= end <= leo, field.REC_END, base if end < base else leo, end)
     n = st[s.REPLICAS + b, s.CACHED]
     if end > base and rec_epoch >= 0 and n != UNKNOWN:
         same(st, RULE.FETCH_06, field.REC_EPOCH, epoch_at(st, b, n, end - 1), rec_epoch, 1 << field.EPOCHS)
@@ -305,7 +308,7 @@ def answer_fetch(st: s.State, b: int, f: int, asked: Request, response: Reported
         if UNKNOWN in (low, high):
             undecided(st, RULE.FETCH_08, 1 << field.HW)
         else:
-            decide(st, RULE.FETCH_08, low <= res_hw <= high, field.RES_HW, high, res_hw)
+            decide(st, RULE.FETCH_08, low <= res_hw <= high, field.RES_HW, low if res_hw < low else high, res_hw)
     if kind != s.DELAYED:
         st[p, s.REQ_EPOCH] = asked.epoch
         st[p, s.REQ_OFFSET] = asked.offset

@@ -10,7 +10,7 @@ Rules of this file
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.event_groups import ReportedLog, ReportedResponse, Request, Truncation
-from tidegauge.conformance.judge.events.follower import check_accepted, check_leader_followed
+from tidegauge.conformance.judge.events.follower import check_accepted, check_leader_followed, not_from_leader
 from tidegauge.conformance.judge.events.serving import check_fencing
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.in_flight import (
@@ -275,7 +275,10 @@ def check_epoch_response_accepted(st: s.State, b: int, leader: int, epoch: int) 
         return
     follows = role == s.FOLLOWING and agree_if_known(st[s.REPLICAS + b, s.LEADER], leader)
     taken = accepts_epoch_response(own, follows, epoch, st[s.OPTION, s.EPOCH_RESPONSES_CHECKED] == 1)
-    decide(st, RULE.FETCH_09, taken, field.REQ_EPOCH, own, epoch)
+    if not follows:
+        not_from_leader(st, b, leader)
+    else:
+        decide(st, RULE.FETCH_09, taken, field.REQ_EPOCH, own, epoch)
 
 
 def handle_epoch_response(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -122,6 +123,22 @@ def test_a_program_that_hangs_is_ended_within_its_time(body: str, says: str) -> 
 def test_a_program_that_floods_is_blamed_and_not_read_to_the_end(flood: str) -> None:
     says = blame(program(f"say(HELLO)\nline()\n{flood}"), 20.0)
     assert "lines of at most 1,048,576 bytes" in says or "one of the partitions 1" in says
+
+
+def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
+    """C3 of the hostile cases: a child that nobody would end, and that keeps no pipe open."""
+    child = tmp_path / "child"
+    body = (
+        "import os\nif not (pid := os.fork()):\n    os.closerange(0, 3)\n    time.sleep(600)\n"
+        f"open({str(child)!r}, 'w').write(str(pid))\nsay(HELLO)\nline()"
+    )
+    blame(program(body))
+    pid = int(child.read_text())
+    deadline = time.monotonic() + 10
+    # One that has ended stays a zombie until its parent asks, which may be the container's first process.
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_blame_stays_short_however_long_what_is_wrong_is() -> None:

@@ -325,7 +325,8 @@ def name_the_unnamed(logs: FoundLogs) -> None:
 def _named_first(paths: Sequence[Path], logs: FoundLogs, label: str, folder: Path) -> list[Path]:
     """Order the paths, without those that are skipped by name unless there are no others."""
     broker_logs = broker_logs_among(paths)
-    logs.passed_over += [f"{label}{path.relative_to(folder).as_posix()}" for path in paths if path not in broker_logs]
+    read = set(broker_logs)
+    logs.passed_over += [f"{label}{path.relative_to(folder).as_posix()}" for path in paths if path not in read]
     # Other logs first: they have topic names and ids, requests have ids only.
     return sorted(broker_logs, key=lambda path: "request" in path.name)
 

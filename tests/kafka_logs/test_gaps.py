@@ -1,8 +1,11 @@
 """Lines that are missing are noticed, named, and accuse nobody."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -16,6 +19,7 @@ from tidegauge.conformance.report.junit import write_junit
 from tidegauge.conformance.report.text import as_text
 from tidegauge.traces.kafka_logs import read
 from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.nodes.gap_detection import clock_set_back
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.merge_streams import without_copies
 from validation.metamorphic.cases import logs
@@ -250,3 +254,49 @@ def test_no_numbers_are_judged_that_the_reader_gave(tmp_path: Path) -> None:
     """SEQ-01 is about numbers that a source tells."""
     report = check([copied(HEALTHY, tmp_path)])
     assert next(rule for rule in report.rules if rule.rule.id == "SEQ-01").verdict is Verdict.NOT_EXERCISED
+
+
+def set_back(name: str, to: Path, share: float, seconds: float, nodes: str) -> Report:
+    """The report on a capture in which the clocks of nodes were set back after a share of its lines."""
+    time_of = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
+    files = logs(shipped()[name])
+    times = sorted(match[1] for lines in files.values() for line in lines if (match := time_of.match(line)))
+    cut = times[int(len(times) * share)]
+
+    def shifted(match: re.Match[str]) -> str:
+        return f"[{datetime.fromisoformat(match[1]) + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"
+
+    for path, lines in files.items():
+        first = next((at for at, line in enumerate(lines) if (match := time_of.match(line)) and match[1] >= cut), len(lines))
+        if not re.match(nodes, path):
+            first = len(lines)
+        (to / path).parent.mkdir(parents=True, exist_ok=True)
+        (to / path).write_text(
+            "".join(f"{line}\n" for line in lines[:first] + [time_of.sub(shifted, line) for line in lines[first:]])
+        )
+    return check([to])
+
+
+@pytest.mark.parametrize(
+    ("share", "seconds", "nodes"),
+    [(0.1, -7, "n"), (0.3, -2, "n"), (0.5, -5, "n"), (0.5, -3600, "n"), (0.5, -4, "n[12]/"), (0.3, -3, "n2/")],
+)
+def test_a_clock_that_was_set_back_accuses_nobody(share: float, seconds: float, nodes: str, tmp_path: Path) -> None:
+    """NTP set it, or local time ended its summer: no time orders what is after it against other files and nodes."""
+    report = set_back(HEALTHY, tmp_path, share, seconds, nodes)
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert any("its clock was set back by" in said for said in report.missing)
+
+
+def test_what_is_broken_before_a_clock_is_set_back_is_broken(tmp_path: Path) -> None:
+    report = set_back(BROKEN, tmp_path, 0.95, -5, "n")
+    assert {rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL} >= {"DATA-01", "DATA-03"}
+
+
+@pytest.mark.parametrize(("thread", "back"), [("main", True), ("", False)])
+def test_one_line_that_is_written_late_sets_no_clock_back(thread: str, back: bool) -> None:
+    """A process that stood still writes it with the time from before; with threads none of a thread's lines is late."""
+    times = (0, 5_000_000, 1_000_000, 6_000_000)
+    lines = [Line("server.log", at, time, thread, "x", "Partition") for at, time in enumerate(times, 1)]
+    assert any(clock_set_back(1, [lines])) is back
+    assert any(clock_set_back(1, [[*lines[:3], replace(lines[3], time=2_000_000)]]))

@@ -1,7 +1,7 @@
 """Detect where lines are missing from the logs of a node: where, of which logger, and how it is known."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegauge.traces.kafka_logs.nodes.steps import (
@@ -35,6 +35,8 @@ FETCHER, LOG, PARTITION, ROLES, CACHE, REQUESTS = (
     "kafka.request.logger at DEBUG",
 )
 EVERYTHING = "every logger"
+SET_BACK, SET_BACK_WITHOUT_THREADS = 100_000, 1_000_000
+"""Microseconds. A thread writes its lines to a file in the order of its clock."""
 WORDS: Mapping[str, str] = {"leo": "log end", "hw": "high watermark", "entry": "epoch"}
 
 
@@ -375,3 +377,26 @@ class GapDetector:
 def _differs(known: int | None, seen: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
     if known is not None and known != seen:
         yield logger, (what, tp), f"{WORDS[what]} {seen}, which no line brings about after {known}"
+
+
+# A clock that was set back: no line is missing, but from there on its times order nothing between files and nodes.
+
+
+def clock_set_back(node: int, runs: Sequence[Sequence[Line]]) -> Iterator[Gap]:
+    """Yield a gap from where the clock of a node was set back, as the lines of one thread show it, to its end."""
+    latest: dict[tuple[str, str], int] = {}
+    for run, lines in enumerate(runs):
+        for index, line in enumerate(lines):
+            before = latest.get((line.file, line.thread), 0)
+            # A layout without threads mixes them, and one that stood still for seconds writes a single line late.
+            following = line if line.thread else lines[min(index + 1, len(lines) - 1)]
+            back = before - max(line.time, following.time)
+            if back > (SET_BACK if line.thread else SET_BACK_WITHOUT_THREADS):
+                # Other nodes' lines of the time that came twice are mixed with those from before it, too.
+                twice = (
+                    (at, number) for at in range(run + 1) for number, one in enumerate(runs[at]) if one.time >= line.time
+                )
+                why = f"its clock was set back by {back / 1_000_000:,.1f} s ({line.at})"
+                yield Gap(node, EVERYTHING, next(twice, (run, index)), AFTER_ALL_LINES, (line.time, None), why)
+                return
+            latest[line.file, line.thread] = max(before, line.time)

@@ -15,7 +15,7 @@ from pathlib import Path
 from tidegauge.traces.kafka_logs.discovery.files import NodeFiles
 from tidegauge.traces.kafka_logs.nodes import follower, leader, process
 from tidegauge.traces.kafka_logs.nodes.controller import LoggedController
-from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap, GapDetector
+from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap, GapDetector, clock_set_back
 from tidegauge.traces.kafka_logs.nodes.log_dirs import LogDirs
 from tidegauge.traces.kafka_logs.nodes.steps import OF_A_CONTROLLER, LoggedBroker
 from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
@@ -77,7 +77,7 @@ class Node:
             self.runs.append(ProcessRun(number, lines, self.stopped, closed))
         for run in self.runs:
             run.mark(self.broker.steps)
-        self.gaps += detector.gaps
+        self.gaps += [*detector.gaps, *clock_set_back(self.id, runs)]
 
     def silence(self) -> None:
         """Forget the replicas of this node, of which a logger was off; what it logged as a controller stays."""

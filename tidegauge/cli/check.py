@@ -4,7 +4,7 @@ import argparse
 import sys
 from dataclasses import replace
 
-from tidegauge.cli import follow
+from tidegauge.cli import coverage, follow
 from tidegauge.cli.options import (
     add_bounds,
     add_layout,
@@ -33,13 +33,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     add_bounds(parser)
     add_spark(parser, "judge on Spark: Parquet files by their row groups, broker logs by captures")
-    parser.add_argument(
-        "--results",
-        metavar="DIR",
-        help="with --spark: keep the results of Parquet files in a directory or, without --follow, at a URI; after an "
+    coverage.add_results(
+        parser,
+        "; with --spark: keep the results of Parquet files in a directory or, without --follow, at a URI; after an "
         "interruption the same command resumes from them",
     )
     follow.arguments(parser)
+    coverage.add_coverage(
+        parser, "--coverage", "also tell what the traces have exercised of the model, and write it to FILE"
+    )
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) to DIR")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report and judge nothing")
@@ -55,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.conformance.report.text import as_text
     from tidegauge.story.story import story_of
     from tidegauge.traces.kafka_logs.discovery.identify import files_at
-    from tidegauge.util.files import directory, is_uri, replacing
+    from tidegauge.util.files import directory, is_uri, replacing, writable
 
     if args.json_schema:
         echo(schema_text().rstrip())
@@ -66,11 +68,18 @@ def run(args: argparse.Namespace) -> int:
     out = directory(args.out) if args.out else None
     # Progress is for a person, not for the log of a CI job.
     watched = sys.stderr.isatty() and not args.quiet
-    how = CheckOptions(chosen_profile(args), args.layout, chosen_selection(args))
+    how = CheckOptions(
+        chosen_profile(args), args.layout, chosen_selection(args), situations=bool(args.coverage or args.results)
+    )
+    for place in args.coverage:
+        writable(place)
+    # On Spark it is a directory, which may be at a URI.
     if args.results and not args.spark:
-        raise UsageError("check: expected --spark with --results, seen --results alone; add --spark or leave --results out")
+        writable(args.results)
     if args.until_idle and not args.follow:
         raise UsageError("check: expected --until-idle with --follow, seen it alone; add --follow or leave --until-idle out")
+    if args.coverage and (args.follow or args.spark):
+        raise UsageError("check: expected --coverage without --follow and --spark, seen one of them; leave it out")
     # That the judge is compiled is said in a log, too: it explains why the first run takes longer.
     LISTENER.announcement, LISTENER.progress = silent if args.quiet else aside, aside if watched else silent
     # Failures are printed as they come; with --json the output is the report alone, so they go to standard error.
@@ -104,4 +113,14 @@ def run(args: argparse.Namespace) -> int:
                 write(report, file)
         if not args.json:
             echo(f"reports: {out / 'index.html'}, check.json, check.xml")
+    if args.coverage or (args.results and not args.spark):
+        from tidegauge.conformance.report.results import results_of_check, write_results
+        from tidegauge.drive.paths.coverage import brief_json, exercised_by_check
+
+        exercised = exercised_by_check(", ".join(args.path), report)
+        if args.coverage:
+            coverage.report(exercised, args.coverage, aside if args.json else echo)
+        if args.results and not args.spark:
+            made = results_of_check(report, args.target or ", ".join(args.path))
+            write_results(made._replace(coverage=brief_json(exercised)), args.results)
     return report.exit_code

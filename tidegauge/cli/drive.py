@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidegauge.cli import coverage
 from tidegauge.cli.options import add_profile, chosen_profile, natural, positive, seconds
 from tidegauge.cli.terminal import aside, echo, silent
 from tidegauge.util.errors import UsageError
@@ -91,6 +92,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--badge", metavar="FILE", help="write the outcome to FILE as JSON for an endpoint badge of shields.io"
     )
+    coverage.add_coverage(parser, "--coverage", "also tell what the run has exercised of the model, and write it to FILE")
+    coverage.add_results(parser)
     parser.add_argument(
         "--timeout",
         type=seconds,
@@ -117,12 +120,16 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.util.job_summary import annotations, on_github
 
     # Before a broker is started, which takes long.
-    for place in filter(None, (args.record, args.badge, args.summary, args.junit)):
+    for place in filter(None, (args.record, args.badge, args.summary, args.junit, args.results, *args.coverage)):
         writable(place)
     progress = silent if args.quiet else aside
     build = _build(args)
     if args.baseline or args.summary or args.junit:
-        besides = [name for name in ("command", "smoke", "scenario", "record", "badge") if getattr(args, name)]
+        besides = [
+            name
+            for name in ("command", "smoke", "scenario", "record", "badge", "coverage", "results")
+            if getattr(args, name)
+        ]
         if not args.baseline or build is None or besides:
             raise UsageError(
                 "drive: expected --baseline BUILD with --kafka BUILD, and --summary and --junit only with these; seen "
@@ -156,6 +163,15 @@ def run(args: argparse.Namespace) -> int:
         if case in at:
             echo(f"scenario {name} differs after {at[case]} steps")
     echo(text_of(shown))
+    if args.coverage or args.results:
+        from tidegauge.conformance.report.results import write_results
+        from tidegauge.drive.paths.coverage import exercised_by_run, results_of_run
+
+        exercised = exercised_by_run(shown.name, paths.cases, at, profile)
+        if args.coverage:
+            coverage.report(exercised, args.coverage)
+        if args.results:
+            write_results(results_of_run(shown, exercised, profile, args.target), args.results)
     if on_github():
         for line in annotations(shown.name, [failure.text for failure in shown.failures]):
             echo(line)
@@ -235,7 +251,7 @@ def _compare(args: argparse.Namespace) -> int:
     from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, place_named, read
 
     paths = ("smoke", "cover", "graph", "walks", "scenarios", "scenario")
-    others = ("command", "kafka", "jars", "baseline", *paths, "record", "badge", "summary", "junit")
+    others = ("command", "kafka", "jars", "baseline", *paths, "record", "badge", "coverage", "results", "summary", "junit")
     seen = [name for name in (*others, "profile", "release") if getattr(args, name)]
     if seen:
         raise UsageError(
@@ -263,10 +279,10 @@ def _controller(
     from tidegauge.drive.runner.run import text_of
     from tidegauge.drive.runner.transcript import Recorder, write
 
-    if build is None or args.command or args.smoke or args.scenario:
+    if build is None or args.command or args.smoke or args.scenario or args.coverage or args.results:
         raise UsageError(
             "drive: expected --controller with --kafka RELEASE, for a cover, walks and scenarios; seen no --kafka, or an "
-            "adapter, --smoke or --scenario; add --kafka and leave the others out"
+            "adapter, --smoke, --scenario, --coverage or --results; add --kafka and leave the others out"
         )
     # Refuses an unknown name before a controller is started.
     for name in args.graph or ():

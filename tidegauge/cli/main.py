@@ -17,6 +17,7 @@ from tidegauge.cli import (
     bugs,
     check,
     convert,
+    coverage,
     doctor,
     drive,
     generate,
@@ -87,6 +88,7 @@ COMMANDS: dict[str, Command] = {
     "recheck": recheck,
     "probe": probe,
     "summary": summary,
+    "coverage": coverage,
     "doctor": doctor,
 }
 

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidegauge.cli import coverage
 from tidegauge.cli.options import natural, seconds
 from tidegauge.cli.terminal import aside, echo, silent
 from tidegauge.util.errors import UsageError
@@ -36,6 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--json", metavar="FILE", help="write every check to FILE, with its requests and responses in hex and decoded"
     )
     parser.add_argument("--junit", metavar="FILE", help="write the verdicts to FILE as JUnit XML")
+    coverage.add_results(parser)
     parser.add_argument(
         "--follow-metadata",
         action="store_true",
@@ -65,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         echo(check_list(checks))
         return 0
     place = _place(args.place)
-    for file in filter(None, (args.json, args.junit)):
+    for file in filter(None, (args.json, args.junit, args.results)):
         writable(file)
     # New names each time: topics that an earlier run left behind must not be met again.
     seed = secrets.randbits(32) if args.seed is None else args.seed
@@ -84,7 +86,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(results: "ProbeRun", args: argparse.Namespace) -> None:
-    from tidegauge.drive.probe.report import probe_json, probe_text, write_probe_junit
+    from tidegauge.conformance.report.results import write_results
+    from tidegauge.drive.probe.report import probe_json, probe_results, probe_text, write_probe_junit
     from tidegauge.util.files import replacing
     from tidegauge.util.version import TOOL
 
@@ -95,6 +98,8 @@ def _report(results: "ProbeRun", args: argparse.Namespace) -> None:
     if args.junit:
         with replacing(args.junit) as file:
             write_probe_junit(results, Path(file), TOOL)
+    if args.results:
+        write_results(probe_results(results, args.target), args.results)
 
 
 def _place(text: str | None) -> tuple[str, int]:

@@ -17,7 +17,7 @@ What happens to a batch of traces, in this order, since each step reads the judg
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +26,7 @@ from tidegauge.conformance.checking.inputs import InputBatch, InputFindings, Inp
 from tidegauge.conformance.checking.rules_outside_kernel import SEQUENCE_RULE as SEQUENCE
 from tidegauge.conformance.checking.rules_outside_kernel import UNKNOWN_CACHES_RULE as UNKNOWN_CACHES
 from tidegauge.conformance.checking.rules_outside_kernel import judge_sequence, judge_unknown_caches
+from tidegauge.conformance.checking.situations import Seen, Situation, add, added, situations
 from tidegauge.conformance.checking.uncertain_failures import (
     LostDisk,
     keep_certain_failures,
@@ -91,6 +92,8 @@ class CheckedInput:
     """What the source lacks for a verdict on everything that happened."""
     rules: tuple[RuleVerdict, ...] = field(default=(), repr=False)
     verdict: Verdict = Verdict.SUITE_ERROR
+    situations: Mapping[Situation, Seen] = field(default_factory=dict, repr=False)
+    """Those of its events, if they were asked for."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,8 @@ class CheckOptions:
     selection: Selection | None = None
     explained: int = EXPLAINED_FAILURES
     span: Span | None = None
+    situations: bool = False
+    """Whether the situations of the events are counted, for a report on coverage."""
 
 
 def check(paths: Sequence[str | Path], how: CheckOptions = CheckOptions(), echo: Echo = lambda _line: None) -> Report:
@@ -184,12 +189,15 @@ def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lamb
     for name, kind, batches, findings in parts:
         judgements_of_part: list[Judgement] = []
         lost: list[LostDisk] = []
+        seen: dict[Situation, Seen] = {}
         for judged in (
             judged for batch in batches for judged in judge_batch(batch, name, how.profile, findings.problems, judge_columns)
         ):
             batch, judgement = judged.batch, judged.judgement
             lost += lost_disks(batch.stored, batch.config, batch.traces, batch.source)
             judgements_of_part.append(replace(judgement, failures=(), final=()))
+            if how.situations:
+                add(seen, situations(batch.stored, batch.place))
             # Batches with events are kept for the page. All columns together may exceed the memory: of those only the ones
             # with a failure to explain are kept.
             explainable = sum(len(other.judgement.failures) for other in kept_batches) < how.explained
@@ -197,7 +205,7 @@ def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lamb
                 kept_batches.append(judged)
             traces, events = sum(j.traces for j in judgements_of_part), sum(j.events for j in judgements_of_part)
             echo(f"{name}: {traces:,} traces, {events:,} events judged")
-        inputs.append(checked_input(name, kind, findings, judgements_of_part))
+        inputs.append(replace(checked_input(name, kind, findings, judgements_of_part), situations=seen))
         judgements += judgements_of_part
         notes += [*findings.notes, *lost_disk_notes(lost)]
     rules = rule_verdicts(total_tallies(judgements))
@@ -374,6 +382,7 @@ def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
         missing=missing[:MANY],
         rules=rules,
         verdict=run_verdict(rules, events, whole=not missing and lost(problems) == 0),
+        situations=added(share.situations for share in shares),
     )
 
 

@@ -22,7 +22,7 @@ from tidegauge.conformance.checking.uncertain_failures import LogGap, log_gaps
 from tidegauge.traces import kafka_logs
 from tidegauge.traces.columns import Columns, to_columns
 from tidegauge.traces.formats import ndjson
-from tidegauge.traces.formats.dictionary import Distinct
+from tidegauge.traces.formats.dictionary import Distinct, table_of
 from tidegauge.traces.formats.ndjson_columns import Span, read_at_once, read_span
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem
@@ -60,6 +60,16 @@ class InputBatch:
     def columns(self) -> Columns:
         """One row per event."""
         return self.stored.expanded() if isinstance(self.stored, Distinct) else self.stored
+
+    def place(self, row: int) -> str:
+        """Return where the event of a row was read, or which of its trace's events it is."""
+        starts = table_of(self.stored)[0].trace_starts
+        number = int(starts.searchsorted(row, side="right")) - 1
+        at = row - int(starts[number])
+        if self.traces is None:
+            return f"{self.source}, trace {number + 1:,}, event {at + 1:,}"
+        trace = self.traces[number]
+        return trace.events[at].at or f"{trace.name or self.source}, event {at + 1:,}"
 
 
 @dataclass

@@ -69,18 +69,23 @@ ROWS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
 T_TABLE = tuple(f"T{row}" for row in range(1, 6))
 
 Count = Counter[tuple[str, str]]
-"""How often each (rule, row) was applied; row "" for a rule that is no table."""
+"""How often each (rule, row) was applied; row "" for a rule that is no table and not of the kind yes or no."""
+
+
+def row_of(name: str, result: Any) -> str:
+    """Return the row of a rule's table that a result is; yes or no where that is all that it may be."""
+    if isinstance(result, bool):
+        return "yes" if result else "no"
+    return ROWS[name](result) if name in ROWS else ""
 
 
 def counting(count: Count) -> Rules:
     """Return the rules, each of which adds to `count` when it is applied and changes nothing."""
 
     def counted(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-        row_of = ROWS.get(name)
-
         def applied(*arguments: Any) -> Any:
             result = rule(*arguments)
-            count[name, "" if row_of is None else row_of(result)] += 1
+            count[name, row_of(name, result)] += 1
             return result
 
         return applied

@@ -13,19 +13,26 @@ Rules of this file
 """
 
 import random
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
 from tidegauge.drive.broker.peer_fetches import known_of, waits_in
-from tidegauge.drive.broker.reference import is_possible, missing_capability, take_step
+from tidegauge.drive.broker.reference import (
+    StepTaken,
+    is_possible,
+    missing_capability,
+    read_by_consumer,
+    take_step,
+    take_step_unread,
+)
 from tidegauge.drive.broker.state import ReferenceBroker, opened
 from tidegauge.drive.broker.steps import ENDS, EVERYTHING, IN_SESSION, MAY_WAIT, NEXT, NOT_DUE, STEPS
 from tidegauge.drive.contract import Capabilities, Path, Step
 from tidegauge.drive.paths.graph_projection import LEADER_EPOCH, Input, Inputs, Local, Requested, counted, local
 from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH, INITIAL_EPOCH
 from tidegauge.impl.messages import FetchRequest, FollowerRequest
-from tidegauge.impl.profiles import Profile
+from tidegauge.impl.profiles import Profile, Rules
 from tidegauge.impl.rules import INVALID_UPDATE_VERSION, NONE, UNDEFINED
 
 LONGEST, NEAR, MOST_ENDS = 24, 3, 3
@@ -73,7 +80,7 @@ def cover(
 
     `seed` shuffles the order in which steps are tried; 0 leaves the graph's.
     """
-    opening = Opening(tuple(range(BROKER + 1, BROKER + 1 + inputs.peers)), inputs.min_insync_replicas)
+    opening = _opening(inputs)
     start = opened(opening, profile)
     everything = _explore(inputs, start, capabilities)
     edges, parents = _reachable(everything)
@@ -95,6 +102,21 @@ def cover(
     return Cover(tuple(cases), coverable, local_steps, unreached, inputs.states, inputs.transitions)
 
 
+Explored = Callable[[int, Edge, ReferenceBroker, Step, StepTaken], None]
+"""Gets the number of a state, an edge from it, the state, and the step that was taken with its epochs as numbers."""
+
+
+def every_step(inputs: Inputs, profile: Profile, watch: Explored, rules: Rules | None = None) -> Opening:
+    """Have `watch` look at every step of a graph, those nearest to the beginning first; return what they begin from."""
+    opening = _opening(inputs)
+    _explore(inputs, opened(opening, profile, rules), EVERYTHING, watch)
+    return opening
+
+
+def _opening(inputs: Inputs) -> Opening:
+    return Opening(tuple(range(BROKER + 1, BROKER + 1 + inputs.peers)), inputs.min_insync_replicas)
+
+
 def _is_counted(inputs: Inputs, edge: Edge) -> bool:
     """Return whether an edge is a local step of this graph: rule 1 of this file."""
     _, _, step, (waiting, _) = edge.takes
@@ -112,7 +134,9 @@ def _graph_inputs(inputs: Inputs) -> Iterator[tuple[Local, Input]]:
         yield from ((value, graph_input) for graph_input in graph_inputs if value[LEADER_EPOCH] != UNDEFINED)
 
 
-def _explore(inputs: Inputs, start: ReferenceBroker, capabilities: Capabilities) -> list[list[Edge]]:
+def _explore(
+    inputs: Inputs, start: ReferenceBroker, capabilities: Capabilities, watch: Explored = lambda *_: None
+) -> list[list[Edge]]:
     """Return the edges of every state of the contract that the inputs lead to, by the state's number; 0 is `start`."""
     number = {_key(inputs, start): 0}
     states, edges = [start], []
@@ -124,13 +148,15 @@ def _explore(inputs: Inputs, start: ReferenceBroker, capabilities: Capabilities)
             # The graph gives some inputs to a broker that has read no metadata; the contract does not.
             if not is_possible(state, step):
                 continue
-            after, _ = take_step(state, step)
+            taken = take_step_unread(state, step)
+            after = read_by_consumer(taken.state)
             target = number.setdefault(_key(inputs, after), len(states))
             if target == len(states):
                 states.append(after)
             takes = value, requested, graph_input, (state.fetches, _session_part(inputs, state))
             # A step that this broker cannot be given stays: it counts as a local step, and the report says it is not taken.
             here.append(Edge(takes, graph_input, target, missing_capability(capabilities, state, step) is None))
+            watch(len(edges), here[-1], state, step, taken)
         edges.append(here)
     return edges
 

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from tidegauge.conformance.judge.rulebook import rulebook
+from tidegauge.conformance.report.results import FAIL, PASS, UNDECIDED, RunResults, counts_of
 from tidegauge.drive.probe.check import Check
 from tidegauge.drive.probe.connection import WireExchange
 from tidegauge.drive.probe.run import CheckOutcome, CheckVerdict, ProbeRun
@@ -129,6 +130,18 @@ def _exchange(exchange: WireExchange) -> Mapping[str, Any]:
         "received": None if exchange.received is None else exchange.received.hex(),
         "problem": exchange.problem,
     }
+
+
+def probe_results(run: ProbeRun, target: str) -> RunResults:
+    """Return the results by rule; a check that is about none counts for its group."""
+    verdicts: dict[str, list[str]] = {}
+    for outcome in run.outcomes:
+        rule = outcome.check.rule or f"probe.{outcome.check.id.partition('.')[0]}"
+        verdicts.setdefault(rule, []).append(outcome.verdict.value)
+    failures = tuple(f"{each.check.id}: {each.says}" for each in run.outcomes if each.verdict is CheckVerdict.FAIL)
+    rules = {rule: counts_of(each) for rule, each in verdicts.items()}
+    verdict = {0: PASS, 1: FAIL}.get(run.exit_code, UNDECIDED)
+    return RunResults("probe", target or run.place, verdict, run.exit_code, rules, failures)
 
 
 def write_probe_junit(run: ProbeRun, path: Path, tool: str) -> None:

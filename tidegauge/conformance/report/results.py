@@ -1,0 +1,115 @@
+"""The results of a run as one artefact: what was held against which suite, where, with which verdict on each rule.
+
+Rules of this file
+
+1. `check`, `drive` and `probe` write the same keys, by results.schema.json in this folder: validation/results makes one
+   table of many.
+2. A rule has the verdict of the worst that was seen of it. A check of the probe that is about no rule counts for its group,
+   such as `probe.versions`.
+3. The date is that of SOURCE_DATE_EPOCH where that is set: the same run makes the same bytes.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tidegauge.conformance.checking.check import Report
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.util.files import replacing
+from tidegauge.util.foreign_text import visible
+from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
+
+FORMAT_VERSION = 1
+PASS, FAIL, UNDECIDED, NOT_SUPPORTED, NOT_EXERCISED = "pass", "fail", "undecided", "not supported", "not exercised"
+WORST_FIRST = (FAIL, UNDECIDED, PASS, NOT_SUPPORTED, NOT_EXERCISED)
+"""The verdicts on a rule. What passes says more than what the target does not offer."""
+SHOWN, LONGEST = 50, 400
+"""Failures that are kept, and characters of each."""
+_VERDICTS = {
+    Verdict.PASS: PASS,
+    Verdict.FAIL: FAIL,
+    Verdict.INCONCLUSIVE: UNDECIDED,
+    Verdict.NOT_EXERCISED: NOT_EXERCISED,
+    Verdict.SUITE_ERROR: UNDECIDED,
+}
+
+
+class RuleCounts(NamedTuple):
+    """The verdict on a rule, and how often it passed, failed and could not be decided."""
+
+    verdict: str
+    passed: int = 0
+    failed: int = 0
+    undecided: int = 0
+
+
+class RunResults(NamedTuple):
+    """The results of one run; `failures` are texts, `coverage` as `--coverage` writes it, or None."""
+
+    command: str
+    target: str
+    verdict: str
+    exit_code: int
+    rules: Mapping[str, RuleCounts]
+    failures: tuple[str, ...] = ()
+    coverage: Mapping[str, Any] | None = None
+
+
+def counts_of(verdicts: Iterable[str]) -> RuleCounts:
+    """Return the counts of a rule from the verdicts of single checks."""
+    each = list(verdicts)
+    worst = next(verdict for verdict in WORST_FIRST if verdict in (each or [NOT_EXERCISED]))
+    return RuleCounts(worst, each.count(PASS), each.count(FAIL), each.count(UNDECIDED))
+
+
+def results_of_check(report: Report, target: str) -> RunResults:
+    """Return the results of judged traces."""
+    rules = {
+        rule.rule.id: RuleCounts(_VERDICTS[rule.verdict], rule.tally.held, rule.tally.failed, rule.tally.undecided)
+        for rule in report.rules
+    }
+    failures = tuple(f"{each.rule.id}: {each.means}" for each in report.explanations)
+    return RunResults("check", target, _VERDICTS[report.verdict], report.exit_code, rules, failures)
+
+
+def write_results(results: RunResults, place: str | Path) -> None:
+    """Write the artefact."""
+    with replacing(place) as beside:
+        beside.write_text(json.dumps(as_json(results), indent=1) + "\n", encoding="utf-8")
+
+
+def as_json(results: RunResults) -> dict[str, Any]:
+    """Return the artefact as plain data."""
+    name, _, version = visible(results.target).partition("@")
+    return {
+        "results": FORMAT_VERSION,
+        "tool": {"name": "tidegauge", "version": PACKAGE_VERSION, "suite": SUITE_VERSION},
+        "command": results.command,
+        "target": {"name": name, "version": version},
+        "date": _date(),
+        "environment": {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()},
+        "verdict": results.verdict,
+        "exit_code": results.exit_code,
+        "rules": {name: counts._asdict() for name, counts in sorted(results.rules.items())},
+        "failures": [visible(text)[:LONGEST] for text in results.failures[:SHOWN]],
+        "coverage": results.coverage,
+    }
+
+
+def _date() -> str:
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC)
+    return moment.date().isoformat()
+
+
+def results_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the artefact."""
+    schema: dict[str, Any] = json.loads(
+        files("tidegauge.conformance.report").joinpath("results.schema.json").read_text(encoding="utf-8")
+    )
+    return schema

@@ -1,0 +1,442 @@
+"""What a run or a log has exercised of the model, and the shortest scenario of the model for what it has not.
+
+Rules of this file
+
+1. Runs and logs are counted alike: a driven step becomes the events that a broker would log (drive/broker/as_events.py).
+   Only a run knows which rules the reference applied, and takes steps that nobody logs; only a log has verdicts of rules.
+2. The model is what one broker does in some graphs (covered_model.py). A local step counts as exercised if something was in
+   its situation: offsets of any size are held against a model of two records.
+3. What an event does not report is not known, and exercises nothing. An event that may be several situations is counted in
+   its action, and in those of its comparisons that are known.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from tidegauge.conformance.checking.check import Report
+from tidegauge.conformance.checking.situations import COMPARISONS, Guard, Seen, Situation, add
+from tidegauge.conformance.judge.rulebook import actions, rulebook
+from tidegauge.conformance.report.html import PageHead, render_page
+from tidegauge.conformance.report.results import FAIL, NOT_EXERCISED, PASS, UNDECIDED, RuleCounts, RunResults
+from tidegauge.conformance.report.timeline import Timelines
+from tidegauge.drive.broker.applied_rules import counting, with_callees
+from tidegauge.drive.broker.as_events import StepEvents, events_of_step
+from tidegauge.drive.broker.contract import BrokerCase
+from tidegauge.drive.broker.reference import decisions, is_possible, read_by_consumer, step_text, take_step_unread
+from tidegauge.drive.broker.state import ReferenceBroker, opened
+from tidegauge.drive.broker.steps import action_of, step_json
+from tidegauge.drive.contract import Step
+from tidegauge.drive.paths.covered_model import (
+    CoveredModel,
+    Example,
+    model_of,
+    nearer,
+    rows_of,
+    shipped_models,
+    situations_of,
+)
+from tidegauge.drive.runner.differences import Difference
+from tidegauge.drive.runner.run import DriveRun
+from tidegauge.impl.profiles import SAFE, Profile
+from tidegauge.impl.releases import profile_named
+from tidegauge.story.sentences import counted
+from tidegauge.util.errors import TidegaugeError, UsageError
+from tidegauge.util.exit_codes import CONFORMS, FAILS
+from tidegauge.util.files import replacing
+from tidegauge.util.foreign_text import visible
+from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
+
+FORMAT_VERSION = 1
+SHOWN = 3
+"""Scenarios that a text shows step by step; the JSON and the page have all."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What was exercised
+
+
+@dataclass
+class Exercised:
+    """What runs and logs have exercised: how often, and where first. `rules` are the judge's, by id."""
+
+    model: str
+    sources: list[str] = field(default_factory=list)
+    situations: dict[Situation, Seen] = field(default_factory=dict)
+    unlogged: dict[str, Seen] = field(default_factory=dict)
+    rows: dict[str, Seen] = field(default_factory=dict)
+    rules: dict[str, Seen] = field(default_factory=dict)
+    driven: bool = False
+    judged: bool = False
+
+    def add(self, other: Self) -> None:
+        """Add what another run or log has exercised. Raises UsageError for one held against another model."""
+        if other.model != self.model:
+            raise UsageError(
+                f"coverage: expected runs that are held against the model {self.model}, seen one against {other.model}; sum "
+                "up those of each by themselves"
+            )
+        self.sources += other.sources
+        add(self.situations, other.situations)
+        for mine, theirs in ((self.unlogged, other.unlogged), (self.rows, other.rows), (self.rules, other.rules)):
+            add(mine, theirs)
+        self.driven, self.judged = self.driven or other.driven, self.judged or other.judged
+
+
+MOST_REMEMBERED = 20_000
+"""Steps of which the situations are computed at once."""
+
+
+@dataclass
+class _PlayedStep:
+    """A step behind certain others, which several cases have: the first of them, the broker after it, its events."""
+
+    place: str
+    step: str
+    state: ReferenceBroker
+    events: StepEvents
+    rows: Mapping[str, int]
+    times: int = 0
+
+
+def exercised_by_run(
+    source: str, cases: Sequence[BrokerCase], ended: Mapping[BrokerCase, int], profile: Profile
+) -> Exercised:
+    """Return what a run has exercised; `ended`: the step at which a case differed, which shows nothing any more."""
+    made, count = Exercised(model_of(profile).profile, [source], driven=True), Counter[tuple[str, str]]()
+    played: dict[tuple[Any, ...], _PlayedStep] = {}
+    for number, case in enumerate(cases, start=1):
+        state = opened(case.opening, profile, counting(count))
+        key: tuple[Any, ...] = (case.opening,)
+        for at, step in enumerate(case.path[: ended.get(case, len(case.path) + 1) - 1], start=1):
+            key = (key, step)
+            if key not in played:
+                count.clear()
+                # Where Kafka's code throws, the contract expects nothing.
+                try:
+                    outcome = take_step_unread(state, step) if is_possible(state, step) else None
+                except TidegaugeError:
+                    outcome = None
+                if outcome is None:
+                    break
+                place, rows = (
+                    f"{case.name or f'path {number:,}'}, step {at}",
+                    dict(zip(rows_of(count), count.values(), strict=True)),
+                )
+                after = read_by_consumer(outcome.state)
+                played[key] = _PlayedStep(place, step[0], after, events_of_step(state, step, outcome), rows)
+            state = played[key].state
+            played[key].times += 1
+        if len(played) > MOST_REMEMBERED:
+            _count(made, played.values())
+            played = {}
+    _count(made, played.values())
+    return made
+
+
+def _count(made: Exercised, played: Collection[_PlayedStep]) -> None:
+    for step, reached in zip(played, situations_of([step.events for step in played]), strict=True):
+        seen = Seen(step.times, step.place)
+        for situation in reached:
+            add(made.situations, {situation: seen})
+        if not step.events.logged:
+            add(made.unlogged, {step.step: seen})
+        add(made.rows, {row: Seen(often * step.times, step.place) for row, often in step.rows.items()})
+
+
+def exercised_by_check(source: str, report: Report) -> Exercised:
+    """Return what the traces of a report have exercised."""
+    profiles = (judged.batch.config.profile for judged in report.judged)
+    made = Exercised(model_of(profile_named(next(profiles, SAFE.name))).profile, [source], judged=True)
+    for checked in report.inputs:
+        add(made.situations, checked.situations)
+    made.rules = {
+        rule.rule.id: Seen(rule.tally.held + rule.tally.failed, "")
+        for rule in report.rules
+        if rule.tally.held + rule.tally.failed
+    }
+    return made
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Coverage
+
+
+class Untouched(NamedTuple):
+    """What nothing has exercised: in words, how many local steps of the model there are, the shortest case.
+
+    `missing`: fields that no event of the action reports, and that would tell.
+    """
+
+    action: str
+    says: str
+    example: Example
+    missing: tuple[str, ...] = ()
+
+
+class Share(NamedTuple):
+    """How many there are of something, how many of them were exercised."""
+
+    exercised: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.exercised:,} of {self.total:,}"
+
+
+class ActionShare(NamedTuple):
+    """An action: how often, and where first; its guards with the same, None for those that were not exercised."""
+
+    action: str
+    seen: Seen
+    guards: Mapping[Guard, Seen]
+    total: int
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What was exercised of a model, and what was not, nearest first."""
+
+    exercised: Exercised
+    shares: Mapping[str, Share]
+    actions: tuple[ActionShare, ...]
+    untouched: tuple[Untouched, ...]
+
+    @property
+    def undecided_rules(self) -> list[str]:
+        """The rules of the judge that no trace has decided, where traces were judged."""
+        return [name for name in rulebook() if name not in self.exercised.rules] if self.exercised.judged else []
+
+
+def coverage_of(exercised: Exercised) -> Coverage:
+    """Hold what was exercised against the model."""
+    model = shipped_models()[exercised.model]
+    guards = model.guards()
+    seen_guards: dict[Guard, Seen] = {}
+    seen_actions: dict[str, Seen] = {}
+    for situation, seen in exercised.situations.items():
+        add(seen_actions, {situation.action: seen})
+        add(seen_guards, dict.fromkeys(situation.guards(), seen))
+    reported = {(guard.action, guard.left, guard.right) for guard in seen_guards}
+    nearest: dict[str, Example] = {}
+    for situation, example in model.situations.items():
+        nearest[situation.action] = nearer(nearest.get(situation.action), example)
+    untouched = [Untouched(name, "", example) for name, example in nearest.items() if name not in seen_actions]
+    for guard, example in guards.items():
+        if guard.action in seen_actions and guard not in seen_guards:
+            is_reported = (guard.action, guard.left, guard.right) in reported
+            missing = () if is_reported or not exercised.judged else tuple(filter(None, (guard.left, guard.right)))
+            untouched.append(Untouched(guard.action, str(guard), example, missing))
+    local = _local_steps(exercised, model)
+    shares = {
+        "actions": Share(len(seen_actions.keys() & nearest.keys()), len(nearest)),
+        "guards": Share(len(seen_guards.keys() & guards.keys()), len(guards)),
+        "local steps": local,
+    }
+    if exercised.judged:
+        shares = {"rules of the judge": Share(len(exercised.rules), len(rulebook())), **shares}
+    if exercised.driven:
+        names = {row.partition(":")[0] for row in model.rows}
+        applied = with_callees({row.partition(":")[0] for row in exercised.rows})
+        shares["rules of the reference"] = Share(len(applied & names), len(names))
+        shares["rows of their tables"] = Share(len(exercised.rows.keys() & model.rows.keys()), len(model.rows))
+        untouched += [
+            Untouched("steps", name, example) for name, example in model.unlogged.items() if name not in exercised.unlogged
+        ]
+        untouched += [Untouched("rule", row, example) for row, example in model.rows.items() if row not in exercised.rows]
+    untouched.sort(key=lambda item: (bool(item.missing), len(item.example.case.path), -item.example.local_steps, item[:2]))
+    every = tuple(
+        ActionShare(
+            action,
+            seen_actions[action],
+            {guard: seen_guards[guard] for guard in sorted(seen_guards) if guard.action == action},
+            sum(guard.action == action for guard in guards),
+        )
+        for action in COMPARISONS
+        if action in seen_actions
+    )
+    return Coverage(exercised, shares, every, tuple(untouched))
+
+
+def _local_steps(exercised: Exercised, model: CoveredModel) -> Share:
+    """Return how many local steps are in a situation that was exercised."""
+    reached: set[Situation] = set()
+    for situation in exercised.situations:
+        fitting = [other for other in model.situations if situation.fits(other)]
+        # Rule 3: an event of which too little is reported may be any of several.
+        if len(fitting) == 1:
+            reached.update(fitting)
+    done = sum(model.situations[situation].local_steps for situation in reached)
+    total = sum(example.local_steps for example in model.situations.values())
+    # A log cannot show the steps that nobody logs.
+    if exercised.driven:
+        done += sum(example.local_steps for step, example in model.unlogged.items() if step in exercised.unlogged)
+        total += sum(example.local_steps for example in model.unlogged.values())
+    return Share(done, total)
+
+
+def coverage_text(coverage: Coverage, shown: int = SHOWN) -> str:
+    """Return the coverage as text: the shares, then what was not exercised, the nearest with their steps."""
+    lines = [f"coverage of the model {coverage.exercised.model}, by {', '.join(coverage.exercised.sources)}"]
+    lines += [f"  {name:<22} {share}" for name, share in coverage.shares.items()]
+    if undecided := coverage.undecided_rules:
+        lines.append(f"no decision on {', '.join(undecided)}")
+    if coverage.untouched:
+        lines.append("not exercised, the nearest first")
+    for item in coverage.untouched[:shown]:
+        lines.append(f"  {_says(item)}:")
+        lines += [f"    {at:>2}  {step_text(step)}" for at, step in enumerate(item.example.case.path, start=1)]
+    for item in coverage.untouched[shown : 4 * shown]:
+        lines.append(f"  {_says(item)}")
+    more = len(coverage.untouched) - 4 * shown
+    if more > 0:
+        lines.append(f"  and {more} more; --coverage FILE has all with their steps")
+    return "\n".join(map(visible, lines))
+
+
+def _says(item: Untouched) -> str:
+    says = f"{item.action}: {item.says}" if item.says else item.action
+    missing = f"; no event reports {' and '.join(item.missing)}" if item.missing else ""
+    return f"{says}; {counted(len(item.example.case.path), 'step')}{missing}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# As JSON
+
+
+def coverage_json(coverage: Coverage) -> str:
+    """Return the coverage as JSON; `exercised` is what `tidegauge coverage` adds up."""
+    return json.dumps(as_json(coverage), indent=1) + "\n"
+
+
+def as_json(coverage: Coverage) -> dict[str, Any]:
+    """Return the coverage as plain data."""
+    made = coverage.exercised
+    return {
+        "coverage": FORMAT_VERSION,
+        "tool": {"name": "tidegauge", "version": PACKAGE_VERSION, "suite": SUITE_VERSION},
+        "model": made.model,
+        "sources": made.sources,
+        "shares": {name: share._asdict() for name, share in coverage.shares.items()},
+        "exercised": {
+            "driven": made.driven,
+            "judged": made.judged,
+            "situations": [
+                {"action": action, "outcomes": [*outcomes], **seen._asdict()}
+                for (action, outcomes), seen in sorted(made.situations.items())
+            ],
+            **{
+                name: {key: seen._asdict() for key, seen in sorted(getattr(made, name).items())}
+                for name in ("unlogged", "rows", "rules")
+            },
+        },
+        "undecided_rules": coverage.undecided_rules,
+        "not_exercised": [
+            {
+                "action": item.action,
+                "says": item.says,
+                "missing": [*item.missing],
+                "local_steps": item.example.local_steps,
+                "opening": item.example.case.opening._asdict(),
+                "steps": [step_json(step) for step in item.example.case.path],
+                "words": [step_words(step) for step in item.example.case.path],
+            }
+            for item in coverage.untouched
+        ],
+    }
+
+
+def step_words(step: Step) -> str:
+    """Return what a step does, in the words of the catalog."""
+    action = actions().get(action_of(step))
+    return step_text(step) if action is None else action.sentence
+
+
+def read_exercised(place: Path) -> Exercised:
+    """Read what a file of `--coverage` or `--results` says was exercised. Raises UsageError for what is none."""
+    try:
+        return _exercised(json.loads(place.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise UsageError(
+            f"{visible(str(place))}: expected the JSON that --coverage or --results writes, seen {type(problem).__name__}: "
+            f"{visible(str(problem))}; name such a file"
+        ) from None
+
+
+def _exercised(data: dict[str, Any]) -> Exercised:
+    data = data["coverage"] if isinstance(data.get("coverage"), dict) else data
+    if data["coverage"] != FORMAT_VERSION or data["model"] not in shipped_models():
+        raise ValueError(f"version {data['coverage']!r}, model {data['model']!r}")
+    made = data["exercised"]
+    seen = {
+        name: {str(key): Seen(int(value["times"]), str(value["first"])) for key, value in made[name].items()}
+        for name in ("unlogged", "rows", "rules")
+    }
+    situations = {_situation(each): Seen(int(each["times"]), str(each["first"])) for each in made["situations"]}
+    sources, driven, judged = [str(source) for source in data["sources"]], bool(made["driven"]), bool(made["judged"])
+    return Exercised(data["model"], sources, situations, **seen, driven=driven, judged=judged)
+
+
+def _situation(data: Mapping[str, Any]) -> Situation:
+    action, outcomes = data["action"], tuple(map(str, data["outcomes"]))
+    if len(outcomes) != len(COMPARISONS[action]):
+        raise ValueError(f"{len(outcomes)} outcomes of {action}")
+    return Situation(action, outcomes)
+
+
+def results_of_run(run: DriveRun[BrokerCase], exercised: Exercised, profile: Profile, target: str) -> RunResults:
+    """Return the results of a driven broker."""
+    made = results_of_differences([each.shown for each in run.failures], run.exit_code, exercised, profile)
+    return made._replace(target=target or run.name, failures=tuple(each.text for each in run.failures))
+
+
+def results_of_differences(
+    shown: Sequence[Difference[BrokerCase]], exit_code: int, exercised: Exercised, profile: Profile
+) -> RunResults:
+    """Return the verdicts on the rules of which the reference has a function: those that decide at a differing step fail."""
+    failed = Counter(name for each in shown for name in {name for made in decisions(each, profile) for name in made.ids})
+    applied: Counter[str] = Counter()
+    for row, seen in exercised.rows.items():
+        applied[row.partition(":")[0]] += seen.times
+    rules = {}
+    for rule in rulebook().values():
+        if rule.impl.startswith("impl.rules:"):
+            times = applied[rule.impl.partition(":")[2]]
+            verdict = FAIL if failed[rule.id] else PASS if times else NOT_EXERCISED
+            rules[rule.id] = RuleCounts(verdict, times, failed[rule.id])
+    verdict = {CONFORMS: PASS, FAILS: FAIL}.get(exit_code, UNDECIDED)
+    return RunResults("drive", "", verdict, exit_code, rules, coverage=brief_json(exercised))
+
+
+def brief_json(exercised: Exercised) -> dict[str, Any]:
+    """Return the coverage as plain data without scenarios, as results keep it."""
+    return {name: value for name, value in as_json(coverage_of(exercised)).items() if name != "not_exercised"}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# As a file
+
+
+def write_coverage(coverage: Coverage, place: str | Path) -> None:
+    """Write a page to a file that ends in .html, JSON to any other."""
+    text = coverage_page(coverage) if str(place).endswith((".html", ".htm")) else coverage_json(coverage)
+    with replacing(place) as beside:
+        beside.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def coverage_page(coverage: Coverage) -> str:
+    """Return the coverage as one HTML page."""
+    local = coverage.shares["local steps"]
+    head = PageHead("Coverage", f"{local} local steps", "open", f"model {coverage.exercised.model}", ())
+    return render_page(
+        "coverage.html",
+        head,
+        Timelines(),
+        coverage=coverage,
+        step_text=step_text,
+        step_words=step_words,
+        rulebook=rulebook(),
+    )

@@ -261,13 +261,15 @@ def set_back(name: str, to: Path, share: float, seconds: float, nodes: str) -> R
     time_of = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
     files = logs(shipped()[name])
     times = sorted(match[1] for lines in files.values() for line in lines if (match := time_of.match(line)))
-    cut = times[int(len(times) * share)]
+    since = times[int(len(times) * share)]
 
     def shifted(match: re.Match[str]) -> str:
         return f"[{datetime.fromisoformat(match[1]) + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"
 
     for path, lines in files.items():
-        first = next((at for at, line in enumerate(lines) if (match := time_of.match(line)) and match[1] >= cut), len(lines))
+        first = next(
+            (at for at, line in enumerate(lines) if (match := time_of.match(line)) and match[1] >= since), len(lines)
+        )
         if not re.match(nodes, path):
             first = len(lines)
         (to / path).parent.mkdir(parents=True, exist_ok=True)

@@ -67,6 +67,11 @@ def test_a_frame_of_any_length_is_not_waited_for(size: int) -> None:
     assert f"seen a length of {size}" in refusal(struct.pack(">i", size))
 
 
+def test_an_alert_of_tls_says_what_to_do() -> None:
+    """A handshake failure, as a listener with TLS answers a client without."""
+    assert "--command-config" in refusal(b"\x15\x03\x03\0\x02\x02\x28")
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -116,7 +121,7 @@ def dialled(*, follow_metadata: bool, host: str = "broker.example") -> tuple[lis
     """Return the hosts that were connected to, and the dial of a user who named a host."""
     hosts: list[str] = []
 
-    def dial(named: str, _port: int) -> Wire:
+    def dial(named: str, _port: int, _name: str) -> Wire:
         hosts.append(named)
         raise ConnectionRefusedError
 

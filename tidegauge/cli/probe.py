@@ -19,9 +19,7 @@ PATIENCE = 1.5
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument(
-        "place", nargs="?", metavar="HOST:PORT", help="the address of a broker that listens without TLS and SASL"
-    )
+    parser.add_argument("place", nargs="?", metavar="HOST:PORT", help="the address of a broker")
     parser.add_argument("--list", action="store_true", help="list the checks and connect to nothing")
     parser.add_argument(
         "--only",
@@ -39,9 +37,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--junit", metavar="FILE", help="write the verdicts to FILE as JUnit XML")
     coverage.add_results(parser)
     parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="security options of Kafka's clients: security.protocol, sasl.jaas.config, ssl.truststore.location (PEM) ..",
+    )
+    parser.add_argument(
         "--follow-metadata",
         action="store_true",
-        help="also connect to other hosts that the broker names in Metadata, but to no link-local address",
+        help="also connect, and log in, to other hosts that the broker names in Metadata, but to no link-local address",
     )
     parser.add_argument(
         "--timeout",
@@ -55,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
     """Send client requests to a running broker, of any make, and check its responses against Kafka's rules."""
     import secrets
 
-    from tidegauge.drive.probe.connection import tcp
     from tidegauge.drive.probe.metadata_hosts import staying_with
     from tidegauge.drive.probe.report import check_list
     from tidegauge.drive.probe.run import InterruptedRunError, probe, select_checks
+    from tidegauge.drive.probe.security import NO_SECURITY, secured, security_in
     from tidegauge.util.files import writable
     from tidegauge.util.interrupts import interruptible
 
@@ -67,13 +70,14 @@ def run(args: argparse.Namespace) -> int:
         echo(check_list(checks))
         return 0
     place = _place(args.place)
+    security = security_in(args.command_config) if args.command_config else NO_SECURITY
     for file in filter(None, (args.json, args.junit, args.results)):
         writable(file)
     # New names each time: topics that an earlier run left behind must not be met again.
     seed = secrets.randbits(32) if args.seed is None else args.seed
     # Ctrl-C waits for a safe point: the topics of the probe must be removed.
     with interruptible() as heed:
-        dial = staying_with(place[0], tcp(args.timeout), follow_metadata=args.follow_metadata)
+        dial = staying_with(place[0], secured(args.timeout, security), follow_metadata=args.follow_metadata)
         settings = {"patience": PATIENCE * args.timeout, "follow_metadata": args.follow_metadata}
         try:
             results = probe(dial, place, seed, checks, silent if args.quiet else aside, aside, heed, **settings)

@@ -11,6 +11,7 @@ import gzip
 import itertools
 import json
 import socket
+import ssl
 import struct
 import sys
 import time
@@ -35,6 +36,8 @@ from tidegauge.drive.wire.messages import Messages, definitions_in
 CLIENT = b"tidegauge-probe"
 PART, HEED_SECONDS = 1 << 20, 0.2
 """Bytes that are received at once, and seconds after which an interrupt is heeded while a response is waited for."""
+TLS_ALERT = 0x1503
+"""How a TLS alert begins (RFC 8446, 5.1)."""
 VERSION_AT = 6
 """The position of the version in a frame: after the length and the API key."""
 
@@ -57,13 +60,16 @@ Dial = Callable[[str, int], Wire]
 
 
 class SocketWire:
-    """A wire over TCP."""
+    """A wire over TCP, or over TLS if there is a context. `name`: the name of the host in its certificate."""
 
-    def __init__(self, host: str, port: int, seconds: float) -> None:
+    def __init__(self, host: str, port: int, seconds: float, tls: ssl.SSLContext | None = None, name: str = "") -> None:
         self._socket, self._seconds = socket.create_connection((host, port), seconds), seconds
         self.heed: Callable[[], None] | None = None
         """Is called while a response is waited for, and may raise."""
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            # The time is that of the whole handshake. If it fails, the socket is closed.
+            self._socket = tls.wrap_socket(self._socket, server_hostname=name or host)
 
     def send(self, frame: bytes) -> None:
         """Send a whole frame."""
@@ -75,7 +81,8 @@ class SocketWire:
         deadline = time.monotonic() + self._seconds
         (size,) = struct.unpack(">i", self._take(4, deadline))
         if not 0 <= size <= LARGEST_FRAME:
-            raise WireError(f"expected a frame of at most {LARGEST_FRAME:,} bytes; seen a length of {size}")
+            why = "; this is how TLS refuses: the listener needs --command-config" if size >> 16 == TLS_ALERT else ""
+            raise WireError(f"expected a frame of at most {LARGEST_FRAME:,} bytes; seen a length of {size}{why}")
         return self._take(size, deadline)
 
     def close(self) -> None:
@@ -151,6 +158,10 @@ class UnreadableResponseError(NoResponseError):
     """There is a response, in no version that was asked for."""
 
 
+class NoConnectionError(NoResponseError):
+    """No connection could be opened."""
+
+
 class ConnectionClosedError(NoResponseError):
     """The broker has closed the connection."""
 
@@ -200,6 +211,9 @@ class BrokerConnection:
         """Return the response to the oldest ApiVersions that is answered in its version. Raises NoResponseError."""
         try:
             return self.request(WireRequest(API_VERSIONS, 0, {}))
+        except NoConnectionError:
+            # A second attempt with a wrong password could lock the account.
+            raise
         except NoResponseError:
             # The broker may answer in a version of its own whatever it is asked in, as clients of today do not notice.
             for version in reversed(self._messages.versions(f"{API_VERSIONS}Request")[1:]):
@@ -254,13 +268,15 @@ class BrokerConnection:
         try:
             if self._wire is None:
                 self._wire = self._dial(self._host, self._port)
+        # No port, or no host, is a name that Metadata has from the broker.
+        except (OSError, OverflowError, UnicodeError) as problem:
+            why = f"no connection: {getattr(problem, 'strerror', None) or problem}"
+            raise NoConnectionError(str(self._lost(exchange, why))) from problem
+        try:
             self._wire.send(frame)
             self.unanswered = True
         except OSError as problem:
             raise self._lost(exchange, f"no connection: {problem.strerror or problem}") from problem
-        except (OverflowError, UnicodeError) as problem:
-            # Metadata from the broker named something that is no port, or no host.
-            raise self._lost(exchange, f"no connection: {problem}") from problem
         return exchange
 
     def _received(self, exchange: WireExchange, number: int, strict: bool = True) -> WireMessage:
@@ -313,6 +329,8 @@ REQUESTS = (
     "Metadata",
     "OffsetForLeaderEpoch",
     "Produce",
+    "SaslAuthenticate",
+    "SaslHandshake",
 )
 PACKED = Path(__file__).with_name("definitions.json.gz")
 LICENCE = "Apache License 2.0. Licensed to the Apache Software Foundation (ASF), see the NOTICE file of Apache Kafka."

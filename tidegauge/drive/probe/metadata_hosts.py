@@ -15,6 +15,7 @@ from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from tidegauge.drive.probe.connection import Dial, Wire
+from tidegauge.drive.probe.security import SecureDial
 from tidegauge.traces.problems import shown
 
 METADATA_SERVICES = {
@@ -42,14 +43,14 @@ ISATAP = (0x00005EFE, 0x02005EFE)
 """The bits before an IPv4 address at the end, in any network (RFC 5214)."""
 
 
-def staying_with(host: str, dial: Dial, *, follow_metadata: bool) -> Dial:
+def staying_with(host: str, dial: SecureDial, *, follow_metadata: bool) -> Dial:
     """Return a dial that goes to the host that the user named, or also to others that Metadata may name."""
 
     def dial_if_allowed(named: str, port: int) -> Wire:
         if not follow_metadata and named.lower() != host.lower():
             raise OSError(0, f"Metadata names the host {shown(named)}, not {host}; --follow-metadata goes there")
         if named.lower() == host.lower():
-            return dial(named, port)
+            return dial(named, port, named)
         addresses = _addresses(named, port)
         loopback_too = any(map(_is_loopback, addresses)) and any(map(_is_loopback, _addresses(host, port)))
         for address in addresses:
@@ -58,8 +59,8 @@ def staying_with(host: str, dial: Dial, *, follow_metadata: bool) -> Dial:
         # The addresses that were looked at: asked again, the name could lead elsewhere.
         for address in addresses[:-1]:
             with suppress(OSError):
-                return dial(address, port)
-        return dial(addresses[-1], port)
+                return dial(address, port, named)
+        return dial(addresses[-1], port, named)
 
     return dial_if_allowed
 

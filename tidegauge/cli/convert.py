@@ -13,13 +13,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", help="NDJSON or Parquet file, Kafka broker log, or a directory of these; - is standard input"
     )
-    parser.add_argument("target", help="the file to write: Parquet if its name ends in .parquet, else NDJSON")
+    parser.add_argument(
+        "target",
+        help="the file to write: .parquet is Parquet, .itf.json ITF (a file per trace), all else NDJSON",
+    )
     add_layout(parser)
     add_bounds(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Turn Kafka broker logs, NDJSON or Parquet into NDJSON or Parquet.
+    """Turn Kafka broker logs, NDJSON or Parquet into NDJSON, Parquet, or ITF for viewers of Apalache and Quint.
 
     Lines that cannot be read are left out and reported, with exit code 2. If no event can be read, no file is written.
     """

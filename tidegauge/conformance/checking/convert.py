@@ -1,4 +1,4 @@
-"""Converts Kafka broker logs, NDJSON or Parquet into NDJSON or Parquet.
+"""Converts Kafka broker logs, NDJSON or Parquet into NDJSON, Parquet or ITF.
 
 Rules of this file
 
@@ -6,6 +6,7 @@ Rules of this file
 2. NDJSON keeps everything in a trace except numbers that the reader of logs gave itself: they prove nothing.
 3. Parquet holds the columns that the judge reads, without names, times and the places where events were read; a file has one
    config, and no line of its traces is missing.
+4. ITF has one trace to a file: the second one of `name.itf.json` is `name.2.itf.json`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from pathlib import Path
 from tidegauge.conformance.checking.inputs import InputBatch, open_input, read_input
 from tidegauge.conformance.checking.uncertain_failures import LogGap, with_gaps
 from tidegauge.conformance.explain.replay import event_at
-from tidegauge.traces.formats import ndjson, parquet
+from tidegauge.traces.formats import itf, ndjson, parquet
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, Config, Trace
 from tidegauge.util.errors import UsageError
@@ -66,6 +67,11 @@ def read_whole(path: str | Path, layout: str | None = None, by_line: bool = Fals
 
 def _write(batches: Sequence[InputBatch], target: Path) -> None:
     """Write batches to `target` in the format that its suffix names. Raises UsageError if Parquet cannot hold them."""
+    if target.name.endswith(itf.SUFFIX):
+        for number, trace in enumerate((trace for batch in batches for trace in traces_of(batch)), 1):
+            with replacing(_part(target, number)) as file:
+                itf.write(trace, file)
+        return
     if target.suffix != ".parquet":
         with replacing(target) as file:
             ndjson.write((trace for batch in batches for trace in traces_of(batch)), file)
@@ -85,6 +91,11 @@ def _write(batches: Sequence[InputBatch], target: Path) -> None:
     with replacing(target) as file, parquet.Writer(file, batches[0].config, tuple(fields)) as out:
         for batch in batches:
             out.write(batch.columns)
+
+
+def _part(target: Path, number: int) -> Path:
+    """Return the file of a trace, counted from 1."""
+    return target if number == 1 else target.with_name(f"{target.name.removesuffix(itf.SUFFIX)}.{number}{itf.SUFFIX}")
 
 
 def traces_of(batch: InputBatch) -> Iterator[Trace]:

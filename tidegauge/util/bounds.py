@@ -95,6 +95,16 @@ def unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:
         raise UnpackingError(0, "one that ends early or is damaged")
 
 
+def at_most(most: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the pieces. Raises ValueError where they have more bytes than that together."""
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > most:
+            raise ValueError(f"more than {most:,} bytes")
+        yield piece
+
+
 class LineBound:
     """Takes bytes in pieces; hands on complete lines. A line above the longest length becomes an empty one.
 

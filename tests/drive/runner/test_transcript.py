@@ -1,6 +1,7 @@
 """What a broker did is kept, and held against other generations without it."""
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tidegauge.drive.controller.findings import FINDINGS
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walks
+from tidegauge.drive.runner import transcript
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.recheck import recheck, text_of
 from tidegauge.drive.runner.transcript import (
@@ -103,6 +105,19 @@ def test_a_file_that_is_no_transcript_is_refused_with_its_line(text: bytes, says
     with pytest.raises(TranscriptError, match="record it again") as refused:
         read(tmp_path / "t", BROKER_FORMAT)
     assert says in str(refused.value)
+
+
+def test_a_bomb_and_a_pipe_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither is read to its end: somebody sent it."""
+    (tmp_path / "bomb").write_bytes(gzip.compress(b"{" * (1 << 20)) * 64)
+    os.mkfifo(tmp_path / "pipe")
+    for name, says in (("bomb", "unpacks to more than 100 times its size"), ("pipe", "a pipe")):
+        with pytest.raises(TranscriptError, match=says):
+            read(tmp_path / name, BROKER_FORMAT)
+    (tmp_path / "large").write_bytes(gzip.compress(b"x" * 3_000))
+    monkeypatch.setattr(transcript, "MOST_BYTES", 2_000)
+    with pytest.raises(TranscriptError, match="more than 2,000 bytes"):
+        read(tmp_path / "large", BROKER_FORMAT)
 
 
 def test_a_file_that_is_not_gzipped_or_not_there_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from tidegauge.util.bounds import UNPACKED_AT_ONCE, unpacked
+from tidegauge.util.bounds import UNPACKED_AT_ONCE, at_most, unpacked
 from tidegauge.util.errors import TidegaugeError
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
@@ -67,27 +67,18 @@ def decompress(codec: int, data: bytes) -> bytes:
             case 0:
                 return data
             case 1:
-                return b"".join(_within_bound(unpacked([data])))
+                return b"".join(at_most(MOST_BYTES, unpacked([data])))
             case 2:
                 return _from_snappy(data)
             case _:
                 with pa.BufferReader(data) as source, pa.CompressedInputStream(source, NAMES[codec]) as stream:
                     # `read` leaks what it has allocated where the data is damaged: 4 MB of address space for each batch.
                     pieces = (piece.to_pybytes() for piece in iter(partial(stream.read_buffer, UNPACKED_AT_ONCE), _END))
-                    return b"".join(_within_bound(pieces))
+                    return b"".join(at_most(MOST_BYTES, pieces))
     except (OSError, EOFError, ValueError, MemoryError, struct.error, pa.ArrowException) as error:
         raise CompressionError(
             f"records: expected {NAMES[codec]} data, seen {len(data)} bytes that are not ({error})"
         ) from error
-
-
-def _within_bound(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    size = 0
-    for piece in pieces:
-        size += len(piece)
-        if size > MOST_BYTES:
-            raise ValueError(f"more than {MOST_BYTES:,} bytes")
-        yield piece
 
 
 def _unknown(codec: int) -> CompressionError:

@@ -2,8 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
-import itf_py
+import pytest
 
 from tidegauge.conformance.checking.convert import convert
 from tidegauge.traces.formats import ndjson
@@ -12,10 +13,12 @@ from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.schema import FIELDS as KINDS
 from tidegauge.traces.schema import Config, Event, FieldKind, Trace
 
+itf_py = pytest.importorskip("itf_py")
+
 CAPTURE = shipped()["3.4.0/b-kill-leader"]
 
 
-def read(path: Path) -> itf_py.Trace:
+def read(path: Path) -> Any:
     return itf_py.trace_from_json(json.loads(path.read_text(encoding="utf-8")))
 
 
@@ -29,7 +32,7 @@ def expected(name: str, value: object) -> object:
     return -1 if value is None else value
 
 
-def check_states(trace: Trace, found: itf_py.Trace) -> None:
+def check_states(trace: Trace, found: Any) -> None:
     assert found.vars == list(found.states[0].values)
     assert len(found.states) == len(trace.events) + 1
     reported: dict[str, dict[int, object]] = {name: {} for name in REPORTED}

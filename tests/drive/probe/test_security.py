@@ -18,7 +18,6 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from scramp import ScramMechanism
 
 from tests.drive.probe.recorded import Recording, asked
 from tidegauge.cli.main import main
@@ -35,6 +34,12 @@ from tidegauge.drive.probe.security import (
     security_in,
 )
 from tidegauge.util.errors import UsageError
+
+try:
+    import scramp
+except ImportError:
+    scramp = None
+pytestmark = pytest.mark.skipif(scramp is None, reason="pip install 'tidegauge[sasl]'")
 
 HOST = "127.0.0.1"
 USER, PASSWORD = "al,i=ce", 'the "secret" \\ of alice'
@@ -102,7 +107,7 @@ def log_in(peer: socket.socket, coming: Iterator[bytes], mechanism: str) -> None
     respond(peer, frame, {"errorCode": code, "mechanisms": [mechanism]})
     scram = None
     if mechanism != "PLAIN":
-        known = ScramMechanism(mechanism)
+        known = scramp.ScramMechanism(mechanism)
         scram = known.make_server(lambda _: known.make_auth_info(PASSWORD))
     for stage in range(1 if scram is None else 2):
         frame = next(coming)

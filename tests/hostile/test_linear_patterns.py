@@ -28,7 +28,7 @@ from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 
 SIZE, LONGEST = 1 << 15, 1 << 20
 SECONDS = 2
-NOT_OF_LINES = {"_HEAD", "_CONVERSION", "_SPACES", "_MAY_BE_EMPTY", "_TOKEN", "_KNOWN", "_SEGMENT", "BESIDE_SEGMENTS"}
+NOT_OF_LINES = {"_HEAD", "_CONVERSION", "_SPACES", "_MAY_BE_EMPTY", "_TOKEN", "KNOWN", "_SEGMENT", "BESIDE_SEGMENTS"}
 """Patterns that read our own patterns, those of --layout, or names of files."""
 MATCHED = {
     "_NO_THREAD",

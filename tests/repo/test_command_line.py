@@ -24,6 +24,8 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     reported = capsys.readouterr().out
     for command in (
         "check",
+        "story",
+        "bundle",
         "model",
         "prove",
         "generate",

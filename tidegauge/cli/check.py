@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 
 from tidegauge.cli import coverage, follow
@@ -26,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "path",
         nargs="*",
         help="NDJSON or Parquet file, a Kafka broker log, or a directory of logs or log directories; - is standard input; "
-        "with --spark, Parquet files may also be at a URI (s3://BUCKET/KEY)",
+        "a bundle of `tidegauge bundle`; with --spark, Parquet files may also be at a URI (s3://BUCKET/KEY)",
     )
     add_profile(parser, "judge by this profile instead of the one that the trace names")
     add_layout(parser)
@@ -50,11 +51,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge traces: NDJSON, Parquet, or directories of Kafka broker logs or of segment files."""
+    with ExitStack() as stack:
+        return _run(args, stack)
+
+
+def _run(args: argparse.Namespace, stack: ExitStack) -> int:
     from tidegauge.conformance.checking.check import CheckOptions
     from tidegauge.conformance.checking.sharded import check_in_parallel
     from tidegauge.conformance.engine.background import LISTENER
     from tidegauge.conformance.report.json_report import json_text, schema_text, write_json
     from tidegauge.conformance.report.text import as_text
+    from tidegauge.story.bundle import opened
     from tidegauge.story.story import story_of
     from tidegauge.traces.kafka_logs.discovery.identify import files_at
     from tidegauge.util.files import directory, is_uri, replacing, writable
@@ -68,9 +75,9 @@ def run(args: argparse.Namespace) -> int:
     out = directory(args.out) if args.out else None
     # Progress is for a person, not for the log of a CI job.
     watched = sys.stderr.isatty() and not args.quiet
-    how = CheckOptions(
-        chosen_profile(args), args.layout, chosen_selection(args), situations=bool(args.coverage or args.results)
-    )
+    paths, selection = (args.path, None) if args.follow else stack.enter_context(opened(args.path))
+    selected = chosen_selection(args) or selection
+    how = CheckOptions(chosen_profile(args), args.layout, selected, situations=bool(args.coverage or args.results))
     for place in args.coverage:
         writable(place)
     # On Spark it is a directory, which may be at a URI.
@@ -91,17 +98,17 @@ def run(args: argparse.Namespace) -> int:
 
             report = check_on_spark(args.path, how, chosen_master(args), args.results)
         else:
-            report = check_in_parallel(args.path, how, args.processes, aside if watched else silent)
+            report = check_in_parallel(paths, how, args.processes, aside if watched else silent)
     except KeyboardInterrupt:
         # Whoever ends the command wants nothing of it left.
         LISTENER.give_up()
         raise
     # Apart from the judging: no verdict and no exit code hangs on it. A trace that grows, and what is at a URI, has none.
     if not args.follow:
-        report = replace(report, story=story_of([path for path in args.path if not is_uri(path)]))
+        report = replace(report, story=story_of([path for path in paths if not is_uri(str(path))], selection=how.selection))
     # A path that grows or that Spark reads is not looked into a second time.
     if not args.follow and not args.spark:
-        report = replace(report, files=tuple(files_at(args.path)))
+        report = replace(report, files=tuple(files_at(paths)))
     echo(json_text(report) if args.json else as_text(report, colour=colour(), everything=args.all))
     if out is not None:
         # The template engine and the XML library take a tenth of a second to load: only who wants the files waits for them.

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from tidegauge.cli import (
     bugs,
+    bundle,
     check,
     convert,
     coverage,
@@ -79,6 +80,7 @@ COMMANDS: dict[str, Command] = {
     "prove": prove,
     "check": check,
     "story": story,
+    "bundle": bundle,
     "convert": convert,
     "generate": generate,
     "bugs": bugs,

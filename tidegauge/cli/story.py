@@ -6,7 +6,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from tidegauge.cli.options import add_bounds
+from tidegauge.cli.options import add_bounds, add_parts, chosen_selection
 from tidegauge.cli.terminal import aside, echo, silent
 from tidegauge.util.errors import UsageError
 from tidegauge.util.exit_codes import BAD, CONFORMS
@@ -14,14 +14,16 @@ from tidegauge.util.exit_codes import BAD, CONFORMS
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument("path", nargs="+", help="a log file, a directory of them, or - for lines on standard input")
+    parser.add_argument("path", nargs="+", help="log files, directories of them, a bundle, or - for standard input")
     parser.add_argument("--json", action="store_true", help="print story, losses, known_bugs and do as JSON")
+    add_parts(parser)
     add_bounds(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Tell what happened to each partition, what was lost and what to do, from whatever logs there are. Judges nothing."""
     from tidegauge.conformance.checking.inputs import open_input
+    from tidegauge.story.bundle import opened
     from tidegauge.story.sentences import story_text
     from tidegauge.story.story import story_of
     from tidegauge.util.foreign_text import printable_json
@@ -30,8 +32,10 @@ def run(args: argparse.Namespace) -> int:
     if missing:
         raise UsageError(f"story: expected a file or a directory, seen none at {missing[0]}; check the path")
     with ExitStack() as stack:
-        paths = [stack.enter_context(open_input(path)).path for path in args.path]
-        story = story_of(paths, aside if sys.stderr.isatty() and not args.quiet else silent)
+        given, selection = stack.enter_context(opened(args.path))
+        paths = [stack.enter_context(open_input(path)).path for path in given]
+        echo_progress = aside if sys.stderr.isatty() and not args.quiet else silent
+        story = story_of(paths, echo_progress, chosen_selection(args) or selection)
     if args.json:
         echo(printable_json(json.dumps(story.as_json(), indent=2, ensure_ascii=False)))
     else:

@@ -22,6 +22,7 @@ import numpy as np
 from tidegauge.story.forms import date_of, exception_in, lines_within, unwrapped, writer_of
 from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements_in
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.writers import OWN_IDENTITY, OWN_IN_WORDS
 from tidegauge.traces.kafka_logs.parsing.lines import blocks, is_binary, lines_matching
 from tidegauge.traces.problems import Problem
@@ -39,7 +40,7 @@ _NO_TEXT = re.compile(
     r"\d{20}(?:-\d{10})?\.(?:log|index|timeindex|snapshot|txnindex|checkpoint)|.*\.(?:jar|class|png|pdf|zip|tgz|parquet)"
 )
 
-_OWN_ID = re.compile(
+OWN_ID = re.compile(
     rf"{OWN_IDENTITY}|\b(?:{OWN_IN_WORDS})"
     r"|\breplicaId=(\d+), leaderId="
     r"|\bcontrollerId=(\d+)\]"
@@ -51,7 +52,7 @@ _OWN_ID = re.compile(
 )
 """Places in which a line says whose it is; never those that name another node."""
 
-_NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), "Exception: "]))
+NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), "Exception: "]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +116,25 @@ def text_files(path: Path) -> Iterator[tuple[Path, str]]:
                 yield entry, entry.relative_to(path).as_posix().removesuffix(".gz")
 
 
-def read_files(paths: Sequence[Path], problems: list[Problem]) -> list[ReadFile]:
+def selects(selection: Selection | None, time: int, partition: str | None) -> bool:
+    """Return whether a line of this time that is about this partition, or about none, is read."""
+    if selection is None:
+        return True
+    early = selection.begin is not None and time < selection.begin
+    late = selection.end is not None and time > selection.end
+    return not (early or late) and (partition is None or selection.shard_of(partition) is not None)
+
+
+def read_files(paths: Sequence[Path], problems: list[Problem], selection: Selection | None = None) -> list[ReadFile]:
     """Read every text file at the paths; each line knows its node, where that can be told."""
-    files = [file for path in paths for one, label in text_files(path) if (file := read_file(one, label, problems))]
+    files = [
+        file for path in paths for one, label in text_files(path) if (file := read_file(one, label, problems, selection))
+    ]
     _attribute(files)
     return files
 
 
-def read_file(path: Path, label: str, problems: list[Problem]) -> ReadFile | None:
+def read_file(path: Path, label: str, problems: list[Problem], selection: Selection | None = None) -> ReadFile | None:
     """Read one file; None for one that is no text."""
     file = ReadFile(path, label)
     order = 0
@@ -140,7 +152,7 @@ def read_file(path: Path, label: str, problems: list[Problem]) -> ReadFile | Non
         speaking = zip(numbers, texts, strict=True) if joined is None else joined
         for number, text in speaking:
             for line in lines_within(text):
-                order = _take(line, file.lines + number + 1, order, file)
+                order = _take(line, file.lines + number + 1, order, file, selection)
         file.lines += count
     times = [line.order for line in file.found]
     # A log platform exports the newest first.
@@ -151,13 +163,13 @@ def read_file(path: Path, label: str, problems: list[Problem]) -> ReadFile | Non
 
 def speaking_lines(block: bytes) -> tuple[list[int], list[str], int]:
     """Return the lines of a block that have a text of the table: their positions and texts, and the number of all lines."""
-    begins, ends, matching = lines_matching(block, _NEEDLES)
+    begins, ends, matching = lines_matching(block, NEEDLES)
     numbers = np.flatnonzero(matching).tolist()
     texts = [block[begins[at] : ends[at]].decode("utf-8", "replace").rstrip("\r") for at in numbers]
     return numbers, texts, len(begins)
 
 
-def _take(text: str, number: int, order: int, file: ReadFile) -> int:
+def _take(text: str, number: int, order: int, file: ReadFile, selection: Selection | None) -> int:
     """Add what a line says to the file; return the order of the next line."""
     if "ReplicaAlterLogDirsThread" in text and "future replica" not in text:
         return order  # another log's: the copy in another directory
@@ -166,6 +178,8 @@ def _take(text: str, number: int, order: int, file: ReadFile) -> int:
         _add_error(exception, number, file)
     for says, partition, fields in statements_in(text):
         written = time if time is not None else order
+        if not selects(selection, written, partition):
+            return max(order, written)
         writer = writer_of(text, begin)
         node = _note_ids(text, writer, file)
         node = int(fields["node"]) if "node" in fields else node
@@ -182,7 +196,7 @@ def _take(text: str, number: int, order: int, file: ReadFile) -> int:
 
 def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:
     """Note the node that a line names as its own, and return it."""
-    own = _OWN_ID.search(text)
+    own = OWN_ID.search(text)
     if own is None:
         return None
     node = int(own[own.lastindex or 0])

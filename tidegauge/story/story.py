@@ -9,6 +9,7 @@ Rules of this file
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tidegauge.story.losses import Loss, losses_of
 from tidegauge.story.reading import ReadFile, in_order, read_files
 from tidegauge.story.state import StoryEntry
 from tidegauge.story.telling import telling_of
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem
 
 QUIET = frozenset({"leader", "follower", "loaded", "start", "stop"})
@@ -74,11 +76,18 @@ def happened(entry: StoryEntry) -> bool:
     return True
 
 
-def story_of(paths: Sequence[str | Path], echo: Callable[[str], None] = lambda _line: None) -> Story:
-    """Tell the story of the text files at and below the paths; what cannot be read is a problem, never an error."""
+def story_of(
+    paths: Sequence[str | PathLike[str]],
+    echo: Callable[[str], None] = lambda _line: None,
+    selection: Selection | None = None,
+) -> Story:
+    """Tell the story of the text files at and below the paths; what cannot be read is a problem, never an error.
+
+    `selection` is the part of the lines that is read.
+    """
     problems: list[Problem] = []
     existing = [Path(path) for path in paths if str(path) != "-" and Path(path).exists()]
-    files = read_files(existing, problems)
+    files = read_files(existing, problems, selection)
     echo(f"{len(files)} files, {sum(file.lines for file in files):,} lines read")
     story = Story(files=files, problems=problems)
     clusters = files_by_cluster(files)

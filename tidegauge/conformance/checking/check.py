@@ -19,7 +19,7 @@ What happens to a batch of traces, in this order, since each step reads the judg
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from os import PathLike
 from typing import TypeVar
 
 from tidegauge.conformance.checking.inputs import InputBatch, InputFindings, InputPart, open_input, read_input
@@ -166,12 +166,14 @@ class CheckOptions:
     """Whether the situations of the events are counted, for a report on coverage."""
 
 
-def check(paths: Sequence[str | Path], how: CheckOptions = CheckOptions(), echo: Echo = lambda _line: None) -> Report:
+def check(
+    paths: Sequence[str | PathLike[str]], how: CheckOptions = CheckOptions(), echo: Echo = lambda _line: None
+) -> Report:
     """Judge the traces in `paths`; `-` is standard input. `echo` gets a line of progress for each batch."""
     return check_parts(_parts(paths, how), how, echo)
 
 
-def _parts(paths: Sequence[str | Path], how: CheckOptions) -> Iterator[InputPart]:
+def _parts(paths: Sequence[str | PathLike[str]], how: CheckOptions) -> Iterator[InputPart]:
     for path in paths:
         with open_input(path) as source:
             for part in read_input(source, how.layout, how.selection, how.span):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,7 +98,7 @@ STDIN = "-"
 
 
 @contextmanager
-def open_input(path: str | Path) -> Iterator[InputSource]:
+def open_input(path: str | PathLike[str]) -> Iterator[InputSource]:
     """Provide the source that a path of the command line names."""
     if str(path) != STDIN:
         yield InputSource(Path(path), str(path))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 
 from tidegauge.conformance.checking.check import (
@@ -46,7 +47,7 @@ FROM_UNCOMPILED, OF_A_SPAN_UNCOMPILED = 24_000_000, 6_000_000
 
 
 def check_in_parallel(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | PathLike[str]],
     how: CheckOptions,
     processes: int | None = None,
     echo: Echo = lambda _line: None,
@@ -77,14 +78,14 @@ def is_ready() -> bool:
     return compiled.is_ready()
 
 
-def share_count(path: str | Path) -> int:
+def share_count(path: str | PathLike[str]) -> int:
     """Return the number of shares for the logs at a path; 1 for anything else."""
     size = log_size(Path(path))
     return 1 if size < LARGE else -(-size // OF_A_SHARE)
 
 
 def check_in_shares(
-    path: str | Path, shares: int, how: CheckOptions, processes: int | None = None, echo: Echo = lambda _line: None
+    path: str | PathLike[str], shares: int, how: CheckOptions, processes: int | None = None, echo: Echo = lambda _line: None
 ) -> Report:
     """Return the report on broker logs, judged in so many shares of their partitions."""
     begin, parts = time.perf_counter(), list[Report]()
@@ -100,14 +101,14 @@ def check_in_shares(
     return _as_one(parts, how, begin)
 
 
-def _share(path: str | Path, how: CheckOptions, number: int) -> Report:
+def _share(path: str | PathLike[str], how: CheckOptions, number: int) -> Report:
     """Check one share; batches are dropped, as a report from several processes has no page of events."""
     selection = how.selection or Selection()
     selection = replace(selection, shard=(number, selection.shard[1]))
     return replace(check([path], replace(how, selection=selection)), judged=())
 
 
-def spans_to_judge(path: str | Path, how: CheckOptions, processes: int) -> list[Span]:
+def spans_to_judge(path: str | PathLike[str], how: CheckOptions, processes: int) -> list[Span]:
     """Split a large NDJSON file between its traces; empty for a small one, and for anything else."""
     place = Path(path)
     size = place.stat().st_size if place.is_file() else 0
@@ -119,7 +120,7 @@ def spans_to_judge(path: str | Path, how: CheckOptions, processes: int) -> list[
 
 
 def check_in_spans(
-    path: str | Path, path_spans: Sequence[Span], how: CheckOptions, processes: int, echo: Echo = lambda _line: None
+    path: str | PathLike[str], path_spans: Sequence[Span], how: CheckOptions, processes: int, echo: Echo = lambda _line: None
 ) -> Report | None:
     """Return the report on an NDJSON file, judged span by span; None if it has to be judged as a whole (rule 3)."""
     begin, parts = time.perf_counter(), list[Report]()
@@ -135,11 +136,11 @@ def check_in_spans(
     return _as_one(parts, how, begin) if clean else None
 
 
-def _span(path: str | Path, how: CheckOptions, span: Span) -> Report:
+def _span(path: str | PathLike[str], how: CheckOptions, span: Span) -> Report:
     return replace(check([path], replace(how, span=span)), judged=())
 
 
-def _so_far(path: str | Path, parts: Sequence[Report], shares: int) -> str:
+def _so_far(path: str | PathLike[str], parts: Sequence[Report], shares: int) -> str:
     events = sum(part.events for part in parts)
     failing = sorted({rule.rule.id for part in parts for rule in part.rules if rule.tally.failed})
     verdict = f"FAIL: {', '.join(failing)}" if failing else "no rule fails so far"

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
@@ -308,7 +309,7 @@ def looks_like_a_log(path: Path) -> bool:
     return _is_log(text) and _first(SYSTEMS, text) not in _DO_SYSTEM and find(text.split("\n")[:LAYOUT_SHOWS]) is not None
 
 
-def files_at(paths: Iterable[str]) -> Iterator[InputFile]:
+def files_at(paths: Iterable[str | PathLike[str]]) -> Iterator[InputFile]:
     """Tell what each file at and below the paths of a command line is; standard input and URIs are none."""
     for path in map(Path, paths):
         if path.exists():

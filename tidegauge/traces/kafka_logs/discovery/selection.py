@@ -32,17 +32,17 @@ from tidegauge.traces.kafka_logs.parsing.timestamps import moment
 from tidegauge.util.errors import UsageError
 
 _TP = r"(?>[A-Za-z0-9._\-]+-\d+)"
-_NAMES_ONE = re.compile(
+NAMES_ONE = re.compile(
     rf"(?:Partition |partition[ =]|partition change for |Cache |Leader |Follower |ISR for |load of Log\(dir=[^,(]*/)({_TP})"
 )
 _FETCHED = re.compile(rf"{TP_IN_A_LIST}=PartitionData\([^()]*\)(?:, )?")
 _LEADER = re.compile(r"leaderId=(\d+)")
-_TOPIC_ID = re.compile(r"(?:topicId=|topic id Some\(|topic ID )([A-Za-z0-9_\-]{22})")
+TOPIC_ID = re.compile(r"(?:topicId=|topic id Some\(|topic ID )([A-Za-z0-9_\-]{22})")
 _API = re.compile(r'"requestApiKey":(\d+)')
 _KEPT = ("requestHeader", "totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs")
 _UNREAD = frozenset({"clusterId", "nodeEndpoints", "throttleTimeMs", "rackId"})
 FETCH = 1
-_KIND_TEXTS = {
+KIND_TEXTS = {
     "log-loaded": "Log loaded for",
     "high-watermark": "Setting high watermark",
     "log-created": "Created log for",
@@ -141,7 +141,7 @@ class Selection:
             return self._request(line)
         if "Sending fetch request" in line.message:
             return self._sending(line)
-        named = _NAMES_ONE.search(line.message)
+        named = NAMES_ONE.search(line.message)
         if named is not None:
             self._learn(line, named[1])
         parsed = parse_line(line)
@@ -168,7 +168,7 @@ class Selection:
         shards = set()
         for fetched in _FETCHED.finditer(line.message):
             shards.add(self.shard_of(fetched[1]))
-            topic_id = _TOPIC_ID.search(fetched[0])
+            topic_id = TOPIC_ID.search(fetched[0])
             if topic_id is not None:
                 self.names[topic_id[1]] = fetched[1].rpartition("-")[0]
         if not shards:
@@ -184,9 +184,9 @@ class Selection:
     def _learn(self, line: Line, tp: str) -> None:
         """Note what a line shows also to shards that do not read it."""
         kinds = self.kinds.setdefault(line.file, {}).setdefault(self.shard_of(tp), set())
-        if len(kinds) < len(_KIND_TEXTS):
-            kinds.update(what for what, words in _KIND_TEXTS.items() if what not in kinds and words in line.message)
-        topic_id = _TOPIC_ID.search(line.message)
+        if len(kinds) < len(KIND_TEXTS):
+            kinds.update(what for what, words in KIND_TEXTS.items() if what not in kinds and words in line.message)
+        topic_id = TOPIC_ID.search(line.message)
         if topic_id is not None:
             self.names[topic_id[1]] = tp.rpartition("-")[0]
 

@@ -33,7 +33,7 @@ from tidegauge.util.bounds import LineBound, UnpackingError, longest_line, unpac
 BLOCK = 4 << 20
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _GZIP = b"\x1f\x8b"
-_KNOWN = "|".join(sorted({re.escape(logger) for _, logger, _ in TABLE}))
+KNOWN = "|".join(sorted({re.escape(logger) for _, logger, _ in TABLE}))
 
 
 def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
@@ -109,7 +109,7 @@ def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence
     The block has a layout of Kafka: `[time] .. (logger)`.
     """
     data = np.frombuffer(block, dtype=np.uint8)
-    begins, ends, known = lines_matching(block, _KNOWN)
+    begins, ends, known = lines_matching(block, KNOWN)
     last = data[np.maximum(ends - 1, 0)]
     # Files that were copied by way of Windows end their lines with CR LF.
     last = np.where(last == ord("\r"), data[np.maximum(ends - 2, 0)], last)

@@ -1,0 +1,111 @@
+"""Read a bundle, one file with what a verdict and a story need (cutting.py writes it), as the paths that it was cut from.
+
+Rules of this file
+
+1. A bundle is a gzipped tar whose global header says which part of the logs it has: whoever reads it reads that part.
+2. A bundle is foreign: a member that is no plain file below the bundle, and one too many bytes, end the reading.
+"""
+
+import json
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.util.errors import UsageError
+
+HEADER_KEY = "TIDEGAUGE.bundle"
+VERSION = 1
+MOST_BYTES = 1 << 35
+"""Bytes that a bundle unpacks to."""
+
+
+@dataclass(frozen=True)
+class BundledPath(os.PathLike[str]):
+    """A path of a bundle: where it is unpacked, and what reports call it."""
+
+    place: str
+    name: str
+
+    def __fspath__(self) -> str:
+        """Return where it is unpacked."""
+        return self.place
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def header_of(path: Path) -> dict[str, Any] | None:
+    """Return what a bundle says of itself; None for a file that is none."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            if file.read(2) != b"\x1f\x8b":
+                return None
+        with tarfile.open(path, "r:gz") as archive:
+            header = json.loads(archive.pax_headers.get(HEADER_KEY, "null"))
+    except (OSError, tarfile.TarError, ValueError, EOFError):
+        return None
+    return header if isinstance(header, dict) else None
+
+
+@contextmanager
+def opened(paths: Sequence[str]) -> Iterator[tuple[list[str | BundledPath], Selection | None]]:
+    """Provide the paths, those of a bundle in place of it, and the part of the logs that bundles have."""
+    with tempfile.TemporaryDirectory(prefix="tidegauge-bundle-") as folder:
+        given: list[str | BundledPath] = []
+        selection = None
+        for number, path in enumerate(paths):
+            header = header_of(Path(path)) if path != "-" else None
+            if header is None:
+                given.append(path)
+                continue
+            place = Path(folder) / str(number)
+            _unpack(Path(path), place)
+            try:
+                names = [str(name) for name in header["paths"]]
+                part = Selection(
+                    frozenset(header["topics"]), frozenset(header["partitions"]), header["begin"], header["end"]
+                )
+            except (KeyError, TypeError) as error:
+                raise _refused(path, "a header with paths, topics, partitions, begin and end", str(error)) from None
+            for at, name in enumerate(names):
+                called = path if len(names) == 1 else f"{path}/{PurePosixPath(name).name}"
+                given.append(BundledPath(str(place / str(at) / PurePosixPath(name).name), called))
+            if part != Selection():
+                selection = part
+        yield given, selection
+
+
+def _unpack(path: Path, place: Path) -> None:
+    """Unpack a bundle (rule 2)."""
+    place.mkdir()
+    left = MOST_BYTES
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            for member in archive:
+                name = PurePosixPath(member.name)
+                left -= member.size
+                content = archive.extractfile(member) if member.isfile() and not member.issparse() else None
+                if content is None or name.is_absolute() or ".." in name.parts or not name.parts[0].isdecimal():
+                    raise _refused(path, "plain files below it", repr(member.name[:80]))
+                if left < 0:
+                    raise _refused(path, f"at most {MOST_BYTES:,} bytes", "more")
+                target = place / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("xb") as file:
+                    for piece in iter(partial(content.read, 1 << 20), b""):
+                        file.write(piece)
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise _refused(path, "a complete bundle", f"{type(error).__name__}: {error}") from None
+
+
+def _refused(path: str | Path, expected: str, seen: str) -> UsageError:
+    return UsageError(f"{path}: expected {expected}, seen {seen}; make the bundle again (tidegauge bundle)")

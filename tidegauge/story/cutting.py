@@ -1,0 +1,282 @@
+"""Cut what a verdict and a story need out of logs into one file, which bundle.py reads.
+
+Rules of this file
+
+1. A bundle is a gzipped tar. Its global header says which part of the logs it has: whoever reads it reads that part. The
+   same input gives the same bytes.
+2. A line keeps its number: one that is left out is an empty line. What no reader understands in the way it was read before
+   (another layout, wrapped lines) is kept whole.
+3. Records in segments and in dumps lose what they contain: their offsets, epochs and checksums are what is judged.
+4. Redacted, lines that no reader reads lose their message, files that none reads are left out (redaction.py does the names).
+"""
+
+import gzip
+import json
+import re
+import struct
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from tidegauge.impl.storage.checkpoints import LEADER_EPOCH_FILE
+from tidegauge.story.bundle import HEADER_KEY, VERSION
+from tidegauge.story.forms import date_of, unwrapped
+from tidegauge.story.reading import NEEDLES, OWN_ID, SMALL, selects
+from tidegauge.story.redaction import Redactor
+from tidegauge.story.statements import statements_in
+from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
+from tidegauge.traces.kafka_logs.discovery.identify import CHECKPOINT, SEGMENT, SEGMENT_DUMP, TRACE, identify
+from tidegauge.traces.kafka_logs.discovery.selection import KIND_TEXTS, NAMES_ONE, TOPIC_ID, Selection
+from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
+from tidegauge.traces.kafka_logs.parsing.lines import KNOWN, blocks, is_binary, layout_of, lines_matching, pieces
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.segments.record_batch import (
+    CHECKED_FROM,
+    CHECKSUM,
+    HEADER,
+    LENGTH_AT,
+    MAGIC,
+    MAGIC_AT,
+    OVERHEAD,
+)
+from tidegauge.util.errors import UsageError
+
+DEEPEST = 8
+HEAD = 2000
+"""Lines at the beginning of a file that show its layout."""
+_STUB = re.compile(r"(\[[^\]]*\] +[A-Z]+ +(?:\[[^\]]*\] +)?).*?(\([\w.$/]+\))?(\r?)")
+_CONTENT = re.compile(r" (?:key|payload|headerKeys): .*")
+_NEEDED = f"{KNOWN}|{NEEDLES}|Completed request"
+"""What a line has that the judge or the story may read."""
+_BESIDE = re.compile(r".*\.(?:index|timeindex|txnindex|snapshot|lock|jar|class|pyc)(?:\.gz)?|partition\.metadata")
+_LENGTH = struct.Struct(">i")
+
+
+@dataclass
+class BundleContents:
+    """What was put into a bundle: its files, how many of their lines, and what was left out."""
+
+    files: int = 0
+    lines: int = 0
+    kept: int = 0
+    left_out: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+@dataclass
+class _File:
+    """A file to be cut: where it is, what the bundle calls it, its kind."""
+
+    path: Path
+    name: str
+    kind: str
+
+
+def write_bundle(
+    paths: Sequence[Path], target: Path, selection: Selection | None = None, redact: bool = False
+) -> BundleContents:
+    """Write what a verdict and a story of the paths need, of the part that is selected."""
+    contents = BundleContents()
+    files = [one for at, path in enumerate(paths) for one in _files(path, at, redact, contents)]
+    if not files:
+        named = ", ".join(str(path) for path in paths)
+        seen = contents.left_out[0] if contents.left_out else "none"
+        raise UsageError(f"{named}: expected a file that a reader reads, seen {seen}; docs/operators.md names them")
+    excerpts = _Excerpts(selection, Redactor() if redact else None, contents)
+    if excerpts.redactor is not None:
+        for file in files:
+            excerpts.redactor.learn_file(file.name.partition("/")[2])
+            if file.kind == SEGMENT or file.path.name == LEADER_EPOCH_FILE:
+                excerpts.redactor.learn_topic(file.path.parent.name.rpartition("-")[0])
+            for text in excerpts.texts(file) if file.kind not in (SEGMENT, TRACE) else ():
+                _learn(excerpts.redactor, text, file.kind)
+        excerpts.redactor.settle()
+    names = [path.resolve().name for path in paths]
+    part = selection or Selection()
+    header = {
+        "version": VERSION,
+        "paths": [excerpts.redactor.path(name) for name in names] if excerpts.redactor is not None else names,
+        "topics": sorted(map(excerpts.named, part.topics)),
+        "partitions": sorted(map(excerpts.named, part.partitions)),
+        "begin": part.begin,
+        "end": part.end,
+        "redacted": redact,
+    }
+    said = {HEADER_KEY: json.dumps(header)}
+    with (
+        target.open("wb") as raw,
+        gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, pax_headers=said) as archive,
+    ):
+        for file in files:
+            with tempfile.TemporaryFile() as content:
+                excerpts.write(file, content)
+                at, _, below = file.name.partition("/")
+                member = tarfile.TarInfo(f"{at}/{excerpts.redactor.path(below) if excerpts.redactor is not None else below}")
+                member.size = content.tell()
+                content.seek(0)
+                archive.addfile(member, content)
+            contents.files += 1
+    return contents
+
+
+def _files(path: Path, at: int, redact: bool, contents: BundleContents) -> Iterator[_File]:
+    """Yield the files at and below a path that a reader reads."""
+    if path.is_file():
+        yield _File(path, f"{at}/{path.resolve().name}", identify(path, path.name).kind)
+        return
+    walk = FolderWalk(path)
+    walk.enter(path)
+    folders = [(path, 0)]
+    while folders:
+        folder, deep = folders.pop(0)
+        for entry in walk.entries(folder):
+            label = entry.relative_to(path).as_posix()
+            if not entry.is_file():
+                if deep < DEEPEST and walk.enter(entry):
+                    folders.append((entry, deep + 1))
+            elif _BESIDE.fullmatch(entry.name):
+                contents.left_out.append(f"{label} (nobody reads it)")
+            else:
+                what = identify(entry, label)
+                if redact and not (what.read or what.kind == CHECKPOINT) and entry.stat().st_size > 0:
+                    contents.left_out.append(f"{label} ({what.kind})")
+                elif what.kind == TRACE and redact:
+                    contents.left_out.append(f"{label} (a trace: convert it again from the bundle)")
+                else:
+                    yield _File(entry, f"{at}/{path.resolve().name}/{label}", what.kind)
+    contents.problems += walk.left_out.values()
+
+
+def _learn(redactor: Redactor, text: str, kind: str) -> None:
+    if kind == CHECKPOINT:
+        name, _, rest = text.partition(" ")
+        if rest[:1].isdigit():
+            redactor.learn_topic(name)
+        return
+    for _, partition, _ in statements_in(text):
+        if partition is not None:
+            redactor.learn_topic(partition.rpartition("-")[0])
+    redactor.learn(text)
+
+
+class _Excerpts:
+    """Cuts files: by the selection, and by what readers read if names are replaced."""
+
+    def __init__(self, selection: Selection | None, redactor: Redactor | None, contents: BundleContents) -> None:
+        self.selection, self.redactor, self.contents = selection, redactor, contents
+        self._kinds: set[str] = set()
+
+    def named(self, name: str) -> str:
+        """Return what the bundle calls a topic or a partition."""
+        return name if self.redactor is None else self.redactor.text(name)
+
+    def write(self, file: _File, out: IO[bytes]) -> None:
+        """Write what is left of a file."""
+        label = file.name.partition("/")[2]
+        if file.kind == SEGMENT:
+            _write_segment(file.path, out, self.contents.problems)
+        elif (
+            self.redactor is None
+            and (self.selection is None or file.kind in (CHECKPOINT, TRACE))
+            and file.kind != SEGMENT_DUMP
+        ):
+            for piece in pieces(file.path, label, self.contents.problems):
+                out.write(piece)
+                self.contents.lines += piece.count(b"\n")
+                self.contents.kept += piece.count(b"\n")
+        else:
+            for text in self.texts(file):
+                self.contents.lines += 1
+                self.contents.kept += bool(text.strip())
+                out.write((text if self.redactor is None else self.redactor.text(text)).encode() + b"\n")
+
+    def texts(self, file: _File) -> Iterator[str]:
+        """Yield the lines of a file as they are kept, with their names: empty ones are left out."""
+        first, fast, time, whole, before = True, False, 0, False, 0
+        self._kinds.clear()
+        for block in blocks(file.path, file.name, []):
+            if first and is_binary(block):
+                return
+            if file.kind in (CHECKPOINT, SEGMENT_DUMP):
+                yield from (_CONTENT.sub("", text) for text in _lines(block))
+                continue
+            texts = _lines(block)
+            begin = 0
+            if first:
+                joined = unwrapped([text.rstrip("\r") for text in texts]) if len(block) < SMALL else None
+                if joined is not None and self.redactor is not None:
+                    texts = [""] * len(texts)
+                    for position, text in joined:
+                        texts[position] = text
+                layout = layout_of(texts)
+                fast = joined is None and layout is not None and not layout.wrappers and layout.name in (DOCUMENTED, KAFKAS)
+                begin = HEAD
+            needed = lines_matching(block, _NEEDED)[2] if fast else ()
+            for at, text in enumerate(texts):
+                if self.selection is not None:
+                    found = date_of(text, time)[2]
+                    time = found if found is not None else time
+                    outside = not selects(self.selection, time, None)
+                    other = fast and whole and bool(needed[at]) and self._of_others(text, time)
+                    whole = text.startswith("[") and text.rstrip("\r").endswith(")")
+                    if (outside and at >= begin) or other:
+                        yield ""
+                        continue
+                yield text if not fast or self.redactor is None or needed[at] else _stub(text, before + at)
+            first, before = False, before + len(texts)
+
+    def _of_others(self, text: str, time: int) -> bool:
+        """Return whether a line is about partitions that are not selected, for every reader."""
+        selection = self.selection or Selection()
+        # A fetch or a request counts for its session, whatever it asks for.
+        if "Sending fetch request" in text or "Completed request" in text:
+            return False
+        # A reader learns from the lines of others, too: how topics are named, and which loggers were on.
+        if TOPIC_ID.search(text) is not None:
+            return False
+        new = {what for what, words in KIND_TEXTS.items() if words in text} - self._kinds
+        self._kinds |= new
+        names = [match[1] for match in NAMES_ONE.finditer(text)]
+        names += [partition for _, partition, _ in statements_in(text) if partition is not None]
+        return not new and bool(names) and not any(selects(selection, time, name) for name in names)
+
+
+def _lines(block: bytes) -> list[str]:
+    return block.decode("utf-8", "replace").removesuffix("\n").split("\n")
+
+
+def _stub(text: str, number: int) -> str:
+    """Return a line with a number for its message: it stays apart from others. What continues a line stays one that does."""
+    match = _STUB.fullmatch(text)
+    if match is None:
+        return "\t" if text.strip() else ""
+    own = OWN_ID.search(text)
+    identity = f"{own[0]}] " if own is not None and own.start() >= match.end(1) else ""
+    return f"{match[1]}{identity}{number} {match[2] or ''}{match[3]}"
+
+
+def _write_segment(path: Path, out: IO[bytes], problems: list[Problem]) -> None:
+    """Copy a segment with zeros for its records; where it is damaged, it stays damaged."""
+    data = bytearray().join(pieces(path, path.name, problems))
+    at = 0
+    while len(data) - at >= HEADER.size:
+        (length,) = _LENGTH.unpack_from(data, at + LENGTH_AT)
+        end = at + OVERHEAD + length
+        if length < HEADER.size - OVERHEAD or data[at + MAGIC_AT] != MAGIC:
+            break
+        stored = int.from_bytes(data[at + 17 : at + CHECKED_FROM], "big")
+        right = CHECKSUM is not None and end <= len(data) and stored == CHECKSUM(bytes(data[at + CHECKED_FROM : end]))
+        begin, stop = at + HEADER.size, min(end, len(data))
+        data[begin:stop] = bytes(stop - begin)
+        if CHECKSUM is not None and end <= len(data):
+            now = CHECKSUM(bytes(data[at + CHECKED_FROM : end]))
+            data[at + 17 : at + CHECKED_FROM] = (now if right else now ^ 1).to_bytes(4, "big")
+        at = end
+    # What is behind the first fault may be anything; its length says that there was more.
+    if at < len(data):
+        data[at + HEADER.size :] = bytes(max(0, len(data) - at - HEADER.size))
+    out.write(gzip.compress(bytes(data), mtime=0) if path.suffix == ".gz" else data)

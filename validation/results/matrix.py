@@ -95,12 +95,12 @@ def read_artefacts(places: Iterable[Path]) -> list[Mapping[str, Any]]:
     import jsonschema  # noqa: PLC0415  the schema is checked where pages are made, not where the package is used
 
     validator = jsonschema.Draft202012Validator(results_schema())
-    artefacts = []
+    artefacts: list[Mapping[str, Any]] = []
     for place in (file for each in places for file in (sorted(each.glob("*.json")) if each.is_dir() else [each])):
         expected = f"{place}: expected an artefact of --results"
         try:
             size, text = place.stat().st_size, "" if place.stat().st_size > LARGEST else place.read_text(encoding="utf-8")
-            data = json.loads(text) if text else f"{size:,} bytes"
+            data: Any = json.loads(text) if text else f"{size:,} bytes"
             problem = next(validator.iter_errors(data), None)
         except (OSError, ValueError, RecursionError) as raised:
             raise UsageError(f"{expected}, seen {visible(str(raised))}; name another file") from None

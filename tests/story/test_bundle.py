@@ -5,6 +5,7 @@ import io
 import json
 import re
 import tarfile
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,39 @@ def test_a_bundle_that_is_cut_off_or_too_large_is_refused(tmp_path: Path, monkey
     target.write_bytes(target.read_bytes()[:-2000])
     with pytest.raises(UsageError, match="a complete bundle"), opened([str(target)]):
         pass
+
+
+def bomb(target: Path, size: int, comment: str = "") -> Path:
+    """A bundle with one member of zeros, and a comment in the member's header."""
+    header = {"paths": ["x"], "topics": [], "partitions": [], "begin": None, "end": None}
+    headers = {"TIDEGAUGE.bundle": json.dumps(header)}
+    with (
+        tarfile.open(target, "w:gz", format=tarfile.PAX_FORMAT, pax_headers=headers) as out,
+        tempfile.TemporaryFile() as zeros,
+    ):
+        info = member("0/x")
+        info.pax_headers, info.size = {"comment": comment} if comment else {}, size
+        zeros.truncate(size)
+        out.addfile(info, zeros)
+    return target
+
+
+def test_a_bundle_that_is_a_bomb_is_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UsageError, match="unpacks to more than 100 times its size"),
+        opened([str(bomb(tmp_path / "b", 1 << 30))]),
+    ):
+        pass
+
+
+def test_a_header_that_tarfile_would_read_whole_makes_no_bundle(tmp_path: Path) -> None:
+    """However long it says it is."""
+    target = str(bomb(tmp_path / "b", 1, "x" * (3 << 20)))
+    with opened([target]) as (paths, _):
+        assert paths == [target]
+    target = str(bomb(tmp_path / "b", 1, "x" * 1000))
+    with opened([target]) as (paths, _):
+        assert paths != [target]
 
 
 def test_what_nobody_reads_makes_no_bundle(tmp_path: Path) -> None:

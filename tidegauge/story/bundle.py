@@ -6,6 +6,7 @@ Rules of this file
 2. A bundle is foreign: a member that is no plain file below the bundle, and one too many bytes, end the reading.
 """
 
+import io
 import json
 import os
 import tarfile
@@ -15,15 +16,54 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.util.bounds import unpacked
 from tidegauge.util.errors import UsageError
 
 HEADER_KEY = "TIDEGAUGE.bundle"
 VERSION = 1
-MOST_BYTES = 1 << 35
-"""Bytes that a bundle unpacks to."""
+MOST_BYTES, MOST_HEADER = 1 << 35, 1 << 20
+"""Bytes that a bundle unpacks to, and of the header of a member, which tarfile reads whole."""
+
+
+class _BoundedHeaders(tarfile.TarInfo):
+    """A member whose extended header (PAX, GNU long names) is refused above MOST_HEADER."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type not in tarfile.REGULAR_TYPES and self.size > MOST_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size:,} bytes")
+        return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file as a stream, which ends in an UnpackingError at a bomb."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._pieces = unpacked(iter(partial(file.read, 1 << 16), b""))
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left and (piece := next(self._pieces, b"")):
+            self._left = piece
+        taken = self._left[: len(buffer)]
+        buffer[: len(taken)] = taken
+        self._left = self._left[len(taken) :]
+        return len(taken)
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[tarfile.TarFile]:
+    with (
+        path.open("rb") as file,
+        io.BufferedReader(_Unpacked(file)) as content,
+        tarfile.open(fileobj=content, mode="r|", tarinfo=_BoundedHeaders) as archive,
+    ):
+        yield archive
 
 
 @dataclass(frozen=True)
@@ -49,7 +89,7 @@ def header_of(path: Path) -> dict[str, Any] | None:
         with path.open("rb") as file:
             if file.read(2) != b"\x1f\x8b":
                 return None
-        with tarfile.open(path, "r:gz") as archive:
+        with _archive(path) as archive:
             header = json.loads(archive.pax_headers.get(HEADER_KEY, "null"))
     except (OSError, tarfile.TarError, ValueError, EOFError):
         return None
@@ -89,7 +129,7 @@ def _unpack(path: Path, place: Path) -> None:
     place.mkdir()
     left = MOST_BYTES
     try:
-        with tarfile.open(path, "r:gz") as archive:
+        with _archive(path) as archive:
             for member in archive:
                 name = PurePosixPath(member.name)
                 left -= member.size

@@ -120,6 +120,7 @@ def tie_unlogged(
         latest = _add_received(node, fetches[node.id], senders, matched, gapped, without, made)
         own = [send for send in sends if send.leader == node.id]
         left = [send for send in own if id(send) not in used]
+        sent = {id(send): number for number, send in enumerate(own)}
         runs = {
             id(matched[id(fetch)]): run_of(node, fetch.request.handled).number
             for fetch in fetches[node.id]
@@ -143,7 +144,10 @@ def tie_unlogged(
                 send = _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"], sessions)
                 if send is not None:
                     runs[id(send)] = step.place[0]
-                    latest[peer, send.fetcher] = (send.run, id(send))
+                    # What the end of an earlier process of this leader recorded is not the last that the peer sent.
+                    run, last = latest.get((peer, send.fetcher), (-1, 0))
+                    if (send.run, sent[id(send)]) > (run, sent.get(last, len(own))):
+                        latest[peer, send.fetcher] = (send.run, id(send))
                     unsent.pop((step.tp, peer), None)
                 elif peer in senders:
                     unsent.setdefault((step.tp, peer), []).append(step)

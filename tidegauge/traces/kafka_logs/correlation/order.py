@@ -650,9 +650,11 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
             continue
         if step.name == RAISED:
             step.name = "HandleFetch"  # of an unknown replica: its process stopped logging before it printed which
-        if step.name == "BecomeFollower" and not _may_be(states[number].leo, rows[at].values[1]):
-            step.fields.pop("leo")
-            step.fields.pop("hw", None)
+        if step.name == "BecomeFollower":
+            _, leo, hw = rows[at].values
+            if not (_may_be(states[number].leo, leo) and _may_be(states[number].hw, hw)):
+                step.fields.pop("leo", None)
+                step.fields.pop("hw", None)
         raised = credited.get(at)
         _fill_high_watermark(step, states[number].hw, after.hw, None if raised is None else rows[raised].values)
         step.place = (step.place[0], lines[number], number + 2, step.time)

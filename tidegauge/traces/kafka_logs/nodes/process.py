@@ -9,7 +9,7 @@ log4j2 stops first). If the next process loads more than the last line showed, t
 
 from collections.abc import Callable, Mapping
 
-from tidegauge.traces.kafka_logs.nodes.steps import LoggedBroker, LoggedReplica, reported
+from tidegauge.traces.kafka_logs.nodes.steps import LoggedBroker, LoggedReplica, Place, reported
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine
 
 END = 1 << 60
@@ -89,10 +89,16 @@ def _log_deleted(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     had_leader = replica.leader is not None  # after a gap the leader is unknown
-    if broker.silent_since is not None and had_leader and replica.leo is not None and replica.leo < parsed.number("leo"):
-        _served_on(broker, parsed, replica, (replica.leo, parsed.number("leo")), broker.silent_since)
-        # What it became while the process served without lines is unknown.
-        replica.last_hw = None
+    if broker.silent_since is not None and had_leader and replica.leo is not None:
+        moved = replica.log_start is not None and replica.log_start < parsed.number("log_start")
+        if replica.leo < parsed.number("leo") or moved:
+            _served_on(broker, parsed, replica, (replica.leo, parsed.number("leo")), broker.silent_since)
+            # What it became while the process served without lines is unknown.
+            replica.last_hw = None
+        if moved:
+            step = broker.step(parsed, "LogStartMoved", {"log_start": parsed.number("log_start")})
+            step.time, step.place = broker.silent_since, _after_lines(broker, broker.silent_since)
+            replica.truncate_epochs_at_start(parsed.number("log_start"))
     replica.leo, replica.log_start = parsed.number("leo"), parsed.number("log_start")
     replica.created = False
     replica.truncate_epochs_at_end(replica.leo)
@@ -114,9 +120,14 @@ def _served_on(
             replica.epochs = None  # the epochs of the records are unknown
     led = "LeaderAppend" if base < end else "HandleFetch"  # of an unknown replica
     step = broker.step(parsed, led if leads else "HandleFetchResponse", fields if base < end or not leads else {})
-    step.time, step.place = time, (broker.run - 1, AFTER_LINES, 2, time)  # after the unlogged sends
+    step.time, step.place = time, _after_lines(broker, time)
     if not leads:  # the response to one of these, or to one before the last line
         step.depends_on += (("handled", broker.node, broker.run - 1),)
+
+
+def _after_lines(broker: LoggedBroker, time: int) -> Place:
+    """Return the place of what the disk shows of the process before, which is after the unlogged sends."""
+    return (broker.run - 1, AFTER_LINES, 2, time)
 
 
 def _log_loaded(broker: LoggedBroker, parsed: ParsedLine) -> None:

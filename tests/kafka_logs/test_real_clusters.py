@@ -47,3 +47,20 @@ def test_a_line_that_is_lost_is_missed(name: str, file: str, line: str, missing:
     at = next(number for number, text in enumerate(lines) if line in text)
     (folder / file).write_text("".join(lines[:at] + lines[at + 1 :]))
     assert any(missing in str(gap) for gap in read(folder).gaps)
+
+
+@pytest.mark.parametrize(("name", "missed"), [("append-raises-hw", False), ("read-ms", True)])
+def test_a_logger_that_ends_behind_the_signal_to_stop_leaves_no_gap(name: str, missed: bool, tmp_path: Path) -> None:
+    """In 4.x loggers end one after the other while the broker serves; in 3.x they go on until the logs are closed."""
+    folder = case(name, tmp_path)
+    log = folder / "n1" / "server.log"
+    lines = log.read_text().splitlines(keepends=True)
+    signal = next(at for at, line in enumerate(lines) if "Terminating process due to signal" in line)
+    *_, begin, _ = (at for at in range(signal) if "Appended message set" in lines[at] and "__cluster" not in lines[at])
+    end = next((at for at in range(signal, len(lines)) if "Registered signal handlers" in lines[at]), len(lines))
+    # Up to 3.x a process that logs no more behind the signal was killed then.
+    behind = [line for line in lines[begin:end] if "UnifiedLog" not in line and "Shutdown complete." not in line]
+    behind.remove(lines[signal])
+    moved = lines[begin][: lines[begin].index("]")] + lines[signal][lines[signal].index("]") :]
+    log.write_text("".join([*lines[:begin], moved, *behind, *lines[end:]]))
+    assert bool(read(folder).gaps) is missed

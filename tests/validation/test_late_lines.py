@@ -9,8 +9,9 @@ import pytest
 
 from tidegauge.conformance.checking.verdicts import Verdict
 from validation.late_lines.delays import late
+from validation.late_lines.early_ends import SIGNAL, end_early
 from validation.late_lines.faults import FAULTS
-from validation.late_lines.runs import Source, faulty_runs, healthy_runs, judged, small, unpacked
+from validation.late_lines.runs import Source, ended_runs, faulty_runs, healthy_runs, judged, small, unpacked
 from validation.metamorphic.cases import logs
 
 SEED = 45
@@ -28,6 +29,24 @@ def test_what_was_right_stays_right(wide: list[Source]) -> None:
     sources = [*wide, *small()]
     said = [f"seed {SEED}, {run}" for run in healthy_runs(sources, SEED, 12) if run.noticed_late]
     assert said == []
+
+
+def test_logs_that_end_early_stay_right(wide: list[Source]) -> None:
+    """`python -m validation.late_lines --ends` makes such runs."""
+    runs = list(ended_runs(wide, SEED, 4))
+    assert runs
+    assert [run for run in runs if run[2]] == []
+
+
+def test_a_logger_that_ends_prints_nothing_behind_it(wide: list[Source]) -> None:
+    """Lines before the signal all stay; behind the end of the last logger some loggers alone go on."""
+    files = dict(logs(next(one for one in wide if one.name == "shrink-append").folder))
+    made = end_early(Random(SEED), files)
+    assert made is not None
+    assert sum(map(len, made.values())) < sum(map(len, files.values()))
+    for path, lines in made.items():
+        assert _messages([line for line in lines if SIGNAL in line]) == _messages([x for x in files[path] if SIGNAL in x])
+        assert set(_messages(lines)) <= set(_messages(files[path]))
 
 
 def test_a_fault_is_told_with_late_lines_and_without(wide: list[Source]) -> None:

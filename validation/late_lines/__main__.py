@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tidegauge.conformance.checking.verdicts import Verdict
 from validation.late_lines.faults import FAULTS
-from validation.late_lines.runs import faulty_runs, healthy_runs, late_files, small, unpacked
+from validation.late_lines.runs import ended_runs, faulty_runs, healthy_runs, late_files, small, unpacked
 from validation.metamorphic.tree import joined, write
 
 WIDE = Path(__file__).resolve().parents[2] / "tests" / "kafka_logs" / "wide"
@@ -23,6 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="write lines of healthy captures late, and put faults into them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--runs", type=int, default=100, help="healthy runs, for wide cases and for small captures")
+    parser.add_argument("--ends", type=int, default=0, help="runs whose brokers log no more behind SIGTERM")
     parser.add_argument("--faults", type=int, default=0, help="runs with one fault, likewise")
     parser.add_argument(
         "--keep", nargs=2, metavar=("RUN", "DIR"), help="write the logs of a wide healthy run; judge nothing"
@@ -35,6 +36,13 @@ def main(arguments: Sequence[str]) -> int:
             write({path: joined(lines) for path, lines in made.files.items()}, Path(chosen.keep[1]))
             return 0
         wrong = 0
+        if chosen.ends:
+            ended = list(ended_runs([*wide, *small()], chosen.seed, chosen.ends))
+            wrong += sum(1 for _, _, news in ended if news)
+            for number, source, news in ended:
+                if news:
+                    print(f"run {number} of {source.name}: {'; '.join(news)}", flush=True)
+            print(f"seed {chosen.seed}, early ends: {len(ended)} runs, {wrong} wrong", flush=True)
         for kind, sources in (("wide cases", wide), ("small captures", small())):
             said: Counter[str] = Counter()
             for run in healthy_runs(sources, chosen.seed, chosen.runs):

@@ -1,4 +1,4 @@
-"""Runs of late lines: healthy captures that must stay right, and captures with one fault each that should be told."""
+"""Runs of late lines: healthy captures that must stay right, also with early ends, and captures with a fault each."""
 
 import tarfile
 import tempfile
@@ -12,6 +12,7 @@ from tidegauge.conformance.checking.check import CheckOptions, Report, check
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.traces.kafka_logs.capture import FOLDER
 from validation.late_lines.delays import Late, late
+from validation.late_lines.early_ends import end_early
 from validation.late_lines.faults import FAULTS
 from validation.metamorphic.cases import captures, logs
 from validation.metamorphic.log_files import Files
@@ -102,9 +103,10 @@ def _plain(source: Source) -> Judged:
     return judged(source, logs(source.folder))
 
 
-def judged(source: Source, files: Files) -> Judged:
-    """Judge the logs of a capture after a change, with its checkpoint files beside them."""
-    beside = {path.relative_to(source.folder).as_posix(): path.read_bytes() for path in source.folder.glob("*/*checkpoint")}
+def judged(source: Source, files: Files, disks: bool = True) -> Judged:
+    """Judge the logs of a capture after a change, with its checkpoint files beside them unless without `disks`."""
+    checkpoints = source.folder.glob("*/*checkpoint") if disks else ()
+    beside = {path.relative_to(source.folder).as_posix(): path.read_bytes() for path in checkpoints}
     with tempfile.TemporaryDirectory(prefix="late-lines-") as place:
         folder = Path(place) / source.folder.name
         write({**{path: joined(lines) for path, lines in files.items()}, **beside}, folder)
@@ -128,6 +130,20 @@ def healthy_runs(sources: list[Source], seed: int, count: int) -> Iterator[Run]:
         _, source, place_only = _drawn(sources, seed, number)
         made = late_files(sources, seed, number)
         yield Run(number, source, place_only, made, _plain(source), judged(source, made.files))
+
+
+def ended_runs(sources: list[Source], seed: int, count: int) -> Iterator[tuple[int, Source, tuple[str, ...]]]:
+    """Yield captures by seed whose brokers end their logs early, each with what is said of it and was not said before."""
+    for number in range(count):
+        random, source, _ = _drawn(sources, seed, number)
+        files = dict(logs(source.folder))
+        made = end_early(random, files)
+        # 3.x logs to the end.
+        if made is None or any("Kafka version: 3." in line for lines in files.values() for line in lines):
+            continue
+        # The disks have what no line tells.
+        before, after = _plain(source), judged(source, made, disks=False)
+        yield number, source, () if after.verdict is before.verdict else (after.verdict.value, *after.news(before))
 
 
 def faulty_runs(sources: list[Source], seed: int, count: int, faults: Mapping[str, object] | None = None) -> Iterator[Run]:

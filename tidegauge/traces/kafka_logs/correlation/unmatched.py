@@ -136,7 +136,7 @@ def _recorded(node: Node) -> Iterator[Gap]:
     for step in (step for of_replica in by_replica.values() for step in of_replica[:-1] if "req_epoch" not in step.fields):
         run = node.runs[step.place[0]]
         # A process that was told to stop may have closed its log before the requests of its last seconds were logged.
-        if not run.served_on or run.last - step.time > UNLOGGED_AT_END:
+        if not run.served_on or run.logs_until - step.time > UNLOGGED_AT_END:
             before = max((time for time in times if time < step.time), default=None)
             after = min((time for time in times if time > step.time), default=None)
             begin = BEFORE_ALL_LINES if before is None else spot(node, before)
@@ -183,7 +183,7 @@ def _requests_without_line(node: Node) -> Iterator[Gap]:
         if "div_epoch" in step.fields or not isinstance(step.fields.get("peer"), int):
             continue
         run = run_of(node, step.time)
-        if not run.served_on or run.last > step.time:
+        if not run.served_on or run.logs_until > step.time:
             begin, end = spot(node, step.time - UNLOGGED_AT_END // 2), _after(node, step.time + UNLOGGED_AT_END // 2)
             why = f"a fetch was answered ({step.at}), and no line records it"
             yield Gap(node.id, PARTITION, begin, end, (step.time, step.time), why)

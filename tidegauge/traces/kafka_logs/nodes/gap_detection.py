@@ -127,6 +127,8 @@ class GapDetector:
     def __init__(self, broker: LoggedBroker) -> None:
         self.broker = broker
         self.gaps: list[Gap] = []
+        self.breaks_behind_signal = False
+        """Whether lines of the process contradict each other behind the signal to stop: some loggers had ended (4.x)."""
         self._leading: dict[str, bool] = {}
         self._unloaded: set[str] = set()
         self._sized: set[str] = set()
@@ -140,6 +142,7 @@ class GapDetector:
 
     def begin_process(self, first: ParsedLine | None, line: Line) -> None:
         """Begin a process, with its first line that has a pattern."""
+        self.breaks_behind_signal = False
         self._set.clear()
         self._raised.clear()
         self._answered.clear()
@@ -185,6 +188,7 @@ class GapDetector:
         broker = self.broker
         breaks = list(self._breaks(parsed, broker))
         here: Seen = ((broker.run, broker.index), parsed.line.time)
+        self.breaks_behind_signal |= bool(breaks) and broker.stopping
         for logger, key, why in breaks:
             begin, time = self._last_line_about.get(key, self._first)
             self.gaps.append(Gap(broker.node, logger, begin, here[0], (time, here[1]), f"{why} ({parsed.line.at})"))

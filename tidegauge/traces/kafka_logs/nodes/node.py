@@ -61,6 +61,19 @@ class Node:
     def read(self, with_controller: bool) -> None:
         """Turn all lines into steps, process by process."""
         runs = incarnations(self.lines)
+        kinds, problems, names = Counter(self.kinds), len(self.problems), dict(self.broker.topic_ids)
+        version, chosen = self.broker.version, self.controller.chosen
+        while (number := self._read_runs(runs, with_controller)) is not None:
+            # Its loggers ended one after the other: what some still say behind the signal is left out, and free.
+            runs[number] = _until_signal(runs[number])
+            self.runs, self.kinds = [], Counter(kinds)
+            del self.problems[problems:]
+            self.__post_init__()
+            self.broker.topic_ids.update(names)
+            self.broker.version, self.controller.chosen = version, chosen
+
+    def _read_runs(self, runs: Sequence[Sequence[Line]], with_controller: bool) -> int | None:
+        """Read every process; return the number of one whose lines behind the signal to stop are not whole, if there is."""
         detector = GapDetector(self.broker)
         for number, lines in enumerate(runs):
             self.broker.run = number
@@ -68,16 +81,20 @@ class Node:
             last = self._read_run(lines, with_controller, detector)
             next_start = _next_start(runs[number + 1 :])
             closed = self.broker.logs_closed
+            # Up to 3.x loggers go on until the logs are closed.
+            if detector.breaks_behind_signal and not closed and not self.broker.version.startswith("3."):
+                return number
             # A process that closed its logs wrote the clean shutdown file; of any other the next process knows.
             clean = True if closed else next_start
-            self.stopped = self.broker.stopping
+            stop_signal, self.stopped = self.broker.stop_signal, self.broker.stopping
             detector.end_process(lines[-1], next_start, number + 1 < len(runs))
             leader.settle_all(self.broker)
             process.end_of_run(self.broker, last, number + 1 < len(runs), clean)
-            self.runs.append(ProcessRun(number, lines, self.stopped, closed))
+            self.runs.append(ProcessRun(number, lines, stop_signal, closed))
         for run in self.runs:
             run.mark(self.broker.steps)
         self.gaps += [*detector.gaps, *clock_set_back(self.id, runs)]
+        return None
 
     def silence(self) -> None:
         """Forget the replicas of this node, of which a logger was off; what it logged as a controller stays."""
@@ -121,6 +138,13 @@ class Node:
             except NOT_KAFKAS as error:
                 self.problems.append(_unlike_kafka(line, error))
         return ParsedLine("end", lines[-1], {}) if lines else parsed
+
+
+def _until_signal(lines: list[Line]) -> list[Line]:
+    """Return the lines of a process up to the one that says that it was told to stop."""
+    parsed = (parse_line(line) for line in lines)
+    signal = next(at for at, one in enumerate(parsed) if one is not None and one.kind == "process-stopping")
+    return lines[: signal + 1]
 
 
 def _unlike_kafka(line: Line, error: Exception) -> Problem:

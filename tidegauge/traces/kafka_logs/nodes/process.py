@@ -25,8 +25,8 @@ def _version(broker: LoggedBroker, parsed: ParsedLine) -> None:
     broker.version = parsed.text("version")
 
 
-def _process_stopping(broker: LoggedBroker, parsed: ParsedLine) -> None:  # noqa: ARG001
-    broker.stopping = True
+def _process_stopping(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    broker.stop_signal = parsed.line.time
 
 
 def _logs_closed(broker: LoggedBroker, parsed: ParsedLine) -> None:  # noqa: ARG001
@@ -201,5 +201,5 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
     broker.deleting.clear()
     broker.expanding.clear()
     broker.proposals.clear()
-    broker.stopping = broker.logs_closed = False
+    broker.stop_signal, broker.logs_closed = None, False
     broker.clean_start = None

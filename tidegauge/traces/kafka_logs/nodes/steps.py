@@ -282,9 +282,15 @@ class LoggedBroker:
     """By partition, the highest min.insync.replicas it ever had; None if that is not known."""
     version: str = ""
     clean_start: bool | None = None
-    stopping: bool = False
+    stop_signal: int | None = None
+    """When the process was told to stop."""
     logs_closed: bool = False
     silent_since: int | None = None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the process was told to stop."""
+        return self.stop_signal is not None
 
     def replica(self, tp: str) -> LoggedReplica:
         """Return what is known of a replica of this broker."""

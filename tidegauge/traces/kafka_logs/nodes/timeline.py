@@ -12,13 +12,13 @@ class ProcessRun:
     """The lines of one process as a clock.
 
     `closed`: it logged until it had closed its logs. `served_on`: it was told to stop, and ended its logging before its
-    service (4.x).
+    service (4.x); its loggers ended one after the other, so it has all lines only `logs_until` the signal.
     """
 
-    def __init__(self, number: int, lines: Sequence[Line], stopped: bool, closed: bool) -> None:
+    def __init__(self, number: int, lines: Sequence[Line], stop_signal: int | None, closed: bool) -> None:
         self.number = number
         self.closed = closed
-        self.served_on = stopped and not closed
+        self.served_on = stop_signal is not None and not closed
         self.first = lines[0].time
         # Log4j of 3.x prints milliseconds, the request log fractions of them: a time may lie within a tick of the other.
         unit = resolution(line.time for line in lines)
@@ -29,6 +29,7 @@ class ProcessRun:
             latest = max(latest, line.time)  # at most a few lines of other threads stand a little back
             self._times.append(latest)
         self.last = latest
+        self.logs_until = latest if closed or stop_signal is None else stop_signal
         self._epochs: dict[str, list[tuple[int, int | None]]] = {}
 
     def index(self, time: int) -> int:

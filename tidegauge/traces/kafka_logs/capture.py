@@ -18,6 +18,7 @@ from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import read_disks, read_dumps
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, Gap
 from tidegauge.traces.kafka_logs.nodes.node import Node, node_of
+from tidegauge.traces.kafka_logs.nodes.process import DEFAULT_MIN_ISR
 from tidegauge.traces.kafka_logs.nodes.steps import OF_A_CONTROLLER
 from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
 from tidegauge.traces.kafka_logs.parsing.lines import clock
@@ -258,7 +259,7 @@ def _trace(
     both_roles = controller is not None and any(node.id == controller.id and node.has_replicas for node in nodes)
     if controller is not None and not both_roles:
         brokers.discard(controller.id)
-    min_isr = next((node.broker.min_isr[tp] for node in nodes if tp in node.broker.min_isr), 1)
+    min_isr = next((node.broker.min_isr[tp] for node in nodes if tp in node.broker.min_isr), DEFAULT_MIN_ISR)
     assigned = [step.fields.get("replicas") for step in merged.steps if step.name == "ChangePartition"]
     # Only a trace in which every change names all brokers as replicas was surely not reassigned.
     stays = assigned and all(isinstance(one, tuple) and set(one) == brokers for one in assigned)

@@ -14,6 +14,8 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine
 
 END = 1 << 60
 """After every line of a process."""
+DEFAULT_MIN_ISR = 1
+"""min.insync.replicas of a topic that was made without one: Kafka's default, as no line shows another one of the broker."""
 AFTER_LINES = END - 1
 """Where a process did what it did after its last line and before its end; in this order (Place[2]):
 
@@ -60,6 +62,8 @@ def _log_created(broker: LoggedBroker, parsed: ParsedLine) -> None:
         # The topic had one, and has none here: the broker's own counts, which no line shows.
         broker.without_min_isr.add(parsed.tp)
         broker.note_min_isr(parsed.tp, None)
+    else:
+        broker.note_min_isr(parsed.tp, DEFAULT_MIN_ISR)
 
 
 def _config_read(broker: LoggedBroker, parsed: ParsedLine) -> None:

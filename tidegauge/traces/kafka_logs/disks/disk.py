@@ -349,7 +349,7 @@ def _registered(node: Node, controller: Node | None, tp: str, epoch: int | None)
         return epoch
     changes = (step_and_epoch for step_and_epoch in _epochs(controller, tp) if step_and_epoch[0].name == "ChangePartition")
     # Clocks of two nodes are compared here: nothing else orders these lines.
-    return epoch if any(known == epoch and step.time > node.runs[-1].logs_until for step, known in changes) else None
+    return epoch if any(known == epoch and step.time > node.runs[-1].last for step, known in changes) else None
 
 
 def _epochs(node: Node, tp: str) -> Iterator[tuple[LoggedStep, int]]:

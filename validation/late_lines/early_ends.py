@@ -61,7 +61,7 @@ def end_early(random: Random, files: Files) -> Files | None:
     }
     if not any(ends.values()):
         return None
-    return {path: list(_kept(lines, ends.get(node(path), []))) for path, lines in files.items()}
+    return {path: list(_printed_lines(lines, ends.get(node(path), []))) for path, lines in files.items()}
 
 
 def _stops(files: Files, name: str) -> Iterator[tuple[datetime, datetime, datetime]]:
@@ -79,7 +79,7 @@ def _stops(files: Files, name: str) -> Iterator[tuple[datetime, datetime, dateti
             yield begin, stop, until
 
 
-def _kept(lines: list[str], ends: list[_End]) -> Iterator[str]:
+def _printed_lines(lines: list[str], ends: list[_End]) -> Iterator[str]:
     """Yield the lines of a file that are printed, with the signals where they come now."""
     signals = [(end, line) for line in lines if SIGNAL in line for end in ends if _is_at(line, end.stop)]
     kept = True

@@ -340,7 +340,10 @@ def _slot_text(slot: tuple[Any, ...]) -> str:
         case (1, offset, last):
             says = f"fetch from offset {offset} after epoch {last}"
         case (2, offset, hw, epochs, *start):
-            records = f"{len(epochs)} records of epochs {' '.join(map(str, epochs))}" if epochs else "no records"
+            several = "s" if len(epochs) > 1 else ""
+            records = (
+                f"{len(epochs)} record{several} of epoch{several} {' '.join(map(str, epochs))}" if epochs else "no records"
+            )
             says = f"data to offset {offset}: {records}, hw {hw}" + "".join(f", log start {at}" for at in start)
         case (3, offset, diverging, end):
             says = f"divergence to offset {offset}: epoch {diverging} ends at {end}"

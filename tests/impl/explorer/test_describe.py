@@ -118,5 +118,5 @@ def test_a_view_is_told_in_words() -> None:
     assert any("isr=b1,b2 pending=nobody" in line for line in lines)
     in_flight = {line.partition("in flight=")[2] for line in lines}
     assert "b1: fetch from offset 0 after epoch -1 (request of epoch 0)" in in_flight
-    assert "b1: data to offset 0: 1 records of epochs 0, hw 0 (request of epoch 0)" in in_flight
+    assert "b1: data to offset 0: 1 record of epoch 0, hw 0 (request of epoch 0)" in in_flight
     assert "b2: divergence to offset 1: epoch 0 ends at 0 (request of epoch 1)" in in_flight

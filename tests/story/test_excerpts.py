@@ -2,6 +2,7 @@
 
 import gzip
 import html
+import json
 import random
 import re
 import textwrap
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tidegauge.story.forms import unwrapped
 from tidegauge.story.story import Story, story_of
 
 CASES = (
@@ -126,6 +128,59 @@ def newest_first(texts: Texts, _seed: int) -> Texts:
 
 def escaped(texts: Texts, _seed: int) -> Texts:
     return {name: [html.escape(line) for line in lines] for name, lines in texts.items()}
+
+
+Row = Callable[[str, str], str]
+
+
+def _rows(row: Row) -> Callable[[Texts, int], Texts]:
+    """One file with the lines of all brokers, each with the pod that a log platform knows."""
+
+    def exported(texts: Texts, _seed: int) -> Texts:
+        return {
+            "export.txt": [
+                row(f"pod-{name.partition('/')[0]}", line)
+                for name, lines in texts.items()
+                for line in lines
+                if line.startswith("[2")
+            ]
+        }
+
+    return exported
+
+
+PLATFORMS = {
+    "logcli": lambda pod, line: f'{line[1:11]}T{line[12:20]}Z {{app="kafka", pod="{pod}"}} {line}',
+    "splunk": lambda pod, line: '"{}",{},/var/log/server.log,"{}"'.format(line[1:20], pod, line.replace('"', '""')),
+    "elastic": lambda pod, line: json.dumps({"_source": {"host": {"name": pod}, "message": line}}),
+}
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("case", ["zk-1.1-acks1", "zk-2.8-wiped", "kraft-3.9-wiped"])
+def test_a_log_platform_names_the_writer_of_a_line(case: str, platform: str, wild: Path, tmp_path: Path) -> None:
+    whole = story_of([wild / case])
+    other = story_of([written(_rows(PLATFORMS[platform])(texts_of(wild / case), 0), tmp_path)])
+    assert list(contradictions(other, whole)) == []
+    assert [(one.partition, one.node, one.first, one.end, one.committed) for one in other.losses] == [
+        (one.partition, one.node, one.first, one.end, one.committed) for one in whole.losses
+    ]
+    assert whole.losses
+
+
+@pytest.mark.parametrize("width", range(60, 90, 3))
+def test_a_mail_whose_lines_are_full_is_joined_between_words(width: int) -> None:
+    logged = [
+        f"[2026-01-01 10:00:00,00{n}] INFO [Log partition=x-{n}, dir=/var/lib/kafka/data] Completed load of log with 1 "
+        f"segments, log start offset 0 and log end offset 44{n} in 72 ms (kafka.log.Log)"
+        for n in range(8)
+    ]
+    wrapped = [
+        part for line in logged for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
+    ]
+    joined = unwrapped(wrapped)
+    assert joined is not None
+    assert [line for _, line in joined] == logged
 
 
 EXCERPTS = (one_node, a_grep, lines_left_out, the_end)

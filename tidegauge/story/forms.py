@@ -28,8 +28,12 @@ _UNIX = re.compile(rf"(?<!\d){UNIX_PARTS.regex}(?!\d)")
 _CREATED = re.compile(r"CreateTime: (\d{13})")
 _TIME = re.compile(r"(?<![\d:])(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?(?![\d:])")
 _LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
-_POD = re.compile(r'"(?:pod_name|pod|host|hostname|source_host|container_name|instance)": ?"([^"]{1,200})"')
-_NO_WRITER = re.compile(r"CreateTime:|^\d")
+_POD = re.compile(
+    r'"(?:pod_name|pod|host|hostname|source_host|container_name|instance)": ?(?:\{ ?"name": ?)?"([^"]{1,200})"'
+)
+_NO_WRITER = re.compile(r"CreateTime:|^\d|^std(?:out|err)\b")
+_EXPORTED = re.compile(r'^[\["]*\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?[\s",]*')
+"""The date that a log platform puts before what it names the writer by."""
 _SYSLOG = re.compile(r"^\S{3} +\d+ \d\d:\d\d:\d\d ")
 _ESCAPED = re.compile(r"\\u00([0-9a-fA-F]{2})")
 _OBJECTS = re.compile(r"(?<=\}),\s*(?=\{)")
@@ -86,7 +90,7 @@ def writer_of(text: str, begin: int) -> str:
         pod = _POD.search(text)
         return pod[1] if pod else ""
     before = text[:begin] if begin >= 0 else text[:60] if "| " in text[:60] else ""
-    prefix = _SYSLOG.sub("", before).partition("|")[0].strip(" \t[>`*-\"'")
+    prefix = _EXPORTED.sub("", _SYSLOG.sub("", before)).partition("|")[0].strip(" \t[>`*-\"'")
     return prefix if len(prefix) <= 120 and not _NO_WRITER.search(prefix) else ""
 
 
@@ -105,12 +109,13 @@ def unwrapped(texts: Sequence[str]) -> list[tuple[int, str]] | None:
     behind_a_full_line = sum(len(texts[at - 1]) > longest - 25 for at in loose if at > 0)
     if longest > 200 or len(loose) * 4 < len(texts) or behind_a_full_line * 2 < len(loose):
         return None
+    # A terminal breaks every line where it is full, mail between words: some of its lines are as long as the longest, too.
+    full = sum(len(texts[at - 1]) == longest for at in loose if at > 0)
+    space = "" if full * 2 > len(loose) else " "
     joined: list[tuple[int, str]] = []
     at_loose = set(loose)
     for at, text in enumerate(texts):
         if at in at_loose and joined:
-            # A terminal breaks where the line is full, mail between words.
-            space = "" if len(texts[at - 1]) == longest else " "
             joined[-1] = joined[-1][0], joined[-1][1].rstrip() + space + text.lstrip(_QUOTES)
         else:
             joined.append((at, text))

@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tidegauge.drive.broker.contract import ARGUMENT_TYPES, EXTRAS, REPORTED, VERSION
+from tidegauge.drive.broker.contract import (
+    ARGUMENT_TYPES,
+    COMMITTED,
+    EARLIEST,
+    EXTRAS,
+    LATEST,
+    REPORTED,
+    STANDINGS,
+    VERSION,
+)
 from tidegauge.drive.broker.steps import STEPS
 from tidegauge.drive.contract import LARGEST
 from validation.docs.tables import code, table, write_both
@@ -33,7 +42,8 @@ _KINDS: Mapping[str, dict[str, Any]] = {
     "integer": _INT,
     "integers": _list(_INT),
     "boolean": {"type": "boolean"},
-    "word": {"enum": ["earliest", "latest"]},
+    "which": {"enum": [EARLIEST, LATEST, COMMITTED]},
+    "standing": {"enum": [*STANDINGS]},
     "records": _list(_list(_INT, 3)),
     "pair": _list(_INT, 2, null=True),
 }

@@ -43,12 +43,13 @@ def test_the_tables_in_the_page_are_made_from_the_code() -> None:
 
 
 def test_every_kind_of_step_is_drawn_and_is_a_line_of_the_schema() -> None:
-    """Walks take every step but the one that no follower of today asks for."""
+    """Walks take every step but the one that no follower of today asks for, and the one that the refusals have."""
     drawn = {taken[0] for case in CASES for taken in case.path}
-    assert drawn == set(STEPS) - {"offsets_for_leader_epoch_response"}
+    assert drawn == set(STEPS) - {"offsets_for_leader_epoch_response", "fetch_ineligible"}
     given = jsonschema.Draft202012Validator(drive_contract.json_schema()["$defs"]["given"])
     given.validate(json.loads(opening_line(1, CASES[0].opening)))
-    for taken in {taken[0]: taken for case in CASES for taken in case.path}.values():
+    ineligible = ("fetch_ineligible", 2, 1, 0, -1, "shutting_down")
+    for taken in {ineligible[0]: ineligible, **{taken[0]: taken for case in CASES for taken in case.path}}.values():
         given.validate(json.loads(step_line(1, taken)))
 
 

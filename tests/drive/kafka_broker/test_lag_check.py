@@ -2,6 +2,7 @@
 is in the middle of a step; a partition that did not ask for it keeps its ISR."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -9,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from tidegauge.drive.kafka_broker import lag_check
-from tidegauge.drive.kafka_broker.lag_check import CHECKED_EVERY_MS, LAG_SECONDS, LagCheck
+from tidegauge.drive.kafka_broker.lag_check import CHECKED_EVERY_MS, DUE_SECONDS, LAG_SECONDS, LagCheck
 from tidegauge.drive.kafka_broker.node import KafkaNode
 from tidegauge.drive.kafka_process import clock
 from tidegauge.drive.kafka_process.builds import KafkaBuild
@@ -76,6 +77,26 @@ def test_one_check_serves_all_slots_and_waits_for_those_that_play(tmp_path: Path
     assert sorted(seen) == [(ONE, 1), (OTHER, 1)]
     assert broker.pending.keys() == {ONE, OTHER}
     assert broker.responses == []
+
+
+def test_a_check_that_is_due_runs_between_two_steps_and_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a loaded machine a process lives until the check would run by itself, in the middle of steps."""
+    broker = Broker(tmp_path, ONE, OTHER)
+    check = check_of(broker)
+
+    async def steps() -> None:
+        await check.run_before_it_is_due()
+        await check.run_before_it_is_due()
+
+    asyncio.run(check.play(steps()))
+    assert broker.checks == 0
+    later = time.monotonic() + DUE_SECONDS + 1
+    monkeypatch.setattr(lag_check.time, "monotonic", lambda: later)
+    asyncio.run(check.play(steps()))
+    assert broker.checks == 1
+    assert broker.responses == [(topic, {"errorCode": INELIGIBLE_REPLICA}) for topic in (ONE, OTHER)]
 
 
 @pytest.mark.parametrize("where", ["pending", "sent"])

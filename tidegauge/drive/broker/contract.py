@@ -26,7 +26,14 @@ VERSION = 1
 BROKER = 1
 """The broker under test."""
 
-EARLIEST, LATEST = "earliest", "latest"
+EARLIEST, LATEST, COMMITTED = "earliest", "latest", "committed"
+"""Offsets that are asked for; a consumer gets no more than what is committed."""
+
+FENCED, SHUTTING_DOWN, LATER, EARLIER = "fenced", "shutting_down", "later", "earlier"
+STANDINGS = (FENCED, SHUTTING_DOWN, LATER, EARLIER)
+"""Why a peer may not join the ISR: it is fenced or in controlled shutdown (KIP-841), or fetches as a later or an earlier
+incarnation than the one that is registered (KIP-903)."""
+
 CRASH, STOP = "crash", "stop"
 
 ARGUMENT_TYPES: Mapping[str, str] = MappingProxyType(
@@ -34,7 +41,8 @@ ARGUMENT_TYPES: Mapping[str, str] = MappingProxyType(
         "isr": "integers",
         "peers": "integers",
         "may_join": "boolean",
-        "which": "word",
+        "which": "which",
+        "standing": "standing",
         "records": "records",
         "diverging": "pair",
         "offsets": "pair",
@@ -45,6 +53,7 @@ may be null."""
 
 LOSE_TAIL, ACKS_ALL, LOG_STARTS, SEGMENTS, BATCHES = "lose_tail", "acks_all", "log_starts", "segments", "batches"
 LAG_APART = "lag_apart"
+INCARNATIONS, CONSUMERS = "incarnations", "consumers"
 EXTRAS: Mapping[str, str] = MappingProxyType(
     {
         LOSE_TAIL: "a crash may lose the end of the log: `log_end` below the log end",
@@ -53,6 +62,8 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         ACKS_ALL: "an append with acks -1, and the responses in `produced`",
         BATCHES: "batches of several records in a fetch response; what is reported is seen by a consumer's read",
         LAG_APART: "the lag time of some members of the ISR runs out, while others are behind as well",
+        INCARNATIONS: "a peer fetches as another incarnation than the one that is registered (KIP-903)",
+        CONSUMERS: "a consumer asks for the latest offset: `which` is `committed`",
     }
 )
 """Abilities beyond the steps themselves, each of which some arguments or states need."""

@@ -16,14 +16,22 @@ from tidegauge.drive.broker.contract import (
     ARGUMENT_TYPES,
     BATCHES,
     BROKER,
+    COMMITTED,
+    CONSUMERS,
+    EARLIER,
     EARLIEST,
     EXTRAS,
+    FENCED,
+    INCARNATIONS,
     LAG_APART,
+    LATER,
     LATEST,
     LOG_STARTS,
     LOSE_TAIL,
     REPORTED,
     SEGMENTS,
+    SHUTTING_DOWN,
+    STANDINGS,
 )
 from tidegauge.drive.broker.peer_fetches import (
     expected_epoch,
@@ -44,10 +52,13 @@ from tidegauge.drive.broker.state import (
 from tidegauge.drive.contract import Capabilities, Step, frozen, is_integer, is_integers
 from tidegauge.impl import messages, rules
 from tidegauge.impl.cluster import broker as broker_
-from tidegauge.impl.cluster.broker import NOW, Broker
+from tidegauge.impl.cluster.broker import EARLIER as BEFORE
+from tidegauge.impl.cluster.broker import NOW, REGISTERED, Broker
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, LARGEST_EPOCH
+from tidegauge.impl.messages import BrokerState
 from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.server.role_changes import ready_for_metadata
 
 NEXT = -2
 """In a step of a graph that does not count them: the partition epoch after the last one, the session epoch that is due."""
@@ -117,6 +128,8 @@ class Metadata(StepKind):
         self, state: ReferenceBroker, leader: int, leader_epoch: int, partition_epoch: int, members: tuple[int, ...]
     ) -> Outcome:
         everybody = (BROKER, *state.opening.peers)
+        partition = ready_for_metadata(state.setup, state.broker.partition)
+        state = state._replace(broker=state.broker._replace(partition=partition))
         image = Controller(everybody, leader, leader_epoch, members, everybody, partition_epoch)
         if leader == BROKER:
             broker = broker_.become_leader(state.setup, state.broker, image, metadata_cache(state, eligible=False))
@@ -191,6 +204,37 @@ class Fetch(StepKind):
         offset = rng.randint(log.start, log.end)
         last = next((batch.epoch for batch in log.batches if batch.last == offset - 1), rules.UNDEFINED)
         return self.name, peer, state.broker.partition.leader_epoch, offset, last, rng.random() < 0.7
+
+
+class FetchIneligible(StepKind):
+    """A peer's fetch while it may not join the ISR, and why."""
+
+    name, action = "fetch_ineligible", "HandleFetch"
+    takes, result = (*Fetch.takes[:-1], "standing"), Fetch.result
+    says = (
+        "A peer's fetch of one record, with which it cannot join the ISR: it is `fenced` or `shutting_down`, or fetches as "
+        "a `later` or an `earlier` incarnation than the one that is registered."
+    )
+
+    def apply(self, state: ReferenceBroker, peer: int, epoch: int, offset: int, last_epoch: int, standing: str) -> Outcome:
+        # A fenced broker has no incarnation that is alive (KRaftMetadataCache#getAliveBrokerEpoch).
+        alive = None if standing == FENCED else REGISTERED
+        registered = BrokerState(peer, standing == FENCED, standing == SHUTTING_DOWN, alive)
+        sent = {LATER: REGISTERED + 1, EARLIER: BEFORE}.get(standing, REGISTERED)
+        request = messages.FetchRequest(peer, epoch, offset, last_epoch, replica_epoch=sent)
+        partition, response = partition_.fetch_records(
+            state.setup, state.broker.partition, request, (registered,), NOW, max_records=1
+        )
+        # A refused fetch records nothing of the follower.
+        return with_partition(state, partition) if response.error == rules.NONE else state, fetch_json(response)
+
+    def extras(self, _log: LogBounds, *arguments: Any) -> Iterator[str]:
+        if arguments[-1] in {LATER, EARLIER}:
+            yield INCARNATIONS
+
+    def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
+        """Draw a fetch, and why it changes no ISR."""
+        return self.name, *Fetch().draw_catching_up(rng, state)[1:-1], rng.choice(STANDINGS)
 
 
 class FetchAndWait(StepKind):
@@ -315,19 +359,25 @@ class OffsetsForLeaderEpoch(StepKind):
 
 
 class ListOffsetsRequest(StepKind):
-    """A peer asks for the earliest or the latest offset."""
+    """A peer asks for the earliest or the latest offset, or a consumer for the latest."""
 
     name, takes, result = "list_offsets", ("current_leader_epoch", "which"), ("error", "offset")
-    action, says = "HandleOutOfRange", "A peer asks for the earliest or the latest offset."
+    action = "HandleOutOfRange"
+    says = "A peer asks for the earliest or the latest offset; with `committed` a consumer asks for the latest."
 
     def apply(self, state: ReferenceBroker, current_leader_epoch: int, which: str) -> Outcome:
-        spec = messages.OffsetSpec.LATEST if which == LATEST else messages.OffsetSpec.EARLIEST
+        spec = messages.OffsetSpec.EARLIEST if which == EARLIEST else messages.OffsetSpec.LATEST
+        isolation = messages.Isolation.HIGH_WATERMARK if which == COMMITTED else messages.Isolation.LOG_END
         listed = partition_.fetch_offset_for_timestamp(
-            state.setup, state.broker.partition, spec, current_leader_epoch, messages.Isolation.LOG_END, only_leader=True
+            state.setup, state.broker.partition, spec, current_leader_epoch, isolation, only_leader=True
         )
         if listed.error != rules.NONE:
             return state, {"error": listed.error}
         return state, {"error": rules.NONE, "offset": listed.offset}
+
+    def extras(self, _log: LogBounds, _epoch: int, which: str) -> Iterator[str]:
+        if which == COMMITTED:
+            yield CONSUMERS
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw either."""
@@ -652,6 +702,7 @@ STEPS_BY_CLASS: dict[type[Any], Any] = {
         Metadata,
         Append,
         Fetch,
+        FetchIneligible,
         FetchAndWait,
         FetchInSession,
         FetchInSessionAndWait,
@@ -734,7 +785,8 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
     "integer": is_integer,
     "integers": is_integers,
     "boolean": lambda value: isinstance(value, bool),
-    "word": lambda value: value in (EARLIEST, LATEST),
+    "which": lambda value: value in (EARLIEST, LATEST, COMMITTED),
+    "standing": lambda value: value in STANDINGS,
     "records": lambda value: isinstance(value, tuple | list) and all(is_integers(one, 3) for one in value),
     "pair": lambda value: value is None or is_integers(value, 2),
 }

@@ -11,9 +11,10 @@ Rules of this file
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
-from tidegauge.drive.broker.contract import BROKER
+from tidegauge.drive.broker.contract import BROKER, FENCED, SHUTTING_DOWN
 from tidegauge.drive.kafka_broker.barriers import AppliedMetadataBarrier, KeepAlive
 from tidegauge.drive.kafka_broker.clients import PartitionRequests
 from tidegauge.drive.kafka_broker.controller_stub import CONTROLLER_ID, ControllerStub
@@ -155,6 +156,8 @@ class KafkaBroker:
         """Start the process again after it was ended, and wait until it has applied all metadata there is."""
         offset = self.controller.log.end - 1
         self.process.start()
+        if self.lag_check is not None:
+            self.lag_check.restarted()
         await self._connect()
         await self.wait_until_applied(offset)
         await self._keep_alive.start(self.connection, self.requests)
@@ -187,6 +190,20 @@ class KafkaBroker:
         if peer.fenced != fenced:
             peer.fenced = fenced
             await self.wait_until_applied(self.controller.fence(peer.node, peer.broker_epoch, fenced=fenced))
+
+    @asynccontextmanager
+    async def standing(self, peer: Peer, standing: str) -> AsyncIterator[None]:
+        """Let the metadata cache say meanwhile that a peer is fenced or shutting down, if it is that."""
+        if standing == FENCED:
+            await self.fence(peer, fenced=True)
+        elif standing == SHUTTING_DOWN:
+            await self.fence(peer, fenced=False)
+            await self.wait_until_applied(self.controller.shut_down(peer.node, peer.broker_epoch))
+        yield
+        if standing == SHUTTING_DOWN:
+            # No record takes a controlled shutdown back: another incarnation registers.
+            await self.wait_until_applied(peer.register())
+        await self.fence(peer, fenced=False)
 
     def close(self) -> None:
         """End everything, as far as it was started."""

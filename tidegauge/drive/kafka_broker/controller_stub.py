@@ -192,6 +192,11 @@ class ControllerStub:
         body = {"brokerId": node, "brokerEpoch": broker_epoch, "fenced": 1 if fenced else -1}
         return self.append(MetadataRecord("BrokerRegistrationChangeRecord", body))
 
+    def shut_down(self, node: int, broker_epoch: int) -> int:
+        """Let a broker be in controlled shutdown; return the offset of the record."""
+        body = {"brokerId": node, "brokerEpoch": broker_epoch, "fenced": 0, "inControlledShutdown": 1}
+        return self.append(MetadataRecord("BrokerRegistrationChangeRecord", body))
+
     def create_topic(self, name: str, topic: UUID) -> None:
         """Write the record of a topic."""
         self.append(MetadataRecord("TopicRecord", {"name": name, "topicId": topic}))

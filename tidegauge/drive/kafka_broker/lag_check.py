@@ -3,8 +3,8 @@
 Rules of this file
 
 1. The check runs every half of replica.lag.time.max.ms by the monotonic clock, which nothing else moves: by itself it runs
-   once, when the process starts, because no process lives until the next one. Which replica lags it decides by the time of
-   day.
+   once, when the process starts. A process that lives until the next one is near (a loaded machine) is given a check
+   between two steps, of which nothing counts. Which replica lags the check decides by the time of day.
 2. The lag time passes before each step. So a follower is in time if it is at the log end, and only then
    (Replica#isCaughtUp). That is what the reference has, and replica.lag.time.max.ms=-2 where no clock can be moved.
 3. One check covers all partitions. So it runs when every slot that plays has come to such a step, and no other partition is
@@ -18,7 +18,7 @@ import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from tidegauge.drive.kafka_broker.controller_stub import ControllerStub
 from tidegauge.drive.kafka_process.clock import MovedClock
@@ -34,6 +34,9 @@ CHECKED_EVERY_MS = LAG_MS // 2
 PASSED_SECONDS = LAG_SECONDS + 1
 """What passes before a step: more than the lag time."""
 
+DUE_SECONDS = CHECKED_EVERY_MS / 2000
+"""How long a process may go without a check: half of the time after which one runs by itself."""
+
 POLL_SECONDS = 0.002
 """Between two looks at the checkpoint file."""
 
@@ -46,6 +49,17 @@ class LagCheck:
         self._playing = 0
         self._asked: dict[UUID, asyncio.Future[None]] = {}
         self.lag_times_passed = 0
+        self._checked_at = time.monotonic()
+
+    def restarted(self) -> None:
+        """Take notice that the process has started again: a check runs then."""
+        self._checked_at = time.monotonic()
+
+    async def run_before_it_is_due(self) -> None:
+        """Run a check of which nothing counts if one would soon run by itself, in the middle of steps."""
+        if time.monotonic() - self._checked_at > DUE_SECONDS:
+            # No partition has this id: what the check proposes is refused.
+            await self.run(uuid4())
 
     def pass_time(self) -> None:
         """Let the lag time pass on the time of day."""
@@ -85,6 +99,7 @@ class LagCheck:
         expected = {*proposals.pending, *waiting}
         self._clock.advance(CHECKED_EVERY_MS / 1000)
         await self._wait_for_new_file(before)
+        self._checked_at = time.monotonic()
         await proposals.exchanged()
         for topic in proposals.pending.keys() - expected:
             proposals.respond(topic, {"errorCode": INELIGIBLE_REPLICA})

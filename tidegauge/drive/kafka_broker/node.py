@@ -27,7 +27,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from tidegauge.drive.broker.contract import ACKS_ALL, BATCHES, CRASH, REPORTED, STOP, BrokerCase, Opening
+from tidegauge.drive.broker.contract import (
+    ACKS_ALL,
+    BATCHES,
+    CONSUMERS,
+    CRASH,
+    INCARNATIONS,
+    REPORTED,
+    STOP,
+    BrokerCase,
+    Opening,
+)
 from tidegauge.drive.broker.contract import LOG_STARTS as MOVING_STARTS
 from tidegauge.drive.broker.steps import ENDS, STEPS
 from tidegauge.drive.contract import Capabilities, Report, Step, Watch
@@ -39,6 +49,7 @@ from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import MovedClock, make_clock
 from tidegauge.drive.runner.player import PrefixTree
 from tidegauge.drive.wire.compiler import WireError
+from tidegauge.impl.releases import parse_release
 from tidegauge.util.errors import TidegaugeError
 
 T = TypeVar("T")
@@ -55,9 +66,13 @@ LAG = frozenset({"lag"})
 NOT_OFFERED = LAG | {"retention", "offsets_for_leader_epoch_response"}
 """Retention goes by a clock that nothing shows, and no release since 2.8 asks where an epoch ends."""
 
-CAN = frozenset(STEPS) - NOT_OFFERED | {ACKS_ALL, BATCHES, MOVING_STARTS}
+CAN = frozenset(STEPS) - NOT_OFFERED | {ACKS_ALL, BATCHES, CONSUMERS, INCARNATIONS, MOVING_STARTS}
 """Not `lose_tail` and `segments`: the operating system decides what a crash leaves of a log, and recovery reads what is in a
 segment that the log start has not left."""
+
+
+SENT_INCARNATIONS = (3, 5)
+"""The first release whose fetches say which incarnation sends them (KIP-903)."""
 
 
 def _first(problems: BaseExceptionGroup[Any]) -> BaseException:
@@ -121,6 +136,8 @@ class KafkaNode:
         clock = make_clock()
         self._clock = clock if isinstance(clock, MovedClock) else None
         can = CAN if self._clock is None else CAN | LAG
+        if parse_release(build.release) < SENT_INCARNATIONS:
+            can -= {INCARNATIONS}
         self.capabilities = Capabilities(f"Kafka {build.version}", can, frozenset(REPORTED))
         self._build, self._slot_count, self._always_read = build, slots, always_read
         self._loop = asyncio.new_event_loop()

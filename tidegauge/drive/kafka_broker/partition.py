@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from tidegauge.drive.broker.contract import BROKER, EARLIEST, Opening
+from tidegauge.drive.broker.contract import BROKER, COMMITTED, EARLIER, EARLIEST, LATER, Opening
 from tidegauge.drive.contract import Report, Step
 from tidegauge.drive.kafka_broker.clients import (
     EARLIEST_TIMESTAMP,
@@ -64,6 +64,7 @@ class DrivenPartition:
         """
         name, *arguments = step
         if self._broker.lag_check is not None:
+            await self._broker.lag_check.run_before_it_is_due()
             self._broker.lag_check.pass_time()
         result = await getattr(self, f"_{name}")(*arguments)
         if known_report is not None and self._may_reuse(result, known_report):
@@ -186,6 +187,20 @@ class DrivenPartition:
         request = await self._peer_fetch(name, epoch, offset, last_epoch, may_join)
         return _fetch_json(fetched_partition(await self._send(request)))
 
+    async def _fetch_ineligible(self, name: int, epoch: int, offset: int, last_epoch: int, standing: str) -> Report | None:
+        peer = self._peers[name]
+        async with self._broker.standing(peer, standing):
+            request = self._broker.requests.fetch(
+                self.topic,
+                offset,
+                current_leader_epoch=epoch,
+                last_fetched_epoch=last_epoch,
+                replica=peer.node,
+                broker_epoch=peer.broker_epoch + {LATER: OTHER_INCARNATION, EARLIER: -1}.get(standing, 0),
+                max_bytes=ONE_BATCH,
+            )
+            return _fetch_json(fetched_partition(await self._send(request)))
+
     async def _fetch_and_wait(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report | None:
         request = await self._peer_fetch(name, epoch, offset, last_epoch, may_join, waits=True)
         return _fetch_json(await self._waiting_fetches.fetch(name, request, fetched_partition))
@@ -240,7 +255,8 @@ class DrivenPartition:
 
     async def _list_offsets(self, current_leader_epoch: int, which: str) -> Report:
         timestamp = EARLIEST_TIMESTAMP if which == EARLIEST else LATEST_TIMESTAMP
-        request = self._broker.requests.list_offsets(self.topic, timestamp, self._any_peer, current_leader_epoch)
+        replica = UNDEFINED if which == COMMITTED else self._any_peer
+        request = self._broker.requests.list_offsets(self.topic, timestamp, replica, current_leader_epoch)
         partition = (await self._send(request))["topics"][0]["partitions"][0]
         error = partition["errorCode"]
         return {"error": error} if error != NONE else {"error": NONE, "offset": partition["offset"]}

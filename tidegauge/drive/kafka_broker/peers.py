@@ -149,11 +149,16 @@ class Peer:
 
     async def start(self) -> None:
         """Register the peer and the partition that it always leads."""
-        port = await self._listener.start()
-        self.broker_epoch = self._controller.register_peer(self.node, port)
+        self._port = await self._listener.start()
+        self.register()
         self._controller.create_topic(f"keeps-{self.node}-alive", self._keep_alive_topic)
         replicas = [self.node, self._broker]
         self._controller.register_partition(self._keep_alive_topic, replicas, replicas, self.node, 0, 0)
+
+    def register(self) -> int:
+        """Register an incarnation of the peer, unfenced; return the offset of the record, which is its broker epoch."""
+        self.broker_epoch, self.fenced = self._controller.register_peer(self.node, self._port), False
+        return self.broker_epoch
 
     def close(self) -> None:
         """Stop listening."""

@@ -7,7 +7,7 @@ takes every kind of value: epochs before, at and after the leader's, offsets bel
 from collections.abc import Iterator
 from itertools import product
 
-from tidegauge.drive.broker.contract import BROKER, EARLIEST, LATEST, BrokerCase, Opening
+from tidegauge.drive.broker.contract import BROKER, COMMITTED, EARLIEST, LATEST, STANDINGS, BrokerCase, Opening
 from tidegauge.drive.broker.reference import is_possible, missing_capability, take_step
 from tidegauge.drive.broker.state import opened
 from tidegauge.drive.contract import Capabilities, Path, Step
@@ -43,6 +43,8 @@ LEADS: Path = (
     ("append", 1),
 )
 PROPOSES: Path = (*LEADS, ("fetch", IN_SYNC, EPOCH, 3, 3, True), ("fetch", OUTSIDE, EPOCH, 3, 3, True))
+NOT_PROPOSED: Path = (*LEADS, ("append", 1), ("fetch", IN_SYNC, EPOCH, 3, 3, True))
+COMMITS: Step = ("alter_partition_response", NONE, 5, (BROKER, IN_SYNC, OUTSIDE))
 FOLLOWS: Path = (
     ("metadata", IN_SYNC, EPOCH, 0, (BROKER, IN_SYNC)),
     ("fetch_response", IN_SYNC, NONE, 1, 0, ((0, 0, 1), (1, 1, EPOCH)), None, None),
@@ -79,6 +81,9 @@ def refusals(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
         *((FOLLOWS, step, ("append", 1)) for step in _requests_to_a_follower()),
         *((FOLLOWS, step, ("lose_response", IN_SYNC)) for step in _responses()),
         *((PROPOSES, step, ("append", 1)) for step in _proposal_responses()),
+        *((NOT_PROPOSED, step, ("fetch", OUTSIDE, EPOCH, 3, 3, True)) for step in _fetches_of_who_may_not_join()),
+        # Metadata that is older than the response to a proposal.
+        *(((*PROPOSES, COMMITS), step, ("append", 1)) for step in _old_metadata()),
     )
     cases = (_path_with(profile, capabilities, beginning, step, last) for beginning, step, last in drawn)
     return [case for case in dict.fromkeys(cases) if case is not None]
@@ -87,15 +92,15 @@ def refusals(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
 def _requests() -> Iterator[Step]:
     yield from (("fetch", IN_SYNC, *values, True) for values in product(EPOCHS, OFFSETS, ANY_EPOCHS))
     yield from (("offsets_for_leader_epoch", *values) for values in product(EPOCHS, ANY_EPOCHS))
-    yield from (("list_offsets", *values) for values in product(EPOCHS, (EARLIEST, LATEST)))
-    # -1 is the high watermark (DeleteRecordsRequest.HIGH_WATERMARK).
-    yield from (("delete_records", offset) for offset in OFFSETS if offset != UNDEFINED)
+    yield from (("list_offsets", *values) for values in product(EPOCHS, (EARLIEST, LATEST, COMMITTED)))
+    # -1 is the high watermark (DeleteRecordsRequest.HIGH_WATERMARK), -2 is nothing.
+    yield from (("delete_records", offset) for offset in (UNDEFINED - 1, *OFFSETS))
 
 
 def _requests_to_a_follower() -> Iterator[Step]:
     yield from (("fetch", OUTSIDE, epoch, 1, 1, True) for epoch in EPOCHS)
     yield from (("offsets_for_leader_epoch", epoch, 1) for epoch in EPOCHS)
-    yield from (("list_offsets", epoch, LATEST) for epoch in EPOCHS)
+    yield from (("list_offsets", *values) for values in product(EPOCHS, (LATEST, COMMITTED)))
     yield from (("append", 1), ("delete_records", 1))
 
 
@@ -112,8 +117,25 @@ def _responses() -> Iterator[Step]:
     yield from ((*head, NONE, hw, start, *nothing) for hw, start in product(OFFSETS[1:], (0, 1, 2)))
 
 
+def _fetches_of_who_may_not_join() -> Iterator[Step]:
+    offsets, peers = ((2, 3), (3, EPOCH), (4, EPOCH)), (IN_SYNC, OUTSIDE)
+    yield from (
+        ("fetch_ineligible", peer, EPOCH, *where, standing) for peer, where, standing in product(peers, offsets, STANDINGS)
+    )
+
+
+def _old_metadata() -> Iterator[Step]:
+    yield from (
+        ("metadata", leader, epoch, partition_epoch, (BROKER, IN_SYNC))
+        for leader, epoch, partition_epoch in product((BROKER, IN_SYNC), (EPOCH, EPOCH + 1), (4, 5, 6))
+    )
+
+
 def _proposal_responses() -> Iterator[Step]:
     yield from (("alter_partition_response", error, UNDEFINED, ()) for error in PROPOSAL_ERRORS)
+    # Before, at and after the broker's partition epoch, which is 1.
+    members = ((BROKER,), (BROKER, IN_SYNC), (BROKER, IN_SYNC, OUTSIDE))
+    yield from (("alter_partition_response", NONE, epoch, isr) for epoch, isr in product((0, 1, 2), members))
 
 
 def _path_with(profile: Profile, capabilities: Capabilities, beginning: Path, step: Step, last: Step) -> BrokerCase | None:

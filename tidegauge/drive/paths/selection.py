@@ -13,7 +13,7 @@ from tidegauge.drive.paths.graphs import USUAL, cover_of, graph_named
 from tidegauge.drive.paths.refusals import refusals
 from tidegauge.drive.paths.repairs import telling_cases
 from tidegauge.drive.paths.scenarios import Named, named_scenarios, scenario_cases
-from tidegauge.drive.paths.telling import change_lines, changed_switches, telling_paths
+from tidegauge.drive.paths.telling import OUT_OF_REACH_IN_KAFKA, change_lines, changed_switches, telling_paths
 from tidegauge.drive.paths.walks import walks as drawn
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -153,6 +153,7 @@ def cases_beside_covers(
     counts = f"{len(telling.by_suspect)} switches and known bugs are told by {len(telling.cases)} short paths"
     lines = [f"refusals and errors: {len(refused)} paths; {counts}"]
     lines += [f"not seen by this run: {', '.join(telling.unseen)}"] if telling.unseen else []
+    lines += [f"not seen by this run: {', '.join(methods)}: {why}" for why, methods in OUT_OF_REACH_IN_KAFKA.items()]
     more = list(dict.fromkeys((*refused, *telling.cases)))
     return more, [*lines, *change_lines(profile, more, capabilities.reports)]
 

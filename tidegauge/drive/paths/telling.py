@@ -26,13 +26,11 @@ from tidegauge.drive.runner.reference import Suspect
 from tidegauge.impl.profiles import CHANGED, WITHOUT, Profile
 from tidegauge.impl.releases import profile_named
 
+LAG_TIME = "nobody who is behind has caught up in time"
+
 OUT_OF_REACH: Mapping[str, str] = MappingProxyType(
     {
-        "latest_needs_hw": "only a consumer's ListOffsets shows it",
-        "guards_partition_epoch": "no metadata is older than the last",
-        "rejects_stale_fetch": "no peer fetches as an incarnation that is over",
-        "eligibility=unfenced": "whether a peer may join is given, not why",
-        "counts_only_eligible": "nobody who is behind has caught up in time",
+        "counts_only_eligible": LAG_TIME,
         "delay_restarts": "back-off has no length",
         "cache_truncation_queued": "no path ends the process before the cache is written",
         "unknown_producer": "no producer has sequences",
@@ -40,6 +38,19 @@ OUT_OF_REACH: Mapping[str, str] = MappingProxyType(
     }
 )
 """Switches that no path of the contract tells, or one value of a switch, and why."""
+
+OUT_OF_REACH_IN_KAFKA: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        LAG_TIME: (
+            "ReplicaState#isCaughtUp",
+            "Replica#updateFetchStateOrThrow",
+            "Partition#maybeIncrementLeaderHW",
+            "Partition#shouldWaitForReplicaToJoinIsr",
+        ),
+        "back-off has no length": ("AbstractFetcherThread#delayPartitions",),
+    }
+)
+"""By reason, Kafka's methods of which a change in that regard is not seen."""
 
 WITHOUT_EFFECT = frozenset({"fetcher_restart", "epoch_responses_checked", "fences_by_epoch"})
 """Switches that have an effect in generations that truncate by epoch responses alone: the file has no path for them."""

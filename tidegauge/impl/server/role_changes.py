@@ -126,15 +126,18 @@ def _make_leader(
 def _with_log(setup: Setup, manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> tuple[Partition, int]:
     """Return the partition, with a log if it gets one, and the error."""
     partition = manager_.online_partition(manager, tp) or manager_.without_log(manager)
-    # Before KAFKA-13790 no partition epoch was too old.
-    if not setup.profile.guards_partition_epoch:
-        partition = partition._replace(partition_epoch=min(partition.partition_epoch, UNDEFINED))
+    partition = ready_for_metadata(setup, partition)
     if tp in manager.broken:
         return partition, KAFKA_STORAGE_ERROR
     if change.partition_epoch < partition.partition_epoch:
         return partition, NONE
     error = creation_error(manager, partition, change.directory, is_new=change.is_new)
     return partition._replace(has_log=error == NONE), error
+
+
+def ready_for_metadata(setup: Setup, partition: Partition) -> Partition:
+    """Return the partition as metadata finds it: before KAFKA-13790 no partition epoch was too old."""
+    return partition if setup.profile.guards_partition_epoch else partition._replace(partition_epoch=UNDEFINED)
 
 
 def restarts_fetcher(setup: Setup, before: Partition, after: Partition) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidegauge.impl.profiles import Profile
 
 SECONDS = 10.0
-CONTROLLER_WALKS = 50
+CONTROLLER_WALKS = 100
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,9 +57,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--controller",
         action="store_true",
-        help="with --kafka: drive the KRaft controller instead of a broker, with the scenarios of the findings and "
-        f"random walks (default {CONTROLLER_WALKS}); with --cover instead through every step of the graphs of "
-        "spec/Controller.tla",
+        help="with --kafka: drive the KRaft controller instead of a broker, with the scenarios of the findings, requests "
+        f"that must be refused and random walks (default {CONTROLLER_WALKS}); with --cover instead through every step of "
+        "the graphs of spec/Controller.tla",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--smoke", action="store_true", help="take only ten steps, to see whether the adapter works at all")
@@ -310,6 +310,7 @@ def _controller_paths(
     from tidegauge.drive.controller.cover import MODELS, cover_of
     from tidegauge.drive.controller.findings import finding_cases
     from tidegauge.drive.controller.reference import unseen
+    from tidegauge.drive.controller.refusals import OUT_OF_REACH, refusal_cases, usual_cases
     from tidegauge.drive.controller.walks import walks
 
     graphs, opening = args.graph or (MODELS if args.cover else ()), node.opening()
@@ -317,9 +318,16 @@ def _controller_paths(
     drawn = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
     shown_too = () if graphs and not args.scenarios else finding_cases(opening)
     covered = (case for cover in covers.values() for case in cover.cases)
-    made = (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
+    refused = () if args.walks or args.scenarios or graphs else refusal_cases(opening)
+    made = (
+        usual_cases(profile, opening, walks=drawn, seed=args.seed)
+        if refused
+        else (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
+    )
     cases = node.possible(made)
     lines = [f"{drawn} walks of seed {args.seed}"] if drawn else []
+    lines += [f"refusals and errors: {len(refused)} paths"] if refused else []
+    lines += [f"not seen by this run: {', '.join(methods)}: {why}" for why, methods in OUT_OF_REACH.items()]
     if len(cases) < len(made):
         lines.append(
             f"{len(made) - len(cases):,} paths are left out: they need a clock that can be set (`tidegauge doctor`)"

@@ -68,12 +68,12 @@ def test_a_broker_that_can_do_little_is_told_what_its_run_does_not_see() -> None
 
 def test_a_changed_switch_is_told_from_what_it_was() -> None:
     """So that a repair is confirmed by paths that differ without it; one that no path tells is not."""
-    changed = profile_named("4.3.1+keeps_remote_leo=off+latest_needs_hw=off")
+    changed = profile_named("4.3.1+keeps_remote_leo=off+counts_only_eligible=off")
     cases = telling_paths(changed, WIRE).cases
     shown, hidden = change_lines(changed, cases, WIRE.reports)
     assert shown.startswith("keeps_remote_leo=off: told from release-4.3.1 on ")
     assert not shown.startswith("keeps_remote_leo=off: told from release-4.3.1 on 0 ")
-    assert hidden.startswith("latest_needs_hw=off: told from release-4.3.1 on 0 of ")
+    assert hidden.startswith("counts_only_eligible=off: told from release-4.3.1 on 0 of ")
     assert change_lines(KAFKA, cases, WIRE.reports) == []
 
 

@@ -433,12 +433,14 @@ def results_of_differences(
         # A rule that calls another has applied that one, too.
         for name in with_callees({row.partition(":")[0]}):
             applied[name] += seen.times
-    rules = {}
+    rules, sharing = {}, Counter(rule.impl for rule in rulebook().values())
     for rule in rulebook().values():
         if rule.impl.startswith("impl.rules:") and _family(rule.id) in _SHOWN_BY_FIELDS:
             times = applied[rule.impl.partition(":")[2]]
-            verdict = FAIL if failed[rule.id] else PASS if times else NOT_EXERCISED
-            rules[rule.id] = RuleCounts(verdict, times, failed[rule.id])
+            # Where several rules share a function, a difference does not tell which of them is broken.
+            shared, times_failed = sharing[rule.impl] > 1, failed[rule.id]
+            verdict = (UNDECIDED if shared else FAIL) if times_failed else PASS if times else NOT_EXERCISED
+            rules[rule.id] = RuleCounts(verdict, times, *((0, times_failed) if shared else (times_failed, 0)))
     verdict = {CONFORMS: PASS, FAILS: FAIL}.get(exit_code, UNDECIDED)
     return RunResults("drive", "", verdict, exit_code, rules, coverage=brief_json(exercised))
 

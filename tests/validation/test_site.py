@@ -55,4 +55,5 @@ def test_sphinx_builds_it_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "validation.docs.site", "--out", str(tmp_path)]
     assert subprocess.run(command, cwd=site.ROOT, check=False).returncode == 0
     assert all(f"tidegauge.{name}" in (tmp_path / "api.html").read_text() for name in tidegauge.__all__)
+    assert 'id="tidegauge.Report.to_dict"' in (tmp_path / "api.html").read_text()
     assert (tmp_path / "llms.txt").is_file()

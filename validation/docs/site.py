@@ -113,7 +113,7 @@ def _api() -> Iterator[str]:
     for name in tidegauge.__all__:
         value = getattr(tidegauge, name)
         kind = "autoclass" if isinstance(value, type) else "autofunction" if callable(value) else "py:data"
-        more = {"autoclass": ("", ":members:", ":undoc-members:"), "py:data": ("", f":type: {type(value).__name__}")}
+        more = {"autoclass": (":members:", ":undoc-members:"), "py:data": (f":type: {type(value).__name__}",)}
         lines = "\n   ".join((f".. {kind}:: tidegauge.{name}", *more.get(kind, ())))
         yield f"## {name}\n\n```{{eval-rst}}\n{lines}\n```\n"
 

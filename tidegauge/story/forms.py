@@ -37,7 +37,7 @@ _EXPORTED = re.compile(r'^[\["]*\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})
 _SYSLOG = re.compile(r"^\S{3} +\d+ \d\d:\d\d:\d\d ")
 _ESCAPED = re.compile(r"\\u00([0-9a-fA-F]{2})")
 _OBJECTS = re.compile(r"(?<=\}),\s*(?=\{)")
-_EXCEPTION = re.compile(r"^[^\[\d]{0,80}?((?:[a-z]\w*\.)+\w*(?:Exception|Error)\b.*)$")
+_EXCEPTION = re.compile(r"^[^\[\d]{0,80}?((?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b.*)$")
 _OF_AN_EXCEPTION = re.compile(r"^[ \t>|]*+(?:at |Caused by|\.\.\. \d+ more|(?:[a-z]\w*\.)+\w*(?:Exception|Error)\b)")
 _QUOTES = " \t>|"
 

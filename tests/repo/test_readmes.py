@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("impl", "spec", "traces", "conformance", "drive", "spark_check", "cli")
+ROOMS = ("impl", "spec", "traces", "story", "bundle", "conformance", "drive", "spark_check", "cli")
 READMES = [
     *(ROOT / "tidegauge" / room / "README.md" for room in ROOMS),
     ROOT / "tidegauge" / "spec" / "proofs" / "README.md",

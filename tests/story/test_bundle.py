@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from tests.story.conftest import expected
+from tidegauge.bundle import cutting, unpacking
+from tidegauge.bundle.cutting import write_bundle
+from tidegauge.bundle.redaction import Redactor
+from tidegauge.bundle.unpacking import opened
 from tidegauge.cli.main import main
 from tidegauge.conformance.checking.inputs import InputSource, read_input
-from tidegauge.story import bundle, cutting
-from tidegauge.story.bundle import opened
-from tidegauge.story.cutting import write_bundle
-from tidegauge.story.redaction import Redactor
 from tidegauge.story.story import story_of
 from tidegauge.traces.kafka_logs.discovery.selection import Selection, selection_of
 from tidegauge.traces.segments import segment
 from tidegauge.traces.segments.record_batch import batch_of
 from tidegauge.util.errors import UsageError
 
-CAPTURES = Path(bundle.__file__).parents[1] / "traces" / "captures"
+CAPTURES = Path(unpacking.__file__).parents[1] / "traces" / "captures"
 CASES = [case["case"] for case in expected() if case["case"] != "22-tool-output"]
 SOME = ("4.2.0/d-unclean", "4.3.1/m-lost-disk")
 
@@ -202,7 +202,7 @@ def test_a_hostile_bundle_is_refused(bad: tarfile.TarInfo, tmp_path: Path) -> No
 def test_a_bundle_that_is_cut_off_or_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "b.tar.gz"
     write_bundle([CAPTURES / SOME[0]], target)
-    monkeypatch.setattr(bundle, "MOST_BYTES", 1000)
+    monkeypatch.setattr(unpacking, "MOST_BYTES", 1000)
     with pytest.raises(UsageError, match="at most 1,000 bytes"), opened([str(target)]):
         pass
     monkeypatch.undo()

@@ -56,12 +56,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, stack: ExitStack) -> int:
+    from tidegauge.bundle.unpacking import opened
     from tidegauge.conformance.checking.check import CheckOptions
     from tidegauge.conformance.checking.sharded import check_in_parallel
     from tidegauge.conformance.engine.background import LISTENER
     from tidegauge.conformance.report.json_report import json_text, schema_text, write_json
     from tidegauge.conformance.report.text import as_text
-    from tidegauge.story.bundle import opened
     from tidegauge.story.story import story_of
     from tidegauge.traces.kafka_logs.discovery.identify import files_at
     from tidegauge.util.files import directory, is_uri, replacing, writable

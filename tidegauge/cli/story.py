@@ -22,8 +22,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tell what happened to each partition, what was lost and what to do, from whatever logs there are. Judges nothing."""
+    from tidegauge.bundle.unpacking import opened
     from tidegauge.conformance.checking.inputs import open_input
-    from tidegauge.story.bundle import opened
     from tidegauge.story.sentences import story_text
     from tidegauge.story.story import story_of
     from tidegauge.util.foreign_text import printable_json

@@ -1,4 +1,4 @@
-"""Cut what a verdict and a story need out of logs into one file, which bundle.py reads.
+"""Cut what a verdict and a story need out of logs into one file, which unpacking.py reads.
 
 Rules of this file
 
@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from tidegauge.bundle.redaction import Redactor
+from tidegauge.bundle.unpacking import HEADER_KEY, VERSION
 from tidegauge.impl.storage.checkpoints import LEADER_EPOCH_FILE
-from tidegauge.story.bundle import HEADER_KEY, VERSION
 from tidegauge.story.forms import date_of, unwrapped
 from tidegauge.story.reading import NEEDLES, OWN_ID, SMALL, selects
-from tidegauge.story.redaction import Redactor
 from tidegauge.story.statements import statements_in
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.identify import CHECKPOINT, SEGMENT, SEGMENT_DUMP, TRACE, identify

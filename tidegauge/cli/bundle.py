@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Cut what a verdict and a story need into one file, which check and story read. Records lose what they contain."""
     from tidegauge.bundle.cutting import write_bundle
-    from tidegauge.story.sentences import counted
+    from tidegauge.traces.problems import counted
     from tidegauge.util.files import replacing
     from tidegauge.util.foreign_text import visible
 

@@ -27,8 +27,7 @@ def run(args: argparse.Namespace) -> int:
     Lines that cannot be read are left out and reported, with exit code 2. If no event can be read, no file is written.
     """
     from tidegauge.conformance.checking.convert import convert
-    from tidegauge.story.sentences import counted
-    from tidegauge.traces.problems import lost
+    from tidegauge.traces.problems import counted, lost
 
     converted = convert(args.source, args.target, args.layout)
     for problem in converted.problems:

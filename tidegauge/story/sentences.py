@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from tidegauge.story.losses import BELOW, DISK, NEVER, UNCLEAN, Loss
 from tidegauge.story.state import NO_LEADER, StoryEntry
 from tidegauge.story.story import Story, happened
+from tidegauge.traces.problems import counted
 from tidegauge.util.foreign_text import visible
 
 MOST_LOSSES = 5
@@ -77,11 +78,6 @@ def loss_sentence(loss: Loss) -> str:
     }[loss.committed]
     size = f" What would tell the size: {loss.missing_line}." if loss.missing_line is not None else ""
     return f"{beginning}: {what}, {why}{at}.{allowed[loss.allowed]}{size} [{', '.join(loss.sources[:3])}]"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 trace", "2 traces"."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _where(loss: Loss) -> str:

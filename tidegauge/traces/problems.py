@@ -62,3 +62,8 @@ def shown(value: object) -> str:
     """Return `value` as a message quotes it: one line of at most SHOWN characters."""
     text = repr(value)
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 trace", "2 traces"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"

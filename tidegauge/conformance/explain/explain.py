@@ -104,6 +104,8 @@ class Explanation:
     expected: str
     actual: str
     compared: str
+    values: tuple[int | None, int | None]
+    """What `expected` and `actual` say, as numbers."""
     before: Snapshot
     steps: tuple[ExplainedStep, ...]
     left_out: int
@@ -163,6 +165,7 @@ def explain_at(place: TraceRow, failure: Failure, histories: HistoryCache | None
         expected=expected,
         actual=actual,
         compared=failure.compared,
+        values=(failure.expected, failure.actual),
         before=snapshots[failure.row - 1],
         steps=shown,
         left_out=place.number(failure.row) - len(window),

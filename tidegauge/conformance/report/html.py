@@ -23,7 +23,8 @@ from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.conformance.judge.rulebook import releases_of
 from tidegauge.conformance.report.timeline import Timelines, places
-from tidegauge.story.sentences import counted, headline
+from tidegauge.story.sentences import headline
+from tidegauge.traces.problems import counted
 from tidegauge.traces.schema import Config
 from tidegauge.util.foreign_text import visible
 from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION

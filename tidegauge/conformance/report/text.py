@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict
 from tidegauge.conformance.explain.explain import explanation_text
-from tidegauge.story.sentences import counted, headline
+from tidegauge.story.sentences import headline
 from tidegauge.traces.kafka_logs.discovery.identify import OTHER, UNKNOWN
-from tidegauge.traces.problems import number_of
+from tidegauge.traces.problems import counted, number_of
 from tidegauge.util.foreign_text import visible
 from tidegauge.util.version import SUITE_VERSION
 

@@ -257,12 +257,12 @@ def _replica(replica: ReplayedReplica, config: Config) -> dict[str, Any]:
 def _failure(failure: Explanation, timeline: int) -> dict[str, Any]:
     """Return where a failure is on the page, and which offsets to mark. Its words are in the page already."""
     offsets = {"leo", "leo_before", "hw", "hw_before", "rec_base", "rec_end", "target", "remote_leo", "epoch_start"}
-    # What was expected may be "unknown", "undefined (-1)" or an epoch: then there is no stretch of the log to mark.
-    marked = failure.compared in offsets and failure.expected.isdecimal() and failure.actual.isdecimal()
+    # What was expected may be unknown, undefined (-1) or an epoch: then there is no stretch of the log to mark.
+    known = [value for value in failure.values if value is not None and value >= 0]
     return {
         "rule": failure.rule.id,
         "timeline": timeline,
         "event": failure.place.row - failure.place.rows.start + 1,
         "because": [cause.number for cause in failure.because],
-        "between": sorted((int(failure.expected), int(failure.actual))) if marked else None,
+        "between": sorted(known) if failure.compared in offsets and len(known) == 2 else None,
     }

@@ -44,7 +44,7 @@ from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.run import DriveRun
 from tidegauge.impl.profiles import SAFE, Profile
 from tidegauge.impl.releases import profile_named
-from tidegauge.story.sentences import counted
+from tidegauge.traces.problems import counted
 from tidegauge.util.errors import TidegaugeError, UsageError
 from tidegauge.util.exit_codes import CONFORMS, FAILS
 from tidegauge.util.files import replacing

@@ -23,7 +23,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import OF_A_CONTROLLER
 from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
 from tidegauge.traces.kafka_logs.parsing.lines import clock
 from tidegauge.traces.kafka_logs.passes import NO_CARRY_OVER, PASSES, CarryOver, Reading
-from tidegauge.traces.problems import Problem
+from tidegauge.traces.problems import Problem, counted
 from tidegauge.traces.schema import EVENTS, FIELDS, REASSIGNED, Config, Event, FieldKind, Trace
 from tidegauge.util.errors import UsageError
 
@@ -75,11 +75,12 @@ class Summary:
         """Yield notes on how files were read, except for the documented layouts."""
         for layout, files in sorted(self.layouts.items()):
             if layout not in (DOCUMENTED, KAFKAS):
-                yield f"{files} files written as {layout}"
+                yield f"{counted(files, 'file')} written as {layout}"
         if KAFKAS in self.layouts:
-            yield f"{self.layouts[KAFKAS]} files without the thread of each line: some rules cannot be decided"
+            without = counted(self.layouts[KAFKAS], "file")
+            yield f"{without} without the thread of each line: some rules cannot be decided"
         if self.passed_over:
-            yield f"{len(self.passed_over)} files passed over: {', '.join(self.passed_over[:NAMED])}" + (
+            yield f"{counted(len(self.passed_over), 'file')} passed over: {', '.join(self.passed_over[:NAMED])}" + (
                 ", .." if len(self.passed_over) > NAMED else ""
             )
 

@@ -148,7 +148,7 @@ def main() -> int:
     out = Path(options.parse_args().out)
     with tempfile.TemporaryDirectory() as folder:
         stage(Path(folder))
-        code = build_main(["-q", "-W", "--keep-going", "-b", "html", folder, str(out)])
+        code: int = build_main(["-q", "-W", "--keep-going", "-b", "html", folder, str(out)])
         (out / "llms.txt").write_text(llms(Path(folder)), encoding="utf-8")
     print(f"{out}/index.html: {sum(1 for _ in out.rglob('*.html'))} pages")
     return code

@@ -139,7 +139,8 @@ def _explore(
 ) -> list[list[Edge]]:
     """Return the edges of every state of the contract that the inputs lead to, by the state's number; 0 is `start`."""
     number = {_key(inputs, start): 0}
-    states, edges = [start], []
+    states = [start]
+    edges: list[list[Edge]] = []
     for state in states:
         here: list[Edge] = []
         value = _local(inputs, state)

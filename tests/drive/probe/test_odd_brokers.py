@@ -17,8 +17,8 @@ import pytest
 
 from tests.drive.probe.recorded import NUMBER, Recording, asked, topics_in
 from tidegauge.cli.main import main
-from tidegauge.drive.probe import connection
 from tidegauge.drive.probe import run as probe_run
+from tidegauge.drive.probe import security
 from tidegauge.drive.probe.connection import Wire, shipped_messages
 from tidegauge.drive.probe.run import CheckVerdict, InterruptedRunError, ProbeRun, probe, select_checks
 from tidegauge.drive.wire.compiler import WireMessage
@@ -254,7 +254,7 @@ def test_after_sigterm_the_command_has_written_its_reports(
             os.kill(os.getpid(), signal.SIGTERM)
 
     recording.rewrite = ending
-    monkeypatch.setattr(connection, "tcp", lambda _seconds: recording.dial)
+    monkeypatch.setattr(security, "secured", lambda *_: lambda address, port, _name: recording.dial(address, port))
     host, port = recording.place
     files = ["--json", str(tmp_path / "probe.json"), "--junit", str(tmp_path / "probe.xml")]
     with redirect_stdout(io.StringIO()) as said:

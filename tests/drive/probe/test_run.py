@@ -13,7 +13,7 @@ import pytest
 
 from tests.drive.probe.recorded import Recording, asked, closes_session, topics_in
 from tidegauge.cli.main import main
-from tidegauge.drive.probe import connection
+from tidegauge.drive.probe import security
 from tidegauge.drive.probe.check import Check
 from tidegauge.drive.probe.connection import Wire
 from tidegauge.drive.probe.report import message_text, probe_text
@@ -222,7 +222,7 @@ def test_a_topic_that_could_not_be_deleted_is_said(recording: Recording) -> None
 @pytest.fixture
 def at(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The arguments that probe what was recorded."""
-    monkeypatch.setattr(connection, "tcp", lambda _seconds: recording.dial)
+    monkeypatch.setattr(security, "secured", lambda *_: lambda address, port, _name: recording.dial(address, port))
     host, port = recording.place
     return ["probe", "--quiet", f"{host}:{port}", "--seed", str(recording.seed)]
 

@@ -33,7 +33,7 @@ from tidegauge.conformance.checking.inputs import LOGS, InputFindings, capture_b
 from tidegauge.conformance.checking.uncertain_failures import LostDisk, lost_disk_notes, lost_disks
 from tidegauge.conformance.engine.judge import Failure, Judgement, RuleTally, add_tallies, total_tallies
 from tidegauge.conformance.explain.explain import Explanation
-from tidegauge.conformance.explain.replay import value_text
+from tidegauge.conformance.explain.replay import comparison_text
 from tidegauge.conformance.follow.loop import PROBLEMS, Alarm, Publish, Source, Withdrawn
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.kafka_logs import Capture
@@ -389,7 +389,7 @@ class BrokerLogs(Source):
             alone = replace(result, judgement=replace(result.judgement, failures=(failure,)))
             self._explained.update((key, explanation) for explanation in explain_failures([alone], 1))
         config = result.batch.config
-        expected, actual = (value_text(failure.compared, value, config) for value in (failure.expected, failure.actual))
+        actual, expected = comparison_text(failure, config)
         return Alarm(key.trace, key.rule, key.at, failure.compared, expected, actual, self._explained.get(key))
 
     def _explanations(self, window: Sequence[JudgedBatch]) -> Iterator[Explanation]:

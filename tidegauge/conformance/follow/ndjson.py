@@ -34,7 +34,7 @@ from tidegauge.conformance.checking.uncertain_failures import LostDisk, log_gaps
 from tidegauge.conformance.checking.verdicts import rule_verdicts
 from tidegauge.conformance.engine.judge import Failure, TooLargeError, total_tallies
 from tidegauge.conformance.explain.explain import Explanation
-from tidegauge.conformance.explain.replay import value_text
+from tidegauge.conformance.explain.replay import comparison_text
 from tidegauge.conformance.follow.growing_trace import GrowingTrace
 from tidegauge.conformance.follow.loop import PROBLEMS, Alarm, Publish, Source, Withdrawn
 from tidegauge.traces.formats.ndjson import LineReader
@@ -167,7 +167,7 @@ class NdjsonSource(Source):
     def _alarm(self, trace: GrowingTrace, failure: Failure) -> Alarm:
         """Return the news of a failure, with an explanation if the report has room for one or its rule has none yet."""
         config = trace.window.trace.config
-        expected, actual = (value_text(failure.compared, value, config) for value in (failure.expected, failure.actual))
+        actual, expected = comparison_text(failure, config)
         key = trace.name, failure.rule, failure.row
         first_of_rule = all(rule != failure.rule for _, rule, _ in self._explained)
         if len(self._explained) < self.how.explained or first_of_rule:

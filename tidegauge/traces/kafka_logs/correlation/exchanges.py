@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from tidegauge.impl.errors import NOT_CONTROLLER
 from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.traces.kafka_logs.correlation.match import RecordedLines
 from tidegauge.traces.kafka_logs.nodes.process import END
@@ -234,6 +235,9 @@ class Exchanges:
                 tp = f"{self.broker.topic_ids.get(topic_id, topic_id)}-{part['partitionIndex']}"
                 response = responses.get((topic_id, int(part["partitionIndex"])), request.response)
                 error = int(response.get("errorCode", 0))
+                # A controller that is not active judges nothing, and may not have replayed yet what the leader acts on.
+                if error == NOT_CONTROLLER:
+                    continue
                 # Up to version 2 `newIsr` lists broker ids; since 3 `newIsrWithEpochs` has a broker epoch each (KIP-903).
                 isr = tuple(part.get("newIsr") or [int(state["brokerId"]) for state in part.get("newIsrWithEpochs", ())])
                 epochs = {"leader_epoch": int(part["leaderEpoch"]), "partition_epoch": int(part["partitionEpoch"])}

@@ -85,6 +85,35 @@ def test_a_raise_that_an_append_printed_is_credited_to_the_fetch_that_allowed_it
     assert appended[2] == appended[3], "the append leaves the high watermark alone"
 
 
+@pytest.mark.parametrize("after", [3, 10])
+def test_a_fetch_that_brings_a_replica_up_comes_before_the_raise_if_it_may(after: int) -> None:
+    """A replica outside the ISR that was caught up lately holds the high watermark back, which only the lag limit tells."""
+    steps = [
+        *leads(7, 6),
+        counts("B", 2, 3, 2, 6),
+        counts("A", 3, 8, 3, 7),
+        raises("A", 3, 9, 6, 7),
+        counts("C", after, 12, 2, 7),
+    ]
+    steps[1].fields["isr"] = (1, 3)
+    events = order(steps, LEADER, found := Ordered())
+    assert found.stuck == []
+    found_and_left = [(6, 6), (6, 7)] if after == 3 else [(6, 7), (7, 7)]
+    assert [each[2:] for each in high_watermarks(events)[1:]] == found_and_left
+
+
+@pytest.mark.parametrize(("recorded", "fits"), [(14, True), (9, False)])
+def test_an_append_may_make_the_raise_of_a_fetch_whose_thread_proposes_first(recorded: int, fits: bool) -> None:
+    """It proposes between count and raise, so the line of the proposal bounds the count, and `Recorded` the raise."""
+    fetch = counts("A", 3, 8, 2, 7)
+    fetch.time = recorded
+    steps = [*leads(7, 6), counts("B", 2, 4, 3, 7), fetch, appends("C", 9, 10, 7), raises("C", 10, 11, 6, 7)]
+    events = order(steps, LEADER, found := Ordered())
+    assert (found.stuck == []) == fits
+    expected = [("HandleFetch", 3, 6, 6), ("HandleFetch", 2, 6, 7), ("LeaderAppend", None, 7, 7)]
+    assert (high_watermarks(events) == expected) == fits
+
+
 @pytest.mark.parametrize(
     ("after", "leo", "why"),
     [(11, 7, "its thread wrote another line when the raise was over"), (4, 6, "it does not reach the high watermark")],

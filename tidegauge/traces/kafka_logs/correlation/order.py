@@ -23,6 +23,8 @@ Rules of this file
        thread A   counts b2 at 7                                    prints `Recorded replica 2 .. 7`
        thread B                   appends 7..8, raises 6 to 7       prints `High watermark updated from 6 to 7`
 
+   Such an append finds the old value, and its event shows the new one.
+
 4. If no order fits, the step that holds the others up is given up: it goes where its stamp puts it, and the judge sees it
    there. The search is bounded: at most LIMIT steps are taken back for one that is given up, out of the last DEPTH.
 
@@ -563,6 +565,7 @@ class _Search:
         changing: list[tuple[int, Replica]] = []
         observing: list[tuple[int, Replica]] = []
         apart: list[tuple[int, Replica]] = []
+        between: list[tuple[int, Replica]] = []
         for at in self._open(node):
             broken, after = self._take(at, replica)
             # Read, then another thread raised, then counted: there is no event for a count at a later high watermark than
@@ -573,6 +576,8 @@ class _Search:
             # Its line names the log end and high watermark before its fetcher was removed, which may have gone on.
             if broken == BREAKS_VALUE and rows[at].kind == FOLLOW and replica.role == FOLLOWS:
                 apart.append((at, after._replace(leo=replica.leo, hw=replica.hw)))
+            if broken == BREAKS_RULE and due and rows[at].kind == APPEND and self._raises_what_is_due(at, replica):
+                between.append((at, replica._replace(leo=after.leo)))
             if broken == FITS:
                 # A fetch at the offset that was counted before changes nothing either.
                 if rows[at].kind < SKIPPED and after != replica:
@@ -581,7 +586,11 @@ class _Search:
                 elif not due or rows[at].kind == SKIPPED or at in self.given_up:
                     observing.append((at, after))
         if replica.cause >= 0:
-            yield from (choice for choice in changing if rows[choice[0]].kind == RAISE)
+            for choice in (choice for choice in changing if rows[choice[0]].kind == RAISE):
+                # A replica that was caught up lately holds the raise back, in the ISR or not: its fetch comes before it.
+                if rows[replica.cause].kind == COUNT:
+                    yield from (one for one in changing if self._reaches(one[0], rows[choice[0]].values[1], replica))
+                yield choice
             changing = [choice for choice in changing if rows[choice[0]].kind != RAISE]
         if observing and (not changing or observing[0][0] < changing[0][0]):
             yield observing[0]
@@ -594,8 +603,24 @@ class _Search:
                 yield first
             yield at, after
         yield from observing[:1]
-        if not due:
-            yield from apart
+        yield from between if due else apart
+
+    def _raises_what_is_due(self, at: int, replica: Replica) -> bool:
+        """Return whether an append has the raise that another thread's fetch left due, before that thread was done."""
+        append, counts = self.rows[at], self.rows[replica.cause]
+        raises = (row for row in self.rows[at + 1 : at + AHEAD] if row.kind == RAISE and at in row.follows)
+        return (
+            replica.cause >= 0
+            and counts.kind == COUNT
+            and counts.step.thread not in ("", append.step.thread)
+            and append.begins < counts.step.time
+            and next((row.values for row in raises), ()) == (replica.hw, replica.due)
+        )
+
+    def _reaches(self, at: int, hw: int, replica: Replica) -> bool:
+        """Return whether a fetch is counted in this row that brings its replica up to a high watermark."""
+        row = self.rows[at]
+        return row.kind == COUNT and row.values[0] >= 0 and UNKNOWN != replica.counted[row.values[0]] < hw <= row.values[1]
 
     def _take(self, at: int, replica: Replica) -> tuple[int, Replica]:
         broken, after = take(self.rows[at], at, replica, self.leader)
@@ -656,7 +681,10 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
                 step.fields.pop("leo", None)
                 step.fields.pop("hw", None)
         raised = credited.get(at)
-        _fill_high_watermark(step, states[number].hw, after.hw, None if raised is None else rows[raised].values)
+        found = states[number]
+        # Only an append between a fetch that allowed a raise and that raise leaves it due.
+        before = found.due if found.cause == after.cause >= 0 and rows[at].kind == APPEND else found.hw
+        _fill_high_watermark(step, before, after.hw, None if raised is None else rows[raised].values)
         step.place = (step.place[0], lines[number], number + 2, step.time)
         events.append(step)
     return events

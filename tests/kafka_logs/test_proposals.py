@@ -55,6 +55,10 @@ def shown(capture: Capture) -> list[tuple[str, object]]:
         ((submits(2), answered(2), ignores(2, COMMITTED.format("1"))), [("ExpandIsr", 2)]),
         ((submits(2), answered(2), ignores(2, COMMITTED.format("1")), submits(2)), [("ExpandIsr", 2)] * 2),
         (
+            (submits(2), answered(2), ignores(2, COMMITTED.format("1")), submits(2), fails(2, "OPERATION_NOT_ATTEMPTED")),
+            [("ExpandIsr", 2)],
+        ),
+        (
             (submits(2), answered(2, 107), fails(2, "INELIGIBLE_REPLICA", ALTER)),
             [("ExpandIsr", 2), ("HandleAlterPartitionResponse", 107)],
         ),

@@ -28,6 +28,14 @@ def test_nothing_is_wrong_and_nothing_is_missing(name: str, tmp_path: Path, caps
     assert main(["check", str(case(name, tmp_path))]) == 0, capsys.readouterr().out
 
 
+def test_a_proposal_that_is_made_again_is_not_the_one_that_was_accepted(tmp_path: Path) -> None:
+    """The step of F3: the leader reads metadata that it knows, ignores the response, and proposes the same once more."""
+    (trace,) = read(case("seed-1135-__transaction_state-0", tmp_path)).traces
+    at = {event.at: place for place, event in enumerate(trace.events)}
+    accepted, forgets, again = (at[line] for line in ("n100/server.log:836", "n2/server.log:1770", "n2/server.log:1789"))
+    assert accepted < forgets < again
+
+
 @pytest.mark.parametrize(
     ("name", "file", "line", "missing"),
     [

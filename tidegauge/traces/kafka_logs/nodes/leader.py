@@ -286,10 +286,13 @@ def _sent_again(broker: LoggedBroker, parsed: ParsedLine) -> bool:
 
 
 def _proposed(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> None:
-    step.provides += (_proposal(parsed),)
+    key, ignored = _proposal(parsed), broker.replica(parsed.tp).ignored
     broker.proposals[parsed.line.thread, parsed.tp] = step
-    # Whatever the controller did with the proposal before, whose response was ignored, it did before it answered.
-    step.depends_on += broker.replica(parsed.tp).ignored
+    # Whatever the controller did with the proposal before, whose response was ignored, it did before it answered. If that
+    # was the same proposal (F3), it is the one that was accepted.
+    step.depends_on += ignored
+    again = bool(ignored) and any(key in one.provides for one in broker.steps)
+    step.provides += (("again", key) if again else key,)
     broker.replica(parsed.tp).ignored = ()
 
 
@@ -320,7 +323,8 @@ def _isr_refused(broker: LoggedBroker, parsed: ParsedLine) -> None:
         return
     step = broker.proposals.pop((parsed.line.thread, parsed.tp), None)
     # Without thread names the last proposal may be another thread's.
-    if step is not None and _proposal(parsed) in step.provides:
+    key = _proposal(parsed)
+    if step is not None and {key, ("again", key)} & set(step.provides):
         _take_back(broker, parsed, step)
         broker.expanding.pop((parsed.line.thread, parsed.tp), None)
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from tidegauge.conformance.engine.judge import REPORTS, Judgement, judge
 from tidegauge.impl.explorer.explore import Bounds, explore
-from tidegauge.traces.columns import UNKNOWN, Columns, Ints
-from tidegauge.traces.formats.dictionary import Distinct
+from tidegauge.traces.columns import UNKNOWN, Columns, Distinct, Ints
 from tidegauge.traces.from_model.edges import EdgeTable, edge_table
 from tidegauge.traces.from_model.walks import STEPS, draw
 from tidegauge.traces.schema import EVENTS, MISSING_AHEAD, MISSING_BEHIND, Config

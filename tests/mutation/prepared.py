@@ -7,7 +7,7 @@ Rules of this file
 2. A table that is `full` when its room is used up may not grow, and looks for what it can forget at every other term: so a
    short trace shows what takes hundreds of leader epochs else.
 3. Where there are several traces, their events stand in a table of their own, in another order, and the last state of the
-   last trace is not asked for: columns may come so (traces.formats.dictionary), and callers may ask for a few last states.
+   last trace is not asked for: columns may come so (traces.columns), and callers may ask for a few last states.
 """
 
 from collections.abc import Callable, Sequence

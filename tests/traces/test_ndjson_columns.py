@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.traces.strategies import CONFIG, trace_lists
-from tidegauge.traces.columns import Columns, to_columns
+from tidegauge.traces.columns import Columns, Distinct, to_columns
 from tidegauge.traces.formats import ndjson, ndjson_columns
-from tidegauge.traces.formats.dictionary import Distinct
 from tidegauge.traces.formats.ndjson_columns import TraceBatch
 from tidegauge.traces.schema import Config, Trace
 

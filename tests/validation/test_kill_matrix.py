@@ -9,7 +9,7 @@ from tidegauge.conformance.kill_matrix import Fate, judged_within, kill
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explorer.faults import FAULTS, Fault, RevealingModel
 from tidegauge.impl.profiles import Rules
-from tidegauge.traces.formats.dictionary import Distinct
+from tidegauge.traces.columns import Distinct
 from tidegauge.traces.schema import Config
 
 HARMLESS = Fault("harmless", "nothing is wrong", "none", "count_at_most", Rules(), None, Bounds(2, 1, 1, 0))

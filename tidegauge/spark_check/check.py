@@ -15,8 +15,7 @@ from tidegauge.conformance.checking.check import (
     overall_verdict,
 )
 from tidegauge.conformance.checking.inputs import InputBatch, is_parquet
-from tidegauge.conformance.checking.uncertain_failures import lost_disk_notes
-from tidegauge.conformance.checking.verdicts import rule_verdicts, run_verdict
+from tidegauge.conformance.checking.verdicts import lost_disk_notes, rule_verdicts, run_verdict
 from tidegauge.conformance.engine.judge import RuleTally, add_tallies, judge
 from tidegauge.conformance.judge.fields import RULE_IDS
 from tidegauge.spark_check.judging import SparkRun, files_in, judge_files, sum_rules

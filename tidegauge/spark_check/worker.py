@@ -17,13 +17,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegauge.conformance.checking.uncertain_failures import lost_disks
+from tidegauge.conformance.checking.verdicts import lost_disks
 from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge
 from tidegauge.conformance.engine.judge import Judgement, TooLargeError
 from tidegauge.spark_check.result_row import FailureRow, ProblemRow, ResultRow, TallyRow, record_batch
 from tidegauge.spark_check.storage import PIECE, AnyPath, open_parquet, to_path
-from tidegauge.traces.columns import Columns, Ints
-from tidegauge.traces.formats.dictionary import Distinct, table_of
+from tidegauge.traces.columns import Columns, Distinct, Ints, table_of
 from tidegauge.traces.formats.parquet import RowGroup, Unreadable
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config

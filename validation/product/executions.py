@@ -14,7 +14,7 @@ from tidegauge.conformance.engine.judge import frozen_inputs, options_of
 from tidegauge.conformance.engine.one_event import Judge, MemoryBytes, MemoryTable, judge_from
 from tidegauge.conformance.judge import state
 from tidegauge.conformance.judge.compaction import tidy
-from tidegauge.conformance.judge.events.end_of_trace import logs_agree
+from tidegauge.conformance.judge.events.lifecycle import logs_agree
 from tidegauge.conformance.judge.kernel import judge_traces
 from tidegauge.conformance.judge.state import PIECEWISE, Ints, forget
 from tidegauge.traces.columns import to_columns

@@ -25,9 +25,8 @@ from tidegauge.conformance.judge.state import HELD_COUNT
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explorer.explore import explore
 from tidegauge.impl.explorer.faults import FAULTS
-from tidegauge.traces.columns import Columns, Ints, to_columns
+from tidegauge.traces.columns import Columns, Distinct, Ints, to_columns, with_starts
 from tidegauge.traces.formats import parquet
-from tidegauge.traces.formats.dictionary import Distinct, with_starts
 from tidegauge.traces.from_model.edges import EdgeTable, edge_table
 from tidegauge.traces.from_model.impl_walks import BOUNDS, impl_walks
 from tidegauge.traces.from_model.walks import draw

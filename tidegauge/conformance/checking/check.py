@@ -4,7 +4,7 @@ Rules of this file
 
 1. A large NDJSON file is judged as columns; where something failed it is read again line by line, to give the line.
 2. Bad input never stops the rest: it is set aside and counted (conformance.checking.inputs). A rule that fails after a lost
-   line is undecided (conformance.checking.uncertain_failures).
+   line is undecided (conformance.checking.verdicts).
 3. Exit codes: 1 a MUST rule fails; else 2 some input was bad; else 3 nothing could be decided, or not everything; else 0.
 
 What happens to a batch of traces, in this order, since each step reads the judgement of the one before:
@@ -27,14 +27,18 @@ from tidegauge.conformance.checking.rules_outside_kernel import SEQUENCE_RULE as
 from tidegauge.conformance.checking.rules_outside_kernel import UNKNOWN_CACHES_RULE as UNKNOWN_CACHES
 from tidegauge.conformance.checking.rules_outside_kernel import judge_sequence, judge_unknown_caches
 from tidegauge.conformance.checking.situations import Seen, Situation, add, added, situations
-from tidegauge.conformance.checking.uncertain_failures import (
+from tidegauge.conformance.checking.verdicts import (
     LostDisk,
+    RuleVerdict,
+    Verdict,
+    decides_data_path,
     keep_certain_failures,
     lost_disk_notes,
     lost_disks,
+    rule_verdicts,
+    run_verdict,
     undecide_after_loss,
 )
-from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict, decides_data_path, rule_verdicts, run_verdict
 from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge
 from tidegauge.conformance.engine.judge import (
     Failure,

@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tidegauge.conformance.checking.inputs import InputBatch, open_input, read_input
-from tidegauge.conformance.checking.uncertain_failures import LogGap, with_gaps
+from tidegauge.conformance.checking.verdicts import LogGap, with_gaps
 from tidegauge.conformance.explain.replay import event_at
 from tidegauge.traces.formats import itf, ndjson, parquet
 from tidegauge.traces.problems import Problem

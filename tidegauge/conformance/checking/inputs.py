@@ -19,11 +19,10 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegauge.conformance.checking.uncertain_failures import LogGap, log_gaps
+from tidegauge.conformance.checking.verdicts import LogGap, log_gaps
 from tidegauge.traces import kafka_logs
-from tidegauge.traces.columns import Columns, to_columns
+from tidegauge.traces.columns import Columns, Distinct, table_of, to_columns
 from tidegauge.traces.formats import ndjson
-from tidegauge.traces.formats.dictionary import Distinct, table_of
 from tidegauge.traces.formats.ndjson_columns import Span, read_at_once, read_span
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem

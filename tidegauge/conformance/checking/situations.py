@@ -17,8 +17,7 @@ import numpy as np
 
 from tidegauge.impl.errors import ERROR_NAMES
 from tidegauge.impl.rules import OFFSET_OUT_OF_RANGE
-from tidegauge.traces.columns import UNKNOWN, Columns, Ints
-from tidegauge.traces.formats.dictionary import Distinct, table_of
+from tidegauge.traces.columns import UNKNOWN, Columns, Distinct, Ints, table_of
 from tidegauge.traces.schema import EVENTS
 
 Comparison = tuple[str, str]

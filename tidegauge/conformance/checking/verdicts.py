@@ -9,13 +9,17 @@ Rules of this file
    passed. Nor has a run over incomplete logs, or with anything that could not be read: nobody has checked what is not there.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from tidegauge.conformance.engine.judge import RuleTally
-from tidegauge.conformance.judge.fields import RULE_IDS
+import numpy as np
+
+from tidegauge.conformance.engine.judge import Failure, Judgement, RuleTally, judge
+from tidegauge.conformance.judge.fields import LOSE_DISK, RULE_IDS
 from tidegauge.conformance.judge.rulebook import Rule, rulebook
+from tidegauge.traces.columns import Columns, Distinct, table_of, to_columns
+from tidegauge.traces.schema import GAPS, Config, Trace
 
 
 class Verdict(Enum):
@@ -89,3 +93,148 @@ def run_verdict(verdicts: Iterable[RuleVerdict], events: int, whole: bool = True
     if not whole or any(v.tally.after_loss for v in verdicts):
         return Verdict.INCONCLUSIVE
     return Verdict.PASS if Verdict.PASS in seen else Verdict.INCONCLUSIVE
+
+
+# Failures that may be the fault of what was not read: after lost lines, in gaps of logs, on lost disks.
+
+# Failures after a lost line: without what that line reported, nobody knows whether a rule is broken.
+#
+# Rules of this file
+#
+# 1. A failure before the first lost line of its trace counts: the judge reads in order, and looks at nothing later.
+# 2. Any other counts as undecided, is not explained, and keeps its rule, and the run, from passing.
+
+
+def undecide_after_loss(judgement: Judgement, row: int, name: str) -> Judgement:
+    """Return the judgement on a trace called `name` that lost a line before its event number `row`, counted from 0."""
+    # Any failed rule is undecided as a whole: a tally does not say which of its failed checks came after the loss.
+    after_loss = {failure.rule for failure in judgement.failures if failure.row >= row}
+    if not after_loss:
+        return judgement
+    tallies = {rule: _undecided(tally) if rule in after_loss else tally for rule, tally in judgement.tallies.items()}
+    rules = ", ".join(rule for rule in tallies if rule in after_loss)
+    note = f"{name}: a line before its event {row + 1} was lost; these rules fail after it and are undecided: {rules}"
+    return replace(
+        judgement,
+        tallies=tallies,
+        failures=tuple(failure for failure in judgement.failures if failure.rule not in after_loss),
+        notes=(*judgement.notes, note),
+    )
+
+
+def _undecided(tally: RuleTally) -> RuleTally:
+    return replace(tally, failed=0, failed_traces=0, after_loss=tally.failed)
+
+
+# Failures in logs with missing lines: which of them are certain.
+#
+# 1. Between two gaps the logs are complete. Each such stretch is judged again by itself, so that all knowledge comes from
+# it: what fails there too is broken, whatever the missing lines held.
+# 2. Every other failure may come from the gap: it is undecided, and the note names the lines that would have decided it.
+# 3. A gap is detected when something does not fit, some events late: so a stretch begins and ends some events away from it.
+
+
+MARGIN = 24
+"""Events on either side of a gap that belong to no stretch: requests were in flight there."""
+LEAST = 4
+"""Events of the shortest stretch that is judged: a shorter one decides nothing."""
+
+
+@dataclass(frozen=True)
+class LogGap:
+    """Lines are missing between two events of a trace, counted from 0; `missing` says which."""
+
+    first: int
+    last: int
+    missing: str
+
+
+def log_gaps(config: Config) -> tuple[LogGap, ...]:
+    """Return the gaps that a Config names."""
+    return tuple(LogGap(*gap) for gap in config.extra.get(GAPS, ()))
+
+
+def with_gaps(config: Config, doubts: Sequence[LogGap]) -> Config:
+    """Return the Config with these gaps, if there are any."""
+    gaps = [[doubt.first, doubt.last, doubt.missing] for doubt in doubts]
+    return replace(config, extra={**config.extra, GAPS: gaps}) if gaps else config
+
+
+def gapless_stretches(doubts: Sequence[LogGap], events: int) -> Iterator[tuple[int, int]]:
+    """Yield the stretches in which logs are complete: (first event, one after the last)."""
+    at = 0
+    for doubt in sorted(doubts, key=lambda gap: (gap.first, gap.last)):
+        if doubt.first - MARGIN - at >= LEAST:
+            yield at, doubt.first - MARGIN
+        at = max(at, doubt.last + MARGIN)
+    if events - at >= LEAST:
+        yield at, events
+
+
+def keep_certain_failures(judgement: Judgement, trace: Trace, config: Config, doubts: Sequence[LogGap]) -> Judgement:
+    """Return the judgement on one trace with only those failures that no missing line explains."""
+    if not doubts or not judgement.failures:
+        return judgement
+    certain: dict[str, Failure] = {}
+    counts: dict[str, int] = {}
+    # Each stretch is judged from an unknown state: a failure there rests on no event before the gap.
+    for first, end in gapless_stretches(doubts, len(trace.events)):
+        piece = replace(trace, events=trace.events[first:end])
+        again = judge(to_columns([piece], config), config)
+        for failure in again.failures:
+            certain.setdefault(failure.rule, replace(failure, row=failure.row + first))
+            counts[failure.rule] = counts.get(failure.rule, 0) + again.tallies[failure.rule].failed
+    # Only rules that fail in the whole trace: what fails in a stretch alone may come from what the stretch does not know.
+    failed = {failure.rule for failure in judgement.failures}
+    tallies = {
+        rule: _certain(tally, counts.get(rule, 0)) if rule in failed else tally for rule, tally in judgement.tallies.items()
+    }
+    notes = tuple(_note(failure, trace, doubts) for failure in judgement.failures if failure.rule not in certain)
+    failures = tuple(
+        sorted((failure for rule, failure in certain.items() if rule in failed), key=lambda failure: failure.row)
+    )
+    return replace(judgement, tallies=tallies, failures=failures, notes=(*judgement.notes, *notes))
+
+
+def _certain(tally: RuleTally, failed: int) -> RuleTally:
+    return replace(tally, failed=failed, failed_traces=min(1, failed), after_loss=max(0, tally.failed - failed))
+
+
+def _note(failure: Failure, trace: Trace, doubts: Sequence[LogGap]) -> str:
+    """Name the lines that would have decided a failure: of the gap that ends last before it, or else of the first gap."""
+    before = [doubt for doubt in doubts if doubt.first <= failure.row]
+    nearest = max(before, key=lambda gap: gap.last) if before else min(doubts, key=lambda gap: gap.first)
+    where = trace.events[failure.row].at or f"event {failure.row + 1} of {trace.name}"
+    return f"{failure.rule} fails at {where}, which may be only because this is missing: {nearest.missing}"
+
+
+# Lost disks get a note: no broker is at fault, and no rule is about them.
+
+
+LostDisk = tuple[int, str]
+"""The node that lost its disk, and where that was read."""
+
+
+def lost_disks(
+    stored: Columns | Distinct, config: Config, traces: tuple[Trace, ...] | None, source: str
+) -> Iterator[LostDisk]:
+    """Yield the node and the place of each LoseDisk event, one per replica."""
+    events = None if traces is None else [event for trace in traces for event in trace.events]
+    nodes = [*config.nodes, *([] if config.controller is None else [config.controller])]
+    table, rows = table_of(stored)
+    lost = table.event == LOSE_DISK
+    if not lost.any():
+        return
+    for row in np.flatnonzero(lost if rows is None else lost[rows]).tolist():
+        at = source if events is None else events[row].at
+        yield nodes[int(table.node[row if rows is None else rows[row]])], at or source
+
+
+def lost_disk_notes(lost: Iterable[LostDisk]) -> Iterator[str]:
+    """Yield a note per node."""
+    by_node: dict[int, list[str]] = {}
+    for node, at in lost:
+        by_node.setdefault(node, []).append(at)
+    for node, places in sorted(by_node.items()):
+        replicas = "1 replica" if len(places) == 1 else f"{len(places):,} replicas"
+        yield f"node {node} lost its disk ({replicas}, {places[0]}): no rule is broken by that, only by what follows from it"

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING
 
 from tidegauge.conformance.engine.judge import COMPILE_FROM as KERNEL_COMPILE_FROM
 from tidegauge.conformance.engine.judge import Judgement, judge
-from tidegauge.traces.columns import Columns
-from tidegauge.traces.formats.dictionary import Distinct
+from tidegauge.traces.columns import Columns, Distinct
 from tidegauge.traces.schema import Config
 
 if TYPE_CHECKING:

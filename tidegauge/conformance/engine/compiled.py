@@ -37,7 +37,6 @@ from tidegauge.conformance.judge import (
 from tidegauge.conformance.judge import kernel as judge_kernel
 from tidegauge.conformance.judge.events import (
     controller,
-    end_of_trace,
     follower,
     leader,
     leader_hw,
@@ -69,7 +68,6 @@ MODULES = (
     follower,
     truncation,
     controller,
-    end_of_trace,
     judge_kernel,
 )
 """In the order of their imports: each module after those that it calls."""
@@ -152,10 +150,10 @@ class Kernel(NamedTuple):
 @cache
 def kernel(rewriting: Rewriting | None = None) -> Kernel:
     """Return the functions that judge one event at a time (conformance.engine.one_event), as machine code."""
-    return Kernel(compiled(rewriting), alone(compaction.tidy), alone(end_of_trace.logs_agree))
+    return Kernel(compiled(rewriting), alone(compaction.tidy), alone(lifecycle.logs_agree))
 
 
-BY_ADDRESS: tuple[Any, ...] = (judge_kernel.judge_traces, compaction.tidy, end_of_trace.logs_agree)
+BY_ADDRESS: tuple[Any, ...] = (judge_kernel.judge_traces, compaction.tidy, lifecycle.logs_agree)
 
 
 def by_address() -> list[Any]:

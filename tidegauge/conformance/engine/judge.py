@@ -14,8 +14,7 @@ from tidegauge.conformance.judge.fields import RULE_IDS, RULES
 from tidegauge.conformance.judge.kernel import judge_traces
 from tidegauge.impl.profiles import SAFE
 from tidegauge.impl.releases import profile_named
-from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns
-from tidegauge.traces.formats.dictionary import Distinct, table_of
+from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns, Distinct, table_of
 from tidegauge.traces.from_model.behaviour import DUPLICATES as REPEATS
 from tidegauge.traces.schema import REASSIGNED as MOVED
 from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config
@@ -130,7 +129,7 @@ LOAD_FROM = 20_000
 class RuleTally:
     """Counts of the checks of one rule; `missing` names the fields that would have decided the undecided ones.
 
-    `after_loss`: failed after a line that could not be read (conformance.checking.uncertain_failures), so neither failed
+    `after_loss`: failed after a line that could not be read (conformance.checking.verdicts), so neither failed
     nor held.
     """
 

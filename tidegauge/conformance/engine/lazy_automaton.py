@@ -52,10 +52,9 @@ from tidegauge.conformance.engine.transitions import (
 from tidegauge.conformance.judge import compaction, fields
 from tidegauge.conformance.judge import kernel as judge_kernel
 from tidegauge.conformance.judge import state as s
-from tidegauge.conformance.judge.events import end_of_trace
+from tidegauge.conformance.judge.events import lifecycle
 from tidegauge.conformance.judge.fields import RULE_IDS
-from tidegauge.traces.columns import Columns, to_columns
-from tidegauge.traces.formats.dictionary import Distinct, ranges, with_starts
+from tidegauge.traces.columns import Columns, Distinct, ranges, to_columns, with_starts
 from tidegauge.traces.from_model.behaviour import config_for
 from tidegauge.traces.schema import Config
 
@@ -256,7 +255,7 @@ def _only(distinct: Distinct, wanted: s.Ints) -> tuple[Distinct, Callable[[Failu
 
 
 INTERPRETED = Execution(
-    compiled.Kernel(judge_kernel.judge_traces, compaction.forget_consumed, end_of_trace.logs_agree),
+    compiled.Kernel(judge_kernel.judge_traces, compaction.forget_consumed, lifecycle.logs_agree),
     transitions.follow,
     transitions.rehash_transitions,
     double_array.place,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tidegauge.conformance.engine.background import LISTENER
 from tidegauge.conformance.engine.compiled import compiled, is_ready
 from tidegauge.conformance.judge import state as s
-from tidegauge.conformance.judge.events.end_of_trace import logs_agree
+from tidegauge.conformance.judge.events.lifecycle import logs_agree
 from tidegauge.conformance.judge.fields import RULE_IDS
 from tidegauge.conformance.judge.kernel import judge_traces
 from tidegauge.conformance.judge.unobserved import forget_unobserved

@@ -30,7 +30,7 @@ from tidegauge.conformance.checking.check import (
     worst_first,
 )
 from tidegauge.conformance.checking.inputs import LOGS, InputFindings, capture_batches
-from tidegauge.conformance.checking.uncertain_failures import LostDisk, lost_disk_notes, lost_disks
+from tidegauge.conformance.checking.verdicts import LostDisk, lost_disk_notes, lost_disks
 from tidegauge.conformance.engine.judge import Failure, Judgement, RuleTally, add_tallies, total_tallies
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.conformance.explain.replay import comparison_text

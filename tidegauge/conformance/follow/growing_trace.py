@@ -34,7 +34,7 @@ from tidegauge.conformance.checking.rules_outside_kernel import (
     with_numbers,
     with_truncations,
 )
-from tidegauge.conformance.checking.uncertain_failures import undecide_after_loss
+from tidegauge.conformance.checking.verdicts import undecide_after_loss
 from tidegauge.conformance.engine.judge import (
     COMPILE_FROM,
     LOAD_FROM,
@@ -56,7 +56,7 @@ from tidegauge.conformance.engine.judge import (
 from tidegauge.conformance.explain.explain import Explanation, TraceRow, explain_at
 from tidegauge.conformance.explain.replay import replica_of
 from tidegauge.conformance.judge import state as s
-from tidegauge.conformance.judge.events.end_of_trace import logs_agree
+from tidegauge.conformance.judge.events.lifecycle import logs_agree
 from tidegauge.conformance.judge.fields import RULES
 from tidegauge.conformance.judge.kernel import judge_traces
 from tidegauge.conformance.judge.unobserved import forget_unobserved

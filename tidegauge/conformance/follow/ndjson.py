@@ -30,8 +30,7 @@ from tidegauge.conformance.checking.check import (
     worst_first,
 )
 from tidegauge.conformance.checking.inputs import InputFindings
-from tidegauge.conformance.checking.uncertain_failures import LostDisk, log_gaps, lost_disk_notes
-from tidegauge.conformance.checking.verdicts import rule_verdicts
+from tidegauge.conformance.checking.verdicts import LostDisk, log_gaps, lost_disk_notes, rule_verdicts
 from tidegauge.conformance.engine.judge import Failure, TooLargeError, total_tallies
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.conformance.explain.replay import comparison_text

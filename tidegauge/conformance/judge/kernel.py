@@ -34,7 +34,6 @@ from tidegauge.conformance.judge.events.controller import (
     unfence_broker,
     unknown_broker,
 )
-from tidegauge.conformance.judge.events.end_of_trace import copy_final_state, logs_agree
 from tidegauge.conformance.judge.events.follower import handle_fetch_error, handle_fetch_response, send_fetch
 from tidegauge.conformance.judge.events.leader import (
     consumer_read,
@@ -45,10 +44,12 @@ from tidegauge.conformance.judge.events.leader import (
     shrink_isr,
 )
 from tidegauge.conformance.judge.events.lifecycle import (
+    copy_final_state,
     delete_replica,
     epoch_cache_entry,
     hw_checkpoint,
     log_start_moved,
+    logs_agree,
     lose_disk,
     observe,
     start,
@@ -88,7 +89,7 @@ def judge_traces(
 ) -> None:
     """Judge every trace from an empty state; copy the last state of the first traces into `final` and `caches`.
 
-    Event `at` is row `rows[at]` of the columns, or row `at` where `rows` is empty (traces.formats.dictionary). `missing` is
+    Event `at` is row `rows[at]` of the columns, or row `at` where `rows` is empty (traces.columns). `missing` is
     empty, or has flags for every event: whether lines of its node are missing before or after it.
     """
     n = st[s.OPTION, s.BROKERS]

@@ -26,9 +26,8 @@ import msgspec
 import numpy as np
 
 from tidegauge.traces import schema
-from tidegauge.traces.columns import UNKNOWN, Columns, Ints, mask, positions, to_columns
+from tidegauge.traces.columns import UNKNOWN, Columns, Distinct, Ints, mask, positions, to_columns
 from tidegauge.traces.formats import ndjson
-from tidegauge.traces.formats.dictionary import Distinct
 from tidegauge.traces.schema import EVENTS, FIELDS, GAPS, LARGEST, VERSION, WHOLE, Config, FieldKind, Trace
 from tidegauge.util.bounds import has_long_line
 

@@ -14,8 +14,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidegauge.traces import schema
-from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints
-from tidegauge.traces.formats.dictionary import Distinct, ranges, table_as_json, table_from_json, with_starts
+from tidegauge.traces.columns import (
+    INT_FIELDS,
+    UNKNOWN,
+    Columns,
+    Distinct,
+    Ints,
+    ranges,
+    table_as_json,
+    table_from_json,
+    with_starts,
+)
 from tidegauge.traces.formats.parquet_pages import is_packed, unpacked_bytes
 from tidegauge.traces.problems import Problem, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind
@@ -26,7 +35,7 @@ from tidegauge.util.bounds import longest_line
 # 1. A file has one Config, in its metadata. Rows are events; a row group holds whole traces, so it can be judged alone. The
 #    column `trace` numbers the traces of a file from 0.
 # 2. There are two layouts. Wide: one column for each field that an event of the file has. Distinct: the metadata lists the
-# distinct events (traces.formats.dictionary), and the one column `row` has the row of each event in that list.
+# distinct events (traces.columns), and the one column `row` has the row of each event in that list.
 # 3. No column is nullable. UNKNOWN (-2**62) stands for an absent field: decoding nulls costs nine times as much as decoding
 # numbers. Columns are dictionary encoded int64, uncompressed: a page is then decoded straight into the
 # array the judge reads.

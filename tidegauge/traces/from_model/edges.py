@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegauge.traces.columns import Columns, Ints, to_columns
-from tidegauge.traces.formats.dictionary import Distinct, ranges, with_starts
+from tidegauge.traces.columns import Columns, Distinct, Ints, ranges, to_columns, with_starts
 from tidegauge.traces.from_model.behaviour import config_for, events_of_step, initial_events
 from tidegauge.traces.from_model.views import Label, View
 from tidegauge.traces.schema import Config, Event, Trace

@@ -16,8 +16,7 @@ from tidegauge.traces.kafka_logs.correlation.coverage import silent_controller, 
 from tidegauge.traces.kafka_logs.correlation.exchanges import EARLIEST, LATEST, Exchanges
 from tidegauge.traces.kafka_logs.correlation.match import match, match_summaries
 from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, order_of_node
-from tidegauge.traces.kafka_logs.correlation.unlogged import tie_unlogged, unlogged_processes
-from tidegauge.traces.kafka_logs.correlation.unlogged_proposals import add_unlogged_proposals
+from tidegauge.traces.kafka_logs.correlation.unlogged import add_unlogged_proposals, tie_unlogged, unlogged_processes
 from tidegauge.traces.kafka_logs.correlation.unmatched import torn_lines, unmatched, without_send
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import beyond_the_lines, observe

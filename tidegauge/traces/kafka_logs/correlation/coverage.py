@@ -156,7 +156,7 @@ def _off(node: Node, logger: str, seen: str) -> Problem:
 
 
 # Uncertain intervals: which steps of a partition lie in a gap. What is judged there is undecided
-# (conformance/checking/uncertain_failures.py).
+# (conformance/checking/verdicts.py).
 #
 # A gap lies between two steps of its own node. For a log that ends while its process runs that is too wide: a node logs
 # nothing for days about a partition to which nothing happens, as a controller does while a leader stays. There the steps of

@@ -17,9 +17,8 @@ from typing import NamedTuple
 from tidegauge.impl.errors import NOT_CONTROLLER
 from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.traces.kafka_logs.correlation.match import RecordedLines
-from tidegauge.traces.kafka_logs.nodes.process import END
+from tidegauge.traces.kafka_logs.nodes.process import END, ProcessRun
 from tidegauge.traces.kafka_logs.nodes.steps import LATE, Fields, LoggedBroker, LoggedStep, Place, Send, or_null, reported
-from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedRequest, LoggedResponse
 

@@ -24,8 +24,8 @@ from tidegauge.traces.kafka_logs.nodes.gap_detection import (
     Spot,
 )
 from tidegauge.traces.kafka_logs.nodes.node import Node
+from tidegauge.traces.kafka_logs.nodes.process import ProcessRun
 from tidegauge.traces.kafka_logs.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
-from tidegauge.traces.kafka_logs.nodes.timeline import ProcessRun
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 from tidegauge.traces.problems import Problem

@@ -37,7 +37,7 @@ from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.shards import read_log
 from tidegauge.traces.kafka_logs.discovery.writers import by_writer, is_brokers, left_out, matters
 from tidegauge.traces.kafka_logs.parsing.layout import find
-from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, SEE, Line, LogFile
+from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, SEE, Line, LogFile, read_lines
 from tidegauge.traces.kafka_logs.parsing.merge_streams import FileCopies
 from tidegauge.traces.kafka_logs.parsing.metadata_dump import read_metadata_dump
 from tidegauge.traces.problems import Problem
@@ -233,7 +233,7 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], layout: str | N
     copies = FileCopies()
     for path in _named_first(paths, logs, label, folder):
         name = f"{label}{path.relative_to(folder).as_posix().removesuffix('.gz')}"
-        file = read_log(path, name, layout, logs.selection)
+        file = read_log(path, name, layout, logs.selection) if logs.selection else read_lines(path, name, layout)
         if len(paths) > 1 and [problem.seen for problem in file.problems] == [EMPTY]:
             logs.passed_over.append(f"{file.label} (empty)")  # as a broker's controller.log is
             continue

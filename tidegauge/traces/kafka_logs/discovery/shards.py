@@ -90,10 +90,8 @@ def split_logs(
     (Path(selection.shard_dir) / _KNOWN).write_bytes(pickle.dumps(facts))
 
 
-def read_log(path: Path, label: str, layout: str | None, selection: Selection | None) -> LogFile:
+def read_log(path: Path, label: str, layout: str | None, selection: Selection) -> LogFile:
     """Read the selected part of a log: from its shard if the logs were split, else from the file."""
-    if selection is None:
-        return read_lines(path, label, layout)
     folder = _shard_folder(selection, path)
     if not selection.shard_dir or not (folder / _FILE).exists():
         return read_lines(path, label, layout, selection.line)

@@ -72,7 +72,7 @@ def latest_epoch(epochs: object) -> int | None:
 # 1. Only what Kafka always prints counts: a session counts its requests, a log its offsets, a thread prints the lines of one
 #    response in one order, a high watermark line has the value before. A break in one of these is a Gap.
 # 2. A Gap says nothing about what the broker did. What is judged in it, and what depends on it, is undecided
-#    (conformance.checking.uncertain_failures). What was known of the node's replicas is forgotten; later lines show it anew.
+#    (conformance.checking.verdicts). What was known of the node's replicas is forgotten; later lines show it anew.
 # 3. If a node's log begins without the start of a process, or ends without the end of one, the rest is a Gap, too.
 
 

@@ -19,7 +19,6 @@ from tidegauge.conformance.checking.check import Report as JudgedReport
 from tidegauge.conformance.checking.convert import read_whole, traces_of
 from tidegauge.conformance.checking.inputs import part_of_traces
 from tidegauge.conformance.checking.sharded import check_in_parallel
-from tidegauge.conformance.report.html import write_html
 from tidegauge.conformance.report.json_report import as_json, write_json
 from tidegauge.conformance.report.junit import write_junit
 from tidegauge.conformance.report.text import as_text
@@ -172,6 +171,8 @@ class Report:
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
         """Write index.html, check.json and check.xml (JUnit) into a directory; return the path of the page."""
+        from tidegauge.conformance.report.html import write_html  # noqa: PLC0415  Jinja takes a tenth of a second to load
+
         out = directory(os.fspath(folder))
         for name, write in (("check.json", write_json), ("check.xml", write_junit), ("index.html", write_html)):
             with replacing(out / name, follow=False) as file:

@@ -19,8 +19,8 @@ from tidegauge.drive.paths.scenarios import ROUNDED, Named, named_scenarios, sho
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.transcript import Recorder, places, profile_of, read, release_of
 from tidegauge.impl.explorer import isr_model
-from tidegauge.impl.explorer.invariants import Violation
 from tidegauge.impl.explorer.isr_model import IsrBounds
+from tidegauge.impl.explorer.search import Violation
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import parse_release, profile_named
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE

@@ -5,7 +5,8 @@ from tidegauge.impl.cluster.cluster import Bounds, Cluster, actions, step
 from tidegauge.impl.errors import NOT_ENOUGH_REPLICAS_AFTER_APPEND
 from tidegauge.impl.explorer.explore import find_violation
 from tidegauge.impl.explorer.faults import FAULTS
-from tidegauge.impl.explorer.invariants import Violation, violated
+from tidegauge.impl.explorer.invariants import violated
+from tidegauge.impl.explorer.search import Violation
 from tidegauge.impl.explorer.view import view
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER
 

@@ -24,7 +24,7 @@ from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.controller.records import TOPIC
 from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl, is_active
 from tidegauge.impl.explorer import controller_model as model
-from tidegauge.impl.explorer.view import View
+from tidegauge.impl.explorer.search import View
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.topic_partition import TopicPartition

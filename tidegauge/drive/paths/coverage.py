@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, Self
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.situations import COMPARISONS, Guard, Seen, Situation, add
 from tidegauge.conformance.judge.rulebook import actions, rulebook
-from tidegauge.conformance.report.html import PageHead, render_page
 from tidegauge.conformance.report.results import FAIL, NOT_EXERCISED, PASS, UNDECIDED, RuleCounts, RunResults
 from tidegauge.conformance.report.timeline import Timelines
 from tidegauge.drive.broker.applied_rules import counting, with_callees
@@ -463,6 +462,8 @@ def write_coverage(coverage: Coverage, place: str | Path) -> None:
 
 def coverage_page(coverage: Coverage) -> str:
     """Return the coverage as one HTML page."""
+    from tidegauge.conformance.report.html import PageHead, render_page  # noqa: PLC0415  Jinja takes a tenth of a second to load
+
     local = coverage.shares["local steps"]
     head = PageHead("Coverage", f"{local} local steps", "open", f"model {coverage.exercised.model}", ())
     return render_page(

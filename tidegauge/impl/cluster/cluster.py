@@ -2,11 +2,10 @@
 
 Rules of this file
 
-1. Every move reads and writes one broker, or the controller, and the messages it consumes or produces. So moves are
-   found per broker from few values, and a caller may remember them (`Caller`).
-2. What is possible is decided in impl.cluster.actions, impl.cluster.actions and
-   impl.cluster.actions; what a move does, by broker, partition, fetcher, log and controller. Here moves are
-   put together and applied.
+1. Every transition reads and writes one broker, or the controller, and the messages it consumes or produces. So the
+   transitions of a broker follow from few values, and a caller may remember them (`Caller`).
+2. `actions.py` decides which transitions are possible; broker, partition, fetcher, log and controller decide their
+   effects. This file collects and applies them.
 3. There is no clock and no partition epoch: a lag time may run out whenever a replica lags, and "older partition epoch"
    is "another ISR". AlterPartition is one step, its pending proposal is the request in flight.
 """

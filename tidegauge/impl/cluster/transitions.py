@@ -1,4 +1,4 @@
-"""What a move is, and the small things that all actors' moves are made of.
+"""Labels, bounds and transitions, and the helpers that the transitions of all actors share.
 
 Rules of this file
 

@@ -49,9 +49,7 @@ from tidegauge.impl.controller.requests import (
     assign_replicas_to_dirs,
     delete_topic,
 )
-from tidegauge.impl.explorer.invariants import Violation
-from tidegauge.impl.explorer.search import Graph, Search
-from tidegauge.impl.explorer.view import View
+from tidegauge.impl.explorer.search import Graph, Search, View, Violation
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import ELR, Profile

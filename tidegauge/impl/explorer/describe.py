@@ -21,9 +21,7 @@ from tidegauge.impl.cluster.cluster import Cluster, NetworkRow, record_epochs
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.errors import ERROR_NAMES
-from tidegauge.impl.explorer.invariants import Violation
-from tidegauge.impl.explorer.search import Counterexample, Graph
-from tidegauge.impl.explorer.view import View
+from tidegauge.impl.explorer.search import Counterexample, Graph, View, Violation
 from tidegauge.impl.messages import FetchRequest, Message, OffsetsForLeaderEpochRequest, OffsetsForLeaderEpochResponse
 from tidegauge.impl.rules import NONE, UNDEFINED
 

@@ -26,8 +26,8 @@ from tidegauge.impl.cluster.cluster import (
     transitions_of,
 )
 from tidegauge.impl.explorer.invariants import INVARIANTS, violated
-from tidegauge.impl.explorer.search import Counterexample, Graph, Search
-from tidegauge.impl.explorer.view import View, broker_view, controller_view, view, view_of_parts
+from tidegauge.impl.explorer.search import Counterexample, Graph, Search, View
+from tidegauge.impl.explorer.view import broker_view, controller_view, view, view_of_parts
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules
 from tidegauge.impl.releases import profile_named
 from tidegauge.util.errors import UsageError

@@ -13,22 +13,12 @@ Rules of this file
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import NamedTuple
 
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.cluster import Cluster, record_epochs
+from tidegauge.impl.explorer.search import Violation
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage.epoch_cache import implied_cache
-
-
-class Violation(NamedTuple):
-    """A broken invariant: its name, the brokers concerned, the values expected and those seen."""
-
-    invariant: str
-    brokers: tuple[int, ...]
-    expected: tuple[int, ...]
-    seen: tuple[int, ...]
-
 
 Invariant = Callable[[Cluster], Violation | None]
 

@@ -22,9 +22,7 @@ from tidegauge.impl.controller.partition_registration import PartitionRegistrati
 from tidegauge.impl.controller.records import RegisterBrokerRecord
 from tidegauge.impl.controller.replay import replay_records
 from tidegauge.impl.controller.replication_control import BrokerRegistration, ReplicationControl
-from tidegauge.impl.explorer.invariants import Violation
-from tidegauge.impl.explorer.search import Graph, Search
-from tidegauge.impl.explorer.view import View
+from tidegauge.impl.explorer.search import Graph, Search, View, Violation
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse, BrokerState, BrokerStates, FetchRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup

@@ -7,14 +7,24 @@ Rules of this file
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tidegauge.impl.cluster.transitions import Label
-from tidegauge.impl.explorer.invariants import Violation
-from tidegauge.impl.explorer.view import View
 from tidegauge.util.errors import UsageError
 
 StateT = TypeVar("StateT")
+
+View = tuple[Any, ...]
+"""A state as nested tuples of ints, as TLC prints it."""
+
+
+class Violation(NamedTuple):
+    """A broken invariant: its name, the brokers concerned, the values expected and those seen."""
+
+    invariant: str
+    brokers: tuple[int, ...]
+    expected: tuple[int, ...]
+    seen: tuple[int, ...]
 
 
 class Graph(NamedTuple):

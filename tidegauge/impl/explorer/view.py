@@ -13,13 +13,13 @@ Rules of this file
 """
 
 from itertools import pairwise
-from typing import Any
 
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.cluster import BoundedModel, Cluster, NetworkRow, mask, record_epochs
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.errors import IllegalStateError
+from tidegauge.impl.explorer.search import View
 from tidegauge.impl.messages import (
     FetchRequest,
     FetchResponseInFlight,
@@ -31,8 +31,6 @@ from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.epoch_cache import implied_cache
-
-View = tuple[Any, ...]
 
 NO_ROLE, LEADER, FOLLOWER, TRUNCATING = 0, 1, 2, 3
 

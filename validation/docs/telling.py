@@ -1,4 +1,4 @@
-"""The paths that tell (drive/paths/telling.py), and the table of what sees which switch in tidegauge/drive/README.md.
+"""The paths that tell (drive/paths/telling.py), and the table of what no path sees in tidegauge/drive/README.md.
 
 `python -m validation.docs.telling` looks for a path for each suspect that has none, and writes the table. A test keeps that
 equal to what the paths show. `--anew` looks for all of them.
@@ -25,7 +25,7 @@ from tidegauge.drive.runner.reference import Suspect
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.impl.profiles import SAFE, Profile
 from tidegauge.impl.releases import profile_named
-from validation.docs.tables import page_with, table
+from validation.docs.tables import code, page_with, table
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "tidegauge" / "drive" / "paths" / "telling.json.gz"
@@ -63,17 +63,18 @@ def _shortest(case: BrokerCase, right: BrokerReference, suspect: Suspect) -> Bro
 
 
 def what_sees() -> str:
-    """Return the table: by suspect the path that tells it from 4.3.1, or the reason why none does."""
+    """Return how many suspects a path tells from 4.3.1, and a table of the others with the reason why none does."""
     right, telling = reference(KAFKA), telling_paths(KAFKA, ON_THE_WIRE)
-    rows = []
+    steps = []
+    unseen: dict[str, list[str]] = {}
     for suspect in right.suspects():
         if (case := telling.by_suspect.get(suspect.name)) is not None:
             (difference,) = play(ReferenceNode(right.with_bugs([suspect]), ON_THE_WIRE), [case], right).differences
-            rows.append((f"`{suspect.name}`", f"{difference.at}", f"`{difference.after}`", ", ".join(difference.fields)))
+            steps.append(difference.at)
         elif suspect.name in telling.unseen:
-            why = why_unseen(suspect.name) or "the same in this generation"
-            rows.append((f"`{suspect.name}`", "", "", f"not seen: {why}"))
-    return table(("a broker with", "steps", "differs after", "in"), rows)
+            unseen.setdefault(why_unseen(suspect.name) or "the same in this generation", []).append(suspect.name)
+    seen = f"{len(steps)} differ after at most {max(steps)} steps. The others:\n\n"
+    return seen + table(("not seen", "because"), [(code(names), why) for why, names in unseen.items()])
 
 
 def main() -> int:

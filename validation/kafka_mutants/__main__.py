@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +43,14 @@ HERE = Path(__file__).parent
 LIST, RESULTS, PAGE = HERE / "mutants.toml", HERE / "results.json", HERE / "README.md"
 BROKER, CONTROLLER = "broker", "controller"
 MAKER = "validation.kafka_mutants"
+OUTCOMES = SEEN, NAMED, NOBODY_CAN, NOT_RUN, FAULT, UNSEEN = (
+    "seen",
+    "named as not seen",
+    "nobody can see it",
+    "not run",
+    "the run fails",
+    "**not seen**",
+)
 PART = 16
 """Every how many of the other paths come before the rest."""
 
@@ -111,31 +120,25 @@ def write(changed: Sequence[MutantResult]) -> None:
 
 
 def result_table() -> str:
-    """Return the committed results as a table."""
+    """Return the committed results as a table: how many mutants of each kind have which outcome."""
     known = results()
-    rows = [
-        (
-            mutant.of,
-            mutant.kind,
-            mutant.says,
-            f"`{mutant.method}`",
-            f"nobody can: {mutant.equivalent}" if mutant.equivalent else _seen(known.get(mutant.name), mutant.is_named),
-        )
+    outcomes = Counter(
+        (mutant.of, mutant.kind, NOBODY_CAN if mutant.equivalent else _outcome(known.get(mutant.name), mutant.is_named))
         for mutant in listed()[1]
-    ]
-    return table(("of", "kind", "change", "method", "seen"), rows)
+    )
+    kinds = sorted({key[:2] for key in outcomes})
+    rows = [(*kind, *(str(outcomes[*kind, outcome] or "") for outcome in OUTCOMES)) for kind in kinds]
+    return table(("of", "kind", *OUTCOMES), rows)
 
 
-def _seen(result: MutantResult | None, is_named: bool = False) -> str:
+def _outcome(result: MutantResult | None, is_named: bool) -> str:
     if is_named and (result is None or not result.after):
-        return "named as not seen"
+        return NAMED
     if result is None:
-        return "not run"
+        return NOT_RUN
     if result.fault:
-        return "the run fails"
-    if result.after:
-        return f"{result.steps} steps, `{result.after}`: {', '.join(result.fields)}"
-    return "**no**"
+        return FAULT
+    return SEEN if result.after else UNSEEN
 
 
 # Driving mutants. One process is all of them in turn: between two paths another change is put into effect.

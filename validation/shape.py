@@ -19,6 +19,7 @@ from types import FrameType
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_FOLDER = 15
 """Folders with more Python files than this are named."""
+ROOMS = ("benchmarks", "docs", "tests", "tidegauge", "validation")
 CAPTURE = "tidegauge/traces/captures/3.4.0/b-kill-leader"
 
 
@@ -163,6 +164,12 @@ def figures(package: Path) -> Iterator[tuple[str, object]]:
     yield f"folders of more than {LONGEST_FOLDER} files", ", ".join(large) or "none"
 
 
+def words_of_pages(root: Path) -> int:
+    """Count the words of the Markdown of the repository; the bars and rules of a table are no words."""
+    pages = [*root.glob("*.md"), *(page for name in ROOMS for page in (root / name).rglob("*.md"))]
+    return sum(any(map(str.isalnum, word)) for page in pages for word in page.read_text(encoding="utf-8").split())
+
+
 def main() -> int:
     """Print the figures."""
     parser = argparse.ArgumentParser(prog="python -m validation.shape", description=__doc__)
@@ -172,6 +179,7 @@ def main() -> int:
     for name, figure in figures(options.package):
         print(f"{name}: {figure}")
     if options.package == ROOT / "tidegauge":
+        print(f"words of Markdown: {words_of_pages(ROOT):,}")
         print(f"files entered by check DIR: {len(entered(options.package, options.capture))}")
     return 0
 

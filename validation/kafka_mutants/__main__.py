@@ -258,7 +258,9 @@ def main() -> int:
         chosen = [m for m in mutants if m.of == role and not m.equivalent and (not args.names or m.name in args.names)]
         for result in MutantRunner(build, role, chosen).results() if chosen else ():
             seconds = time.monotonic() - began
-            print(f"{result.name}: {_seen(result)} ({result.paths:,} paths, {seconds:.0f} s) {result.fault}", flush=True)
+            where = f", {result.steps} steps, {result.after}: {', '.join(result.fields)}" if result.after else ""
+            outcome = f"{_outcome(result, is_named=False)}{where}"
+            print(f"{result.name}: {outcome} ({result.paths:,} paths, {seconds:.0f} s) {result.fault}", flush=True)
             write([result])
     return 0
 

@@ -5,27 +5,27 @@ Rule of this file: a reason is true of the protocol or of traces, not of a model
 
 from collections.abc import Mapping
 
-AGAIN = "metadata may reach a node, or a log, again, and late: only newer than what the node has is required"
+AGAIN = "metadata may reach a node, or a log, late or again: it must only be newer than what the node has"
 RAISED = "before 3.6 a controller raises the leader epoch when the ISR shrinks (MetadataVersion)"
-WAITS = "nothing in the trace says what the controller waited for, nor how far bounds let it go"
-LIVES = "who is live only the controller says"
-SENT_AGAIN = "a request may be lost on its way, and is sent again"
-ASKS = "whether a follower has still to ask where its last epoch ends is not in the trace"
-OUTLIVES = "a request may outlive its sender or be overtaken, so which one was handled is open, and what was answered"
+WAITS = "the trace does not show what the controller waited for, nor how far bounds let it go"
+LIVES = "only the controller knows which brokers are live"
+SENT_AGAIN = "a request may be lost on its way, and sent again"
+ASKS = "the trace does not show whether a follower still has to ask for the end of its last epoch"
+OUTLIVES = "a request may outlive its sender or be overtaken: it is open which request was handled, and how"
 LOADS = "an unclean restart may lose any part of the tail, and finds a checkpoint that the broker had"
 BOUNDED = "only the bounds of the model forbid it"
-HOW_FAR = "of records that are acknowledged or shown, the trace says only how far they go"
-STAYED = "a log start of which the model says nothing, as it is 0 or did not move, may be reported: any other is rejected"
-BOUNDS = "where the leader's log starts and ends its follower hears from ListOffsets, which no event tells"
-TRUNCATES_AGAIN = "a fetcher that begins anew truncates anew (KIP-226 resizes them), and at the log end truncates nothing"
-REFUSES = "a broker may refuse a request for a reason that is no part of the protocol"
+HOW_FAR = "the trace has only the end of the records that are acknowledged or shown"
+STAYED = "a log start that the model leaves out, as it is 0 or did not move, may be reported; any other is rejected"
+BOUNDS = "a follower learns its leader's log start and end from ListOffsets, which no event reports"
+TRUNCATES_AGAIN = "a restarted fetcher truncates again (KIP-226 resizes them); at the log end it truncates nothing"
+REFUSES = "a broker may refuse a request for a reason outside the protocol"
 FEWER = "a response holds as many records as the sizes of a fetch allow"
 EMPTY = "a response that diverges may be observed first as one without records that changes nothing"
-RECORDED = "what the leader recorded may bring a replica up later than its fetch did: when the ISR changes"
+RECORDED = "a replica that the leader recorded as caught up may be proposed later than at its fetch: when the ISR changes"
 SHOWN = "records below its high watermark are committed, and a broker that has just started may show them"
-ASKED_AGAIN = "a leader may tell an idempotent producer that asks again where a record is that another has appended"
-DELETED = "of a record that was deleted nothing says any more which it was"
-FORGETS = "a leader elected again may have kept what it recorded before (F2) or not, so who is behind its log end is open"
+ASKED_AGAIN = "a leader may answer an idempotent producer's retry with the offset of a record that another leader appended"
+DELETED = "nothing identifies a deleted record any more"
+FORGETS = "a leader that is elected again may have kept its recorded log ends (F2) or not: it is open who is behind"
 
 REASONS: Mapping[tuple[str, str], str] = {
     ("ChangePartition", ""): WAITS,
@@ -70,16 +70,3 @@ REASONS: Mapping[tuple[str, str], str] = {
 }
 """What is let pass although no behaviour of the model shows it, by event and changed field; "" for the model's own.
 `to a client`: what a model without clients is offered (false_accepts.BY_CLIENT)."""
-
-
-def reasons_table() -> str:
-    """Return the reasons as the table of docs/judge.md: a row for each, with its events and fields."""
-    fields: dict[str, dict[str, list[str]]] = {}
-    for (event, field), reason in REASONS.items():
-        name = f"`{field}`" if field.isidentifier() else field or "itself"
-        fields.setdefault(reason, {}).setdefault(event, []).append(name)
-    rows = []
-    for reason, events in fields.items():
-        texts = (f"`{event}`: {', '.join(names)}" for event, names in events.items())
-        rows.append(f"| {'; '.join(texts)} | {reason} |")
-    return "\n".join(("| event, and the field that was changed | because |", "|---|---|", *rows))

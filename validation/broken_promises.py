@@ -227,18 +227,18 @@ BREAKS: Mapping[str, Break] = MappingProxyType(
         "ProduceAck: before the high watermark has passed it": _before_it_is_safe,
         "ProduceAck: beyond the log": _beyond_the_log,
         "ProduceAck: by a broker that was deposed": _by_a_deposed_broker,
-        "ProduceAck: of a truncated record, by who leads again": _of_a_truncated_record,
+        "ProduceAck: of a truncated record, by a leader elected again": _of_a_truncated_record,
         "ProduceAck: the same, with its epoch": _of_a_truncated_record_by_its_epoch,
-        "ProduceAck: of a record it kept, by who leads again": _of_a_kept_record_by_who_leads_again,
+        "ProduceAck: of a kept record, by a leader elected again": _of_a_kept_record_by_who_leads_again,
         "Read: above the high watermark": _shown_above,
         "Read: records beyond its bound": _shown_beyond_the_bound,
         "Read: by a follower, below its high watermark": _shown_by_a_follower,
         "AlterPartition: accepted from another broker than the leader": _accepts_of_another,
         "AlterPartition: accepted from an older leader epoch": _accepts_of_an_older_epoch,
         "AlterPartition: nobody left": _accepts_nobody,
-        "AlterPartition: accepted, and never proposed": _accepts_without_a_proposal,
+        "AlterPartition: accepted, but never proposed": _accepts_without_a_proposal,
         "ChangePartition: the ISR grows, and nobody proposed it": _grows_without_a_proposal,
-        "ChangePartition: the ISR grows by a proposal of before": _grows_by_a_spent_proposal,
+        "ChangePartition: the ISR grows by an older proposal": _grows_by_a_spent_proposal,
         "HandleAlterPartitionResponse: an ISR that is not registered": _hears_of_an_isr_that_is_not_registered,
     }
 )
@@ -256,10 +256,10 @@ ALTERED: Mapping[str, tuple[str, str, Callable[[int], int]]] = MappingProxyType(
 
 LET_PASS: Mapping[str, str] = MappingProxyType(
     {
-        "ProduceAck: of a record it kept, by who leads again": "it may answer an idempotent producer that asks again",
+        "ProduceAck: of a kept record, by a leader elected again": "the leader may answer an idempotent producer's retry",
         "Read: by a follower, below its high watermark": "consumers may fetch from followers (KIP-392)",
-        "AlterPartition: accepted, and never proposed": "what was accepted shows in the change behind it, which is judged",
-        "ChangePartition: the ISR grows by a proposal of before": "AlterPartition tells on which partition epoch",
+        "AlterPartition: accepted, but never proposed": "an accepted proposal shows in the next change, which is judged",
+        "ChangePartition: the ISR grows by an older proposal": "AlterPartition has the partition epoch",
     }
 )
 """The kinds that may pass, with the reason."""

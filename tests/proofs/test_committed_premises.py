@@ -29,20 +29,20 @@ from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 Step = Callable[[ProofPath, ClusterState], ClusterState]
 
 REACHED = "every ISR member has reached what is committed"
-COUNTED = "everybody a leader counts has reached what is committed"
+COUNTED = "every replica that a leader counts has reached what is committed"
 
 UNREAL = {"a leader's recorded log ends are real"}
 """Without FORGET_LOG_ENDS this fails at the election; data is lost later, when the leader counts what is recorded."""
 
 CARRIED_BY: dict[str, tuple[Step, str]] = {
-    CommittedPremise.ELECT_FROM_ISR: (elect, "who joined the ISR later shares all below the cap"),
+    CommittedPremise.ELECT_FROM_ISR: (elect, "a replica that joined the ISR later shares all below the cap"),
     CommittedPremise.COMMIT_NEEDS_ALL: (commit, REACHED),
     CommittedPremise.COUNT_WHO_IS_TO_JOIN: (commit, REACHED),
     CommittedPremise.COUNT_WHO_IS_TO_LEAVE: (commit, REACHED),
     CommittedPremise.JOIN_AT_HIGH_WATERMARK: (propose_expand, COUNTED),
-    CommittedPremise.JOIN_AT_EPOCH_START: (propose_expand, "who is to join has reached the epoch start"),
+    CommittedPremise.JOIN_AT_EPOCH_START: (propose_expand, "a proposed member has reached the epoch start"),
     CommittedPremise.CHANGE_KNOWS_THE_LATEST: (accept, REACHED),
-    CommittedPremise.NO_OLD_INCARNATION: (accept, "who is in the latest ISR is the broker as it is now"),
+    CommittedPremise.NO_OLD_INCARNATION: (accept, "a member of the latest ISR is the broker in its present incarnation"),
     CommittedPremise.LEFT_ISR_FIRST: (lose_tail, REACHED),
     CommittedPremise.RESTART_LEADS_LATER: (restart, "while it leads, a leader shows its high watermark"),
     CommittedPremise.FORGET_LOG_ENDS: (learn, "a leader's recorded log ends are real"),

@@ -20,9 +20,9 @@ from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
 BROKERS = (1, 2, 3)
-WAITS = "a leader waits for everybody eligible, or stands still"
+WAITS = "a leader waits for every eligible replica, or stands still"
 APART = "the ELR is apart from the ISR, which is below min ISR"
-JOINS = "whom the latest leader has proposed holds everything committed"
+JOINS = "a replica that the latest leader has proposed holds everything committed"
 
 CARRIED_BY: dict[ElectionPremise, tuple[str, str]] = {
     ElectionPremise.ELECT_ELIGIBLE: ("fence", WHOLE),

@@ -40,9 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "interruption the same command resumes from them",
     )
     follow.arguments(parser)
-    coverage.add_coverage(
-        parser, "--coverage", "also tell what the traces have exercised of the model, and write it to FILE"
-    )
+    coverage.add_coverage(parser, "--coverage", "also write to FILE what the traces have exercised of the model")
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) to DIR")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report and judge nothing")

@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Add up what several runs and logs have exercised of the model, and say what none of them has."""
+    """Add up what several runs and logs have exercised of the model, and list what none of them has."""
     from tidegauge.drive.paths.coverage import read_exercised
 
     for place in args.coverage:

@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline",
         metavar="BUILD",
-        help="with --kafka: drive this build, too, on the same paths, and tell what the other does otherwise",
+        help="with --kafka: drive this build, too, on the same paths, and show where the other differs",
     )
     parser.add_argument("--summary", metavar="FILE", help="with --baseline: write what differs to FILE as Markdown")
     parser.add_argument("--junit", metavar="FILE", help="with --baseline: write what differs to FILE as JUnit XML")
@@ -92,7 +92,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--badge", metavar="FILE", help="write the outcome to FILE as JSON for an endpoint badge of shields.io"
     )
-    coverage.add_coverage(parser, "--coverage", "also tell what the run has exercised of the model, and write it to FILE")
+    coverage.add_coverage(parser, "--coverage", "also write to FILE what the run has exercised of the model")
     coverage.add_results(parser)
     parser.add_argument(
         "--timeout",
@@ -199,7 +199,7 @@ def _choice(args: argparse.Namespace) -> "Choice":
 
 
 def _against_baseline(args: argparse.Namespace, build: "KafkaBuild", progress: Callable[[str], None]) -> int:
-    """Take two builds through the same paths, and tell what the second does otherwise."""
+    """Take two builds through the same paths, and show where the second differs."""
     from tidegauge.drive.broker.reference import reference
     from tidegauge.drive.broker.transcript import BROKER_FORMAT
     from tidegauge.drive.controller.node import ControllerNode

@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the Parquet file to write; with --simulate also NDJSON, with --spark a directory or a URI",
     )
-    add_spark(parser, "write the interleavings on Spark, in files that have none in common")
+    add_spark(parser, "write the interleavings on Spark, each into one of several files")
     parser.add_argument(
         "--parts", type=positive, default=PARTS, help=f"with --spark: number of files, a power of two (default {PARTS})"
     )

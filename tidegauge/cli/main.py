@@ -106,7 +106,10 @@ def parser() -> argparse.ArgumentParser:
         epilog="exit codes: 0 conforms, 1 a rule fails, 2 bad usage or bad input, 3 nothing could be decided",
     )
     top.add_argument(
-        "--version", action=_PrintVersion, nargs=0, help="print the versions of package and suite, and where it is"
+        "--version",
+        action=_PrintVersion,
+        nargs=0,
+        help="print the versions of package and suite, and the folder of the package",
     )
     top.add_argument(
         "--print-completion", choices=SHELLS, action=_PrintCompletion, help="print the completion script of a shell"

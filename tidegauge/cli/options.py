@@ -100,7 +100,7 @@ def add_layout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--layout",
         metavar="PATTERN",
-        help=f"the log4j2 pattern of the broker logs, such as '{example}' (default: found from the first lines)",
+        help=f"the log4j2 pattern of the broker logs, such as '{example}' (default: detected from the first lines)",
     )
 
 
@@ -112,9 +112,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         help=f"pass over lines of more bytes, as a problem (default {LONGEST_LINE:,})",
     )
-    parser.add_argument(
-        "--follow-links", action="store_true", help="also follow links that lead out of a directory that was named"
-    )
+    parser.add_argument("--follow-links", action="store_true", help="also follow links that lead out of a named directory")
 
 
 @contextmanager

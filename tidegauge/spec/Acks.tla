@@ -210,7 +210,7 @@ AckedWith(acks) == {r \in acked : r.acks = acks}
 AckedIsCommitted ==
   \A r \in AckedWith("all") : Len(committed) > r.offset /\ committed[r.offset + 1] = r.epoch
 
-\* Whoever runs and may be elected holds what was acknowledged with acks=all.
+\* Every running replica that may be elected holds all records acknowledged with acks=all.
 AckedCompleteness == \A r \in AckedWith("all"), b \in controller.isr \cup elr : up[b] => Holds(b, r)
 
 \* The leader of the current epoch has whatever was acknowledged, with whatever acks.

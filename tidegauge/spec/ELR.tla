@@ -258,7 +258,7 @@ ElectsWhomItCan ==
   controller.leader = NoBroker =>
     (IF controller.isr # {} THEN controller.isr ELSE elr) \cap controller.live = {}
 
-\* Who leads is not fenced.
+\* The leader is not fenced.
 LeaderIsLive == controller.leader # NoBroker => controller.leader \in controller.live
 
 \* A last known leader is known only while there is no leader.

@@ -93,7 +93,7 @@ MoveTypeOK ==
   /\ committed \in Seq(Epoch)
   /\ deleted \in Nat
 
-\* Nothing is missing at the front of a log but what was deleted somewhere.
+\* A log lacks only deleted records at its front.
 OnlyDeletedIsGone == \A b \in Broker : LogStartOf(b) <= deleted
 
 \* No hole: what is missing is at the front.

@@ -763,7 +763,7 @@ LeaderIsNewest ==
     IN  (Follows(f, l) /\ up[l] /\ role[l] = "leader" /\ epoch[f] = epoch[l] /\ right # <<>>) =>
           (left # <<>> /\ right[Len(right)].epoch <= left[Len(left)].epoch)
 
-\* What was committed stays committed, and in its place.
+\* A committed record stays committed, at its offset.
 CommittedStable == [][IsPrefix(committed, committed')]_vars
 
 \* No leader that becomes leader again has missed an epoch of somebody else in between.

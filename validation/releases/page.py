@@ -59,25 +59,23 @@ PARTS = (*GRAPHS, "walks", "scenarios")
 """The parts that a release is taken through: all, unless some are named."""
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "kafka-releases.md"
-HEAD = """# Releases of Kafka on their own wire
+HEAD = """# The bugs of each release of Kafka
 
-An unmodified broker of each release was taken through the local steps of the graphs {graphs}, through {walks} walks
-(seed {seed}), and through the scenarios {scenarios} ([findings](findings.md)). The suite played its controller, peers
-and clients ([how](drive.md#an-unmodified-kafka-broker)). The recordings are in
-[`tidegauge/drive/transcripts`](../tidegauge/drive/transcripts); `./run conformance` compares them with the
-reference. Each release has the graphs of its own profile, so the numbers of paths differ.
-`python -m validation.releases.page` makes this page from the recordings; `./run kafka` records them anew.
+The suite [drove](drive.md#an-unmodified-kafka-broker) an unmodified broker of each release through the local steps of the
+graphs {graphs}, through {walks} walks (seed {seed}), and through the scenarios {scenarios} ([findings](findings.md)). Each
+release has the graphs of its own profile, so the numbers of paths differ. `./run conformance` compares the
+[recordings](../tidegauge/drive/transcripts) with the reference; `./run kafka` records them anew, and
+`python -m validation.releases.page` makes this page from them.
 
 A number counts the paths on which a release shows a bug: the reference without the bug reports something else there. An
 empty field means that the release does not have the bug, by its profile and on all paths.
 """
 CONTROLLERS = """## Their controllers
 
-Each controller was taken through the scenarios of [F4 to F13](findings.md#the-controller-f4-to-f13), through every step of
-the graphs {graphs}, and through {walks} walks (seed
-{seed}). The suite played the brokers and clients and controlled the time ([how](drive.md#an-unmodified-kafka-controller)).
-F11 has no scenario here, because it needs brokers with logs; its row counts the paths on which min.insync.replicas was
-raised and the leader kept its epoch.
+The suite [drove](drive.md#an-unmodified-kafka-controller) each controller through the scenarios of
+[F4 to F13](findings.md#the-controller-f4-to-f13), through every step of the graphs {graphs}, and through {walks} walks (seed
+{seed}). F11 has no scenario here, because it needs brokers with logs; its row counts the paths on which min.insync.replicas
+was raised and the leader kept its epoch.
 
 A number counts the paths on which a controller differs from the reference without the finding. A finding with a scenario is
 counted if its scenario shows it: before 4.3 a reversed reassignment (F7) leaves the same lists, and completes.

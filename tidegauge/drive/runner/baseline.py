@@ -41,7 +41,7 @@ def changes_from(
     reference: Reference[CaseT, Any],
     echo: Callable[[str], None] = lambda _: None,
 ) -> Comparison[CaseT]:
-    """Take a changed build through the paths of a baseline, and return what it does otherwise, shrunk."""
+    """Take a changed build through the paths of a baseline, and return its differences, shrunk."""
     name = f"{baseline.capabilities.name}{BASELINE}"
     first = TranscriptNode(baseline.format, baseline.capabilities._replace(name=name), baseline.profile, baseline.fields)
     for recorded in baseline.recorded():

@@ -124,7 +124,7 @@ BOUNDED: tuple[Group, ...] = (
     ),
     Group(
         "isr",
-        "who may join, who is caught up, what becomes of a proposal",
+        "which replicas may join, which are caught up, and the outcome of a proposal",
         _lemmas(no_size, bounds.isr_admission, bounds.caught_up, bounds.proposals),
     ),
     Group(
@@ -212,7 +212,7 @@ UNBOUNDED: tuple[Group, ...] = (
     ),
     Group(
         "eligible",
-        "who is elected from ISR or ELR holds everything committed, whatever leaders have not heard of yet",
+        "a leader elected from ISR or ELR holds everything committed, whatever leaders have not learned yet",
         _any_length(*CLEAN_ELECTION.lemmas),
         method="any number of brokers and epochs",
         weight=5,

@@ -28,13 +28,15 @@ class CommittedPremise(StrEnum):
 
     ELECT_FROM_ISR = "a leader is elected from the ISR"
     COMMIT_NEEDS_ALL = "the high watermark waits for every ISR member"
-    COUNT_WHO_IS_TO_JOIN = "the high watermark waits for who is proposed for the ISR"
-    COUNT_WHO_IS_TO_LEAVE = "the high watermark waits for who is to leave the ISR until the controller has taken it out"
-    JOIN_AT_HIGH_WATERMARK = "who joins the ISR has reached the high watermark"
-    JOIN_AT_EPOCH_START = "who joins the ISR has reached the leader's epoch start"
+    COUNT_WHO_IS_TO_JOIN = "the high watermark waits for a replica that is proposed for the ISR"
+    COUNT_WHO_IS_TO_LEAVE = (
+        "the high watermark waits for a replica that is to leave the ISR until the controller has removed it"
+    )
+    JOIN_AT_HIGH_WATERMARK = "a replica that joins the ISR has reached the high watermark"
+    JOIN_AT_EPOCH_START = "a replica that joins the ISR has reached the leader's epoch start"
     CHANGE_KNOWS_THE_LATEST = "the controller takes an ISR from the latest leader, made from the latest ISR"
     NO_OLD_INCARNATION = "the controller takes no broker into the ISR that has restarted without its last records"
-    LEFT_ISR_FIRST = "who restarts without its last records has left the ISR"
+    LEFT_ISR_FIRST = "a broker that restarts without its last records has left the ISR"
     RESTART_LEADS_LATER = "a leader that restarted leads only in a later epoch"
     FORGET_LOG_ENDS = "a leader forgets the recorded log ends in a new epoch"
     REQUEST_OF_ITS_EPOCH = "a leader records no request of an older epoch"

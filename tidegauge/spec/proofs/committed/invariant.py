@@ -21,7 +21,7 @@ from tidegauge.spec.proofs.engine.induction import Conjunct, is_epoch
 
 LOG_CONJUNCTS: tuple[Conjunct, ...] = (
     Conjunct(
-        "no broker knows an epoch that is not",
+        "no broker knows an epoch that does not exist",
         "b",
         lambda s, b: z3.Implies(is_broker(s, b), z3.And(s.known(b) >= -1, s.known(b) <= s.current)),
         lambda s, b: [[s.known(b)]],
@@ -39,13 +39,13 @@ LOG_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, e: [[s.leader(e)]],
     ),
     Conjunct(
-        "who has begun has learned it",
+        "a leader that has begun has learned its epoch",
         "e",
         lambda s, e: z3.Implies(s.begun(e), z3.And(is_epoch(s, e), s.known(s.leader(e)) >= e)),
         lambda s, e: [[s.begun(e)]],
     ),
     Conjunct(
-        "who has learned that it leads has begun",
+        "a broker that has learned that it leads has begun",
         "e",
         lambda s, e: z3.Implies(z3.And(is_epoch(s, e), s.known(s.leader(e)) == e), s.begun(e)),
         lambda s, e: [[s.leader(e)]],
@@ -70,7 +70,7 @@ LOG_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, e: [[s.start(e)], [s.begun(e)]],
     ),
     Conjunct(
-        "who has not begun has done nothing",
+        "a leader that has not begun has done nothing",
         "e",
         lambda s, e: z3.Implies(z3.Not(s.begun(e)), z3.And(s.committed(e) == 0, s.hist_end(e) == 0)),
         lambda s, e: [[s.committed(e)], [s.hist_end(e)], [s.begun(e)]],
@@ -117,13 +117,13 @@ LOG_CONJUNCTS: tuple[Conjunct, ...] = (
 
 ISR_CONJUNCTS: tuple[Conjunct, ...] = (
     Conjunct(
-        "who has not begun knows no ISR and asks for none",
+        "a leader that has not begun knows no ISR and asks for none",
         "e",
         lambda s, e: z3.Implies(z3.Not(s.begun(e)), z3.And(s.known_version(e) == -1, s.status(e) == NONE)),
         lambda s, e: [[s.known_version(e)], [s.status(e)], [s.begun(e)]],
     ),
     Conjunct(
-        "a leader knows no version of the ISR that is not",
+        "a leader knows no version of the ISR that does not exist",
         "e",
         lambda s, e: z3.Implies(
             is_epoch(s, e), z3.And(s.known_version(e) >= -1, s.known_version(e) <= s.version(e), s.version(e) >= 0)
@@ -145,7 +145,7 @@ ISR_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, e, v, w, b: [[s.image(e, v, b), s.image(e, w, b)]],
     ),
     Conjunct(
-        "a version that its leader has not seen lies in what it knows, or in what it asked for and was given",
+        "a version that its leader has not seen lies in the ISR that it knows, or in one that it asked for and was given",
         "e v b",
         lambda s, e, v, b: z3.Implies(
             z3.And(s.begun(e), s.known_version(e) < v, v <= s.version(e), s.image(e, v, b)),
@@ -154,7 +154,7 @@ ISR_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, e, v, b: [[s.image(e, v, b)]],
     ),
     Conjunct(
-        "the ISR lies in what its leader knows, or in what it asked for and was given",
+        "the ISR lies in the one that its leader knows, or in one that it asked for and was given",
         "e b",
         lambda s, e, b: z3.Implies(
             z3.And(s.begun(e), s.isr(e, b)), z3.If(s.status(e) == ACCEPTED, s.proposed(e, b), s.view(e, b))
@@ -174,7 +174,7 @@ ISR_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, e: [[s.leader(e)], [s.status(e)]],
     ),
     Conjunct(
-        "who is to join has reached the epoch start",
+        "a proposed member has reached the epoch start",
         "e r",
         lambda s, e, r: z3.Implies(
             z3.And(s.begun(e), is_follower(s, e, r), s.status(e) != NONE, s.proposed(e, r), z3.Not(s.view(e, r))),
@@ -183,7 +183,7 @@ ISR_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, e, r: [[s.proposed(e, r)], [s.view(e, r)]],
     ),
     Conjunct(
-        "everybody a leader counts has reached what is committed",
+        "every replica that a leader counts has reached what is committed",
         "e r",
         lambda s, e, r: z3.Implies(
             z3.And(s.begun(e), is_follower(s, e, r), in_maximal_isr(s, e, r)), s.committed(e) <= s.asked(e, r)
@@ -191,7 +191,7 @@ ISR_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, e, r: [[s.view(e, r)], [s.proposed(e, r)], [s.asked(e, r)]],
     ),
     Conjunct(
-        "who is in the latest ISR is the broker as it is now",
+        "a member of the latest ISR is the broker in its present incarnation",
         "b",
         lambda s, b: z3.Implies(s.isr(s.current, b), z3.Not(s.gone(b))),
         lambda s, b: [[s.isr(s.current, b)], [s.gone(b)]],
@@ -245,7 +245,7 @@ HW_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, e: [[s.committed(e)], [s.shown(e)]],
     ),
     Conjunct(
-        "what a leader shows was reached by a leader",
+        "the high watermark that a leader shows was reached by a leader",
         "e",
         lambda s, e: z3.Implies(
             z3.And(s.begun(e), s.shown(e) > 0),
@@ -254,7 +254,7 @@ HW_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, e: [[s.shown(e)], [s.shown_from(e)]],
     ),
     Conjunct(
-        "what a leader shows is what the one that reached it had",
+        "a leader shows the records of the leader that reached its high watermark",
         "e o",
         lambda s, e, o: z3.Implies(z3.And(s.begun(e), o >= 0, o < s.shown(e)), s.hist(e, o) == s.hist(s.shown_from(e), o)),
         lambda s, e, o: [[s.shown(e), s.hist(e, o)], [s.hist(s.shown_from(e), o)]],
@@ -269,7 +269,7 @@ LOG_START_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, b: [[s.log_start(b)], [s.hw(b)]],
     ),
     Conjunct(
-        "while it leads, a leader tells its log start",
+        "while it leads, a leader reports its log start",
         "e",
         lambda s, e: z3.Implies(leads(s, e), s.deleted(e) == s.log_start(s.leader(e))),
         lambda s, e: [[s.deleted(e)], [s.log_start(s.leader(e))]],
@@ -294,7 +294,7 @@ FETCH_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, e, r: [[s.remote(e, r)], [s.asked(e, r)]],
     ),
     Conjunct(
-        "only who has learned the epoch asks in it",
+        "only a broker that has learned the epoch asks in it",
         "e r",
         lambda s, e, r: z3.Implies(s.asked(e, r) > 0, s.known(r) >= e),
         lambda s, e, r: [[s.asked(e, r)]],
@@ -331,7 +331,7 @@ FETCH_CONJUNCTS: tuple[Conjunct, ...] = (
 
 PAST_CONJUNCTS: tuple[Conjunct, ...] = (
     Conjunct(
-        "a leader that moved on is as long as what it committed",
+        "a leader that moved on has a log as long as what it committed",
         "e",
         lambda s, e: z3.Implies(
             z3.And(is_epoch(s, e), s.known(s.leader(e)) > e), long_enough(s, s.leader(e), e, s.committed(e))
@@ -361,7 +361,7 @@ PAST_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, e: [[s.cap(e)], [s.capped(e)]],
     ),
     Conjunct(
-        "the cap has a witness that answers no more",
+        "the cap has a witness that no longer answers",
         "e",
         lambda s, e: z3.Implies(
             s.capped(e),
@@ -387,7 +387,7 @@ PAST_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, e, f, o: [[s.begun(f), s.hist(e, o)], [s.cap(e), s.hist(f, o)]],
     ),
     Conjunct(
-        "who joined the ISR later is as long as the cap",
+        "a replica that joined the ISR later has a log as long as the cap",
         "r e f",
         lambda s, r, e, f: z3.Implies(
             joined_later(s, r, e, f),
@@ -396,7 +396,7 @@ PAST_CONJUNCTS: tuple[Conjunct, ...] = (
         lambda s, r, e, f: [[s.isr(f, r), s.isr(e, r)]],
     ),
     Conjunct(
-        "who joined the ISR later shares all below the cap",
+        "a replica that joined the ISR later shares all below the cap",
         "r e f o",
         lambda s, r, e, f, o: z3.Implies(joined_later(s, r, e, f), same_record(s, r, e, s.cap(e), o)),
         lambda s, r, e, f, o: [[s.isr(f, r), s.isr(e, r), s.record(r, o)], [s.isr(f, r), s.isr(e, r), s.hist(e, o)]],

@@ -18,8 +18,8 @@ from tidegauge.spec.proofs.eligible.registration import (
 )
 from tidegauge.spec.proofs.engine.induction import Conjunct, is_epoch
 
-WHOLE = "who is eligible holds everything committed"
-REPLICA = "who is eligible is a replica"
+WHOLE = "an eligible replica holds everything committed"
+REPLICA = "an eligible broker is a replica"
 
 ELECTION_INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(
@@ -71,13 +71,13 @@ ELECTION_INVARIANT: tuple[Conjunct, ...] = (
         lambda s, e: [[s.begun(e)], [s.known(e)]],
     ),
     Conjunct(
-        "nobody has learned of an epoch that is not there",
+        "no broker has learned an epoch that does not exist",
         "b",
         lambda s, b: s.learned(b) <= s.current,
         lambda s, b: [[s.learned(b)]],
     ),
     Conjunct(
-        "a leader waits for everybody eligible, or stands still",
+        "a leader waits for every eligible replica, or stands still",
         "e v b",
         lambda s, e, v, b: z3.Implies(
             z3.And(may_lead(s, e), z3.Not(s.blocked(e)), electable(s, b)),
@@ -86,7 +86,7 @@ ELECTION_INVARIANT: tuple[Conjunct, ...] = (
         lambda s, e, v, b: [[s.isr(v, b), s.leader(e)], [s.elr(b), s.leader(e), s.size(v)]],
     ),
     Conjunct(
-        "a leader waits for everybody elected since, or stands still",
+        "a leader waits for every leader elected since, or stands still",
         "e v f",
         lambda s, e, v, f: z3.Implies(
             z3.And(may_lead(s, e), z3.Not(s.blocked(e)), e < f, f <= s.current, s.leader(f) != NOBODY),
@@ -101,13 +101,13 @@ ELECTION_INVARIANT: tuple[Conjunct, ...] = (
         lambda s, e, f: [[s.begun(f), s.blocked(e)]],
     ),
     Conjunct(
-        "whoever blocks a leader has moved on",
+        "a replica that blocks a leader has learned a later epoch",
         "e",
         lambda s, e: z3.Implies(s.blocked(e), s.learned(s.witness(e)) > e),
         lambda s, e: [[s.blocked(e)], [s.witness(e)]],
     ),
     Conjunct(
-        "who is blocked waits for whoever blocks it, or stands still",
+        "a blocked leader waits for a replica that blocks it, or stands still",
         "e v",
         lambda s, e, v: z3.Implies(
             z3.And(s.blocked(e), may_lead(s, e)),
@@ -116,7 +116,7 @@ ELECTION_INVARIANT: tuple[Conjunct, ...] = (
         lambda s, e, v: [[s.blocked(e), s.size(v)], [s.witness(e), s.size(v)]],
     ),
     Conjunct(
-        "whom the latest leader has proposed holds everything committed",
+        "a replica that the latest leader has proposed holds everything committed",
         "e",
         lambda s, e: z3.Implies(
             z3.And(e == s.current, s.begun(e), s.joins(e) != NOBODY, s.fit(e), s.known(e) == s.version),

@@ -115,8 +115,8 @@ def isr_admission(path: ProofPath, size: int) -> None:
     del size
     leo, hw, epoch_start = path.integer("leo", low=UNDEFINED), path.integer("hw", low=0), path.integer("epoch_start", low=0)
     joins = path.call("may_join_isr", leo, hw, epoch_start)
-    path.goal("who joins holds everything below the high watermark", z3.Implies(joins, leo >= hw))
-    path.goal("who joins has reached this leader's epoch", z3.Implies(joins, leo >= epoch_start))
+    path.goal("a joining replica holds everything below the high watermark", z3.Implies(joins, leo >= hw))
+    path.goal("a joining replica has reached this leader's epoch", z3.Implies(joins, leo >= epoch_start))
     path.goal("who has both may join", z3.Implies(z3.And(leo >= hw, leo >= epoch_start), joins))
     after = path.call(
         "leader_high_watermark", hw, path.integer("log_end", low=0), [leo], [z3.BoolVal(True)], z3.BoolVal(False)

@@ -179,6 +179,7 @@ class _Excerpts:
         label = file.name.partition("/")[2]
         if file.kind == SEGMENT:
             _write_segment(file.path, out, self.contents.problems)
+        # Unchanged: nothing is replaced, and no line of it is left out. A dump of a segment has the records' content.
         elif (
             self.redactor is None
             and (self.selection is None or file.kind in (CHECKPOINT, TRACE))

@@ -352,32 +352,20 @@ class _Bill:
         return BELOW, led.epoch if led is not None else None
 
     def _committed_to(self, truncation: StoryEntry, led: _Led | None) -> tuple[bool, int | None]:
-        """Return whether the node's own high watermark is known, and up to where its history was committed."""
-        own = truncation.fields["high_watermark"]
-        if "doubtful" in truncation.said:
-            own = None
-        others = [
+        """Return whether nothing above was committed, and up to which offset the node's history was.
+
+        The first is false where neither the node's own high watermark nor a clean election bounds what was committed.
+        """
+        own = None if "doubtful" in truncation.said else truncation.fields["high_watermark"]
+        reached = [
             one.offset
             for one in self.high_watermarks
             if one.order < truncation.order
-            and (led is None or one.order < led.order or one.node == truncation.node)
-            and (
-                led is None
-                or led.epoch is None
-                or one.leader_epoch is None
-                or one.leader_epoch < led.epoch
-                or one.node == truncation.node
-            )
-            and (one.leader_epoch is not None or one.node == truncation.node)
+            and (one.node == truncation.node or (led is not None and _is_of_earlier_epoch(one, led)))
         ]
-        if led is None:
-            others = [
-                one.offset for one in self.high_watermarks if one.node == truncation.node and one.order < truncation.order
-            ]
-        committed = max([*others, *([own] if own is not None else [])], default=None)
+        committed = max([*reached, *([own] if own is not None else [])], default=None)
         # Nothing of an older epoch at or above the first offset of a leader that was elected cleanly was ever committed.
-        clean = led is not None and led.clean is True and not led.disk
-        if clean and led is not None and led.offset is not None and own is None:
+        if led is not None and led.clean is True and not led.disk and led.offset is not None and own is None:
             return True, led.offset if committed is None else min(committed, led.offset)
         return own is not None, committed
 
@@ -451,6 +439,13 @@ def _merge(loss: Loss, other: Loss) -> None:
     loss.nodes += [node for node in other.nodes if node not in loss.nodes]
     loss.sources = list(dict.fromkeys([*loss.sources, *other.sources]))
     loss.copied = loss.copied or other.copied
+
+
+def _is_of_earlier_epoch(high_watermark: KnownHighWatermark, led: _Led) -> bool:
+    """Return whether another node reached a high watermark in an epoch before this leader: it bounds the old history."""
+    if high_watermark.order >= led.order or high_watermark.leader_epoch is None:
+        return False
+    return led.epoch is None or high_watermark.leader_epoch < led.epoch
 
 
 def _parts(first: int, end: int, own: bool, committed_to: int | None) -> Iterator[tuple[int, int, str]]:

@@ -21,18 +21,19 @@ from tidegauge.drive.controller.state import ReferenceController, opened
 from tidegauge.drive.controller.steps import FOUR, STEPS, CreateTopic
 from tidegauge.impl.profiles import Profile
 
-STEPS_OF_A_WALK = 20
+STEPS_OF_A_WALK = 28
+"""With those by which its brokers start."""
 
 
 def walk(seed: int, number: int, profile: Profile, opening: ClusterOpening) -> ControllerCase:
-    """Draw one walk, on a cluster like `opening` but for ELR and min.insync.replicas."""
+    """Draw one walk; ELR and min.insync.replicas of its opening follow from its number (rule 2)."""
     rng = random.Random(f"{seed}.{number}")
     opening = opening._replace(elr=opening.elr if number % 4 else 0, min_insync_replicas=1 + number % 2)
     path = [*up(*FOUR[: rng.choice((3, 3, 4))]), CreateTopic().draw_named(rng, "t")]
     state, incarnations = opened(opening, profile), Incarnations()
     for step in path:
         state, _ = take_step(state, step, incarnations)
-    while len(path) < 8 + STEPS_OF_A_WALK:
+    while len(path) < STEPS_OF_A_WALK:
         step = _drawn(rng, state)
         state, _ = take_step(state, step, incarnations)
         path.append(step)

@@ -89,6 +89,10 @@ class LagCheck:
         await over
 
     async def _run_if_all_wait(self) -> None:
+        """Run one check for all that have asked, if no slot is in the middle of a step: then end their waits.
+
+        Proposals that the check makes for other partitions are refused, so that these keep their ISR.
+        """
         if not self._asked or len(self._asked) < self._playing:
             return
         waiting, self._asked = self._asked, {}
@@ -98,6 +102,7 @@ class LagCheck:
         await proposals.exchanged()
         expected = {*proposals.pending, *waiting}
         self._clock.advance(CHECKED_EVERY_MS / 1000)
+        # The same thread writes the checkpoint of high watermarks after the check: a new file shows that it is over.
         await self._wait_for_new_file(before)
         self._checked_at = time.monotonic()
         await proposals.exchanged()

@@ -203,7 +203,7 @@ def text_of(comparison: Comparison[Any]) -> str:
     lines, pair = [], comparison.pair
     for change in comparison.changes:
         names = ", or ".join(" with ".join(suspect.name for suspect in bugs) for bugs in change.causes) or UNEXPLAINED
-        lines += [f"{names}: {_counted(change.paths)}", *(f"{many:>6,}  first in {place}" for place, many in change.after)]
+        lines += [f"{names}: {_counted(change.paths)}", *(f"{paths:>6,}  first in {place}" for place, paths in change.after)]
         lines += [pair.story(change), ""]
     differ = sum(change.paths for change in comparison.changes)
     lines.append(

@@ -36,7 +36,7 @@ class Controller(NamedTuple):
 
 
 def _registration(controller: Controller, preference: tuple[int, ...]) -> PartitionRegistration:
-    """Return the registration with `preference` as the order of its replicas: the first that may lead is elected."""
+    """Return the registration with its replicas in the order of `preference`, in which PartitionChangeBuilder elects."""
     return PartitionRegistration(
         replicas=preference,
         isr=controller.isr,

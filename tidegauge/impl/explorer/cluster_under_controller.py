@@ -238,6 +238,7 @@ def _with_processes(state: ControlledCluster, label: Label, after: ControlCluste
     setup = cluster.model.setup
     match label:
         case ("Die", b, kept):
+            # CrashAndLose is the step by which the broker's messages go, too; the log that is left is in its result.
             log = cluster.brokers[b].partition.log
             dead = broker_.crash(setup, cluster.brokers[b], log.hw, log.end)
             transition = Transition(("CrashAndLose", b), b, dead if kept else broker_.lose_disk(dead))

@@ -56,21 +56,20 @@ def committed_data_is_safe(path: ProofPath, s: ClusterState) -> None:
 
 def what_is_shown_is_safe(path: ProofPath, s: ClusterState) -> None:
     """Claim that all below any broker's high watermark is committed, lies in each later leader's past and on the ISR."""
-    b, o, f, r = (
-        any_broker(path, s, "shows"),
-        path.integer("offset", 0),
-        path.integer("later"),
-        any_broker(path, s, "member"),
-    )
-    path.assume(o < s.hw(b))
-    e = s.origin(b)
-    path.decide(s.isr(e, r))
-    path.decide(s.asked(e, r) >= s.committed(e))
-    later = z3.And(s.begun(f), e < f)
-    path.goal("it is committed", z3.And(e <= s.current, o < s.committed(e)))
-    path.goal("every later leader began with it", z3.Implies(later, z3.And(o < s.start(f), s.hist(f, o) == s.record(b, o))))
-    member = s.isr(s.current, r)
-    path.goal("every ISR member has it", z3.Implies(member, z3.And(o < s.log_end(r), s.record(r, o) == s.record(b, o))))
+    broker, offset = any_broker(path, s, "shows"), path.integer("offset", 0)
+    later, member = path.integer("later"), any_broker(path, s, "member")
+    path.assume(offset < s.hw(broker))
+    # The epoch in which some leader reached this high watermark.
+    epoch = s.origin(broker)
+    # Each branch is a path of its own for the solver (committed_data_is_safe).
+    path.decide(s.isr(epoch, member))
+    path.decide(s.asked(epoch, member) >= s.committed(epoch))
+    path.goal("it is committed", z3.And(epoch <= s.current, offset < s.committed(epoch)))
+    leads_later = z3.And(s.begun(later), epoch < later)
+    began_with_it = z3.And(offset < s.start(later), s.hist(later, offset) == s.record(broker, offset))
+    path.goal("every later leader began with it", z3.Implies(leads_later, began_with_it))
+    has_it = z3.And(offset < s.log_end(member), s.record(member, offset) == s.record(broker, offset))
+    path.goal("every ISR member has it", z3.Implies(s.isr(s.current, member), has_it))
 
 
 COMMITTED_DATA = Induction(

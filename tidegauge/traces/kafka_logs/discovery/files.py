@@ -301,7 +301,10 @@ def _is_foreign(path: Path, lines: Iterable[Line]) -> bool:
 
 
 def name_the_unnamed(logs: FoundLogs) -> None:
-    """Decide about the logs that say no node, when all others are assigned: a log that lies alone is read nevertheless."""
+    """Place the logs whose lines name no node, once all others have theirs.
+
+    The only log of the input is read as that of node UNNAMED. Otherwise a broker's log is a problem: it may be of any node.
+    """
     with_lines = [files for _, _, files, _ in logs.unnamed if any(lines for _, lines in files)]
     alone = len(with_lines) == 1 and not logs.nodes and not logs.nested
     for folder, label, files, problems in logs.unnamed:

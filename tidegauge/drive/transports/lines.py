@@ -187,7 +187,7 @@ _CHECKS: Mapping[str, tuple[ValueCheck, str]] = {
 
 
 def parse_report(fields: dict[str, Any], step: Step | None, capabilities: Capabilities, line: bytes, where: str) -> Report:
-    """ValueCheck a report, which must have every field that the program's handshake promised. `step` None: the opening.
+    """Check a report, which must have every field that the program's handshake promised. `step` None: the opening.
 
     Raises DrivenProgramError.
     """

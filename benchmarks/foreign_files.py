@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benchmarks.baselines import on_one_core
 from benchmarks.measure import Report, parser
-from benchmarks.profiled import Function, spent
+from benchmarks.profiling import Function, spent
 from benchmarks.runs import repeated, runs_of
-from benchmarks.timed import on_one_core
 from tidegauge.conformance.checking.check import CheckOptions, check
 from tidegauge.conformance.checking.check import Report as Judged
 from tidegauge.conformance.checking.sharded import check_in_parallel

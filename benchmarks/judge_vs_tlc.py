@@ -9,8 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.baselines import OFTEN, copied, judge_parquet, on_one_core, validated, walks_of
 from benchmarks.measure import Point, Report, parser
-from benchmarks.timed import OFTEN, copied, judge_parquet, on_one_core, validated, walks_of
 from tidegauge.conformance.checking.check import check
 from tidegauge.conformance.engine.adaptive_judge import BEGIN_FROM, AdaptiveJudge, prepare
 from tidegauge.conformance.engine.judge import judge

@@ -15,11 +15,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.kept import keep, kept_in
-from benchmarks.listed import BENCHMARKS, NAMES, PLOTS, Benchmark
+from benchmarks.contents import BENCHMARKS, NAMES, PLOTS, Benchmark
 from benchmarks.measure import Report
 from benchmarks.page_text import page
 from benchmarks.plots import drawn
+from benchmarks.results import keep, kept_in
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 

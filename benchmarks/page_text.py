@@ -9,7 +9,7 @@ Rules of this file
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.listed import BENCHMARKS, PLOTS, Benchmark
+from benchmarks.contents import BENCHMARKS, PLOTS, Benchmark
 from benchmarks.machine import Machine
 from benchmarks.measure import Ratio, Report, Timing
 from validation.docs.tables import table

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from benchmarks.listed import MILLION, Plot
+from benchmarks.contents import MILLION, Plot
 from benchmarks.measure import Report, Timing
 
 GREY, FAINT = "#6e7681", "#6e768155"

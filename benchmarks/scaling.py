@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from benchmarks.baselines import OFTEN, copied, judge_parquet, until_known, validated, walks_of
 from benchmarks.measure import Point, Report, Timing, parser
 from benchmarks.runs import LOG, PROFILE, STEPS, repeated, runs_of
-from benchmarks.timed import OFTEN, copied, judge_parquet, until_known, validated, walks_of
 from tidegauge.conformance.engine.compiled import compiled
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.impl.explorer.explore import explore

@@ -5,8 +5,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.baselines import judge_parquet, until_known
 from benchmarks.measure import Report, parser
-from benchmarks.timed import judge_parquet, until_known
 from tidegauge.conformance.engine.compiled import compiled
 from tidegauge.spark_check import Order, judge_on_spark
 from tidegauge.spark_check.generation import write_part

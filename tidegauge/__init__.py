@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 if TYPE_CHECKING:
-    from tidegauge.drive.by_contract import DriveReport as DriveReport
-    from tidegauge.drive.by_contract import drive as drive
+    from tidegauge.drive.api import DriveReport as DriveReport
+    from tidegauge.drive.api import drive as drive
     from tidegauge.drive.transports.in_process import PythonBroker as PythonBroker
     from tidegauge.drive.transports.in_process import PythonReplica as PythonReplica
     from tidegauge.library import EXAMPLES as EXAMPLES
@@ -59,7 +59,7 @@ _PLACES = {
     "EXAMPLES": "library",
     "Cause": "library",
     "Config": "traces.schema",
-    "DriveReport": "drive.by_contract",
+    "DriveReport": "drive.api",
     "Event": "traces.schema",
     "Loss": "library",
     "PythonBroker": "drive.transports.in_process",

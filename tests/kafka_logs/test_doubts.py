@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.traces.kafka_logs.correlation.coverage import uncertain_intervals
+from tidegauge.traces.kafka_logs.correlation.log_coverage import uncertain_intervals
 from tidegauge.traces.kafka_logs.correlation.merge import SLACK, WINDOW, ahead
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, EVERYTHING, LOG, REQUESTS, Gap
 from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep

@@ -65,7 +65,7 @@ def test_the_type_checkers_see_the_names_that_a_program_gets() -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert typed.pop("drive") == "drive.by_contract"
+    assert typed.pop("drive") == "drive.api"
     assert typed == tg._PLACES
     assert {*typed, "drive", "__version__", "__suite__"} == {*tg.__all__}
 
@@ -89,7 +89,7 @@ DOCTESTED = ["check", "drive", "read", "Report", "PythonBroker"]
 @pytest.mark.parametrize("name", DOCTESTED)
 def test_the_example_of_a_docstring_runs(name: str) -> None:
     """What is printed is what is there."""
-    value = import_module("tidegauge.drive.by_contract").drive if name == "drive" else getattr(tg, name)
+    value = import_module("tidegauge.drive.api").drive if name == "drive" else getattr(tg, name)
     (example,) = doctest.DocTestFinder(recurse=False).find(value, name)
     assert example.examples
     assert doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(example).failed == 0

@@ -2,11 +2,11 @@
 
 import random
 
-from tidegauge.spec.proofs.committed import plain
-from tidegauge.spec.proofs.committed.plain import PLAIN_BROKERS
+from tidegauge.spec.proofs.committed import concrete
+from tidegauge.spec.proofs.committed.concrete import PLAIN_BROKERS
 
 
-class Cluster(plain.PlainCluster):
+class Cluster(concrete.PlainCluster):
     """The cluster, taking steps by chance."""
 
     def random_step(self, choice: random.Random) -> str:

@@ -10,8 +10,8 @@ import pytest
 from tidegauge.cli.main import main
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.eligible.claims import CLEAN_ELECTION
+from tidegauge.spec.proofs.eligible.concrete import PlainRegistration
 from tidegauge.spec.proofs.eligible.invariant import WHOLE
-from tidegauge.spec.proofs.eligible.plain import PlainRegistration
 from tidegauge.spec.proofs.eligible.registration import NOBODY, NUMBERS, ElectionPremise, RegistrationState
 from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
 from tidegauge.spec.proofs.engine.induction import perform

@@ -9,11 +9,11 @@ from types import ModuleType
 import pytest
 
 from benchmarks.cluster_logs import Cluster
-from benchmarks.kept import keep, kept_in
-from benchmarks.listed import NAMES
+from benchmarks.contents import NAMES
 from benchmarks.measure import Point, Report
 from benchmarks.page_text import page
-from benchmarks.profiled import Function, spent
+from benchmarks.profiling import Function, spent
+from benchmarks.results import keep, kept_in
 from tidegauge.conformance.checking.check import check
 from tidegauge.conformance.checking.verdicts import Verdict
 

@@ -8,7 +8,7 @@ import pytest
 from tidegauge.cli.main import main
 from tidegauge.conformance.counterexamples.counter_models import MENDED, NO_EPOCH, counter_model_trace
 from tidegauge.spec.proofs.premises import REMOVALS, modes_of
-from tidegauge.spec.proofs.scenario import EPOCH_MODE, FETCH_MODE, common_end, record_epoch
+from tidegauge.spec.proofs.replay import EPOCH_MODE, FETCH_MODE, common_end, record_epoch
 from tidegauge.traces.formats import ndjson
 
 CASES = [(removal, mode) for removal in REMOVALS for mode in modes_of(removal)]

@@ -9,8 +9,8 @@ class _CallablePackage(ModuleType):
     """A function of the library and this package have one name; Python binds it to the package as soon as that is loaded."""
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call `by_contract.drive`, which has the documentation."""
-        from tidegauge.drive.by_contract import drive  # noqa: PLC0415  every module below would wait for all others
+        """Call `api.drive`, which has the documentation."""
+        from tidegauge.drive.api import drive  # noqa: PLC0415  every module below would wait for all others
 
         return drive(*arguments, **named)
 

@@ -1,6 +1,6 @@
 """Which fields the kernel reads of which event, from its own text; the schema marks the others as carried, not judged.
 
-That a handler uses each of its parameters, the linter checks; of a group (conformance.judge.event_groups) it reads what it
+That a handler uses each of its parameters, the linter checks; of a group (conformance.judge.field_groups) it reads what it
 names, or what those read that it hands the group on to.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from types import FunctionType
 
 from tidegauge.conformance.checking import rules_outside_kernel
-from tidegauge.conformance.judge import event_groups
+from tidegauge.conformance.judge import field_groups
 from tidegauge.conformance.judge import fields as field
-from tidegauge.conformance.judge.event_groups import response_of
+from tidegauge.conformance.judge.field_groups import response_of
 from tidegauge.conformance.judge.kernel import judge_traces
 from tidegauge.traces.schema import EVENTS, FIELDS
 
@@ -119,15 +119,15 @@ def _members(maker: FunctionType) -> Mapping[str, str]:
     (made,) = (one for one in ast.walk(_tree(maker)) if isinstance(one, ast.Return))
     assert isinstance(made.value, ast.Call)
     assert isinstance(made.value.func, ast.Name)
-    members = getattr(event_groups, made.value.func.id)._fields
+    members = getattr(field_groups, made.value.func.id)._fields
     return dict(zip(members, (next(_fields(given, maker)) for given in made.value.args), strict=True))
 
 
 GROUPS: dict[str, Mapping[str, str]] = {}
 GROUPS |= {
     name: _members(made)
-    for name, made in vars(event_groups).items()
-    if isinstance(made, FunctionType) and made.__module__ == event_groups.__name__ and not isinstance(made, type)
+    for name, made in vars(field_groups).items()
+    if isinstance(made, FunctionType) and made.__module__ == field_groups.__name__ and not isinstance(made, type)
 }
 """What makes a group -> its members with the fields they hold."""
 
@@ -146,11 +146,11 @@ def _reads(c: list[list[int]], i: int, code: int, peer: int) -> object:
     return None
 
 
-def _served(_st: int, response: event_groups.ReportedResponse) -> int:
+def _served(_st: int, response: field_groups.ReportedResponse) -> int:
     return response.hw + _refused(response)
 
 
-def _refused(response: event_groups.ReportedResponse) -> int:
+def _refused(response: field_groups.ReportedResponse) -> int:
     return response.error
 
 

@@ -25,7 +25,7 @@ from tidegauge.conformance.engine.guarded_numba import binding, numba, types
 from tidegauge.conformance.judge import (
     compaction,
     elections,
-    event_groups,
+    field_groups,
     in_flight,
     lineage,
     log_checks,
@@ -51,7 +51,7 @@ from tidegauge.traces.columns import INT_FIELDS
 MODULES = (
     rules,
     state,
-    event_groups,
+    field_groups,
     tally,
     lineage,
     elections,
@@ -224,7 +224,7 @@ def text_fingerprint(rewriting: Rewriting | None = None) -> str:
         texts = (rewriting.rewritten(function) for module in MODULES for function in functions_of(module).values())
         parts += [_loaded(function) for function in (*rewriting.calls, *texts)]
     return _hashed(
-        [*parts, repr(UNCOUNTED), *sorted(RARE), *INT_FIELDS, *(repr(group._fields) for group in event_groups.GROUPS)]
+        [*parts, repr(UNCOUNTED), *sorted(RARE), *INT_FIELDS, *(repr(group._fields) for group in field_groups.GROUPS)]
     )
 
 
@@ -261,11 +261,11 @@ _NUMBA_TYPES: dict[Any, Any] = {
     Sequence[bool]: types.int64[::1],
     state.Ints: COLUMN,
     state.State: types.int64[:, ::1],
-    event_groups.Columns: types.UniTuple(COLUMN, len(INT_FIELDS)),  # type: ignore[no-untyped-call]
+    field_groups.Columns: types.UniTuple(COLUMN, len(INT_FIELDS)),  # type: ignore[no-untyped-call]
     judge_kernel.Flags: types.Array(types.boolean, 1, "C", readonly=True),
     state.Final: types.int64[:, :, ::1],
     state.Caches: types.int64[:, :, :, ::1],
-    **{group: types.NamedUniTuple(types.int64, len(group._fields), group) for group in event_groups.GROUPS},  # type: ignore[no-untyped-call]
+    **{group: types.NamedUniTuple(types.int64, len(group._fields), group) for group in field_groups.GROUPS},  # type: ignore[no-untyped-call]
 }
 
 

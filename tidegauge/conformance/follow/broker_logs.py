@@ -37,7 +37,7 @@ from tidegauge.conformance.explain.replay import comparison_text
 from tidegauge.conformance.follow.loop import PROBLEMS, Alarm, Publish, Source, Withdrawn
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.kafka_logs import Capture
-from tidegauge.traces.kafka_logs.correlation.coverage import NodeCoverage
+from tidegauge.traces.kafka_logs.correlation.log_coverage import NodeCoverage
 from tidegauge.traces.kafka_logs.discovery.tail import LogFile, LogTails
 from tidegauge.traces.kafka_logs.growing_capture import LINES, GrowingCapture
 from tidegauge.traces.problems import Problem

@@ -2,7 +2,7 @@
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
-from tidegauge.conformance.judge.event_groups import Request
+from tidegauge.conformance.judge.field_groups import Request
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.tally import as_expected, decide, failed, undecided
 from tidegauge.impl.rules import NONE

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. Each event has one function, which gets the fields that the event may report, those that belong together as one group
-   (conformance.judge.event_groups); `c[FIELD][i]` is UNKNOWN where the source does not report the field.
+   (conformance.judge.field_groups); `c[FIELD][i]` is UNKNOWN where the source does not report the field.
 2. The same text runs interpreted (explanations, small inputs) and compiled (conformance/engine/compiled.py).
 3. Nothing is allocated per event.
 """
@@ -16,16 +16,6 @@ from numpy.typing import NDArray
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.elections import read_config, set_min_isr
-from tidegauge.conformance.judge.event_groups import (
-    Columns,
-    assignment_of,
-    log_after,
-    log_before,
-    records_of,
-    request_of,
-    response_of,
-    truncation_of,
-)
 from tidegauge.conformance.judge.events.controller import (
     alter_partition,
     change_partition,
@@ -64,6 +54,16 @@ from tidegauge.conformance.judge.events.truncation import (
     handle_out_of_range,
     send_offsets_for_leader_epoch_request,
     truncate_to_high_watermark,
+)
+from tidegauge.conformance.judge.field_groups import (
+    Columns,
+    assignment_of,
+    log_after,
+    log_before,
+    records_of,
+    request_of,
+    response_of,
+    truncation_of,
 )
 from tidegauge.conformance.judge.log_checks import alive, believe, fail_peer
 from tidegauge.conformance.judge.unobserved import forget_peers, forget_unobserved, lines_missing, node_observed

@@ -9,7 +9,7 @@ Rules of this file
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
-from tidegauge.conformance.judge.event_groups import ReportedLog
+from tidegauge.conformance.judge.field_groups import ReportedLog
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.lineage import cache_truncate, check_order, set_log_start
 from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided

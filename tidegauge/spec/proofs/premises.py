@@ -2,7 +2,7 @@
 
 There are two kinds of removals. For every lemma, dropping any premise that it names must refute a goal: a premise that no
 goal needs would be a hint that the lemma is empty. And each premise of convergence, as known from Kafka's history, costs the
-goal of a loop; `scenario.py` replays those counter-models.
+goal of a loop; `replay.py` replays those counter-models.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from tidegauge.spec.proofs.groups import BOUNDED, UNBOUNDED, Group, SizedLemma, 
 from tidegauge.spec.proofs.lemmas import convergence
 from tidegauge.spec.proofs.lemmas.convergence import LEADER_NEWEST, ONE_PAST, RECORDS_MATCH
 from tidegauge.spec.proofs.lemmas.logs import COVERING, INCREASING
-from tidegauge.spec.proofs.scenario import EPOCH_MODE, FETCH_MODE, LossScenario, replay
+from tidegauge.spec.proofs.replay import EPOCH_MODE, FETCH_MODE, LossScenario, replay
 from tidegauge.util.errors import SpecError
 
 SMALL = 2

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_of_release
-from tidegauge.traces.kafka_logs.correlation.coverage import NodeCoverage, missing, node_coverage, uncertain_intervals
+from tidegauge.traces.kafka_logs.correlation.log_coverage import NodeCoverage, missing, node_coverage, uncertain_intervals
 from tidegauge.traces.kafka_logs.correlation.merge import Merged, ahead, merge
 from tidegauge.traces.kafka_logs.discovery.clusters import find_clusters
 from tidegauge.traces.kafka_logs.discovery.files import FoundLogs

@@ -6,7 +6,7 @@ Rules of this file
    times as many and a piece. It is a capture that begins late; of forgotten lines CarryOver is kept.
 2. A window is a stretch of reading, not of time: no clock decides what belongs to it.
 3. A log lacks nothing before its last line. If a node has logged something, at a later time on its own clock, since the
-   window was read last, its log does not end before what other nodes had logged by then (correlation/coverage.py).
+   window was read last, its log does not end before what other nodes had logged by then (correlation/log_coverage.py).
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tidegauge.traces.kafka_logs.correlation.coverage import silent_controller, silent_loggers
 from tidegauge.traces.kafka_logs.correlation.exchanges import EARLIEST, LATEST, Exchanges
+from tidegauge.traces.kafka_logs.correlation.log_coverage import silent_controller, silent_loggers
 from tidegauge.traces.kafka_logs.correlation.match import match, match_summaries
 from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, order_of_node
 from tidegauge.traces.kafka_logs.correlation.unlogged import add_unlogged_proposals, tie_unlogged, unlogged_processes

@@ -3,8 +3,8 @@
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.elections import first_epoch, written_min_isr
-from tidegauge.conformance.judge.event_groups import Assignment
 from tidegauge.conformance.judge.events.leader_hw import size_of
+from tidegauge.conformance.judge.field_groups import Assignment
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.in_flight import agree_if_known
 from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided

@@ -6,7 +6,7 @@ epoch) at which it is (AbstractFetcherThread#processFetchRequest).
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
-from tidegauge.conformance.judge.event_groups import Records, ReportedLog, ReportedResponse, Request
+from tidegauge.conformance.judge.field_groups import Records, ReportedLog, ReportedResponse, Request
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.in_flight import (
     agree_if_known,

@@ -9,9 +9,9 @@ Rules of this file
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.elections import read_min_isr
-from tidegauge.conformance.judge.event_groups import Records, ReportedLog
 from tidegauge.conformance.judge.events.leader_hw import advance, is_stale, size_of, under_min
 from tidegauge.conformance.judge.events.roles import check_registered
+from tidegauge.conformance.judge.field_groups import Records, ReportedLog
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.in_flight import HANDLED, agree_if_known
 from tidegauge.conformance.judge.lineage import cache_assign

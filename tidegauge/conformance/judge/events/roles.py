@@ -11,8 +11,8 @@ Until it has caught up with the controller such a role is noted, but opens no te
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.elections import assigned_in, was_registered
-from tidegauge.conformance.judge.event_groups import ReportedLog
 from tidegauge.conformance.judge.events.leader_hw import advance
+from tidegauge.conformance.judge.field_groups import ReportedLog
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.lineage import cache_assign, cache_latest
 from tidegauge.conformance.judge.log_checks import (

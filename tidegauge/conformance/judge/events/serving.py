@@ -2,8 +2,8 @@
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
-from tidegauge.conformance.judge.event_groups import Records, ReportedLog, ReportedResponse, Request
 from tidegauge.conformance.judge.events.leader_hw import advance, is_stale
+from tidegauge.conformance.judge.field_groups import Records, ReportedLog, ReportedResponse, Request
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.in_flight import FIRST, agree_if_known, copy_kind, request_handled, restore_pair
 from tidegauge.conformance.judge.lineage import epoch_at, inputs_missing

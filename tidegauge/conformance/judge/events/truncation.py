@@ -9,9 +9,9 @@ Rules of this file
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
-from tidegauge.conformance.judge.event_groups import ReportedLog, ReportedResponse, Request, Truncation
 from tidegauge.conformance.judge.events.follower import check_accepted, check_leader_followed, not_from_leader
 from tidegauge.conformance.judge.events.serving import check_fencing
+from tidegauge.conformance.judge.field_groups import ReportedLog, ReportedResponse, Request, Truncation
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.in_flight import (
     FIRST,

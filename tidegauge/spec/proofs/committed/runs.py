@@ -10,7 +10,7 @@ Rules of this file
 from collections.abc import Mapping
 
 from tidegauge.spec.proofs.committed.cluster import CommittedPremise
-from tidegauge.spec.proofs.committed.plain import PlainCluster
+from tidegauge.spec.proofs.committed.concrete import PlainCluster
 from tidegauge.spec.proofs.engine.induction import PlainStep, PremiseRun
 
 

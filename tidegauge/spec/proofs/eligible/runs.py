@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegauge.spec.proofs.eligible.plain import PlainRegistration
+from tidegauge.spec.proofs.eligible.concrete import PlainRegistration
 from tidegauge.spec.proofs.eligible.registration import NOBODY, ElectionPremise
 from tidegauge.spec.proofs.engine.induction import PlainStep, PremiseRun, perform
 

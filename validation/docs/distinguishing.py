@@ -1,7 +1,7 @@
-"""The paths that tell (drive/paths/telling.py), and the table of what no path sees in tidegauge/drive/README.md.
+"""The short paths of drive/paths/distinguishing.py, and the table of unseen suspects in tidegauge/drive/README.md.
 
-`python -m validation.docs.telling` looks for a path for each suspect that has none, and writes the table. A test keeps that
-equal to what the paths show. `--anew` looks for all of them.
+`python -m validation.docs.distinguishing` looks for a path for each suspect that has none, and writes the table. A test
+compares the table with the paths. `--anew` looks for all of them.
 """
 
 import argparse
@@ -16,9 +16,9 @@ from tidegauge.drive.broker.reference import BrokerReference, reference
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.controller.findings import FINDINGS
 from tidegauge.drive.kafka_broker.node import CAN
+from tidegauge.drive.paths.distinguishing import distinguishes, recorded_paths, switch_of, telling_paths, why_unseen
 from tidegauge.drive.paths.refusals import refusals
 from tidegauge.drive.paths.repairs import TELLING
-from tidegauge.drive.paths.telling import distinguishes, recorded_paths, switch_of, telling_paths, why_unseen
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.reference import Suspect
@@ -28,9 +28,9 @@ from tidegauge.impl.releases import profile_named
 from validation.docs.tables import code, page_with, table
 
 ROOT = Path(__file__).resolve().parents[2]
-FILE = ROOT / "tidegauge" / "drive" / "paths" / "telling.json.gz"
+FILE = ROOT / "tidegauge" / "drive" / "paths" / "distinguishing.json.gz"
 PAGE = ROOT / "tidegauge" / "drive" / "README.md"
-MAKER = "validation.docs.telling"
+MAKER = "validation.docs.distinguishing"
 
 KAFKA = profile_named("release-4.3.1")
 ON_THE_WIRE = Capabilities("Kafka", CAN, frozenset(REPORTED))
@@ -91,7 +91,7 @@ def main() -> int:
             paths[name] = case
             write(paths)
     recorded_paths.cache_clear()
-    PAGE.write_text(page_with({"telling": what_sees()}, MAKER, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(page_with({"distinguishing": what_sees()}, MAKER, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 
 

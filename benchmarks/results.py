@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.listed import NAMES
+from benchmarks.contents import NAMES
 from benchmarks.measure import Report
 
 KEPT = "benchmarks.json"

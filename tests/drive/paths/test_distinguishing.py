@@ -7,13 +7,20 @@ from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.kafka_broker.node import CAN
+from tidegauge.drive.paths.distinguishing import (
+    OUT_OF_REACH,
+    change_lines,
+    recorded_paths,
+    switch_of,
+    telling_paths,
+    why_unseen,
+)
 from tidegauge.drive.paths.refusals import refusals
 from tidegauge.drive.paths.selection import cases_beside_covers
-from tidegauge.drive.paths.telling import OUT_OF_REACH, change_lines, recorded_paths, switch_of, telling_paths, why_unseen
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.impl.profiles import SAFE, Profile
 from tidegauge.impl.releases import profile_named
-from validation.docs import telling as page
+from validation.docs import distinguishing as page
 from validation.docs.tables import page_with
 
 KAFKA = profile_named("4.3.1")
@@ -95,7 +102,7 @@ def test_refusals_have_requests_and_responses_of_every_kind() -> None:
 
 
 def test_the_table_is_what_the_paths_show() -> None:
-    """Else: python -m validation.docs.telling --only-page."""
+    """Else: python -m validation.docs.distinguishing --only-page."""
     text = page.PAGE.read_text(encoding="utf-8")
-    assert page_with({"telling": page.what_sees()}, page.MAKER, text) == text
+    assert page_with({"distinguishing": page.what_sees()}, page.MAKER, text) == text
     assert all(name in text for name in OUT_OF_REACH)

@@ -1,13 +1,13 @@
-"""Short paths that tell: for each switch of a profile and each known bug one on which a broker that has it differs.
+"""Short paths that distinguish: for each switch of a profile and each known bug one on which a broker that has it differs.
 
-A cover takes each local step of the *expected* model once. What a broker keeps and does not report (a peer's log end, say)
-need not be told apart on any of its paths, so these are played besides, and what no path tells is named.
+A cover takes each local step of the *expected* model once. It need not show the state that a broker does not report, such as
+a peer's log end. So these paths are played as well, and the suspects that none distinguishes are named.
 
 Rules of this file
 
-1. telling.json.gz has the paths by suspect (`Reference.suspects`), shrunk. `python -m validation.docs.telling` makes it.
-2. Whether a path tells is computed for the profile and the capabilities of a run: the file only says where to look first.
-3. `OUT_OF_REACH` has the switches that no path of the contract can tell, with the reason. A suspect that is in no list and
+1. distinguishing.json.gz has the paths by suspect (`Reference.suspects`), shrunk; validation.docs.distinguishing makes it.
+2. Whether a path distinguishes is computed for the profile and the capabilities of a run: the file only has the candidates.
+3. `OUT_OF_REACH` has the switches that no path of the contract can show, with the reason. A suspect that is in no list and
    not in the file is a controller's.
 """
 
@@ -74,7 +74,7 @@ class TellingPaths(NamedTuple):
 @cache
 def recorded_paths() -> Mapping[str, BrokerCase]:
     """Return the paths of the file, by suspect."""
-    text = gzip.decompress(files(__package__).joinpath("telling.json.gz").read_bytes())
+    text = gzip.decompress(files(__package__).joinpath("distinguishing.json.gz").read_bytes())
     recorded = json.loads(text)
     return MappingProxyType({name: BrokerCase(Opening(*frozen(opening)), frozen(path)) for name, opening, path in recorded})
 

@@ -15,7 +15,7 @@ from tests.hostile.conftest import ROOT, Run
 from tidegauge.traces.columns import INT_FIELDS, to_columns
 from tidegauge.traces.formats import ndjson, parquet
 from tidegauge.traces.formats.parquet import EPOCHS, METADATA, Reader, Unreadable
-from tidegauge.traces.formats.parquet_pages import is_packed, pages_of, unpacked_bytes
+from tidegauge.traces.formats.parquet_pages import pages_of, unpacked_bytes
 
 (TRACE,) = ndjson.read(ROOT / "tidegauge" / "traces" / "golden" / "append.ndjson").traces
 ROWS = 2_000_000
@@ -98,11 +98,23 @@ def test_the_sizes_of_pages_are_read(codec: str, version: Any, tmp_path: Path) -
         for at in range(group.num_columns):
             chunk = group.column(at)
             sizes = list(pages_of(file, chunk))
-            assert is_packed(chunk) == (codec != "none")
             headers = chunk.total_compressed_size - sum(size.packed for size in sizes)
             assert len(sizes) > 1
             assert headers > 0
             assert unpacked_bytes(file, chunk) + headers == chunk.total_uncompressed_size
+
+
+def test_a_codec_that_does_not_exist_is_a_problem(tmp_path: Path, command: Run) -> None:
+    """pyarrow aborts the process where its metadata are asked for such a codec."""
+    path = tmp_path / "t.parquet"
+    write(path, codec="gzip")
+    content = path.read_bytes()
+    # The end of parquet.thrift's ColumnMetaData#codec (field 4, an i32, GZIP is 2), then the head of #num_values.
+    assert content.count(b"\x15\x04\x16") >= 3
+    path.write_bytes(content.replace(b"\x15\x04\x16", b"\x15\x22\x16"))
+    ended = command("check", "t.parquet", cwd=tmp_path)
+    assert ended.returncode == 2, ended.stderr
+    assert "a readable row group" in ended.stdout
 
 
 class _Chunk:

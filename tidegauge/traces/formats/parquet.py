@@ -25,7 +25,7 @@ from tidegauge.traces.columns import (
     table_from_json,
     with_starts,
 )
-from tidegauge.traces.formats.parquet_pages import is_packed, unpacked_bytes
+from tidegauge.traces.formats.parquet_pages import unpacked_bytes
 from tidegauge.traces.problems import Problem, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind
 from tidegauge.util.bounds import longest_line
@@ -363,11 +363,8 @@ class Reader:
     def _refuse_packed(self, index: int, group: Any, names: Sequence[str]) -> None:
         """Raise Unreadable for a row group whose pages unpack to too much."""
         chunks = [chunk for at in range(group.num_columns) if (chunk := group.column(at)).path_in_schema in names]
-        packed = [chunk for chunk in chunks if is_packed(chunk)]
-        if not packed:
-            return
         with self._opened() as file:
-            for chunk in packed:
+            for chunk in chunks:
                 size, bound = unpacked_bytes(file, chunk), self._most
                 if chunk.path_in_schema == EPOCHS:
                     bound = max(LARGEST_TEXTS, chunk.total_compressed_size)

@@ -6,6 +6,7 @@ Rules of this file
    Arrow takes what a header says. What the footer says is not looked at: it need not be true.
 2. A header is a struct in Thrift's compact protocol (parquet.thrift, PageHeader), of which three numbers are read.
 3. Bytes that are no header raise ValueError; Arrow would refuse them, too.
+4. Uncompressed pages are measured too: pyarrow ends the process where it is asked for a codec that does not exist.
 """
 
 from collections.abc import Iterator
@@ -29,11 +30,6 @@ class PageSizes(NamedTuple):
 
     packed: int
     unpacked: int
-
-
-def is_packed(chunk: Any) -> bool:
-    """Return whether the pages of a column chunk (pyarrow's metadata) are compressed."""
-    return bool(chunk.compression != "UNCOMPRESSED")
 
 
 def pages_of(file: IO[bytes], chunk: Any) -> Iterator[PageSizes]:

@@ -228,6 +228,7 @@ def _profile(profile: str | None, release: str | None) -> str | None:
 
 
 def _view(judged: JudgedReport) -> Report:
+    """Return the public report: the JSON of `check --json` as an object."""
     data = as_json(judged)
     return Report(
         verdict=data["verdict"],

@@ -195,6 +195,7 @@ class Redactor:
         return self._new.get(("path", match[0]), match[0])
 
     def _word(self, word: str) -> str:
+        """Return the replacement of a word: a learned name, a partition or file of one, or itself."""
         new = self._words.get(word)
         if new is not None:
             return new

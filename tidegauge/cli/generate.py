@@ -104,6 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _on_spark(args: argparse.Namespace) -> int:
+    """Generate on Spark; print the counts and return the exit code."""
     if args.simulate or args.fault or args.bound or args.brokers:
         raise UsageError(
             "generate: expected --spark without --simulate, --fault, --bound and --brokers, seen one of them; leave it out"

@@ -60,6 +60,7 @@ def _list() -> int:
 
 
 def _prove(args: argparse.Namespace) -> int:
+    """Prove the groups and print each result as it comes; return the exit code."""
     from tidegauge.spec.proofs.engine.paths import GroupResult
     from tidegauge.spec.proofs.prove import exit_code, prove
 
@@ -83,6 +84,7 @@ def _prove(args: argparse.Namespace) -> int:
 
 
 def _counter_model(args: argparse.Namespace) -> int:
+    """Print the run that --scenario names."""
     from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
     from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
     from tidegauge.spec.proofs.premises import REMOVALS

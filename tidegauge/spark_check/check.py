@@ -54,6 +54,7 @@ def report_of(run: SparkRun, how: CheckOptions) -> Report:
 
 
 def _input(run: SparkRun, path: str) -> CheckedInput:
+    """Return one Parquet file of the report, from the rows of its row groups."""
     # Its footer could not be read: an input with a problem, and nothing judged.
     if path not in run.heads:
         rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})

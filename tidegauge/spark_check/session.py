@@ -192,6 +192,7 @@ def _spark_home() -> Path | None:
 
 @contextmanager
 def _environment(master: str, java_home: Path) -> Iterator[None]:
+    """Set the variables that the JVM inherits at its start, and restore them afterwards."""
     wanted = {"JAVA_HOME": str(java_home), "PYSPARK_DRIVER_PYTHON": sys.executable, **SAFE_PATH_VARIABLE}
     if _is_local(master):
         wanted["PYSPARK_PYTHON"] = sys.executable

@@ -144,6 +144,7 @@ class JudgeStream(DataSourceStreamReader):
         yield from _rows_of(partition.value, self.results)
 
     def _parts(self, arrived: Arrival) -> Iterator[Task | list[ResultRow]]:
+        """Yield the tasks of an arrived file, after the rows that an earlier run judged."""
         path, mark = arrived
         try:
             if file_fingerprint(path, self.judge) != mark:

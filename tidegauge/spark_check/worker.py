@@ -189,6 +189,7 @@ def store(rows: list[ResultRow], path: AnyPath) -> None:
 
 
 def _rows(task: Task) -> Iterator[ResultRow]:
+    """Judge the row groups of a task one by one, and yield a row for each, also for a damaged one."""
     try:
         opened = open_parquet(task.path)
     except Unreadable as error:
@@ -227,6 +228,7 @@ def trace_starts(columns: Columns | Distinct) -> Ints:
 def _judged(
     task: Task, group: RowGroup, columns: Columns | Distinct, config: Config, judgement: Judgement, seconds: float
 ) -> ResultRow:
+    """Return the row of a row group that was judged."""
     starts = trace_starts(columns)
     return _row(
         task,
@@ -266,6 +268,7 @@ def _malformed(task: Task, group: RowGroup, problem: Problem) -> ResultRow:
 
 
 def _row(task: Task, group: RowGroup, **parts: Any) -> ResultRow:
+    """Return the row of a row group: `parts` are its results, everything else is empty."""
     # ru_maxrss is in bytes on macOS and in kilobytes on Linux.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     nothing = {

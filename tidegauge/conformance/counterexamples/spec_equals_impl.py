@@ -261,6 +261,7 @@ def _divergence_text(
     theirs: set[tuple[Label, View]],
     ours: set[tuple[Label, View]],
 ) -> str:
+    """Return the run to a state, and each label there whose targets differ. `path`: by state, the state and label before."""
     labels: list[Label] = []
     at = path[state]
     while at is not None:

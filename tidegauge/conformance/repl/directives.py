@@ -540,6 +540,7 @@ class Player:
             return [f"error: {error}"]
 
     def _run(self, words: Words) -> list[str]:
+        """Run a command. Raises UsageError before it changes anything."""
         if words.name not in DIRECTIVES:
             raise UsageError(f"expected one of {', '.join(DIRECTIVES)}; seen {words.name!r}")
         if words.name == "cluster":

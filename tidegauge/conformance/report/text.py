@@ -23,6 +23,7 @@ def as_text(report: Report, colour: bool = False, everything: bool = False) -> s
 
 
 def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
+    """Yield the report: the story, failures with their causes, rules, inputs, the verdict."""
     # What happened comes before what it proves: a PASS over a loss begins with the loss.
     if report.story is not None and (
         happenings := headline(report.story, judged=bool(report.events), failures=report.failures)

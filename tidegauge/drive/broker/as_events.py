@@ -102,6 +102,7 @@ def _epoch_request(_before: ReferenceBroker, arguments: Arguments, outcome: Step
 
 
 def _fetch_response(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
+    """Yield the event of a fetch response that the follower takes: reset, error, truncation or records."""
     peer, request, entry = arguments["peer"], before.request(arguments["peer"]), before.broker.entry
     ready = entry is not None and not entry.truncating and before.broker.source == peer
     # A response that the fetcher's entry does not take is dropped, and nobody logs it.

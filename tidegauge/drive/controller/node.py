@@ -89,6 +89,7 @@ class ControllerNode:
         return self._process.process.lines_about(*self._logged[case])
 
     async def _play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
+        """Play paths one after the other, each on topics and brokers of its own (a lane)."""
         for number, case in enumerate(cases):
             lane = await self._opened(case.opening)
             # The number of the lane is in the names of its topics (`Names.full`), with one of these after it.

@@ -100,6 +100,7 @@ async def _alter_partition(
     isr: tuple[int, ...],
     recovering: bool,
 ) -> Result:
+    """Send the proposal of an ISR. `lag`: its broker epoch is so much too low."""
     names = lane.names
     members = [{"brokerId": names.id_of(member), "brokerEpoch": lane.epoch(member)} for member in isr]
     proposal = {

@@ -233,6 +233,7 @@ class ControllerStub:
     # What the broker asks
 
     async def _handle(self, request: ReceivedRequest) -> WireMessage:
+        """Answer a request of the broker to its controller."""
         match request.name:
             case "Fetch":
                 return await self._fetch(request)
@@ -252,6 +253,7 @@ class ControllerStub:
                 raise WireError(f"the broker: expected no {request.name} request to its controller; seen {request.body}")
 
     async def _fetch(self, request: ReceivedRequest) -> WireMessage:
+        """Answer a fetch of the metadata log; an empty one waits, as a KRaft leader lets it."""
         fetch = request.body["topics"][0]["partitions"][0]
         offset, log = fetch["fetchOffset"], self.log
         partition = {
@@ -306,6 +308,7 @@ class ControllerStub:
         return epoch
 
     def _heartbeat(self, body: WireMessage) -> WireMessage:
+        """Answer a heartbeat, and unfence the broker as a controller does."""
         if body["brokerEpoch"] != self._broker_epoch:
             return {"errorCode": STALE_BROKER_EPOCH}
         self.applied_offset = body["currentMetadataOffset"]

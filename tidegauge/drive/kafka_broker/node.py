@@ -206,6 +206,7 @@ class KafkaNode:
     # Playing
 
     async def _play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
+        """Play paths side by side in slots. All slots pause before each end of the process, which they share."""
         broker = await self._start()
         ends = [ends_of(case.path) for case in cases]
         sequence = common_sequence(ends)

@@ -101,6 +101,7 @@ def find_maven() -> str | None:
 
 
 def _fetch(release: str, place: Path) -> None:
+    """Have Maven fetch the jars of a release into `place`: all of them, or none."""
     maven = find_maven()
     if maven is None:
         raise UsageError(

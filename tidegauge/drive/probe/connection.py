@@ -90,6 +90,7 @@ class SocketWire:
         self._socket.close()
 
     def _take(self, size: int, deadline: float) -> bytes:
+        """Receive exactly `size` bytes. Raises TimeoutError at the deadline, EOFError when the broker closes."""
         data = bytearray()
         while len(data) < size:
             # The time is that of the whole response: a broker that sends a byte a second must not hold the probe for ever.
@@ -280,6 +281,7 @@ class BrokerConnection:
         return exchange
 
     def _received(self, exchange: WireExchange, number: int, strict: bool = True) -> WireMessage:
+        """Receive the response to a request. `strict`: bytes after its end are an error, not a remark."""
         if self._wire is None:
             raise self._lost(exchange, "the connection was lost before")
         try:

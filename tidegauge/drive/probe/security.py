@@ -110,6 +110,7 @@ def authenticate(wire: Wire, credentials: Credentials) -> None:
 
 
 def _authenticate(wire: Wire, credentials: Credentials) -> None:
+    """Exchange the messages of the SASL mechanism until it is done."""
     handshake = _response(wire, WireRequest("SaslHandshake", 1, {"mechanism": credentials.mechanism}), 1)
     if handshake["errorCode"]:
         raise WireError(
@@ -189,6 +190,7 @@ def security_in(path: str) -> ClientSecurity:
 
 
 def _options(path: str) -> Mapping[str, str]:
+    """Read the file of --command-config. Raises UsageError for an unknown option of security."""
     try:
         import javaproperties  # noqa: PLC0415  an extra
         import scramp  # noqa: F401, PLC0415

@@ -43,6 +43,7 @@ def play(
     steps = fields = 0
 
     def watch(number: int, at: int, seen: Report) -> bool:
+        """Compare a report with the reference's; return whether the path goes on."""
         nonlocal steps, fields
         case = cases[number]
         place = reached[number].after(case.path[at - 1]) if at else expectations.after_opening(case.opening)

@@ -230,6 +230,7 @@ class StdioNode:
             raise
 
     def _play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
+        """Play paths over the pipe, up to CONCURRENT_PARTITIONS of them at a time, each at one step."""
         capabilities = self.capabilities
         self._start()
         waiting = deque(enumerate(cases))

@@ -343,6 +343,7 @@ def _single(field: _Field) -> _Part:
 
 
 def _numbers(fields: Sequence[_Field]) -> _Part:
+    """Return the part for fields of fixed width that follow each other: all are packed at once."""
     names, packed = [field.name for field in fields], struct.Struct(">" + "".join(field.codec.form for field in fields))
     values_of = itemgetter(*names)
 

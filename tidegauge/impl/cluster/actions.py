@@ -182,6 +182,7 @@ def _sessions(model: BoundedModel, image: Controller, up: int) -> ControllerChan
 
 
 def _elections(model: BoundedModel, image: Controller) -> ControllerChanges:
+    """Yield each election that may be made: preferred ones, or the last resort if there is no leader."""
     setup, resort = model.setup, model.bounds.last_resort
     for preference in _preferences(image):
         if image.leader != UNDEFINED:

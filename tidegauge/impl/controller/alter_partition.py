@@ -91,6 +91,7 @@ def alter_partition(control: ReplicationControl, request: AlterPartition) -> Con
 
 
 def _alter_one(control: ReplicationControl, sender: int, proposal: Proposal) -> ControllerResult[AlterPartitionResponse]:
+    """Decide a proposal; return its records and the response for its partition."""
     partition = control.partitions.get(proposal.tp)
     if partition is None:
         topic_exists = has_topic(control, proposal.tp.topic)

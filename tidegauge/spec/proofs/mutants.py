@@ -102,6 +102,7 @@ def _changed(
 
 
 def _places(function: ast.FunctionDef, calls: bool) -> Iterator[_Place]:
+    """Yield each expression that a mutant may change, breadth first: its parent, the field, the index there, itself."""
     waiting: list[ast.AST] = [
         statement
         for statement in function.body

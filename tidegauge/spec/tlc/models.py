@@ -88,6 +88,7 @@ class PinComparison:
 
 
 def _model(entry: dict[str, Any], where: str) -> Model:
+    """Return the model of an entry of models.toml. Raises SpecError for an entry that no run could meet."""
     keys = {field.name for field in fields(Model)}
     unknown = sorted(set(entry) - keys)
     if unknown:

@@ -66,6 +66,7 @@ class _Reader:
         return members
 
     def value(self) -> Any:
+        """Parse one value and advance past it. Raises ValueError."""
         kind, token = self.kind, self.token
         if kind == "end":
             raise ValueError("expected a TLA+ value, seen the end of the text")

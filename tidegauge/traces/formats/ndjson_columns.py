@@ -297,6 +297,7 @@ class _EventStruct(NamedTuple):
 
 
 def _event_struct(name: str) -> _EventStruct:
+    """Return the struct into which msgspec parses lines of an event, and its fields by kind."""
     fields = EVENTS[name].fields
 
     def of_kind(*kinds: FieldKind) -> tuple[str, ...]:

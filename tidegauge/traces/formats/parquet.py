@@ -409,6 +409,7 @@ class Reader:
         return None
 
     def _epochs(self, index: int, table: pa.Table) -> tuple[Any, Ints, Ints]:
+        """Return which rows report epochs, where each row's pairs begin, and all pairs; equal caches are parsed once."""
         rows = table.num_rows
         if EPOCHS not in self._names or rows == 0:
             return np.zeros(rows, dtype=np.bool_), np.zeros(rows + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)

@@ -84,6 +84,7 @@ class _Header:
         return numbers
 
     def _skip(self, kind: int, depth: int) -> None:
+        """Skip a value of Thrift's compact protocol; nested deeper than `depth` it is refused."""
         if kind in _INTEGERS:
             self._integer()
         elif kind == _BYTE or kind in _BOOLEANS:  # of a list: a byte each

@@ -75,6 +75,7 @@ def numbered(events: Sequence[Event]) -> tuple[Event, ...]:
 
 
 def _initial(view: View) -> Iterator[Event]:
+    """Yield the events that lead to the first view: starts, the registration, roles."""
     for index, b in enumerate(views.brokers(view)):
         yield broker_events.report(
             index, "Start", clean=True, leo=b.leo, hw=b.hw, log_start=b.start, epochs=views.epoch_cache(b.log, -1)

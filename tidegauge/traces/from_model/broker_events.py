@@ -177,6 +177,7 @@ def _offsets_for_leader_epoch_request_again(src: View, label: Label, _dst: View,
 
 
 def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    """Yield what a leader reports of a copy of a fetch, or of one that its sender gave up: nobody gets the response."""
     _, leader, follower, expand, epoch, offset, last_epoch = label
     before, after = views.broker(src, leader), views.broker(dst, leader)
     peer, error = views.node_id(follower), _refused(before, epoch, profile)

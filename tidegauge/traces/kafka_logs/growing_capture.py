@@ -139,6 +139,7 @@ class GrowingCapture:
         log.says |= {node for line in lines if (node := own_id(line.message)) is not None}
 
     def _found(self) -> FoundLogs:
+        """Return the lines in memory by node, as `find_nodes` does for a directory."""
         all_logs = FoundLogs()
         for group, logs in self._groups():
             problems = [problem for log in logs for problem in log.problems]

@@ -31,6 +31,7 @@ KINDS = (
 
 
 def _checks() -> tuple[Check, ...]:
+    """Return the checks of each kind of request in each relation of epochs."""
     checks = []
     for name, request, least, make_request in REQUESTS:
         needs = {request: least}

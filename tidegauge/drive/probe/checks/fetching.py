@@ -111,6 +111,7 @@ def _committed(fixtures: Fixtures) -> Script:
 
 
 def _below_the_high_watermark(fixtures: Fixtures) -> Script:
+    """Read a record that lies above the high watermark, as its follower has not fetched it yet: it must not be shown."""
     yield from ()  # makes this a generator: requests that are sent together are no exchange of a script
     partition = fixtures.replicated()
     for _ in range(ROUNDS):

@@ -176,6 +176,7 @@ def _peers(steps: Sequence[LoggedStep]) -> set[int]:
 
 
 def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
+    """Return the steps as rows of the search, in the order of their keys, each with the rows that it follows."""
     start = next((step for step in steps if step.name == "Start"), None)
     for step in steps if start is not None else ():
         # Metadata reaches clients before the broker has made the replica: it answers for a partition that it has not

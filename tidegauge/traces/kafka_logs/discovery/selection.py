@@ -232,6 +232,7 @@ class Selection:
         return [left for topic in value if (left := self._topic(topic, shard, seen)) is not None]
 
     def _topic(self, topic: Any, shard: int | None, seen: set[int | None] | None) -> Any:
+        """Return a topic of a request with only the partitions of a shard, None without any. `seen` collects all shards."""
         if not isinstance(topic, dict):
             return topic
         name = topic.get("topic") or topic.get("name") or topic.get("topicName") or self.names.get(str(topic.get("topicId")))

@@ -81,6 +81,7 @@ class GrowingLog:
         return self._read(content, ended=True)
 
     def _read(self, content: bytes, *, ended: bool) -> list[Line]:
+        """Return the lines of new bytes; `ended`: no more bytes follow, so that nothing has to wait for a next line."""
         if not content or self.refused or not self._known(content, ended=ended) or self.layout is None:
             return []
         if self._reader is None:

@@ -99,6 +99,7 @@ class Dumps:
             replica.segments[base] = list(self._runs(label, base, lines))
 
     def _runs(self, label: str, base: int, lines: list[tuple[int, str]]) -> Iterator[EpochRun]:
+        """Yield the batches of a dump, or its records; end with a problem at the first that a recovery would refuse."""
         end = base
         of_batches = any(_BATCH.search(text) for _, text in lines)
         for number, text in lines:

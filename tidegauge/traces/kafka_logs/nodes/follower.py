@@ -110,6 +110,7 @@ def _received(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _appended(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Appended message set`, of a fetcher thread or of a producer's request."""
     step = broker.opened(parsed, "HandleFetchResponse")
     # The same line is printed for a producer's append at a leader.
     if step is None and not parsed.line.thread.startswith(FETCHER_THREAD):

@@ -129,6 +129,7 @@ def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `High watermark updated`: part of a role or ISR change, or the effect of an append or of a fetch."""
     before, after = parsed.number("hw_before"), parsed.number("hw")
     broker.replica(parsed.tp).hw = after
     step = broker.opened(parsed, "BecomeLeader", "HandleAlterPartitionResponse")
@@ -179,6 +180,7 @@ def _high_watermark_kept(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Recorded replica r log end offset`, the last line of a counted fetch."""
     key = (parsed.line.thread, parsed.tp)
     replica = broker.replica(parsed.tp)
     peer, position = parsed.number("peer"), parsed.number("remote_leo")

@@ -94,6 +94,7 @@ def _log_deleted(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Completed load of Log`: its ends show what the process before did after its last line."""
     replica = broker.replica(parsed.tp)
     had_leader = replica.leader is not None  # after a gap the leader is unknown
     if broker.silent_since is not None and had_leader and replica.leo is not None:

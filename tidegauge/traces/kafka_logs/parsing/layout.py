@@ -113,6 +113,7 @@ def _linear(regex: str) -> str:
 
 
 def _regex(pattern: str, date_formats: list[Dates], dates: Dates | None) -> str:
+    """Return the expression for lines of a log4j2 pattern. The formats of its dates are appended to `date_formats`."""
     regex, at = "", 0
     while at < len(pattern):
         conversion = _CONVERSION.match(pattern, at)

@@ -65,6 +65,7 @@ def without_copies(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], l
 
 
 def _forwards(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines of a file without those that come a second time (rule 1)."""
     seen: set[_LineKey] = set()
     lines_once: list[Line] = []
     latest: dict[str, int] = {}  # by thread: between two equal lines of one another thread may print a later one

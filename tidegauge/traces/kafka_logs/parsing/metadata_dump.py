@@ -91,6 +91,7 @@ class _Replay:
         )
 
     def _changed(self, data: dict[str, Any]) -> str:
+        """Apply a PartitionChangeRecord; return the line that a controller would have logged for it."""
         now = self.partitions.get((str(data["topicId"]), int(data["partitionId"])))
         if now is None:
             return ""

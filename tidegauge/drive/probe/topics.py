@@ -254,7 +254,7 @@ class Topics:
         return (self.first, *self._connections.values())
 
     def _created(self, name: str, config: Mapping[str, str], replicas: list[int] | None) -> None:
-        """Request the creation of a topic. Raises UndecidedError if the broker refuses, and if a topic of that name exists."""
+        """Request the creation of a topic. Raises UndecidedError if the broker refuses, or has a topic of that name."""
         assignments = [{"partitionIndex": 0, "brokerIds": replicas}] if replicas else []
         topic = {
             "name": name,

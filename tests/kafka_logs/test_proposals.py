@@ -2,6 +2,7 @@
 # ruff: noqa: E501
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +91,26 @@ def test_an_ignored_response_leaves_the_isr_as_it_was(tmp_path: Path) -> None:
     assert (appended.fields["hw_before"], appended.fields["hw"]) == (40, 41)
 
 
+BROKER_STATES = "isrWithBrokerEpoch=[BrokerState(brokerId=1, brokerEpoch=5), BrokerState(brokerId=2, brokerEpoch={})]"
+STOPS = ("sig", "LoggingSignalHandler", "Terminating process due to signal SIGTERM")
+REGISTERED = (
+    "q",
+    "ReplicationControlManager",
+    "[QuorumController id=100] Replayed PartitionRecord for new partition alpha-0 with topic ID T and PartitionRegistration(replicas=[1, 2], isr=[1], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=3, partitionEpoch=6).",
+)
+
+
+def proposed(isr: dict[int, int], partition_epoch: int, error: int) -> dict[str, Any]:
+    """A proposal of broker 1 at the controller; `isr` has the broker epoch of each member."""
+    members = [{"brokerId": member, "brokerEpoch": epoch} for member, epoch in isr.items()]
+    part = {"partitionIndex": 0, "leaderEpoch": 3, "newIsrWithEpochs": members, "partitionEpoch": partition_epoch}
+    return request(
+        56,
+        {"brokerId": 1, "topics": [{"topicId": "T", "partitions": [part]}]},
+        {"errorCode": 0, "topics": [{"topicId": "T", "partitions": [{"partitionIndex": 0, "errorCode": error}]}]},
+    )
+
+
 @pytest.mark.parametrize(
     ("isr", "partition_epoch", "is_stopping", "made"),
     [
@@ -103,22 +124,8 @@ def test_a_leader_that_logs_no_more_may_propose(
     isr: list[int], partition_epoch: int, is_stopping: bool, made: str | None, tmp_path: Path
 ) -> None:
     """Behind SIGTERM in 4.x only the controller tells of it; a proposal in other epochs shows a gap as before."""
-    stops = (("sig", "LoggingSignalHandler", "Terminating process due to signal SIGTERM"),) if is_stopping else ()
-    broker(tmp_path / "n1", STARTED, *LOADED, LED, *stops)
-    registered = "PartitionRegistration(replicas=[1, 2], isr=[1], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=3, partitionEpoch=6)"
-    part = {
-        "partitionIndex": 0,
-        "leaderEpoch": 3,
-        "newIsrWithEpochs": [{"brokerId": one} for one in isr],
-        "partitionEpoch": partition_epoch,
-    }
-    proposed = request(
-        56,
-        {"brokerId": 1, "topics": [{"topicId": "T", "partitions": [part]}]},
-        {"errorCode": 0, "topics": [{"topicId": "T", "partitions": [{"partitionIndex": 0, "errorCode": 74}]}]},
-    )
-    who = "[QuorumController id=100] Replayed PartitionRecord for new partition alpha-0 with topic ID T and"
-    broker(tmp_path / "n100", ("q", "ReplicationControlManager", f"{who} {registered}."), requests=(proposed,))
+    broker(tmp_path / "n1", STARTED, *LOADED, LED, *(STOPS,) * is_stopping)
+    broker(tmp_path / "n100", REGISTERED, requests=(proposed(dict.fromkeys(isr, 9), partition_epoch, 74),))
     capture = read(tmp_path)
     assert any("that no line makes" in str(gap) for gap in capture.gaps) == (made is None)
     names = [event.event for trace in capture.traces for event in trace.events]
@@ -126,3 +133,20 @@ def test_a_leader_that_logs_no_more_may_propose(
     if made is not None:
         assert names.index(made) < names.index("AlterPartition")
         assert names.index(made) < names.index("Stop")
+
+
+@pytest.mark.parametrize(("second", "epochs"), [(12, [9, 12]), (9, [9])])
+def test_a_proposal_behind_the_lines_is_told_from_a_refused_one_by_broker_epochs(
+    second: int, epochs: list[int], tmp_path: Path
+) -> None:
+    """The replica restarted after the refusal, and its leader proposes it in its new incarnation; else it was sent again."""
+    (thread, logger, message), refused = submits(2), fails(2, "INELIGIBLE_REPLICA", ALTER)
+    text = message.replace("isr=List(1, 2)", BROKER_STATES.format(9))
+    broker(tmp_path / "n1", STARTED, *LOADED, LED, (thread, logger, text), answered(2, 107), refused, STOPS)
+    requests = (proposed({1: 5, 2: 9}, 6, 107), proposed({1: 5, 2: second}, 6, 0))
+    broker(tmp_path / "n100", REGISTERED, requests=requests)
+    capture = read(tmp_path)
+    assert not any("that no line makes" in str(gap) for gap in capture.gaps)
+    made = [event for trace in capture.traces for event in trace.events if event.event in ("ExpandIsr", "AlterPartition")]
+    assert [event.fields["broker_epoch"] for event in made if event.event == "ExpandIsr"] == epochs
+    assert made[-1].event == "AlterPartition"

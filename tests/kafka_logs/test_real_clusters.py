@@ -36,6 +36,26 @@ def test_a_proposal_that_is_made_again_is_not_the_one_that_was_accepted(tmp_path
     assert accepted < forgets < again
 
 
+def _logs_on(line: str) -> bool:
+    return "due to signal" in line or "KafkaRequestHandlerPool" in line
+
+
+def test_a_proposal_behind_the_last_line_comes_before_who_learned_of_its_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In 4.x a leader that was told to stop proposes, and handles the next fetch of a replica that knows the new ISR."""
+    folder = case("seed-1059-orders-7", tmp_path)
+    last, again = "[2026-11-28 07:44:43,913557]", "[2026-11-28 07:44:50"
+    for name in ("server.log", "request.log"):
+        log = folder / "n1" / name
+        lines = log.read_text().splitlines(keepends=True)
+        log.write_text("".join(line for line in lines if not last <= line < again or _logs_on(line)))
+    assert main(["check", str(folder)]) == 0, capsys.readouterr().out
+    (trace,) = read(folder).traces
+    names = [event.event for event in trace.events if event.fields.get("partition_epoch") == 3]
+    assert names.index("ExpandIsr") < names.index("AlterPartition")
+
+
 @pytest.mark.parametrize(
     ("name", "file", "line", "missing"),
     [

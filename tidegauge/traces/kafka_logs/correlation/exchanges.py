@@ -18,7 +18,17 @@ from tidegauge.impl.errors import NOT_CONTROLLER
 from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.traces.kafka_logs.correlation.match import RecordedLines
 from tidegauge.traces.kafka_logs.nodes.process import END, ProcessRun
-from tidegauge.traces.kafka_logs.nodes.steps import LATE, Fields, LoggedBroker, LoggedStep, Place, Send, or_null, reported
+from tidegauge.traces.kafka_logs.nodes.steps import (
+    LATE,
+    Fields,
+    LoggedBroker,
+    LoggedStep,
+    Place,
+    Send,
+    or_null,
+    proposal_keys,
+    reported,
+)
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedRequest, LoggedResponse
 
@@ -238,7 +248,9 @@ class Exchanges:
                 if error == NOT_CONTROLLER:
                     continue
                 # Up to version 2 `newIsr` lists broker ids; since 3 `newIsrWithEpochs` has a broker epoch each (KIP-903).
-                isr = tuple(part.get("newIsr") or [int(state["brokerId"]) for state in part.get("newIsrWithEpochs", ())])
+                members = part.get("newIsrWithEpochs") or [{"brokerId": broker} for broker in part.get("newIsr", ())]
+                broker_epochs = {int(member["brokerId"]): int(member.get("brokerEpoch", -1)) for member in members}
+                isr = tuple(broker_epochs)
                 epochs = {"leader_epoch": int(part["leaderEpoch"]), "partition_epoch": int(part["partitionEpoch"])}
                 step = self._altered(tp, peer, isr, request) if error == 0 else None
                 if step is None:
@@ -248,7 +260,8 @@ class Exchanges:
                     if error == 0:
                         self._before_its_change(step, response.get("partitionEpoch"))
                 step.fields.update(epochs)
-                step.depends_on += (("proposal", tp, epochs["leader_epoch"], epochs["partition_epoch"], frozenset(isr)),)
+                seen = {broker: epoch for broker, epoch in broker_epochs.items() if epoch >= 0}
+                step.depends_on += proposal_keys(tp, *epochs.values(), isr, seen)[-1:]
 
     def _before_its_change(self, step: LoggedStep, partition_epoch: object) -> None:
         """Put an accepted proposal before the change that it made: one that ends a reassignment has no line of its own."""

@@ -10,7 +10,7 @@ from tidegauge.traces.kafka_logs.correlation.unmatched import run_of, spot
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, BEFORE_ALL_LINES, EVERYTHING, Gap
 from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import AFTER_LINES, END
-from tidegauge.traces.kafka_logs.nodes.steps import TAKES_RESPONSES, Fields, LoggedStep, Send
+from tidegauge.traces.kafka_logs.nodes.steps import TAKES_RESPONSES, Fields, LoggedStep, Send, reported
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 
 # Processes of a node that only other nodes logged: its own lines about them are missing.
@@ -370,7 +370,8 @@ def _responses_of_the_dead(node: Node) -> None:
 # Proposals of a leader after SIGTERM: in 4.x it goes on serving after its loggers have stopped, and may propose an ISR.
 #
 # Only the controller reports such a proposal. It is the leader's if it has the epochs and the ISR that the leader
-# had when its log ended; any other proposal without a line shows that lines are missing (unmatched.py).
+# had when its log ended; any other proposal without a line shows that lines are missing (unmatched.py). It was made before
+# any other broker learned of a later partition epoch.
 
 
 def add_unlogged_proposals(nodes: Sequence[Node]) -> None:
@@ -378,21 +379,34 @@ def add_unlogged_proposals(nodes: Sequence[Node]) -> None:
     by_id: dict[object, Node] = {node.id: node for node in nodes if not node.silenced}
     offered = {key for node in nodes for step in node.broker.steps for key in step.provides}
     judged = [step for node in nodes for step in node.broker.steps if step.name == "AlterPartition"]
+    learned = _learned(nodes) if judged else {}
     for step in judged:
         keys = [key for key in step.depends_on if isinstance(key, tuple) and key[0] == "proposal" and key not in offered]
         leader = by_id.get(step.fields.get("peer"))
         if leader is None:
             continue
         for key in keys:
-            made = next(_made(leader, step), None)
+            made = next(_made(leader, step, learned.get((step.tp, step.fields["leader_epoch"]), ())), None)
             if made is not None:
+                if made.name == "ExpandIsr":
+                    epochs = dict(key[5]) if len(key) > 5 else {}
+                    made.fields |= reported(broker_epoch=epochs.get(made.fields["peer"]))
                 made.provides += (key,)
                 leader.broker.steps.append(made)
                 offered.add(key)
 
 
-def _made(leader: Node, judged: LoggedStep) -> Iterator[LoggedStep]:
+def _learned(nodes: Sequence[Node]) -> dict[tuple[str, object], list[LoggedStep]]:
+    """Return the steps of brokers that name a partition epoch, by partition and leader epoch."""
+    found: dict[tuple[str, object], list[LoggedStep]] = defaultdict(list)
+    for step in (step for node in nodes for step in node.broker.steps if step.name in ("BecomeLeader", "BecomeFollower")):
+        found[step.tp, step.fields.get("leader_epoch")].append(step)
+    return found
+
+
+def _made(leader: Node, judged: LoggedStep, learned: Iterable[LoggedStep]) -> Iterator[LoggedStep]:
     """Yield the proposal of each process that may have made it after its last line."""
+    later = [step.time for step in learned if step.node != leader.id and _partition_epoch(step) > _partition_epoch(judged)]
     for run in leader.runs:
         # A log that was closed has everything; a crash ends the process with its log.
         if not run.served_on:
@@ -415,8 +429,13 @@ def _made(leader: Node, judged: LoggedStep) -> Iterator[LoggedStep]:
             continue
         fields: Fields = {"isr": new, "partition_epoch": known["partition_epoch"]}
         joins, leaves = set(new) - set(old), set(old) - set(new)
-        place = (run.number, AFTER_LINES, 3, run.last)
+        place = (run.number, AFTER_LINES, 3, min([run.last, *later]))
         if len(joins) == 1 and not leaves:
             yield LoggedStep(leader.id, judged.tp, "ExpandIsr", {"peer": joins.pop(), **fields}, judged.at, run.last, place)
         elif leaves and not joins:
             yield LoggedStep(leader.id, judged.tp, "ShrinkIsr", fields, judged.at, run.last, place)
+
+
+def _partition_epoch(step: LoggedStep) -> int:
+    epoch = step.fields.get("partition_epoch")
+    return epoch if isinstance(epoch, int) else -1

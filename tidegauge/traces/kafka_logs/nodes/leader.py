@@ -27,6 +27,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     LoggedStep,
     may_fetch,
     or_null,
+    proposal_keys,
     record_fields,
     reported,
 )
@@ -288,19 +289,20 @@ def _sent_again(broker: LoggedBroker, parsed: ParsedLine) -> bool:
 
 
 def _proposed(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> None:
-    key, ignored = _proposal(parsed), broker.replica(parsed.tp).ignored
+    keys, ignored = _proposal(parsed), broker.replica(parsed.tp).ignored
     broker.proposals[parsed.line.thread, parsed.tp] = step
     # Whatever the controller did with the proposal before, whose response was ignored, it did before it answered. If that
     # was the same proposal (F3), it is the one that was accepted.
     step.depends_on += ignored
-    again = bool(ignored) and any(key in one.provides for one in broker.steps)
-    step.provides += (("again", key) if again else key,)
+    again = bool(ignored) and any(keys[-1] in one.provides for one in broker.steps)
+    step.provides += (("again", keys[0]),) if again else keys
     broker.replica(parsed.tp).ignored = ()
 
 
-def _proposal(parsed: ParsedLine) -> Hashable:
-    members, leader_epoch, partition_epoch = proposal(parsed.text("sent"))
-    return "proposal", parsed.tp, leader_epoch, partition_epoch, frozenset(members)
+def _proposal(parsed: ParsedLine) -> tuple[Hashable, ...]:
+    sent = parsed.text("sent")
+    members, leader_epoch, partition_epoch = proposal(sent)
+    return proposal_keys(parsed.tp, leader_epoch, partition_epoch, members, broker_epochs(sent))
 
 
 def _shrinking(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -325,7 +327,7 @@ def _isr_refused(broker: LoggedBroker, parsed: ParsedLine) -> None:
         return
     step = broker.proposals.pop((parsed.line.thread, parsed.tp), None)
     # Without thread names the last proposal may be another thread's.
-    key = _proposal(parsed)
+    key = _proposal(parsed)[0]
     if step is not None and {key, ("again", key)} & set(step.provides):
         _take_back(broker, parsed, step)
         broker.expanding.pop((parsed.line.thread, parsed.tp), None)

@@ -12,7 +12,7 @@ Rules of this file
    ShrinkIsr to AlterPartition, ("handled", node, run) from the requests of a process to its end.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegauge.impl import rules
@@ -43,6 +43,14 @@ FORGOTTEN = "LinesMissing"
 """Where lines are missing: what they showed of a replica is unknown from there on, to order.py as well."""
 NO_REPLICA = (rules.UNKNOWN_TOPIC_OR_PARTITION, rules.NOT_LEADER_OR_FOLLOWER, rules.UNKNOWN_TOPIC_ID)
 """Errors of a broker that has no such replica, not yet or no more (ReplicaManager#getPartitionOrError)."""
+
+
+def proposal_keys(
+    tp: str, leader_epoch: int, partition_epoch: int, isr: Iterable[int], broker_epochs: Mapping[int, int]
+) -> tuple[Hashable, ...]:
+    """Return the key of a proposal, and one with the broker epochs of its members (KIP-903) where they are known."""
+    key = ("proposal", tp, leader_epoch, partition_epoch, frozenset(isr))
+    return (key, (*key, frozenset(broker_epochs.items()))) if broker_epochs else (key,)
 
 
 @dataclass(eq=False, slots=True)

@@ -248,3 +248,53 @@ def test_an_order_is_found_exactly_if_there_is_one(steps: list[LoggedStep]) -> N
     there_is_one = any(fits(rows, one, len(peers)) for one in every_order(rows))
     order(steps, LEADER, found := Ordered())
     assert (found.stuck == []) == there_is_one
+
+
+@pytest.mark.parametrize(("of_raise", "after", "depends"), [("A", 4, 0), ("B", 4, 1), ("B", 10, 0)])
+def test_a_raise_depends_on_the_order_if_its_count_may_come_later(of_raise: str, after: int, depends: int) -> None:
+    """Thread A counts b2 at 7; before that the raise breaks HW-02. Its own thread counted before it raised."""
+    steps = [
+        *leads(7, 6),
+        counts("A", 2, 9, 2, 7),
+        counts("C", 2, 3, 3, 7),
+        raises(of_raise, after, 11, 6, 7),
+    ]
+    order(steps, LEADER, found := Ordered())
+    assert found.stuck == []
+    assert found.checks["HW-02", True] == depends
+    assert found.checks["HW-02", False] == 1 - depends
+
+
+@pytest.mark.parametrize(("after", "depends"), [(3, 1), (6, 0)])
+def test_a_read_depends_on_the_order_if_the_raise_that_it_shows_may_come_later(after: int, depends: int) -> None:
+    """It began before the raise was over."""
+    steps = [*leads(7, 6), counts("B", 3, 4, 2, 7), counts("A", 2, 5, 3, 7), raises("A", 5, 6, 6, 7), reads(after, 9, 7)]
+    order(steps, LEADER, found := Ordered())
+    assert found.stuck == []
+    assert (found.checks["READ-01", True], found.checks["READ-01", False]) == (depends, 1 - depends)
+
+
+@settings(max_examples=300, deadline=None)
+@given(small_windows())
+def test_what_breaks_in_another_order_depends_on_it(steps: list[LoggedStep]) -> None:
+    """Against all interleavings in which the steps before a check fit: none that breaks it is left out."""
+    peers = sorted(search._peers(steps) | {LEADER})
+    rows = search._rows(steps, {peer: at for at, peer in enumerate(peers)})
+    ordered = search._Search(rows, search.Leader(0, len(peers), 1))
+    taken = ordered.run(found := Ordered())
+    dependent = {at for at, _, depends in search.checks_of(rows, taken, ordered) if depends}
+    broken = {at for one in every_order(rows) for at in _breaking(rows, one, len(peers))}
+    assert found.stuck != [] or broken <= dependent
+
+
+def _breaking(rows: Sequence[search.Row], one: Sequence[int], peers: int) -> Iterator[int]:
+    """The first step that does not fit, if that is a rule or what a client is shown; the raise has a cause."""
+    replica = Replica(role=search.ABSENT, counted=(UNKNOWN,) * peers)
+    for at in one:
+        broken, after = take(rows[at], at, replica._replace(cause=max(replica.cause, 0)), search.Leader(0, peers, 1))
+        if broken != FITS:
+            shown = rows[at].kind in (search.SHOWN, search.ACKNOWLEDGED)
+            if rows[at].kind in search.RULES and broken == (BREAKS_VALUE if shown else search.BREAKS_RULE):
+                yield at
+            return
+        replica = after._replace(due=UNKNOWN)

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from tidegauge import __suite__, __version__
-from tidegauge.conformance.checking.check import Report, check
+from tidegauge.conformance.checking.check import Report, check, merge_shares
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.judge.fields import RULE_IDS
 from tidegauge.conformance.report.json_report import as_json, json_text, schema_text, write_json
@@ -122,6 +122,20 @@ def test_every_report_is_as_its_schema_says(path: Path) -> None:
     data = json.loads(json_text(check([path])))
     VALIDATOR.validate(data)
     assert data["tool"] == {"name": "tidegauge", "version": __version__, "suite": __suite__}
+
+
+def test_what_depends_on_the_order_of_lines_is_counted_by_rule() -> None:
+    """Where another order would break the rule. In all shares together it is the same; traces have an order."""
+    report = check([LOGS])
+    (logs,) = report.inputs
+    depends, checks = logs.depends_on_order["HW-02"]
+    assert 0 < depends < checks
+    assert any(
+        line.startswith("depends on") and f"HW-02 {depends} of {checks}" in line for line in as_text(report).splitlines()
+    )
+    assert json.loads(json_text(report))["parts"][0]["depends_on_order"]["HW-02"] == {"depends": depends, "checks": checks}
+    assert merge_shares([logs, logs]).depends_on_order["HW-02"] == (2 * depends, 2 * checks)
+    assert check([DIRECTORY / "commit.ndjson"]).inputs[0].depends_on_order == {}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ What happens to a batch of traces, in this order, since each step reads the judg
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -94,10 +95,22 @@ class CheckedInput:
     """The part of each node's life that the source covers, where it says so."""
     missing: tuple[str, ...] = ()
     """What the source lacks for a verdict on everything that happened."""
+    checks: Mapping[tuple[str, bool], int] = field(default_factory=dict, repr=False)
+    """By rule, checks of broker logs that hold in any order of a replica's lines (False), and that depend on it (True)."""
     rules: tuple[RuleVerdict, ...] = field(default=(), repr=False)
     verdict: Verdict = Verdict.SUITE_ERROR
     situations: Mapping[Situation, Seen] = field(default_factory=dict, repr=False)
     """Those of its events, if they were asked for."""
+
+    @property
+    def depends_on_order(self) -> dict[str, tuple[int, int]]:
+        """Return by rule how many checks depend on the order of lines, and how many there are."""
+        rules = sorted(rule for rule, depends in self.checks if depends)
+        return {
+            rule: (self.checks[rule, True], self.checks[rule, True] + self.checks.get((rule, False), 0))
+            for rule in rules
+            if self.checks[rule, True]
+        }
 
 
 @dataclass(frozen=True)
@@ -244,6 +257,7 @@ def checked_input(path: str, kind: str, findings: InputFindings, judgements: Seq
         problems=tuple(findings.problems),
         covered=tuple(findings.covered),
         missing=tuple(missing),
+        checks=findings.checks,
         rules=rules,
         verdict=run_verdict(rules, events, whole=not missing and lost(findings.problems) == 0),
     )
@@ -386,6 +400,7 @@ def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
         problems=problems[:MANY],
         covered=tuple(sorted(covered.values())),
         missing=missing[:MANY],
+        checks=sum((Counter(share.checks) for share in shares), Counter()),
         rules=rules,
         verdict=run_verdict(rules, events, whole=not missing and lost(problems) == 0),
         situations=added(share.situations for share in shares),

@@ -76,13 +76,14 @@ class InputBatch:
 class InputFindings:
     """Everything about a path but its batches; complete once all batches have been read.
 
-    `problems` are what is wrong with it, `notes` how it was read; `covered` and `missing` as in `CheckedInput`.
+    `problems` are what is wrong with it, `notes` how it was read; `covered`, `missing` and `checks` as in `CheckedInput`.
     """
 
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     covered: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    checks: Mapping[tuple[str, bool], int] = field(default_factory=dict)
 
 
 class InputSource(NamedTuple):
@@ -222,6 +223,7 @@ def _logs(source: InputSource, layout: str | None, selection: Selection | None) 
             [f"{name}: {note}" for note in capture.summary.notes()],
             [str(life) for life in capture.coverage],
             list(capture.missing),
+            capture.summary.checks,
         )
         yield InputPart(name, LOGS, capture_batches(capture, name), findings)
 

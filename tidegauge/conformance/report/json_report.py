@@ -50,6 +50,9 @@ def as_json(report: Report) -> dict[str, Any]:
                 "problems": number_of(checked.problems),
                 "covered": list(checked.covered),
                 "missing": list(checked.missing),
+                "depends_on_order": {
+                    rule: {"depends": count, "checks": of} for rule, (count, of) in checked.depends_on_order.items()
+                },
             }
             for checked in report.inputs
         ],

@@ -83,6 +83,9 @@ def _read(report: Report, most: int | None = None) -> Iterator[str]:
         )
         if checked.covered:
             yield f"covered: {'; '.join(checked.covered)}"
+        if checked.depends_on_order:
+            counts = (f"{rule} {count:,} of {of:,}" for rule, (count, of) in checked.depends_on_order.items())
+            yield f"depends on the order of concurrent lines, at most: {', '.join(counts)} checks"
         yield from (f"missing: {line}" for line in checked.missing[:most])
         if most is not None and len(checked.missing) > most:
             yield f"missing: {len(checked.missing) - most:,} more; --all lists them"

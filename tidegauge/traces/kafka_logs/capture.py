@@ -118,8 +118,9 @@ class Summary:
     """What was read, and how certain the order is.
 
     `unexplained` are responses whose high watermark no place in their time window explains. `concurrent` are pairs of a
-    commit and a possible loss on two nodes that only clocks order. `layouts` counts the files by layout, `passed_over` names
-    the files that were not read.
+    commit and a possible loss on two nodes that only clocks order. `checks` counts by rule the checks that hold in any order
+    of a replica's lines (False), and those that depend on it (True). `layouts` counts the files by layout, `passed_over`
+    names the files that were not read.
     """
 
     nodes: tuple[int, ...]
@@ -136,6 +137,7 @@ class Summary:
     concurrent: int
     moved: int
     unexplained: int
+    checks: Mapping[tuple[str, bool], int] = field(default_factory=dict)
     layouts: Mapping[str, int] = field(default_factory=dict)
     passed_over: tuple[str, ...] = ()
 
@@ -265,6 +267,7 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
             concurrent=sum(one.concurrent for one in merged.values()),
             moved=reading.moved,
             unexplained=reading.unexplained,
+            checks=reading.checks,
             layouts=logs.layouts,
             passed_over=tuple(logs.passed_over),
         ),

@@ -7,7 +7,7 @@ Rules of this file
 2. No pass raises for the content of files. What cannot be read is a Problem; the rest is used.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -78,6 +78,7 @@ class Reading:
     gaps: list[Gap] = field(default_factory=list)
     moved: int = 0
     unexplained: int = 0
+    checks: Counter[tuple[str, bool]] = field(default_factory=Counter)
     selection: Selection | None = None
     before: CarryOver = NO_CARRY_OVER
 
@@ -177,6 +178,7 @@ def order_steps(reading: Reading) -> None:
     for node in reading.nodes:
         placement = order_of_node(node.broker)
         reading.moved += placement.moved
+        reading.checks += placement.checks
         # What is judged there is undecided: an order may be there that was not found.
         reading.gaps += [
             Gap(

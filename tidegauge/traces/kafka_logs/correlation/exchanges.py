@@ -261,7 +261,7 @@ class Exchanges:
                         self._before_its_change(step, response.get("partitionEpoch"))
                 step.fields.update(epochs)
                 seen = {broker: epoch for broker, epoch in broker_epochs.items() if epoch >= 0}
-                step.depends_on += proposal_keys(tp, *epochs.values(), isr, seen)[-1:]
+                step.depends_on += proposal_keys(tp, epochs["leader_epoch"], epochs["partition_epoch"], isr, seen)[-1:]
 
     def _before_its_change(self, step: LoggedStep, partition_epoch: object) -> None:
         """Put an accepted proposal before the change that it made: one that ends a reassignment has no line of its own."""

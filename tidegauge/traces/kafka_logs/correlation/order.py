@@ -38,6 +38,8 @@ Rules of this file
 | response | read once more if it waited | any time until it is complete | DelayedFetch#onComplete |
 """
 
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -127,6 +129,8 @@ class Ordered:
     moved: int = 0
     stuck: list[tuple[LoggedStep, int]] = field(default_factory=list)
     at_limit: list[LoggedStep] = field(default_factory=list)
+    checks: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    """By rule: those that hold in any order, and those that depend on it."""
 
 
 def order_of_node(broker: LoggedBroker) -> Ordered:
@@ -156,6 +160,7 @@ def order(steps: Sequence[LoggedStep], node: int, placement: Ordered, min_isr: i
     search = _Search(rows, leader)
     taken = search.run(placement)
     placement.moved += sum(1 for at, (row, _) in enumerate(taken) if at != row)
+    placement.checks.update((rule, depends) for _, rule, depends in checks_of(rows, taken, search))
     return _events(rows, taken, search.begin)
 
 
@@ -632,6 +637,98 @@ class _Search:
         waiting = [at for at in self._open(node) if at not in self.given_up] or [node.front]
         at = min(waiting, key=lambda row: (self._take(row, node.replica)[0] == FITS, self.rows[row].ends, row))
         return at, take(self.rows[at], at, node.replica, self.leader)[0]
+
+
+# Checks that depend on the order: another step may stand on the other side of them, and would break them there. Of the two
+# lines in rule 3 the search takes the count first, for before it the raise breaks HW-02; threads and times allow both. It is
+# not asked whether every other step finds what it says then: at most so many checks depend on the order.
+
+RULES = {
+    RAISE: ("HW-02", (APPEND, COUNT, EXPAND, ISR)),
+    SHRINK: ("ISR-02", (COUNT,)),
+    SHOWN: ("READ-01", (RAISE, ISR)),
+    ACKNOWLEDGED: ("ACK-01", (RAISE, ISR)),
+    COUNT: ("FENCE-01", (LEAD, FOLLOW)),
+    REFUSED: ("FENCE-01", (LEAD, FOLLOW)),
+}
+"""By kind of row: the rule that is checked there, and the kinds of rows on which it rests."""
+_LEAVES = {
+    APPEND: ("leo",),
+    EXPAND: ("pending",),
+    ISR: ("isr", "pending", "hw"),
+    RAISE: ("hw",),
+    LEAD: ("epoch", "role"),
+    FOLLOW: ("epoch", "role"),
+}
+"""What a row leaves that a check may rest on."""
+
+
+def checks_of(
+    rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], search: _Search
+) -> Iterator[tuple[int, str, bool]]:
+    """Yield the row and the rule of each check of a leader, and whether it depends on the order of the rows."""
+    leader, states = search.leader, [search.begin, *(after for _, after in sequence)]
+    # What ends before a row begins comes before it, and what begins after its end comes after it.
+    ends = list(accumulate((rows[at].ends for at, _ in sequence), max))
+    begins = list(accumulate((rows[at].begins for at, _ in reversed(sequence)), min))[::-1]
+    places: dict[int, list[int]] = {kind: [] for kind in (COUNT, *_LEAVES)}
+    for place, (at, _) in enumerate(sequence):
+        if rows[at].kind in places:
+            places[rows[at].kind].append(place)
+    for number, (at, _) in enumerate(sequence):
+        row, found = rows[at], states[number]
+        if row.kind not in RULES or found.role not in (LEADS, UNKNOWN):
+            continue
+        rule, kinds = RULES[row.kind]
+        first, last = bisect_right(ends, row.begins), bisect_left(begins, row.ends, number)
+        breaks = BREAKS_VALUE if row.kind >= SKIPPED and row.kind != REFUSED else BREAKS_RULE
+        others: list[Replica] = []
+        for kind in kinds:
+            of_kind, middle = places[kind], bisect_left(places[kind], number)
+            before = [
+                (sequence[place][0], states[place]) for place in of_kind[bisect_left(of_kind, first, 0, middle) : middle]
+            ]
+            after = [sequence[place][0] for place in of_kind[middle : bisect_left(of_kind, last, middle)]]
+            others += [*_later(rows, at, before[::-1], found), *_earlier(rows, at, after, found, leader)]
+        depends = any(take(row, at, other, leader)[0] == breaks for other in others)
+        yield at, rule, depends and take(row, at, found, leader)[0] == FITS
+
+
+def _later(rows: Sequence[Row], at: int, before: Sequence[tuple[int, Replica]], replica: Replica) -> Iterator[Replica]:
+    """Yield what a row finds if rows before it, each with what it found, come after it: the last, the last two, .."""
+    stay: set[int] = set()
+    for other, found in before:
+        row = rows[other]
+        peer = row.values[0] if row.kind == COUNT else -1
+        if peer in stay:
+            continue
+        if row.ends <= rows[at].begins or _leads_to(rows, other, at):
+            stay.add(peer)
+        elif row.kind != COUNT:
+            replica = replica._replace(**{name: getattr(found, name) for name in _LEAVES[row.kind]})
+            yield replica
+        elif peer >= 0:
+            yield replica._replace(counted=(*replica.counted[:peer], found.counted[peer], *replica.counted[peer + 1 :]))
+
+
+def _earlier(rows: Sequence[Row], at: int, after: Sequence[int], replica: Replica, leader: Leader) -> Iterator[Replica]:
+    """Yield what a row finds if one of the rows after it comes before it."""
+    for other in after:
+        if other != at and rows[other].begins < rows[at].ends and not _leads_to(rows, at, other):
+            yield take(rows[other], other, replica, leader)[1]._replace(cause=replica.cause)
+
+
+def _leads_to(rows: Sequence[Row], first: int, second: int) -> bool:
+    """Return whether threads and sessions put a row before another."""
+    waiting, seen = [second], {second}
+    while waiting:
+        for earlier in rows[waiting.pop()].follows:
+            if earlier == first:
+                return True
+            if earlier > first and earlier not in seen:
+                seen.add(earlier)
+                waiting.append(earlier)
+    return False
 
 
 # From rows back to events

@@ -131,7 +131,7 @@ def test_a_tier_is_told_in_the_order_of_the_file(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(models, "run_model", ran)
     monkeypatch.setattr(parallel, "warm_start", lambda *_: ())
     reported: list[str] = []
-    done = models.run_tier("small", on_done=lambda comparison: reported.append(comparison.model.name))
+    done = models.run_models(models.in_tier("small"), on_done=lambda comparison: reported.append(comparison.model.name))
     assert reported == [comparison.model.name for comparison in done] == [model.name for model in in_tier("small")]
 
 
@@ -245,7 +245,7 @@ def test_an_unknown_model_or_tier_is_answered_with_the_known_ones() -> None:
     with pytest.raises(SpecError, match=r"a model such as Small, or a file that ends in \.cfg; seen 'Smal'"):
         find_model("Smal")
     with pytest.raises(SpecError, match="one of small, medium, large; seen 'huge'"):
-        models.run_tier("huge")
+        models.in_tier("huge")
 
 
 def test_recording_pins_what_was_found_and_leaves_the_rest() -> None:

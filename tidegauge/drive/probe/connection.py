@@ -216,7 +216,7 @@ class BrokerConnection:
             # A second attempt with a wrong password could lock the account.
             raise
         except NoResponseError:
-            # The broker may answer in a version of its own whatever it is asked in, as clients of today do not notice.
+            # Some brokers answer in one version whatever the version of the request; clients of today do not notice.
             for version in reversed(self._messages.versions(f"{API_VERSIONS}Request")[1:]):
                 with suppress(NoResponseError):
                     response = self.request(api_versions_call(version))

@@ -86,6 +86,7 @@ def acceptable_for(
     partition = control.partitions[tp]
 
     def acceptable(broker: int) -> bool:
+        """Return whether a replica may lead: its broker is active, and its directory online."""
         if not (is_active(control, broker) if active is None else active(broker)):
             return False
         if broker not in partition.replicas:

@@ -422,16 +422,6 @@ def partition_text(partition: View) -> str:
     return text + changing + last_known + (" recovering" if recovering else "")
 
 
-def control_run_text(states: Sequence[View], labels: Sequence[Label]) -> str:
-    """Format a run: the first state, then each step with the lines that it changed."""
-    lines = [control_view_text(states[0])]
-    for number, (label, before, after) in enumerate(zip(labels, states, states[1:], strict=False), start=1):
-        old_lines = control_view_text(before).splitlines()
-        lines.append(f"{number:>2}  {control_label_text(label)}")
-        lines += [f"      {line}" for line in control_view_text(after).splitlines() if line not in old_lines]
-    return "\n".join(lines)
-
-
 # Labels and states of ISR changes as text.
 
 

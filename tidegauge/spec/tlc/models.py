@@ -273,13 +273,6 @@ def run_models(
     return tuple(done)
 
 
-def run_tier(
-    tier: str, *, limits: Limits | None = None, on_done: Callable[[PinComparison], None] | None = None
-) -> tuple[PinComparison, ...]:
-    """Run the models of a tier and of the cheaper ones, in the order of the file."""
-    return run_models(in_tier(tier), limits=limits, on_done=on_done)
-
-
 def _pins(comparison: PinComparison) -> dict[str, str]:
     result = comparison.result
     pins = {"expect": f'"{result.outcome.value}"', "seconds": f"{result.seconds:.0f}"}

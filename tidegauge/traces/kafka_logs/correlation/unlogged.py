@@ -314,7 +314,7 @@ class _MadeUp:
 def _add_unlogged_fetches(
     leader: Node, sends: Sequence[Send], runs: dict[int, int], responses: Mapping[Hashable, Sequence[LoggedStep]]
 ) -> None:
-    """Add what a leader handled after its last line; `runs` are the processes of the leader that handled the others."""
+    """Add the fetches that a leader handled after its last line. `runs`: by send, the leader's process that handled it."""
     channels: dict[tuple[int, int], list[Send]] = defaultdict(list)
     for send in sends:
         channels[send.node, send.fetcher].append(send)
@@ -326,10 +326,10 @@ def _add_unlogged_fetches(
             if id(send) not in runs:
                 behind.append(send)
             else:
-                # Between two that one process handled the lines of the request are missing.
+                # Requests between two that one process handled only lack their lines.
                 if runs[id(send)] != run:
                     _add_handled_fetches(leader, run, behind, responses, handled)
-                # Of the last request with a line the leader may have logged some partitions only.
+                # The leader may have logged only some partitions of the last request with a line.
                 run, behind = runs[id(send)], [send]
         _add_handled_fetches(leader, run, behind, responses, handled)
 

@@ -55,7 +55,7 @@ def _list() -> int:
     premises = {name: loss.premise for name, loss in COMMITTED_LOSSES.items()}
     premises |= {name: loss.premise for name, loss in CLEAN_LOSSES.items()}
     for name, premise in premises.items():
-        echo(f"{name:<24} not: {premise}")
+        echo(f"{name:<24} without: {premise}")
     return CONFORMS
 
 

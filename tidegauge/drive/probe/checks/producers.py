@@ -115,7 +115,14 @@ def _wraps(producer: _Producer) -> Script:
 
 
 PRODUCER_CHECKS = (
-    Check("producers.in-order", "", SEQUENCE, "Sequence numbers go on with the next one.", _sends(_in_order), NEEDS),
+    Check(
+        "producers.in-order",
+        "",
+        SEQUENCE,
+        "Batches with consecutive sequence numbers are appended.",
+        _sends(_in_order),
+        NEEDS,
+    ),
     Check(
         "producers.sent-again",
         "",

@@ -286,20 +286,20 @@ SESSION_CHECKS = (
     _row(
         "not-asked-for",
         CONTEXT,
-        "A full fetch with session epoch -1 is given no session: session id 0.",
+        "A full fetch with session epoch -1 opens no session: session id 0.",
         one_request(_not_asked_for),
     ),
     _row(
         "asked-for",
         "FullFetchContext#updateAndGenerateResponseData",
-        "A full fetch with session epoch 0 is served as any other, whether it is given a session or not.",
+        "A full fetch with session epoch 0 is served like any other, whether it opens a session or not.",
         _asked_for,
         "FETCH-06",
     ),
     _row(
         "unknown-id",
         CONTEXT,
-        "An incremental fetch with a session id that nobody was given is refused with FETCH_SESSION_ID_NOT_FOUND, also by a "
+        "An incremental fetch with an unknown session id is refused with FETCH_SESSION_ID_NOT_FOUND, also by a "
         "broker that keeps no sessions.",
         one_request(_unknown),
     ),
@@ -324,7 +324,7 @@ SESSION_CHECKS = (
         _closed,
     ),
     _row("replaced", CONTEXT, "A full fetch closes the session that it names.", _replaced),
-    _row("gone", CONTEXT, "A full fetch is served also where it names a session that is not there.", _gone),
+    _row("gone", CONTEXT, "A full fetch is served even if it names an unknown session.", _gone),
     _row("two", RESPONSE, "Two sessions have two ids; each has its own epochs and its own responses.", _two),
     _row("unchanged", LEFT_OUT, "An incremental fetch does not return a partition that has not changed.", _unchanged),
     _row(
@@ -376,11 +376,11 @@ SESSION_CHECKS = (
     ),
     _row("others", LEFT_OUT, "Of two partitions, the one that changed is returned.", _others),
     _row("added", UPDATE, "An incremental fetch adds the partitions that it names.", _added),
-    _row("forgotten", UPDATE, "What a fetch forgets is no longer in the session.", _forgotten),
+    _row("forgotten", UPDATE, "A partition that a fetch forgets is no longer in the session.", _forgotten),
     _row(
         "empty",
         CONTEXT,
-        "A session of which everything is forgotten ends: session id 0, then FETCH_SESSION_ID_NOT_FOUND.",
+        "A session ends when its last partition is forgotten: session id 0, then FETCH_SESSION_ID_NOT_FOUND.",
         _empty,
     ),
     _row(

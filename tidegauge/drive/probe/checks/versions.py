@@ -141,7 +141,7 @@ VERSION_CHECKS = (
         "versions.newer-api-versions",
         "",
         "KafkaApis#handleApiVersionsRequest",
-        "ApiVersions in a version that the broker does not have is answered with UNSUPPORTED_VERSION and what it has.",
+        "ApiVersions in an unknown version is answered with UNSUPPORTED_VERSION and the versions that the broker has.",
         _newer,
     ),
     Check(

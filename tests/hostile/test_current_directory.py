@@ -165,14 +165,14 @@ def test_python_m_tidegauge_leaves_the_current_directory_out(planted: Path, tmp_
 
 COMPILING = """
 import sys, time
-from tidegauge.conformance.engine import background, precompile
+from tidegauge.conformance.engine import precompile
 from tidegauge.conformance.engine.guarded_numba import numba
 assert numba.njit(lambda: 1)() == 1
 with precompile.compiled_ahead():
     time.sleep(3)
-assert background.compile_in_background()
+assert precompile.compile_in_background()
 time.sleep(3)
-background.LISTENER.give_up()
+precompile.LISTENER.give_up()
 """
 
 

@@ -58,7 +58,7 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
     from tidegauge.bundle.unpacking import opened
     from tidegauge.conformance.checking.check import CheckOptions
     from tidegauge.conformance.checking.sharded import check_in_parallel
-    from tidegauge.conformance.engine.background import LISTENER
+    from tidegauge.conformance.engine.precompile import LISTENER
     from tidegauge.conformance.report.json_report import json_text, schema_text, write_json
     from tidegauge.conformance.report.text import as_text
     from tidegauge.story.story import story_of

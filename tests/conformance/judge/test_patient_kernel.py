@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.checking.test_judge import golden
-from tidegauge.conformance.engine import background, compiled, patient_kernel
+from tidegauge.conformance.engine import compiled, patient_kernel, precompile
 from tidegauge.conformance.engine.judge import (
     FAILURES_KEPT,
     PAST,
@@ -86,7 +86,7 @@ def test_a_trace_that_needs_more_room_is_judged_again(monkeypatch: pytest.Monkey
 
 def test_it_says_how_far_it_is_and_what_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(background.LISTENER, "progress", said.append)
+    monkeypatch.setattr(precompile.LISTENER, "progress", said.append)
     monkeypatch.setattr(patient_kernel, "PIECE", 7)
     config = traces()[0].config
     columns = to_columns(traces(), config)
@@ -101,8 +101,8 @@ def test_the_first_large_input_begins_one_compilation_and_says_so(monkeypatch: p
     said: list[str] = []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     # Set, so that it is put back whatever the code under test does to it.
-    monkeypatch.setenv(background.UNDER_WAY, "")
-    monkeypatch.delenv(background.UNDER_WAY)
+    monkeypatch.setenv(precompile.UNDER_WAY, "")
+    monkeypatch.delenv(precompile.UNDER_WAY)
     killed: list[str] = []
 
     class Begun:
@@ -113,14 +113,14 @@ def test_the_first_large_input_begins_one_compilation_and_says_so(monkeypatch: p
             killed.append("killed")
 
     monkeypatch.setattr(subprocess, "Popen", Begun)
-    monkeypatch.setattr(background.LISTENER, "give_up", lambda: None)
-    monkeypatch.setattr(background.LISTENER, "announcement", said.append)
+    monkeypatch.setattr(precompile.LISTENER, "give_up", lambda: None)
+    monkeypatch.setattr(precompile.LISTENER, "announcement", said.append)
     assert execution(10**6) is patient_kernel.judge_until_compiled
     assert execution(10**6) is patient_kernel.judge_until_compiled
     assert execution(100_000) is judge_traces
-    assert (len(begun), said) == (1, [background.ANNOUNCEMENT])
-    background.LISTENER.give_up()
+    assert (len(begun), said) == (1, [precompile.ANNOUNCEMENT])
+    precompile.LISTENER.give_up()
     assert killed == ["killed"], "as Ctrl-C does"
     # Where nothing can be kept, another process would compile for nobody.
     monkeypatch.setattr(compiled, "cache_directory", lambda _rewriting=None: None)
-    assert not background.compile_in_background()
+    assert not precompile.compile_in_background()

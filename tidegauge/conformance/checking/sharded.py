@@ -17,7 +17,7 @@ from tidegauge.conformance.checking.check import (
     merge_shares,
 )
 from tidegauge.conformance.checking.inputs import NotSeparableError, is_ndjson
-from tidegauge.conformance.engine.background import compile_in_background
+from tidegauge.conformance.engine.precompile import compile_in_background
 from tidegauge.traces.formats.ndjson_columns import Span, spans
 from tidegauge.traces.kafka_logs.discovery.files import log_size, logs_in
 from tidegauge.traces.kafka_logs.discovery.selection import Selection

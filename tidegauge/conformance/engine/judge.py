@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegauge.conformance.engine.background import compile_in_background
+from tidegauge.conformance.engine.precompile import compile_in_background
 from tidegauge.conformance.judge import fields
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.fields import RULE_IDS, RULES

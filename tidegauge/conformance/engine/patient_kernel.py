@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegauge.conformance.engine.background import LISTENER
 from tidegauge.conformance.engine.compiled import compiled, is_ready
+from tidegauge.conformance.engine.precompile import LISTENER
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.events.lifecycle import logs_agree
 from tidegauge.conformance.judge.fields import RULE_IDS

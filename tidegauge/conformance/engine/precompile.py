@@ -1,31 +1,82 @@
-"""Precompile the judge in another process, while this one does something else.
+"""Compile the judge in another process: beside a long job, or in the background of a command, for the next one too.
 
     python -m tidegauge.conformance.engine.precompile     # compile it now
 
-Rule of this file: this changes the time and nothing else. Code that is not ready when it is needed is compiled there.
+Rule of this file: this changes the time and nothing else. Code that is not ready when it is needed is compiled there. The
+compiler and multiprocessing are imported where they are used: most commands need neither.
 """
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tidegauge.conformance.engine.compiled import cache_directory, compiled, is_ready
-from tidegauge.util.python_processes import python_command
+MODULE = "tidegauge.conformance.engine.precompile"
 
 NICENESS = 10
 """The niceness of the compiling process: it takes only the processor time that others leave."""
+
+UNDER_WAY = "TIDEGAUGE_COMPILING"
+"""The environment variable by which the workers of a command know that it compiles."""
+
+ANNOUNCEMENT = (
+    "compiling the judge in the background, once on this machine: 1 to 2 minutes of processor time, beyond this command; "
+    "until then it is interpreted, which is slower and gives the same results"
+)
+
+Hear = Callable[[str], None]
+
+
+class _Listener:
+    """Where a long computation prints: a command sets both, a library call prints nothing."""
+
+    def __init__(self) -> None:
+        self.announcement: Hear = lambda _line: None
+        self.progress: Hear = lambda _line: None
+        self.give_up: Callable[[], None] = lambda: None
+        """End the compilation that this process has begun, if any."""
+
+
+LISTENER = _Listener()
+
+
+def compile_in_background() -> bool:
+    """Begin, unless the code is ready or it was begun; return whether there will be code that every process finds."""
+    from tidegauge.conformance.engine.compiled import cache_directory, is_ready  # noqa: PLC0415
+
+    if cache_directory() is None:
+        return False
+    if not is_ready() and UNDER_WAY not in os.environ:
+        from tidegauge.util.python_processes import python_command  # noqa: PLC0415
+
+        os.environ[UNDER_WAY] = "yes"
+        LISTENER.announcement(ANNOUNCEMENT)
+        quiet = subprocess.DEVNULL
+        # Its output is discarded: if it fails, the interpreted kernel judges to the end. A session of its own lets it go on
+        # when the terminal of the command is closed.
+        process = subprocess.Popen(
+            python_command(MODULE),
+            stdin=quiet,
+            stdout=quiet,
+            stderr=quiet,
+            start_new_session=True,
+        )
+        LISTENER.give_up = process.kill
+    return True
 
 
 @contextmanager
 def compiled_ahead() -> Iterator[None]:
     """Compile in another process while the body runs, unless that is done already; end the process with the body."""
+    from tidegauge.conformance.engine.compiled import cache_directory, is_ready  # noqa: PLC0415
+    from tidegauge.util.python_processes import python_command  # noqa: PLC0415
+
     if is_ready() or cache_directory() is None:
         yield
         return
     # Output is discarded: if the process fails, the code is compiled where it is needed.
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(python_command(__name__), stdin=quiet, stdout=quiet, stderr=quiet) as process:
+    with subprocess.Popen(python_command(MODULE), stdin=quiet, stdout=quiet, stderr=quiet) as process:
         try:
             yield
         finally:
@@ -33,5 +84,7 @@ def compiled_ahead() -> Iterator[None]:
 
 
 if __name__ == "__main__":
+    from tidegauge.conformance.engine.compiled import compiled
+
     os.nice(NICENESS)
     compiled()

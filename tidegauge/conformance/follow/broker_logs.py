@@ -223,7 +223,7 @@ def _capped(entries: Mapping[Any, None]) -> dict[Any, None]:
 
 def _difference(tally: RuleTally, counted: RuleTally) -> RuleTally:
     """Subtract the tally of events that were counted before."""
-    # Not below 0: judged alone, events may pass that are undecided in the window, where later lines count too.
+    # Not below 0: counted alone, events may have decided a check that the whole window leaves undecided.
     return replace(
         tally,
         held=max(0, tally.held - counted.held),

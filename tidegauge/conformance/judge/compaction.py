@@ -283,7 +283,7 @@ def renumbered(named: int, t: int) -> int:
 
 def registrations_needed_from(st: s.State, below: int) -> int:
     """Return the leader epoch from which on registrations are needed, if nobody acts on epochs below `below`."""
-    # An unclean election after a term ends its claims.
+    # Whether an election after a term was unclean, and ended its claims, is asked of the registrations after it.
     for t in range(st[s.PARTITION, s.TERMS]):
         below = min(below, st[s.term(st, t), s.T_EPOCH] + 1)
     # A leader that counts an old log end must not have missed another leader since (HW-08, finding F2).

@@ -325,7 +325,7 @@ def named_scenarios(name: str, profile: Profile, capabilities: Capabilities) -> 
 
 
 def _without_file(name: str, profile: Profile) -> tuple[Named, ...]:
-    """Return the scenario of that name that is no file."""
+    """Return the scenario of that name among the two that have no file, as no scenario's commands can play them."""
     if name == ERASED_PROPOSAL:
         return (Named(name, ERASED_CLAIM, *erased_proposal(profile), "b1"),)
     if name == ROUNDED:

@@ -7,6 +7,7 @@ masks. `epochs` holds the pairs of the only list-valued field, flattened; row i 
 for each event, whether lines of its node are missing before it or after it.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +20,7 @@ from tidegauge.traces.schema import EVENTS, FIELDS, MISSING_AHEAD, MISSING_BEHIN
 UNKNOWN = -(2**62)
 INT_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is not FieldKind.EPOCHS)
 _INT_FIELDS = frozenset(INT_FIELDS)
+_CODES = {name: event.code for name, event in EVENTS.items()}
 
 Ints = NDArray[np.int64]
 
@@ -46,24 +48,25 @@ def to_columns(traces: Sequence[Trace], config: Config, *, counted: bool = False
     starts = np.cumsum([0, *(len(trace.events) for trace in traces)], dtype=np.int64)
     position = positions(config)
     # Events with the same fields together: there are few such sets, and their values become columns at once.
-    by_fields: dict[tuple[str, ...], tuple[list[int], list[Iterable[Any]]]] = {}
+    by_fields: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for row, event in enumerate(events):
-        rows, values = by_fields.setdefault(tuple(event.fields), ([], []))
-        rows.append(row)
-        values.append(event.fields.values())
+        by_fields[tuple(event.fields)].append(row)
     found: dict[str, Ints] = {}
-    for names, (of_these, values) in by_fields.items():
-        at = np.array(of_these)
-        for name, of_field in zip(names, zip(*values, strict=True), strict=False):
+    pairs: list[Sequence[Sequence[int]] | None] = [None] * len(events)
+    for names, rows in by_fields.items():
+        at = np.array(rows)
+        for name, of_field in zip(names, zip(*[events[row].fields.values() for row in rows], strict=True), strict=False):
             if name in _INT_FIELDS:
                 if name not in found:
                     found[name] = np.full(len(events), UNKNOWN, np.int64)
                 found[name][at] = _encoded(name, of_field, position)
+            elif name == "epochs":
+                for row, value in zip(rows, of_field, strict=True):
+                    pairs[row] = value
     ints = {name: found[name] for name in INT_FIELDS if name in found}
-    pairs = [event.fields.get("epochs") for event in events]
     return Columns(
         trace_starts=starts,
-        event=np.array([EVENTS[event.event].code for event in events], dtype=np.int64),
+        event=np.array([_CODES[event.event] for event in events], dtype=np.int64),
         node=np.array([position[event.node] for event in events], dtype=np.int64),
         ints=ints,
         epochs_reported=np.array([p is not None for p in pairs], dtype=np.bool_),

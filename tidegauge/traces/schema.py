@@ -318,7 +318,7 @@ class Config:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Event:
     """One line: `fields` has the values that the source reports, None for known to be undefined.
 

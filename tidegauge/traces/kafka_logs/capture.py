@@ -320,13 +320,11 @@ def _trace(
         step.node if controller is None or step.name not in OF_A_CONTROLLER else controller.id for step in merged.steps
     ]
     brokers = {*actors, *replicas}
-    for step in merged.steps:
-        for field_name in _NAMES_NODES[step.name]:
-            value = step.fields.get(field_name)
-            if isinstance(value, tuple):
-                brokers.update(value)
-            elif isinstance(value, int):
-                brokers.add(value)
+    for value in {step.fields.get(one) for step in merged.steps for one in _NAMES_NODES[step.name]}:
+        if isinstance(value, tuple):
+            brokers.update(value)
+        elif isinstance(value, int):
+            brokers.add(value)
     # In a combined process the controller has replicas of its own: it stays among the brokers.
     both_roles = controller is not None and any(node.id == controller.id and node.has_replicas for node in nodes)
     if controller is not None and not both_roles:
@@ -350,9 +348,9 @@ def _trace(
             **({} if topic_id is None else {"topic_id": topic_id}),
         },
     )
-    counts = {actor: count() for actor in set(actors)}
+    number = {actor: count().__next__ for actor in set(actors)}
     events = [
-        Event(actor, step.name, step.fields, next(counts[actor]), clock(step.time), None, step.at)
+        Event(actor, step.name, step.fields, number[actor](), clock(step.time), None, step.at)
         for actor, step in zip(actors, merged.steps, strict=True)
     ]
     return Trace(f"{name}/{generation}", tp, config, tuple(events))

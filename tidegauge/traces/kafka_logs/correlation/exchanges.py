@@ -28,6 +28,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     or_null,
     proposal_keys,
     reported,
+    request_fields,
 )
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedRequest, LoggedResponse
@@ -308,16 +309,6 @@ class Exchanges:
             for part in topic["partitions"]
             if replica >= 0 and int(part["errorCode"]) == 0
         ]
-
-
-def request_fields(partition: PartitionRequest) -> Fields:
-    """Return the req_ fields of one partition of a fetch."""
-    return {
-        "req_epoch": or_null(partition.epoch),
-        "req_offset": partition.offset,
-        "req_last_epoch": or_null(partition.last_epoch),
-        "req_log_start": partition.log_start,
-    }
 
 
 def _asks(fetch: LoggedFetch, partition: PartitionRequest) -> Fields:

@@ -138,17 +138,20 @@ class RecordedLines:
         key = (run.number, tp, fetch.replica)
         waiting, earliest = self._waiting[key], self._earliest.get(key, ())
         begin, end = fetch.request.since - run.slack, fetch.request.line.time + run.slack
-        fitting = [
-            position
-            for position in range(self._done[key], bisect_right(earliest, end))
-            if waiting[position].fields.get("remote_leo") == partition.offset and begin <= waiting[position].time <= end
-        ]
-        if not fitting:
-            return None
         window = fetch.request.dequeued, fetch.request.handled
-        position = fitting[0] if fetch.whole else min(fitting, key=lambda place: _away(window, waiting[place].time))
-        self._done[key] = position + 1
-        return waiting[position]
+        found, least = -1, 0
+        for position in range(self._done[key], bisect_right(earliest, end)):
+            step = waiting[position]
+            if step.fields.get("remote_leo") == partition.offset and begin <= step.time <= end:
+                away = _away(window, step.time)
+                if found < 0 or away < least:
+                    found, least = position, away
+                if fetch.whole:
+                    break
+        if found < 0:
+            return None
+        self._done[key] = found + 1
+        return waiting[found]
 
 
 def _away(window: tuple[int, int], time: int) -> int:

@@ -47,15 +47,16 @@ def merge(steps: Sequence[LoggedStep]) -> Merged:
     """Put the steps of one topic-partition in one order."""
     # Steps are numbered node by node, each node's in the order of its logs: there each comes after the one before it.
     numbered = sorted(steps, key=attrgetter("node", "place"))
-    provides: dict[Hashable, list[int]] = {}
+    provides: dict[Hashable, list[int]] = {key: [] for step in numbered for key in step.depends_on}
     for number, step in enumerate(numbered):
         for key in step.provides:
-            provides.setdefault(key, []).append(number)
+            if key in provides:
+                provides[key].append(number)
     causes: dict[int, list[int]] = {}
     ties = 0
     for number, step in enumerate(numbered):
         if step.depends_on:
-            found = [one for key in step.depends_on for one in provides.get(key, ()) if one != number]
+            found = [one for key in step.depends_on for one in provides[key] if one != number]
             if found:
                 causes[number] = found
                 ties += len(found)
@@ -65,10 +66,7 @@ def merge(steps: Sequence[LoggedStep]) -> Merged:
 
 def _order(numbered: Sequence[LoggedStep], causes: dict[int, list[int]]) -> tuple[list[int], int]:
     """Sort topologically, the earliest step first; return the order, and how many cycles were broken."""
-    first: dict[int, int] = {}
-    for number, step in enumerate(numbered):
-        first.setdefault(step.node, number)
-    begins = sorted(first.values())
+    begins = [at for at, step in enumerate(numbered) if not at or step.node != numbered[at - 1].node]
     ends = [*begins[1:], len(numbered)]
     # Only the heads of the nodes can be next. `waits` counts the causes of a step that are to come, `after` has who waits.
     waits = {number: len(found) for number, found in causes.items()}
@@ -76,37 +74,39 @@ def _order(numbered: Sequence[LoggedStep], causes: dict[int, list[int]]) -> tupl
     for number, found in causes.items():
         for cause in found:
             after.setdefault(cause, []).append(number)
-    heads, node_of = list(begins), {numbered[begin].node: at for at, begin in enumerate(begins)}
+    heads = list(begins)
     heap = [(numbered[head].time, head) for head in heads if head not in waits]
     heapq.heapify(heap)
     order: list[int] = []
     done = bytearray(len(numbered))
     dropped = 0
+    times = [step.time for step in numbered]
     while len(order) < len(numbered):
         if not heap:
             # A cycle: every step that is left waits for another. Release the earliest head, and forget which causes it still
             # waits for; the logs themselves stay in order.
             dropped += 1
-            stuck = min(
-                (head for head, end in zip(heads, ends, strict=True) if head < end), key=lambda one: numbered[one].time
-            )
+            stuck = min((head for head, end in zip(heads, ends, strict=True) if head < end), key=times.__getitem__)
             causes[stuck] = [cause for cause in causes[stuck] if done[cause]]
             waits.pop(stuck)
-            heap.append((numbered[stuck].time, stuck))
-        number = heapq.heappop(heap)[1]
+            heap.append((times[stuck], stuck))
+        number = heap[0][1]
         done[number] = True
         order.append(number)
-        at = node_of[numbered[number].node]
+        at = bisect_right(begins, number) - 1
         heads[at] = following = number + 1
         if following < ends[at] and following not in waits:
-            heapq.heappush(heap, (numbered[following].time, following))
-        for one in after.get(number, ()):
-            if one in waits:
-                waits[one] -= 1
-                if not waits[one]:
-                    del waits[one]
-                    if one in heads:
-                        heapq.heappush(heap, (numbered[one].time, one))
+            heapq.heapreplace(heap, (times[following], following))
+        else:
+            heapq.heappop(heap)
+        if number in after:
+            for one in after[number]:
+                if one in waits:
+                    waits[one] -= 1
+                    if not waits[one]:
+                        del waits[one]
+                        if one in heads:
+                            heapq.heappush(heap, (times[one], one))
     return order, dropped
 
 

@@ -112,7 +112,6 @@ class Row(NamedTuple):
     values: tuple[int, ...]
     begins: int
     ends: int
-    key: tuple[int, int, int]
     follows: tuple[int, ...]
     step: LoggedStep
     response: int = -1
@@ -168,15 +167,12 @@ def order(steps: Sequence[LoggedStep], node: int, placement: Ordered, min_isr: i
 
 
 def _peers(steps: Sequence[LoggedStep]) -> set[int]:
-    found: set[int] = set()
+    found = {peer for peer in {step.fields.get("peer") for step in steps} if isinstance(peer, int)}
     for step in steps:
-        peer, isr = step.fields.get("peer"), step.fields.get("isr")
-        if isinstance(peer, int):
-            found.add(peer)
-        if isinstance(isr, tuple):
-            found.update(isr)
         if step.name == KEPT:
             found.update(leos(str(step.fields["leos"])))
+        elif "isr" in step.fields and isinstance(isr := step.fields["isr"], tuple):
+            found.update(isr)
     return found
 
 
@@ -215,7 +211,7 @@ def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
         begins = step.begins if step.begins < stamp else stamp - 1
         ends = max(stamp, step.ends)
         response = position.get(id(step.response), -1) if kind == COUNT else -1
-        rows.append(Row(kind, values, begins, ends, step.key, follows, step, response))
+        rows.append(Row(kind, values, begins, ends, follows, step, response))
     return rows
 
 
@@ -531,10 +527,11 @@ class _Search:
         alone = not due and not beyond and self.least_begin[front + 1] >= row.ends
         if not alone and replica.cause >= 0:
             return None
-        broken, after = self._take(front, replica)
+        broken, after = take(row, front, replica, self.leader)
+        if broken != FITS and front not in self.given_up:
+            return None
         # What changes nothing and comes first by its stamp is taken: no other order has more.
-        free = alone or row.kind >= SKIPPED or (not due and after == replica)
-        return after if broken == FITS and free else None
+        return after if alone or row.kind >= SKIPPED or (not due and after == replica) else None
 
     def _open(self, node: _Node) -> Iterator[int]:
         """Yield the rows that may come next, as far as intervals, threads and sessions go, in the order of their stamps."""
@@ -778,17 +775,19 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
             if not (_may_be(states[number].leo, leo) and _may_be(states[number].hw, hw)):
                 step.fields.pop("leo", None)
                 step.fields.pop("hw", None)
-        raised = credited.get(at)
-        found = states[number]
-        # Only an append between a fetch that allowed a raise and that raise leaves it due.
-        before = found.due if found.cause == after.cause >= 0 and rows[at].kind == APPEND else found.hw
-        _fill_high_watermark(step, before, after.hw, None if raised is None else rows[raised].values)
+        if step.name in _CHANGES_HIGH_WATERMARK:
+            raised = credited.get(at)
+            found = states[number]
+            # Only an append between a fetch that allowed a raise and that raise leaves it due.
+            before = found.due if found.cause == after.cause >= 0 and rows[at].kind == APPEND else found.hw
+            _fill_high_watermark(step, before, after.hw, None if raised is None else rows[raised].values)
         step.place = (step.place[0], lines[number], number + 2, step.time)
         events.append(step)
     return events
 
 
 _SHOWS_HIGH_WATERMARK = frozenset({"HandleFetch", "LeaderAppend", "HandleAlterPartitionResponse"})
+_CHANGES_HIGH_WATERMARK = _SHOWS_HIGH_WATERMARK | {"LogStartMoved"}
 
 
 def _fill_high_watermark(step: LoggedStep, before: int, after: int, raised: tuple[int, ...] | None) -> None:

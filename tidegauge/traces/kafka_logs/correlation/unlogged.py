@@ -5,12 +5,19 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from typing import NamedTuple
 
 from tidegauge.impl.rules import NONE
-from tidegauge.traces.kafka_logs.correlation.exchanges import request_fields
 from tidegauge.traces.kafka_logs.correlation.unmatched import run_of, spot
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, BEFORE_ALL_LINES, EVERYTHING, Gap
 from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import AFTER_LINES, END
-from tidegauge.traces.kafka_logs.nodes.steps import TAKES_RESPONSES, Fields, LoggedStep, Send, reported
+from tidegauge.traces.kafka_logs.nodes.steps import (
+    PROPOSES,
+    TAKES_RESPONSES,
+    Fields,
+    LoggedStep,
+    Send,
+    reported,
+    request_fields,
+)
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 
 # Processes of a node that only other nodes logged: its own lines about them are missing.
@@ -205,7 +212,13 @@ def _add_received(
 ) -> dict[tuple[int, int], tuple[int, int]]:
     """Add sends of requests that only the leader logged; return the last (process, request) by sender and fetcher."""
     latest: dict[tuple[int, int], tuple[int, int]] = {}
-    handled = {(key, step.tp): step for step in node.broker.steps if step.name == "HandleFetch" for key in step.depends_on}
+    apart = {("sent", id(fetch)) for fetch in fetches if id(fetch) not in matched}
+    handled = {
+        (key, step.tp): step
+        for step in (node.broker.steps if apart else ())
+        if step.name == "HandleFetch"
+        for key in apart.intersection(step.depends_on)
+    }
     # By broker epoch: the next process of a broker has another one, and logs again.
     last = {_of_process(fetch): at for at, fetch in enumerate(fetches) if id(fetch) in matched}
     reported: set[tuple[int, int]] = set()
@@ -315,6 +328,8 @@ def _add_unlogged_fetches(
     leader: Node, sends: Sequence[Send], runs: dict[int, int], responses: Mapping[Hashable, Sequence[LoggedStep]]
 ) -> None:
     """Add the fetches that a leader handled after its last line. `runs`: by send, the leader's process that handled it."""
+    if not any(run.served_on for run in leader.runs):
+        return
     channels: dict[tuple[int, int], list[Send]] = defaultdict(list)
     for send in sends:
         channels[send.node, send.fetcher].append(send)
@@ -358,6 +373,10 @@ def _responses_of_the_dead(node: Node) -> None:
     """Untie late responses from the end of the process that asked: a request of its next process was handled before."""
     seen: dict[tuple[str, object], int] = {}
     named = [step for step in node.broker.steps if step.name in ("HandleFetch", "AnswerFetch") and step.provides]
+    # Of followers that had one process none is dead.
+    processes = {key for step in named for key in step.provides if isinstance(key, tuple) and key[0] == "handled"}
+    if len(processes) == len({key[1] for key in processes}):
+        return
     for step in sorted(named, key=lambda one: one.place):
         runs = [key[2] for key in step.provides if isinstance(key, tuple) and key[0] == "handled"]
         asker = (step.tp, step.fields.get("peer"))
@@ -377,7 +396,7 @@ def _responses_of_the_dead(node: Node) -> None:
 def add_unlogged_proposals(nodes: Sequence[Node]) -> None:
     """Add the proposals that leaders made after their last line, as far as a controller judged them."""
     by_id: dict[object, Node] = {node.id: node for node in nodes if not node.silenced}
-    offered = {key for node in nodes for step in node.broker.steps for key in step.provides}
+    offered = {key for node in nodes for step in node.broker.steps if step.name in PROPOSES for key in step.provides}
     judged = [step for node in nodes for step in node.broker.steps if step.name == "AlterPartition"]
     learned = _learned(nodes) if judged else {}
     for step in judged:

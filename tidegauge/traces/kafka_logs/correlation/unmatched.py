@@ -25,7 +25,7 @@ from tidegauge.traces.kafka_logs.nodes.gap_detection import (
 )
 from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import ProcessRun
-from tidegauge.traces.kafka_logs.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
+from tidegauge.traces.kafka_logs.nodes.steps import PROPOSES, TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 from tidegauge.traces.problems import Problem
@@ -128,7 +128,10 @@ def _recorded(node: Node) -> Iterator[Gap]:
     """Yield a gap for each fetch that the leader recorded without a request."""
     times = [request.line.time for request in node.requests]
     by_replica: dict[tuple[int, str, int], list[LoggedStep]] = {}
-    for step in sorted((one for one in node.broker.steps if one.name == "HandleFetch"), key=lambda one: one.place):
+    recorded = [step for step in node.broker.steps if step.name == "HandleFetch"]
+    if all("req_epoch" in step.fields for step in recorded):
+        return
+    for step in sorted(recorded, key=lambda one: one.place):
         peer = step.fields.get("peer")
         if isinstance(peer, int):
             by_replica.setdefault((step.place[0], step.tp, peer), []).append(step)
@@ -159,10 +162,10 @@ def _log_starts(node: Node) -> Iterator[Gap]:
         start = step.fields["log_start"]
         if isinstance(start, int):
             log_starts.setdefault(step.tp, []).append((step.time, start))
-    for step in sorted((one for one in node.broker.steps if "res_log_start" in one.fields), key=lambda one: one.time):
+    # 0 is above none.
+    for step in sorted((one for one in node.broker.steps if one.fields.get("res_log_start")), key=lambda one: one.time):
         start = step.fields["res_log_start"]
-        # 0 is above none.
-        if not isinstance(start, int) or start == 0:
+        if not isinstance(start, int):
             continue
         # Another thread may write the line of the log start a little later than the response that has it.
         reported = [one for one in log_starts.get(step.tp, ()) if one[0] <= step.time + UNLOGGED_AT_END]
@@ -249,10 +252,6 @@ def _last_requests(leader: Node, follower: Node, channel: _Channel, matched: Map
     """Yield gaps where a follower handled responses to unlogged requests before the first, or after the last one."""
     if not leader.runs:
         return
-    handlers: dict[object, list[LoggedStep]] = {}
-    for step in follower.broker.steps:
-        for key in step.depends_on if step.name in TAKES_RESPONSES else ():
-            handlers.setdefault(key, []).append(step)
     sends = channel.sends
     places = {id(send): at for at, send in enumerate(sends)}
     of_runs: dict[int, list[tuple[int, LoggedFetch]]] = {}
@@ -266,6 +265,11 @@ def _last_requests(leader: Node, follower: Node, channel: _Channel, matched: Map
     ]
     ends = [*(fetches_of_run[0][0] for fetches_of_run in of_runs.values()), len(sends)]
     bounds: list[tuple[int | None, int, int | None]] = [(None, -1, None), *last_fetches]
+    apart = {("answered", id(send)) for (_, at, _), end in zip(bounds, ends, strict=True) for send in sends[at + 1 : end]}
+    handlers: dict[object, list[LoggedStep]] = {}
+    for step in follower.broker.steps if apart else ():
+        for key in apart.intersection(step.depends_on) if step.name in TAKES_RESPONSES else ():
+            handlers.setdefault(key, []).append(step)
     for (run, at, time), end in zip(bounds, ends, strict=True):
         # Rule 2: a leader that was told to stop may have served its last requests without logging them.
         if run is not None and leader.runs[run].served_on:
@@ -300,7 +304,7 @@ def _records(leader: Node, run: int | None, response: LoggedStep) -> bool:
 
 def _keys(nodes: Sequence[Node]) -> Iterator[Gap]:
     """Yield a gap for each proposal that the controller judged and that no line of its leader makes."""
-    offered = {key for node in nodes for step in node.broker.steps for key in step.provides}
+    offered = {key for node in nodes for step in node.broker.steps if step.name in PROPOSES for key in step.provides}
     logged = {node.id for node in nodes if node.has_replicas}
     for step in (step for node in nodes for step in node.broker.steps if step.name == "AlterPartition"):
         peer = step.fields.get("peer")

@@ -25,9 +25,9 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     LoggedStep,
     Send,
     fetcher_key,
-    or_null,
     record_fields,
     reported,
+    request_fields,
 )
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, fetch_line
 
@@ -59,10 +59,10 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
     )
     broker.sends.append(fetcher.send)
     sent: tuple[Hashable, ...] = (("sent", id(fetcher.send)),)
-    for tp in fetcher.asked:
+    for tp, partition in fetcher.asked.items():
         # The thread sends its next fetch after it has handled the response to the last one.
         broker.open.pop((parsed.line.thread, tp), None)
-        step = broker.step(parsed, "SendFetch", {"peer": fetcher.send.leader, **_request(fetcher.send, tp)}, tp)
+        step = broker.step(parsed, "SendFetch", {"peer": fetcher.send.leader, **request_fields(partition)}, tp)
         step.provides = sent
         before = fetcher.last.get(tp)
         # A fetcher waits for each response; only after a lost one does it send again without.
@@ -73,14 +73,7 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 def _request(send: Send | None, tp: str) -> Fields:
     partition = send.asked.get(tp) if send is not None else None
-    if partition is None:
-        return {}
-    return {
-        "req_epoch": or_null(partition.epoch),
-        "req_offset": partition.offset,
-        "req_last_epoch": or_null(partition.last_epoch),
-        "req_log_start": partition.log_start,
-    }
+    return {} if partition is None else request_fields(partition)
 
 
 def _response(broker: LoggedBroker, parsed: ParsedLine, name: str, fields: Fields) -> LoggedStep:

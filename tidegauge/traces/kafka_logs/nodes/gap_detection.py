@@ -188,13 +188,16 @@ class GapDetector:
         broker = self.broker
         breaks = list(self._breaks(parsed, broker))
         here: Seen = ((broker.run, broker.index), parsed.line.time)
-        self.breaks_behind_signal |= bool(breaks) and broker.stopping
+        if not breaks:
+            self._note_line(parsed, here)
+            return
+        self.breaks_behind_signal |= broker.stopping
         for logger, key, why in breaks:
             begin, time = self._last_line_about.get(key, self._first)
             self.gaps.append(Gap(broker.node, logger, begin, here[0], (time, here[1]), f"{why} ({parsed.line.at})"))
         # A high watermark is printed twice, by the log and by Partition: if one line is missing, the other has the value.
         # After any other break nothing that is known of any replica is certain.
-        if breaks and any(key[0] != "set" for _, key, _ in breaks):
+        if any(key[0] != "set" for _, key, _ in breaks):
             for tp, replica in broker.replicas.items():
                 replica.forget()
                 broker.step(parsed, FORGOTTEN, {}, tp).thread = ""
@@ -231,20 +234,21 @@ class GapDetector:
 
     def _breaks(self, parsed: ParsedLine, broker: LoggedBroker) -> Iterator[Break]:
         """Yield each contradiction between a line and what the lines before it showed of its replica and thread."""
-        if parsed.kind == "sending":
+        kind = parsed.kind
+        if kind == "sending":
             yield from self._session(parsed)
         if not parsed.tp:
             return
         replica = broker.replicas.get(parsed.tp) or LoggedReplica()
         # Before a replica does anything, Partition#createLog has printed that line: without it earlier lines are missing.
-        if parsed.kind in _OF_A_REPLICA and not replica.loaded and parsed.tp not in self._unloaded:
+        if kind in _OF_A_REPLICA and not replica.loaded and parsed.tp not in self._unloaded:
             self._unloaded.add(parsed.tp)
             yield EVERYTHING, ("load", parsed.tp), "no line says that the replica was loaded"
-        if parsed.kind in _NEEDS_A_ROLE and parsed.tp not in self._leading:
+        if kind in _NEEDS_A_ROLE and parsed.tp not in self._leading:
             yield from self._has_a_role(parsed.tp)
         thread = ("send", parsed.line.thread)
         raised = self._raised.pop((parsed.line.thread, parsed.tp), None) if self._raised else None
-        if raised is not None and not (parsed.kind == "leader-high-watermark" and parsed.number("hw") == raised):
+        if raised is not None and not (kind == "leader-high-watermark" and parsed.number("hw") == raised):
             yield (
                 PARTITION,
                 ("hw", parsed.tp),
@@ -253,13 +257,17 @@ class GapDetector:
         # Without thread names it is unknown which lines belong together.
         named = bool(parsed.line.thread)
         in_fetcher = parsed.line.thread.startswith(FETCHER_THREAD)
-        answering = parsed.kind in _IN_A_RESPONSE and broker.opened(parsed, _OF_A_RESPONSE) is not None
-        if parsed.kind in ("leader", "follower"):
+        answering = kind in _IN_A_RESPONSE and broker.opened(parsed, _OF_A_RESPONSE) is not None
+        if kind == "recorded":
+            # A fetch after the log end is out of range, and not recorded (Partition#fetchRecords): the log has grown.
+            if replica.leo is not None and parsed.number("remote_leo") > replica.leo:
+                yield from _differs(replica.leo, parsed.number("remote_leo"), "leo", parsed.tp)
+        elif kind in ("leader", "follower"):
             yield from _differs(replica.leo, parsed.number("leo"), "leo", parsed.tp)
             yield from _differs(replica.hw, parsed.number("hw"), "hw", parsed.tp)
-        elif parsed.kind == "leader-again":
+        elif kind == "leader-again":
             yield from _differs(replica.hw, parsed.number("hw"), "hw", parsed.tp)
-        elif parsed.kind == "appended":
+        elif kind == "appended":
             yield from _differs(replica.leo, parsed.number("rec_base"), "leo", parsed.tp)
             if in_fetcher and not answering:
                 yield FETCHER, thread, "records were appended that no line says were received"
@@ -267,57 +275,54 @@ class GapDetector:
                 yield ROLES, ("role", parsed.tp), "a follower appended records as a leader"
             elif self._leading.get(parsed.tp) and replica.lacks_leader_epoch():
                 yield CACHE, ("entry", parsed.tp), "a leader appended records in a leader epoch that no line adds"
-        elif parsed.kind == "received":
+        elif kind == "received":
             yield from _differs(replica.leo, parsed.number("leo_before"), "leo", parsed.tp)
             if answering and named:
                 yield FETCHER, thread, "the lines of a response end in the middle"
             elif named and self._is_second(parsed):
                 yield FETCHER, thread, "a second response to one request"
-        elif parsed.kind == "after-append":
+        elif kind == "after-append":
             yield from _differs(replica.leo, parsed.number("leo"), "leo", parsed.tp)
             if named and not answering:
                 yield FETCHER, thread, "the lines of a response begin in the middle"
-        elif parsed.kind == "follower-high-watermark" and named and not answering:
+        elif kind == "follower-high-watermark" and named and not answering:
             yield FETCHER, thread, "the lines of a response begin in the middle"
-        elif parsed.kind == "leader-high-watermark":
+        elif kind == "leader-high-watermark":
             yield from _differs(replica.hw, parsed.number("hw_before"), "hw", parsed.tp, PARTITION)
             if named and self._set.get((parsed.line.thread, parsed.tp)) != parsed.number("hw"):
                 yield LOG, ("set", parsed.tp), "a high watermark that no line of the log sets"
-        elif parsed.kind == "shrinking":
+        elif kind == "shrinking":
             # Printed under the write lock of Partition: no other thread appends meanwhile.
             yield from _differs(replica.leo, parsed.number("leo"), "leo", parsed.tp)
             yield from _differs(replica.hw, parsed.number("hw"), "hw", parsed.tp, PARTITION)
-        elif parsed.kind == "recorded" and replica.leo is not None and parsed.number("remote_leo") > replica.leo:
-            # A fetch after the log end is out of range, and not recorded (Partition#fetchRecords): the log has grown.
-            yield from _differs(replica.leo, parsed.number("remote_leo"), "leo", parsed.tp)
-        elif parsed.kind == "truncating-to-high-watermark":
+        elif kind == "truncating-to-high-watermark":
             yield from _differs(replica.hw, parsed.number("hw_before"), "hw", parsed.tp)
-        elif parsed.kind in _TRUNCATED:
-            if parsed.kind == "cut-nothing":
+        elif kind in _TRUNCATED:
+            if kind == "cut-nothing":
                 yield from _differs(replica.leo, parsed.number("last") + 1, "leo", parsed.tp)
             if in_fetcher and broker.opened(parsed, *TRUNCATES) is None:
                 yield FETCHER, thread, "a follower's log is truncated, and no line says for what"
-        elif parsed.kind == "epochs-cut-at-end" and not replica.loaded:
+        elif kind == "epochs-cut-at-end" and not replica.loaded:
             yield from self._found(
                 max(map(int, _EPOCH.findall(parsed.text("entries"))), default=-1), "entry", parsed.tp, CACHE
             )
-        elif parsed.kind == "log-created":
+        elif kind == "log-created":
             self._sized.add(parsed.tp)
             if replica.loaded:
                 yield EVERYTHING, ("load", parsed.tp), "a log is created for a replica that is loaded"
-        elif parsed.kind == "log-completed":
+        elif kind == "log-completed":
             self._sized.add(parsed.tp)
             yield from self._found(parsed.number("leo"), "leo", parsed.tp)
-        elif parsed.kind == "log-loaded":
+        elif kind == "log-loaded":
             yield from self._found(parsed.number("hw"), "hw", parsed.tp)
             if parsed.tp not in self._sized:
                 yield EVERYTHING, ("load", parsed.tp), "no line says how far the log goes that was loaded"
             if replica.loaded:
                 yield EVERYTHING, ("load", parsed.tp), "a replica is loaded twice by one process"
-        if parsed.kind in _LOOKS and not may_fetch(parsed) and broker.opened(parsed, *_MAKES_IT_LOOK) is None:
+        if kind in _LOOKS and not may_fetch(parsed) and broker.opened(parsed, *_MAKES_IT_LOOK) is None:
             yield ROLES, ("role", parsed.tp), "a leader looks at its high watermark, and no line says for what"
-        if parsed.kind in _OF_A_LEADER and self._leading.get(parsed.tp) is False:
-            acted_before = parsed.kind in _WITHOUT_LOCK and named and replica.led_after(broker.counts_from(parsed))
+        if kind in _OF_A_LEADER and self._leading.get(parsed.tp) is False:
+            acted_before = kind in _WITHOUT_LOCK and named and replica.led_after(broker.counts_from(parsed))
             if not acted_before:
                 yield ROLES, ("role", parsed.tp), "a follower acts as a leader"
 

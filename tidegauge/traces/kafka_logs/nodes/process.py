@@ -250,7 +250,8 @@ class ProcessRun:
 
     def mark(self, steps: Sequence[LoggedStep]) -> None:
         """Learn from the steps of the server log where the leader epoch of each replica changes."""
-        for step in sorted((step for step in steps if step.place[0] == self.number), key=lambda step: step.place):
+        changing = (step for step in steps if "leader_epoch" in step.fields or step.name == "Start")
+        for step in sorted((step for step in changing if step.place[0] == self.number), key=lambda step: step.place):
             before = self._epochs.setdefault(step.tp, [(-1, None)])[-1][1]
             # A replica that starts has read no metadata, even if one of that name was there before.
             epoch = None if step.name == "Start" else step.fields.get("leader_epoch", before)

@@ -26,6 +26,7 @@ Fields = dict[str, object]
 
 REQUEST_HANDLER, FETCHER_THREAD = "kafka-request-handler-", "ReplicaFetcherThread-"
 """Names of the threads that handle fetches (KafkaRequestHandlerPool), and of those that send them."""
+PROPOSES = frozenset({"ExpandIsr", "ShrinkIsr"})
 TAKES_RESPONSES = frozenset({"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError"})
 TRUNCATES = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange", "HandleEpochResponse")
 """Steps whose line a follower prints before it truncates its log."""
@@ -187,6 +188,17 @@ def or_null(value: int) -> int | None:
     return None if value < 0 else value
 
 
+def request_fields(partition: PartitionRequest) -> Fields:
+    """Return the req_ fields of one partition of a fetch."""
+    epoch, last_epoch = partition.epoch, partition.last_epoch
+    return {
+        "req_epoch": None if epoch < 0 else epoch,
+        "req_offset": partition.offset,
+        "req_last_epoch": None if last_epoch < 0 else last_epoch,
+        "req_log_start": partition.log_start,
+    }
+
+
 @dataclass(eq=False, slots=True)
 class Send:
     """A fetch as its sender logged it, with everything that its session asks for.
@@ -247,6 +259,9 @@ class LoggedBroker:
     node: int
     run: int = 0
     index: int = 0
+    line: Line | None = None
+    """The line of the last step, and where it is."""
+    at: str = ""
     steps: list[LoggedStep] = field(default_factory=list)
     replicas: dict[str, LoggedReplica] = field(default_factory=dict)
     open: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
@@ -326,12 +341,14 @@ class LoggedBroker:
         """Add a step at this line."""
         line = parsed.line
         time, index = line.time, self.index
+        if line is not self.line:
+            self.line, self.at = line, line.at
         made = LoggedStep(
             self.node,
             tp or parsed.tp,
             name,
             fields,
-            line.at,
+            self.at,
             time,
             (self.run, index, 0, 0),
             self.begins,

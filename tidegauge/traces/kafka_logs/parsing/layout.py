@@ -64,17 +64,18 @@ class Envelope:
     dates: Dates
     line: re.Pattern[str]
     begins: re.Pattern[str]
+    has_thread: bool
 
     def entry(self, text: str) -> Entry | None:
         """Split a line into its parts; None if it does not match the pattern."""
         match = self.line.fullmatch(text)
         if match is None:
             return None
-        time = self.dates.microseconds(match["time"])
+        date, message, logger = match.group("time", "message", "logger")
+        time = self.dates.microseconds(date)
         if time is None:
             return None
-        thread = match["thread"] if "thread" in self.line.groupindex else ""
-        return time, thread, match["message"], match["logger"].rpartition(".")[2]
+        return time, match["thread"] if self.has_thread else "", message, logger.rpartition(".")[2]
 
 
 # Cached: each file of a directory tries the same ones.
@@ -93,7 +94,7 @@ def envelope(pattern: str, dates: Dates | None = None) -> Envelope:
         line, begins = re.compile(regex + r"\s*+"), re.compile(regex[: regex.index("(?P<message>")].rstrip(" *+"))
     except re.error as error:
         raise UsageError(f"expected each conversion once in the layout {pattern!r}, seen one twice ({error})") from None
-    return Envelope(pattern, date_formats[0], line, begins)
+    return Envelope(pattern, date_formats[0], line, begins, "thread" in line.groupindex)
 
 
 _SPACES = re.compile(r"(?: [*+])+")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS, Layout, Peeled, Peeler, find
+from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS, Entry, Layout, Peeled, Peeler, find
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.kafka_logs.parsing.timestamps import EPOCH
 from tidegauge.traces.problems import Problem, note, shown
@@ -287,32 +287,38 @@ class LineReader:
         self, numbers: Sequence[int], texts: Sequence[str], names: Sequence[str] = (), behind: str | None = None
     ) -> None:
         """Read texts at these line numbers; `names` are their writers, `behind` is the text after the last one."""
-        entry, begins_line = self.layout.entry, self.layout.begins
+        entry, label, take, lines = self.layout.entry, self.label, self.take, self.lines
         for position, text in enumerate(texts):
             found = entry(text)
             if found is None:
-                # NUL bytes are a hole: of a truncated file (copytruncate), or of a block that was not written before a
-                # crash.
-                pieces = [piece for piece in text.removeprefix("\ufeff").split("\0") if piece.strip()]
-                entries = [entry(piece) for piece in pieces]
-                found = entries[-1] if entries else None
-                torn = len(pieces) > 1 or "\ufffd" in text or (found is None and "\0" in text.strip("\0"))
                 following = texts[position + 1] if position + 1 < len(texts) else behind
-                continued = following is not None and not begins_line(following)
-                begins = begins_line(text) or (self._shape != "" and _shape(text) == self._shape)
-                if torn or (found is None and begins and not continued):
-                    do = "the line is left out; a full disk or a copy that was truncated can cause this"
-                    note(Problem(self.label, numbers[position], SEE, shown(text), do, lost=1), self.problems)
-            if found is not None:
-                self._shape = self._shape or _shape(text)
-                time, thread, message, logger = found
+                found = self._entry_of_odd(numbers[position], text, following)
+                if found is None:
+                    continue
+            self._shape = self._shape or _shape(text)
+            time, thread, message, logger = found
+            if names:
+                self.sources.setdefault(names[position], [])
+            line = take(Line(label, numbers[position], time, intern(thread), message, intern(logger)))
+            if line is not None:
+                lines.append(line)
                 if names:
-                    self.sources.setdefault(names[position], [])
-                line = self.take(Line(self.label, numbers[position], time, intern(thread), message, intern(logger)))
-                if line is not None:
-                    self.lines.append(line)
-                    if names:
-                        self.sources[names[position]].append(line)
+                    self.sources[names[position]].append(line)
+
+    def _entry_of_odd(self, number: int, text: str, following: str | None) -> Entry | None:
+        """Return the parts of the line at the end of a text that is no line; note a line that cannot be read."""
+        entry, begins_line = self.layout.entry, self.layout.begins
+        # NUL bytes are a hole: of a truncated file (copytruncate), or of a block that was not written before a crash.
+        pieces = [piece for piece in text.removeprefix("\ufeff").split("\0") if piece.strip()]
+        entries = [entry(piece) for piece in pieces]
+        found = entries[-1] if entries else None
+        torn = len(pieces) > 1 or "\ufffd" in text or (found is None and "\0" in text.strip("\0"))
+        continued = following is not None and not begins_line(following)
+        begins = begins_line(text) or (self._shape != "" and _shape(text) == self._shape)
+        if torn or (found is None and begins and not continued):
+            do = "the line is left out; a full disk or a copy that was truncated can cause this"
+            note(Problem(self.label, number, SEE, shown(text), do, lost=1), self.problems)
+        return found
 
 
 def _texts(content: bytes, *, begins: bool) -> list[str]:

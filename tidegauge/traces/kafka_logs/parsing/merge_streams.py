@@ -52,8 +52,7 @@ def without_copies(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], l
     problems: list[Problem] = []
     # The longest first: of a file and a part of it the part is the copy.
     for lines in sorted(files, key=len, reverse=True):
-        once = _forwards(lines)
-        keys = {_key(line) for line in once if line.message and not line.summarizes}  # a summary stands for lines between
+        once, keys = _forwards(lines)
         if keys and any(keys <= others for others, _ in files_once):
             problems.append(_problem(lines[0].file, None, "a copy of another file"))
             continue
@@ -64,8 +63,8 @@ def without_copies(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], l
     return sorted((lines for _, lines in files_once if lines), key=lambda lines: order[id(lines[0])]), problems
 
 
-def _forwards(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines of a file without those that come a second time (rule 1)."""
+def _forwards(lines: Sequence[Line]) -> tuple[list[Line], set[_LineKey]]:
+    """Return the lines of a file without those that come a second time (rule 1), and the keys that a copy of it has, too."""
     seen: set[_LineKey] = set()
     lines_once: list[Line] = []
     latest: dict[str, int] = {}  # by thread: between two equal lines of one another thread may print a later one
@@ -73,7 +72,7 @@ def _forwards(lines: Sequence[Line]) -> list[Line]:
     # What cannot happen twice within a millisecond may within a second.
     once = _ONCE if resolution(line.time for line in lines) < SECOND else ()
     for line in lines:
-        key = _key(line)
+        key = (line.time, line.thread, line.message)
         # A logger may print the same text twice in one tick of a millisecond clock; such lines stay, except those of _ONCE.
         again = key in seen and (
             again or line.time < latest.get(line.thread, 0) or any(words in line.message for words in once)
@@ -81,8 +80,12 @@ def _forwards(lines: Sequence[Line]) -> list[Line]:
         if not again:
             seen.add(key)
             lines_once.append(line)
-            latest[line.thread] = max(latest.get(line.thread, 0), line.time)
-    return lines_once
+            if line.time > latest.get(line.thread, 0):
+                latest[line.thread] = line.time
+    # A summary stands for lines between.
+    if not all(line.message and not line.summarizes for line in lines_once):
+        seen = {_key(line) for line in lines_once if line.message and not line.summarizes}
+    return lines_once, seen
 
 
 def _key(line: Line) -> _LineKey:

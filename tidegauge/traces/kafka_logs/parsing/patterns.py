@@ -155,9 +155,10 @@ _LEADER = (
     (
         "leader-high-watermark-kept",
         "Partition",
-        _PARTITION + r"(?:Skipping update high watermark(?: since new hw \(offset=(?P<new_hw>-?\d++))?+"
-        r"(?>.*?All current LEOs are Set\()(?P<leos>.*)\)|Not increasing HWM)",
+        _PARTITION + r"Skipping update high watermark(?: since new hw \(offset=(?P<new_hw>-?\d++))?+"
+        r"(?>.*?All current LEOs are Set\()(?P<leos>.*)\)",
     ),
+    ("leader-high-watermark-kept", "Partition", _PARTITION + "Not increasing HWM"),
     (
         "recorded",
         "Partition",

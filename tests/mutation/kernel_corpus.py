@@ -30,8 +30,9 @@ TRACES = Path(__file__).with_name("kernel_corpus.ndjson.gz")
 PINS = Path(__file__).with_name("kernel_corpus.txt")
 TOGETHER = 4
 """So many traces of a config are also judged one behind the other."""
-LITTLE = 3
-"""Registrations and terms for which there is room where a trace is also judged with little: what is superseded goes."""
+LITTLE, MIDDLING = 3, 20
+"""Registrations and terms for which there is room where a trace is also judged with little: what is superseded goes. It is
+looked for at once in the one, and only at some of the counts in the other."""
 
 
 @cache
@@ -62,9 +63,9 @@ def tables(given: Sequence[Trace]) -> list[Prepared]:
 
 
 def with_little_room(trace: Trace) -> list[Prepared]:
-    """Two tables where something has to go: one that may grow, and says so, and one that may not."""
-    little = changes(trace) > LITTLE
-    return [prepared(trace.name, [trace], LITTLE, full) for full in (False, True)] if little else []
+    """Two tables of each size where something has to go: one that may grow, and says so, and one that may not."""
+    rooms = [room for room in (LITTLE, MIDDLING) if changes(trace) > room]
+    return [prepared(trace.name, [trace], room, full) for room in rooms for full in (False, True)]
 
 
 def changes(trace: Trace) -> int:

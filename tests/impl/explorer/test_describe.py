@@ -116,6 +116,9 @@ def test_a_view_is_told_in_words() -> None:
     """Sets by the names of their members, messages by what they are."""
     lines = {line for state in explore(Bounds(2, 1, 1, 0)).states for line in describe.view_text(state).splitlines()}
     assert any("isr=b1,b2 pending=nobody" in line for line in lines)
+    assert any("recorded=b2@0 " in line for line in lines)
+    assert any("recorded=- epoch 1 begins at the log end, no record yet; in flight=" in line for line in lines)
+    assert not any("mark=" in line for line in lines)
     in_flight = {line.partition("in flight=")[2] for line in lines}
     assert "b1: fetch from offset 0 after epoch -1 (request of epoch 0)" in in_flight
     assert "b1: data to offset 0: 1 record of epoch 0, hw 0 (request of epoch 0)" in in_flight

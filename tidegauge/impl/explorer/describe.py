@@ -306,9 +306,12 @@ def view_text(view: View) -> str:
     for b, (log, hw, mark, up, is_role, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
         records = " ".join("x" if epoch == UNDEFINED else str(epoch) for epoch in log) or "-"
         role_text = ROLES[is_role] if up else "down"
+        recorded = " ".join(f"{broker_name(r)}@{end}" for r, end in enumerate(remote) if end != UNDEFINED) or "-"
+        # A leader notes where its epoch begins before it has written anything in it (KAFKA-7415).
+        begun = "" if mark == UNDEFINED else f"epoch {mark} begins at the log end, no record yet; "
         lines.append(
-            f"{broker_name(b)} {role_text:<9} log={records} hw={hw} mark={mark} epoch={epoch} leader={broker_name(leader)} "
-            f"isr={mask_names(isr)} pending={mask_names(pending)} remote={remote} in flight={_slots_text(slots)}"
+            f"{broker_name(b)} {role_text:<9} log={records} hw={hw} epoch={epoch} leader={broker_name(leader)} "
+            f"isr={mask_names(isr)} pending={mask_names(pending)} recorded={recorded} {begun}in flight={_slots_text(slots)}"
         )
     leader, epoch, isr, live, *with_elr = controller
     lines.append(f"controller   leader={broker_name(leader)} epoch={epoch} isr={mask_names(isr)} live={mask_names(live)}")

@@ -1,5 +1,6 @@
 """Which refusal of a fetch is right, by the role of the broker, the leader epoch of the request, and the generation."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,9 +14,10 @@ from tidegauge.impl.rules import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from tidegauge.traces.schema import Event
 
 STARTED = (start(1), start(2))
-ROLES = {
+ROLES: dict[str, Sequence[Event]] = {
     "starting": STARTED,
     "follower": (*STARTED, change(2, 1, (1, 2)), lead(2, 1, (1, 2)), follow(1, 2, 1)),
     "leader": (*STARTED, change(1, 1, (1, 2)), lead(1, 1, (1, 2)), follow(2, 1, 1)),

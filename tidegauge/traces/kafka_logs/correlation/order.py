@@ -681,12 +681,12 @@ def checks_of(
         breaks = BREAKS_VALUE if row.kind >= SKIPPED and row.kind != REFUSED else BREAKS_RULE
         others: list[Replica] = []
         for kind in kinds:
-            of_kind, middle = places[kind], bisect_left(places[kind], number)
-            before = [
-                (sequence[place][0], states[place]) for place in of_kind[bisect_left(of_kind, first, 0, middle) : middle]
-            ]
-            after = [sequence[place][0] for place in of_kind[middle : bisect_left(of_kind, last, middle)]]
-            others += [*_later(rows, at, before[::-1], found), *_earlier(rows, at, after, found, leader)]
+            of_kind = places[kind]
+            near = of_kind[bisect_left(of_kind, first) : bisect_left(of_kind, last)]
+            if near:
+                before = [(sequence[place][0], states[place]) for place in near if place < number]
+                after = [sequence[place][0] for place in near if place >= number]
+                others += [*_later(rows, at, before[::-1], found), *_earlier(rows, at, after, found, leader)]
         depends = any(take(row, at, other, leader)[0] == breaks for other in others)
         yield at, rule, depends and take(row, at, found, leader)[0] == FITS
 

@@ -9,6 +9,7 @@ from tidegauge.cli import coverage
 from tidegauge.cli.options import add_profile, chosen_profile, natural, positive, seconds
 from tidegauge.cli.terminal import aside, echo, silent
 from tidegauge.util.errors import UsageError
+from tidegauge.util.exit_codes import CONFORMS
 from tidegauge.util.files import writable
 
 if TYPE_CHECKING:
@@ -100,11 +101,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=SECONDS,
         help=f"seconds without output before the adapter is considered hung (default {SECONDS:g})",
     )
+    parser.add_argument(
+        "--json-schema", action="store_true", help="print the JSON Schema of an adapter's lines, and drive nothing"
+    )
     add_profile(parser, "the profile that the broker is expected to have (default: safe, or that of the --kafka release)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Drive a broker in any language through every local step of the model, and report the first step that differs."""
+    if args.json_schema:
+        from importlib.resources import files
+
+        echo(files("tidegauge").joinpath("drive", "schema.json").read_text(encoding="utf-8").rstrip())
+        return CONFORMS
     if args.compare:
         return _compare(args)
     from tidegauge.drive.broker.reference import reference

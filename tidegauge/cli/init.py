@@ -41,5 +41,5 @@ def run(args: argparse.Namespace) -> int:
     command = LANGUAGES[args.language]
     inside = "" if folder == Path() else f"cd {folder} && "
     echo(f"\nnext: {inside}{BUILT_BY.get(args.language, '')}tidegauge drive --smoke -- {command}")
-    echo("then put your broker in the place of the small one, step by step: docs/drive.md")
+    echo("then put your broker in the place of the small one, step by step; tidegauge drive --json-schema has all lines")
     return 0

@@ -8,7 +8,7 @@ from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.player import ReferenceNode, play
-from tidegauge.drive.runner.report import explain_most, explanations, story
+from tidegauge.drive.runner.report import explain_most, explanations, story, value_text
 from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.impl import rules as rules_
@@ -176,3 +176,9 @@ def test_what_was_seen_stands_apart_from_what_was_expected_however_long_it_is() 
 
 def test_every_graph_says_what_it_is_for() -> None:
     assert all(graph.says for graph in GRAPHS.values())
+
+
+def test_a_code_is_shown_with_its_name() -> None:
+    assert value_text({"error": 75, "hw": -1}) == "error=75(UNKNOWN_LEADER_EPOCH) hw=-1"
+    assert value_text({"error": 0}) == "error=0"
+    assert value_text({"error": 9999}) == "error=9999"

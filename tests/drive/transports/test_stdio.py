@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.contract import Capabilities
@@ -39,10 +40,10 @@ def program(body: str) -> list[str]:
     return [sys.executable, "-S", "-c", head + body]
 
 
-def blame(command: list[str], timeout: float = 5.0) -> str:
-    """What a program is blamed for when the ten steps are played."""
+def blame(command: list[str], timeout: float = 5.0, cases: Sequence[BrokerCase] = SMOKE) -> str:
+    """What a program is blamed for when the ten steps, or other cases, are played."""
     with StdioNode(command, timeout) as node, pytest.raises(DrivenProgramError) as blamed:
-        play(node, SMOKE, reference())
+        play(node, cases, reference())
     return str(blamed.value)
 
 
@@ -100,10 +101,34 @@ def test_a_program_at_fault_is_blamed_with_what_it_wrote(body: str, says: str) -
 
 
 @pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        ('{"error":0,"hw":0,"log_start":0,"records":[]}', 'in "result" "diverging", null, or [epoch, end offset]'),
+        (
+            '{"error":0,"hw":0,"log_start":0,"records":null,"diverging":null}',
+            'in "result" "records", a list of [base offset,',
+        ),
+        ('{"error":0,"log_start":0}', 'in "result" "hw", an integer'),
+    ],
+)
+def test_a_result_is_blamed_for_its_wrong_field_and_to_the_line_that_it_answers(result: str, says: str) -> None:
+    """Null is what a nil slice of Go becomes."""
+    hello = HELLO.replace("append", "fetch").replace("leo", "result")
+    body = (
+        "for text in sys.stdin:\n    step = json.loads(text)\n    result = RESULT if step['step'] == 'fetch' else 'null'\n"
+    )
+    body += "    say('{\"p\":%d,\"result\":%s}' % (step['p'], result))"
+    led_and_fetched = SMOKE[0]._replace(path=(SMOKE[0].path[0], SMOKE[0].path[3]))
+    message = blame(program(f"RESULT={result!r}\nsay({hello!r})\n{body}"), cases=(led_and_fetched,))
+    assert says in message
+    assert 'to {"p":1,"step":"fetch","peer":2,"current_leader_epoch":0,' in message
+
+
+@pytest.mark.parametrize(
     ("body", "says"),
     [
         ("time.sleep(60)", "expected a handshake within 1.5 s; seen '' on line 0 of its stdout, it is silent"),
-        ("say(HELLO)\ntime.sleep(60)", "expected a report to ('open',) of partition 1 within 1.5 s"),
+        ("say(HELLO)\ntime.sleep(60)", "expected a report to the opening of partition 1 within 1.5 s"),
         ("say(HELLO)\nline()\nsys.stdout.write('{\"p\":')\nsys.stdout.flush()\ntime.sleep(60)", "seen '{\"p\":'"),
         ("import os\nsay(HELLO)\nos.close(1)\ntime.sleep(60)", "it closed its stdout"),
         (

@@ -9,6 +9,7 @@ from tidegauge.conformance.judge.rulebook import known_bugs
 from tidegauge.drive.contract import CaseT
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.reference import Reference, Suspect
+from tidegauge.impl.errors import ERROR_NAMES
 from tidegauge.util.foreign_text import visible
 
 SuspectedBugs = tuple[Suspect, ...]
@@ -165,10 +166,16 @@ def value_text(value: Any) -> str:
         case True | False:
             return "yes" if value else "no"
         case dict():
-            return " ".join(f"{key}={value_text(inner)}" for key, inner in value.items()) or "none"
+            return " ".join(f"{key}={_inner_text(key, inner)}" for key, inner in value.items()) or "none"
         case tuple() | list() if value and isinstance(value[0], tuple | list):
             return "[" + " ".join(value_text(inner) for inner in value) + "]"
         case tuple() | list():
             return ",".join(map(value_text, value)) or "none"
         case _:
             return str(value)
+
+
+def _inner_text(key: str, value: Any) -> str:
+    # Who has looked up a wrong code sees which one it is.
+    name = ERROR_NAMES.get(value) if key == "error" and value and isinstance(value, int) else None
+    return f"{value}({name})" if name else value_text(value)

@@ -45,6 +45,11 @@ def step_line(partition: int, step: Step) -> bytes:
     return json_line({"p": partition, **step_json(step)})
 
 
+def shown_step(partition: int, step: Step | None) -> str:
+    """Return the line of a step as a message shows it; None is the opening."""
+    return step_line(partition, step).decode().strip() if step else f"the opening of partition {partition}"
+
+
 def closing_line(partition: int) -> bytes:
     """Return the line after which a partition gets no more steps; it is not answered."""
     return json_line({"p": partition, "step": "close"})
@@ -73,7 +78,7 @@ def blame(expected: str, line: bytes, where: str) -> DrivenProgramError:
     """Return the error for a wrong line."""
     shown = line[:SHOWN].decode("utf-8", "backslashreplace").strip() + (" .." if len(line) > SHOWN else "")
     return DrivenProgramError(
-        f"the driven program: expected {expected}; seen {shown!r} {where}; docs/drive.md has the lines"
+        f"the driven program: expected {expected}; seen {shown!r} {where}; `tidegauge drive --json-schema` has the lines"
     )
 
 
@@ -137,16 +142,12 @@ _FETCH = _object_of(
     current_leader_epoch=is_integer, fetch_offset=is_integer, last_fetched_epoch=is_integer, log_start=is_integer
 )
 _EPOCH = _object_of(current_leader_epoch=is_integer, leader_epoch=is_integer)
-_RESULT: Mapping[str, ValueCheck] = {
-    "error": is_integer,
-    "base": is_integer,
-    "hw": is_integer,
-    "log_start": is_integer,
-    "records": _list_of(_tuple_of(3)),
-    "diverging": _null_or(_tuple_of(2)),
-    "leader_epoch": is_integer,
-    "end_offset": is_integer,
-    "offset": is_integer,
+_RESULT: Mapping[str, tuple[ValueCheck, str]] = {
+    **dict.fromkeys(
+        ("error", "base", "hw", "log_start", "leader_epoch", "end_offset", "offset"), (is_integer, "an integer")
+    ),
+    "records": (_list_of(_tuple_of(3)), "a list of [base offset, last offset, leader epoch]"),
+    "diverging": (_null_or(_tuple_of(2)), "null, or [epoch, end offset]"),
 }
 
 
@@ -165,10 +166,17 @@ def _fetched(value: Any) -> bool:
 
 def _is_result(value: Any, fields: Sequence[str]) -> bool:
     """Return whether a value is the result of a request with these fields."""
-    if not isinstance(value, dict) or not is_integer(value.get("error")):
-        return False
+    return isinstance(value, dict) and is_integer(value.get("error")) and not _wrong_in_result(value, fields)
+
+
+def _wrong_in_result(value: Mapping[str, Any], fields: Sequence[str]) -> str:
+    """Return the first field of a result that lacks or is wrong, with what it should be; empty for none."""
     # The other fields of a refused request mean nothing.
-    return value["error"] != 0 or all(field in value and _RESULT[field](value[field]) for field in fields)
+    for field in () if value["error"] != 0 else fields:
+        check, what = _RESULT[field]
+        if field not in value or not check(value[field]):
+            return f'"{field}", {what}'
+    return ""
 
 
 _CHECKS: Mapping[str, tuple[ValueCheck, str]] = {
@@ -215,5 +223,5 @@ def _check_result(value: Any, step: Step | None, line: bytes, where: str) -> Non
         raise blame(f'in "result" null, for {step[0] if step else "open"} is no request', line, where)
     if not isinstance(value, dict) or not is_integer(value.get("error")):
         raise blame('in "result" an object with an "error"', line, where)
-    if not _is_result(value, fields):
-        raise blame(f'in "result" {", ".join(fields)} as docs/drive.md has them', line, where)
+    if wrong := _wrong_in_result(value, fields):
+        raise blame(f'in "result" {wrong}', line, where)

@@ -250,7 +250,9 @@ class StdioNode:
             number, at = in_flight.pop(partition)
             path = cases[number].path
             step: Step | None = path[at - 1] if at else None
-            report = lines.parse_report(fields, step, capabilities, line, f"{self._where()}, to {step or 'open'}")
+            report = lines.parse_report(
+                fields, step, capabilities, line, f"{self._where()}, to {lines.shown_step(partition, step)}"
+            )
             if watch(number, at, report):
                 in_flight[partition] = (number, at + 1)
                 self._out += lines.step_line(partition, path[at])
@@ -264,8 +266,7 @@ class StdioNode:
 
 def _oldest_step(cases: Sequence[BrokerCase], in_flight: dict[int, tuple[int, int]]) -> str:
     partition, (number, at) = next(iter(in_flight.items()))
-    step: Any = cases[number].path[at - 1] if at else ("open",)
-    return f"a report to {step} of partition {partition}"
+    return f"a report to {lines.shown_step(partition, cases[number].path[at - 1] if at else None)}"
 
 
 def _some(partitions: dict[int, Any]) -> str:

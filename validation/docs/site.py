@@ -6,8 +6,9 @@ docs/decisions/0017-sphinx-makes-the-site.md.
 Rules of this file
 
 1. The pages are those of the checkout: nothing is written twice for the site. What they link to outside of docs/ is no page
-   of it, and is named as a path.
+   of it: rule 3, or it is named as a path.
 2. The reference is made from `tidegauge.__all__`, the parser of the command line and the rulebook: what they gain, it has.
+3. A link to a small file that is no page, such as an example, a schema or a scenario, leads to a copy of it.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from tidegauge.cli.main import COMMANDS, parser
 from tidegauge.conformance.judge.rulebook import rulebook
 from tidegauge.util.foreign_text import visible
 from tidegauge.util.version import TOOL
+from validation.docs.rule_pages import rule_page
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -41,6 +43,7 @@ myst_heading_anchors, myst_enable_extensions = 4, ["attrs_inline"]
 autodoc_member_order, highlight_language = "bysource", "none"
 suppress_warnings = ["myst.header", "misc.highlighting_failure"]
 """
+COPIED = (".js", ".go", ".py", ".rs", ".json", ".toml", ".txt", ".ipynb", ".yml", ".tla")
 _LINK = re.compile(r"(!?)\[([^\]\n]{0,300})\]\(([^)\s]{1,300})\)")
 
 
@@ -61,7 +64,9 @@ def stage(folder: Path) -> None:
     trees = [_tree(name, pages_of_group) for name, pages_of_group in groups.items()]
     decisions = sorted(f"decisions/{path.stem}" for path in (folder / "decisions").glob("*.md"))
     (folder / "index.md").write_text("\n".join([index, *trees, _tree("Decisions", decisions)]), encoding="utf-8")
-    for name, lines in (("cli", _cli()), ("api", _api()), ("rules", _rules())):
+    (folder / "rules").mkdir()
+    rules = ((f"rules/{rule.id}", rule_page(rule)) for rule in rulebook().values())
+    for name, lines in (("cli", _cli()), ("api", _api()), ("rules", _rules()), *rules):
         (folder / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "conf.py").write_text(CONFIGURATION.format(release=tidegauge.__version__), encoding="utf-8")
 
@@ -85,6 +90,10 @@ def _linked(text: str, home: Path, page: Path, folder: Path) -> str:
             inside = folder / "index.md"
         elif file.is_relative_to(DOCS) and file.is_file():
             inside = folder / file.relative_to(DOCS)
+        elif file.is_file() and file.suffix in COPIED:
+            inside = folder / "files" / file.relative_to(ROOT)
+            inside.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, inside)
         else:
             path = file.relative_to(ROOT)
             return words if f"`{path}`" == words else f"{words} (`{path}`)"
@@ -120,11 +129,8 @@ def _api() -> Iterator[str]:
 
 def _rules() -> Iterator[str]:
     yield from ("# The rules of the judge", "", "[How they are judged](judge.md).", "")
-    for rule in rulebook().values():
-        yield f"## {rule.id}\n\n{rule.sentence}\n"
-        if rule.means:
-            yield f"If it is broken: {rule.means}\n"
-        yield f"Level: {rule.level}." + (f" Kafka: `{rule.kafka}`." if rule.kafka else "") + "\n"
+    yield from (f"* [{rule.id}](rules/{rule.id}.md): {rule.sentence}" for rule in rulebook().values())
+    yield from ("", _tree("Rules", [f"rules/{rule}" for rule in rulebook()]))
 
 
 def llms(folder: Path) -> str:

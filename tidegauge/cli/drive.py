@@ -13,8 +13,10 @@ from tidegauge.util.exit_codes import CONFORMS
 from tidegauge.util.files import writable
 
 if TYPE_CHECKING:
+    from tidegauge.drive.broker.reference import BrokerReference
     from tidegauge.drive.controller.contract import ControllerCase
     from tidegauge.drive.controller.node import ControllerNode
+    from tidegauge.drive.controller.reference import ControllerReference
     from tidegauge.drive.kafka_broker.node import KafkaNode
     from tidegauge.drive.kafka_process.builds import KafkaBuild
     from tidegauge.drive.paths.selection import Choice
@@ -91,6 +93,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--record", metavar="FILE", help="write the broker's reports to FILE as a transcript, for tidegauge recheck"
     )
     parser.add_argument(
+        "--export-junit",
+        metavar="PATH",
+        help="with --kafka: write each difference as a JUnit test for Kafka's own tree, to a folder such as a checkout, or "
+        "a file.java; with --scenario F1 .. F13 instead the test of that finding, and nothing is started",
+    )
+    parser.add_argument(
         "--badge", metavar="FILE", help="write the outcome to FILE as JSON for an endpoint badge of shields.io"
     )
     coverage.add_coverage(parser, "--coverage", "also write to FILE what the run has exercised of the model")
@@ -116,6 +124,8 @@ def run(args: argparse.Namespace) -> int:
         return CONFORMS
     if args.compare:
         return _compare(args)
+    if args.export_junit and args.scenario:
+        return _export_findings(args)
     from tidegauge.drive.broker.reference import reference
     from tidegauge.drive.broker.transcript import BROKER_FORMAT
     from tidegauge.drive.paths import repairs
@@ -136,7 +146,7 @@ def run(args: argparse.Namespace) -> int:
     if args.baseline or args.summary or args.junit:
         besides = [
             name
-            for name in ("command", "smoke", "scenario", "record", "badge", "coverage", "results")
+            for name in ("command", "smoke", "scenario", "record", "export_junit", "badge", "coverage", "results")
             if getattr(args, name)
         ]
         if not args.baseline or build is None or besides:
@@ -145,6 +155,10 @@ def run(args: argparse.Namespace) -> int:
                 f"{', '.join(besides) or 'no --baseline' if build else 'no --kafka'}; add what lacks, and leave out the rest"
             )
         return _against_baseline(args, build, progress)
+    if args.export_junit and build is None:
+        raise UsageError(
+            "--export-junit: expected --kafka BUILD, whose classes the tests are for; seen an adapter; add --kafka"
+        )
     named = chosen_profile(args)
     asked_for = profile_named(named or (SAFE.name if build is None else f"{RELEASE}{build.release}"))
     compared_with = (build.note,) if build is not None and build.note and not named else ()
@@ -172,6 +186,8 @@ def run(args: argparse.Namespace) -> int:
         if case in at:
             echo(f"scenario {name} differs after {at[case]} steps")
     echo(text_of(shown))
+    if args.export_junit and build is not None:
+        _export(args.export_junit, shown, reference(profile), build)
     if args.coverage or args.results:
         from tidegauge.conformance.report.results import write_results
         from tidegauge.drive.paths.coverage import exercised_by_run, results_of_run
@@ -260,7 +276,8 @@ def _compare(args: argparse.Namespace) -> int:
     from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, place_named, read
 
     paths = ("smoke", "cover", "graph", "walks", "scenarios", "scenario")
-    others = ("command", "kafka", "jars", "baseline", *paths, "record", "badge", "coverage", "results", "summary", "junit")
+    written = ("record", "export_junit", "badge", "coverage", "results", "summary", "junit")
+    others = ("command", "kafka", "jars", "baseline", *paths, *written)
     seen = [name for name in (*others, "profile", "release") if getattr(args, name)]
     if seen:
         raise UsageError(
@@ -270,6 +287,52 @@ def _compare(args: argparse.Namespace) -> int:
     comparison: Comparison[Any] = compare(*(read(place_named(name, kind), form) for name in args.compare))
     echo(text_of(comparison))
     return comparison.exit_code
+
+
+def _export_findings(args: argparse.Namespace) -> int:
+    """Write the tests of findings, for a release that need not be here."""
+    from tidegauge.drive.java_tests.export import write
+    from tidegauge.drive.java_tests.findings import finding_test
+    from tidegauge.drive.paths.repairs import LATEST
+
+    besides = (
+        "command",
+        "smoke",
+        "cover",
+        "graph",
+        "walks",
+        "scenarios",
+        "record",
+        "badge",
+        "coverage",
+        "results",
+        "baseline",
+    )
+    seen = [name for name in (*besides, "profile", "release", "summary", "junit", "jars") if getattr(args, name)]
+    if seen:
+        raise UsageError(
+            f"--export-junit: expected it with --scenario and --kafka RELEASE alone; seen {', '.join(seen)} besides; leave "
+            "these out"
+        )
+    release = args.kafka or LATEST
+    for path in write([finding_test(name, release) for name in args.scenario], Path(args.export_junit)):
+        echo(f"wrote {path}")
+    return 0
+
+
+def _export(
+    place: str, shown: "DriveRun[Any]", reference: "BrokerReference | ControllerReference", build: "KafkaBuild"
+) -> None:
+    """Write the differences of a run as tests, and say which of them have none."""
+    from tidegauge.drive.java_tests.export import failure_tests, write
+
+    tests, refused = failure_tests(shown.failures, reference, build.version)
+    for line in refused:
+        echo(f"not exported: {line}")
+    for path in write(tests, Path(place)) if tests else ():
+        echo(f"wrote {path}")
+    if not shown.failures:
+        echo("--export-junit: no step differs, so there is nothing to export")
 
 
 def _controller(
@@ -307,6 +370,8 @@ def _controller(
     for line in lines:
         echo(line)
     echo(text_of(shown))
+    if args.export_junit:
+        _export(args.export_junit, shown, reference(profile), build)
     if args.badge:
         Path(args.badge).write_text(_badge(shown), encoding="utf-8")
     return shown.exit_code

@@ -25,9 +25,9 @@ from tidegauge.impl.releases import RELEASE, profile_named
 pytestmark = pytest.mark.long
 
 SHOWN = {
-    "4.3.1": {"F4", "F4-last-known", "F5", "F6", "F7", "F8", "F9", "F10", "F12", "F13"},
-    "4.1.1": {"F4", "F4-last-known", "F5", "F6", "F8", "F9", "F12", "F13"},
-    "4.0.1": {"F4", "F4-last-known", "F5", "F6", "F8", "F9", "F12", "F13"},
+    "4.3.1": {"F4", "F4-last-known", "F5", "F6", "F7", "F8", "F9", "F10", "F11", "F12", "F13"},
+    "4.1.1": {"F4", "F4-last-known", "F5", "F6", "F8", "F9", "F11", "F12", "F13"},
+    "4.0.1": {"F4", "F4-last-known", "F5", "F6", "F8", "F9", "F11", "F12", "F13"},
     "3.7.2": {"F7"},
 }
 NEW = "4.3.1"

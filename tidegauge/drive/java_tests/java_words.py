@@ -1,0 +1,59 @@
+"""Values of a path as words of Java: literals, calls, comments, names."""
+
+import re
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import Any
+
+from tidegauge.drive.contract import Step
+from tidegauge.drive.controller.contract import ALL
+from tidegauge.util.errors import UsageError
+
+WIDTH = 115
+"""How long a line of a comment may be."""
+
+
+def comment_lines(sentence: str) -> Iterator[str]:
+    """Yield a sentence as lines of a comment, which nothing in it can end."""
+    # javac reads \\u anywhere in a file, and */ ends a comment.
+    safe = sentence.replace("\\", "/").replace("*/", "* /")
+    yield from wrap(safe, WIDTH)
+
+
+def java_value(value: Any) -> str:
+    """Return a step's argument as an expression of Java."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            if value == ALL:
+                return "Long.MAX_VALUE"
+            return str(value) if abs(value) < 2**31 else f"{value}L"
+        case str():
+            # Names of topics and keys of configurations; anything else is written as its code units.
+            units = value.encode("utf-16-be").hex()
+            escaped = (f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+            return f'"{value}"' if re.fullmatch(r"[\w .,:()\[\]-]*", value, re.ASCII) else f'"{"".join(escaped)}"'
+        case tuple() | list():
+            return f"List.of({', '.join(map(java_value, value))})"
+    raise UsageError(f"--export-junit: expected a number, a word or a list of these in a step; seen {value!r}")
+
+
+def helper_name(step: str) -> str:
+    """Return the helper method of a step: `alter_partition` is alterPartition."""
+    first, *others = step.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def call(step: Step) -> str:
+    """Return a step as a call of its helper method."""
+    return f"{helper_name(step[0])}({', '.join(map(java_value, step[1:]))})"
+
+
+def class_name(words: str) -> str:
+    """Return the name of a class that ends in Test, made of words."""
+    parts = re.findall(r"[A-Za-z0-9]+", words)
+    name = "".join(part[0].upper() + part[1:] for part in parts)
+    return f"{'' if name[:1].isalpha() else 'Path'}{name}Test"

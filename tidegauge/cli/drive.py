@@ -96,7 +96,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--export-junit",
         metavar="PATH",
         help="with --kafka: write each difference as a JUnit test for Kafka's own tree, to a folder such as a checkout, or "
-        "a file.java; with --scenario F1 .. F13 instead the test of that finding, and nothing is started",
+        "a file.java; with --scenario F2 .. F13 instead the test of that finding, and nothing is started",
     )
     parser.add_argument(
         "--badge", metavar="FILE", help="write the outcome to FILE as JSON for an endpoint badge of shields.io"

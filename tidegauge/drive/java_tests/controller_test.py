@@ -26,8 +26,8 @@ def unexported(
     if parse_release(release_of_version(release).release) < FIRST_EXPORTED:
         wanted = ".".join(map(str, FIRST_EXPORTED))
         return f"a controller of {release}, whose managers have other signatures than since {wanted}"
-    in_response = difference is not None and difference.fields == ("result",)
-    if in_response and _error(difference.expected) == _error(difference.seen):
+    shown = () if difference is None or difference.fields != ("result",) else (difference.expected, difference.seen)
+    if shown and len({_error(report) for report in shown}) == 1:
         return "a difference in a response's fields beside the error"
     unnamed = [error for report in reference.reports(case) if (error := _error(report)) not in ERROR_NAMES]
     return f"the error {unnamed[0]}, whose name is not known here" if unnamed else ""

@@ -183,7 +183,7 @@ class Report:
 def check(
     *sources: Source,
     profile: str | None = None,
-    release: str | None = None,
+    release: str | Mapping[int, str] | None = None,
     topics: Sequence[str] = (),
     partitions: Sequence[str] = (),
     begin: str | None = None,
@@ -193,8 +193,9 @@ def check(
 ) -> Report:
     """Judge logs and traces: NDJSON, Parquet, broker logs, directories of them, or traces in memory.
 
-    The arguments are the options of `tidegauge check`; `begin` and `end` are times such as 2026-11-21T08:27:15. Large inputs
-    are judged by several `processes`, one per core if None. Raises TidegaugeError.
+    The arguments are the options of `tidegauge check`; `release` may give each broker its own, {1: "3.9.1", 2: "4.3.1"};
+    `begin` and `end` are times such as 2026-11-21T08:27:15. Large inputs are judged by several `processes`, one per core if
+    None. Raises TidegaugeError.
 
     >>> import tidegauge as tg
     >>> report = tg.check(tg.EXAMPLES / "captures/3.4.0/b-kill-leader")
@@ -221,9 +222,11 @@ def check(
     return _view(replace(judged, story=story_of(paths), files=tuple(files_at(paths))) if paths else judged)
 
 
-def _profile(profile: str | None, release: str | None) -> str | None:
+def _profile(profile: str | None, release: str | Mapping[int, str] | None) -> str | None:
     if profile is not None and release is not None:
         raise UsageError(f"expected a profile or a release, seen both, {profile} and {release}; leave one out")
+    if isinstance(release, Mapping):
+        return ",".join(f"{node}={RELEASE}{name}" for node, name in release.items())
     return profile if release is None else f"{RELEASE}{release}"
 
 

@@ -72,6 +72,26 @@ def test_the_lines_that_name_the_release_are_lost(tmp_path: Path) -> None:
     assert {trace.config.profile for trace in capture.traces} == {"elr"}
 
 
+def test_brokers_of_different_releases_have_their_own_profiles(tmp_path: Path) -> None:
+    """Where the logs say so; a broker that was upgraded in its log is judged as today's, as it is where all are alike."""
+    folder = unpack("3.4.0/b-kill-leader", tmp_path)
+    line, later = (b"Kafka version: 3.4." + patch for patch in (b"0", b"1"))
+    for log in (folder / "n2" / "server.log", folder / "n3" / "server.log"):
+        log.write_bytes(log.read_bytes().replace(line, later))
+    (one,) = {trace.config.profile for trace in read(folder).traces}
+    assert one == "fetch-truncation,1=release-3.4.0,2=release-3.4.1,3=release-3.4.1"
+    # This broker was restarted, so it has named its version twice.
+    restarted = folder / "n1" / "server.log"
+    before, version, after = restarted.read_bytes().rpartition(line)
+    restarted.write_bytes(before + version.replace(line, later) + after)
+    (one,) = {trace.config.profile for trace in read(folder).traces}
+    assert one == "fetch-truncation"
+    later_still = folder / "n3" / "server.log"
+    later_still.write_bytes(later_still.read_bytes().replace(later, b"Kafka version: 3.5.1"))
+    (one,) = {trace.config.profile for trace in read(folder).traces}
+    assert one == "fetch-truncation,2=release-3.4.1,3=release-3.5.1"
+
+
 def test_an_empty_log_is_passed_over_and_the_others_are_read(tmp_path: Path) -> None:
     """As a broker's controller.log is. What is wanted of it is named, the traces are there."""
     folder = unpack(SMALL, tmp_path)

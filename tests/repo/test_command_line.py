@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge import EXAMPLES, __suite__
+from tidegauge import EXAMPLES, __suite__, library
 from tidegauge.cli.init import LANGUAGES
 from tidegauge.cli.main import COMMANDS, SHELLS, main, parser
 from tidegauge.cli.options import RELEASE_LINES, chosen_master
 from tidegauge.impl.releases import FIRST_RELEASE, LAST_RELEASE, parse_release, profile_of_release
+from tidegauge.traces.formats import ndjson
 from tidegauge.traces.formats.parquet import Reader
+from tidegauge.traces.from_model.impl_walks import impl_walks
 from tidegauge.traces.kafka_logs.capture import shipped
 
 
@@ -197,6 +199,22 @@ def test_an_unknown_release_is_refused_with_those_there_are(release: str, capsys
     assert release in said
     assert "0.10.2" in said
     assert "4.4" in said
+
+
+def test_each_broker_is_judged_by_its_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By number, and one without a number for all others; the report and the library say the same."""
+    path, mixed = tmp_path / "mixed.ndjson", "1=4.0.0,2=4.0.1,3=4.0.1"
+    repaired = ",".join(f"{part}+keeps_remote_leo=off" for part in mixed.split(","))
+    ndjson.write(list(impl_walks(30, profile=repaired)), path)
+    by_broker = ["--release", "4.0.1", "--release", "1=4.0.0"]
+    assert main(["check", "--quiet", str(path), *by_broker]) == 0
+    assert main(["check", "--quiet", str(path), "--profile", mixed]) == 0
+    assert library.check(path, release={1: "4.0.0", 2: "4.0.1", 3: "4.0.1"}).verdict == "PASS"
+    assert main(["check", "--quiet", str(path), "--release", "4.0.1"]) == 1
+    assert "FETCH-09" in capsys.readouterr().out
+    assert main(["check", "--quiet", str(path), "--release", "1=4.0.0"]) == 2
+    assert "none for 2, 3" in capsys.readouterr().out
+    assert main(["check", "--quiet", str(path), "--release", "1=4.0.0", "--release", "1=4.0.1"]) == 2
 
 
 def test_a_profile_and_a_release_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="NDJSON or Parquet file, a Kafka broker log, or a directory of logs or log directories; - is standard input; "
         "a bundle of `tidegauge bundle`; with --spark, Parquet files may also be at a URI (s3://BUCKET/KEY)",
     )
-    add_profile(parser, "judge by this profile instead of the one that the trace names")
+    add_profile(parser, "judge by this profile instead of the one that the trace names", by_broker=True)
     add_layout(parser)
     add_selection(parser)
     add_bounds(parser)

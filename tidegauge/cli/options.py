@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tidegauge.impl.releases import profile_named, profile_of_release
+from tidegauge.impl.releases import profile_of_release, profiles_named
 from tidegauge.util.bounds import FOLLOW_LINKS_VARIABLE, LONGEST_LINE, LONGEST_LINE_VARIABLE
 from tidegauge.util.errors import UsageError
 
@@ -67,11 +67,15 @@ def seconds(text: str) -> float:
     return number
 
 
-def add_profile(parser: argparse.ArgumentParser, help_text: str) -> None:
-    """Add --profile and --release, of which one may be given."""
+def add_profile(parser: argparse.ArgumentParser, help_text: str, *, by_broker: bool = False) -> None:
+    """Add --profile and --release, of which one may be given; `by_broker`: the latter also once for each broker."""
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--profile", help=help_text)
-    either.add_argument("--release", metavar="VERSION", help="take the profile of this Kafka release, such as 3.4.1")
+    release_text = "take the profile of this Kafka release, such as 3.4.1"
+    if by_broker:
+        release_text += "; 1=3.9.1: of broker 1, once for each broker, and once without an id for all others"
+    # Elsewhere the last one counts, as with any option.
+    either.add_argument("--release", metavar="VERSION", action="append" if by_broker else "store", help=release_text)
 
 
 def chosen_profile(args: argparse.Namespace) -> str | None:
@@ -80,17 +84,25 @@ def chosen_profile(args: argparse.Namespace) -> str | None:
     A release is a profile with every switch as that release had it (`impl.releases`); it is called `release-3.4.1`.
     """
     if args.release is None:
-        return None if args.profile is None else profile_named(args.profile).name
+        return None if args.profile is None else profiles_named(args.profile, ()).name
+    if isinstance(args.release, str):
+        return _release_profile(args.release)
+    return profiles_named(",".join(map(_release_profile, args.release)), ()).name
+
+
+def _release_profile(text: str) -> str:
+    """Return the name of the profile of a release, behind the broker's id and = if there is one."""
+    node, equals, release = text.rpartition("=")
     lines = [line for of_major in RELEASE_LINES for line in of_major]
     for line in lines:
         # 3.4 and 3.4.1, but not 3.40: that would be another release line.
-        patch = args.release.removeprefix(line)
+        patch = release.removeprefix(line)
         numbered = patch[:1] == "." and patch[1:].isdecimal() and patch.isascii()
-        if args.release.startswith(line) and (not patch or numbered):
-            return profile_of_release(args.release).name
+        if release.startswith(line) and (not patch or numbered):
+            return f"{node}{equals}{profile_of_release(release).name}"
     raise UsageError(
         f"--release: expected one of {', '.join(lines)}, or a patch release of one of them, such as 3.4.1; "
-        f"seen {args.release!r}; choose one of those"
+        f"seen {release!r}; choose one of those"
     )
 
 

@@ -11,7 +11,7 @@ Rules of this file
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import itemgetter
 from types import FunctionType, MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from tidegauge.impl import rules
 from tidegauge.impl.rules import Ints
@@ -212,6 +212,9 @@ UNSAFE: Mapping[str, str] = MappingProxyType(
 )
 """What a broker of today's Kafka does and a safe one does not: the switch, and the name of the bug."""
 
+CARRIED = ("fencing", "truncation_on_fetch", "epoch_in_response")
+"""What the sender's protocol decides: whether requests have a leader epoch, fetches the last one, epoch responses theirs."""
+
 CHANGED = "+"
 """Between the name of a generation and a switch that is changed in it: release-4.3.1+keeps_remote_leo=off."""
 
@@ -309,6 +312,28 @@ class Setup(NamedTuple):
     min_insync_replicas: int = 1
     replica_lag_time_max_ms: int = 30_000
     unclean_leader_election_enable: bool = False
+
+
+class ClusterProfiles(NamedTuple):
+    """The profiles of a cluster in which releases differ, as while it is upgraded, under the name that says so."""
+
+    name: str
+    controller: Profile
+    brokers: tuple[Profile, ...]
+
+
+ModelProfile: TypeAlias = Profile | ClusterProfiles
+"""What a model's brokers are of."""
+
+
+def serving(setup: Setup, sender: Profile) -> Setup:
+    """Return the setup by which a leader handles a request of this sender: its own, but for what the request carries.
+
+    Requests have the version of their sender's protocol (inter.broker.protocol.version), and whoever leads knows them all:
+    brokers are upgraded first, the protocol then. So the sender decides which epochs a request and its response have.
+    """
+    carried = {name: getattr(sender, name) for name in CARRIED}
+    return setup._replace(profile=setup.profile.switched(carried))
 
 
 # A profile that records which of its switches are read.

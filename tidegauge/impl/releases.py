@@ -12,11 +12,12 @@ Rules of this file
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tidegauge.impl.profiles import CHANGED, PROFILES, UNSAFE, WITHOUT, Profile, switch_text
+from tidegauge.impl.profiles import CHANGED, PROFILES, UNSAFE, WITHOUT, ClusterProfiles, Profile, switch_text
 from tidegauge.util.errors import UsageError
 
 Release = tuple[int, ...]
@@ -191,6 +192,62 @@ def profile_named(name: str) -> Profile:
         f"profile: expected one of {', '.join(PROFILES)}, or {RELEASE} and a release such as 3.4.1, or one of these with a "
         f"switch changed, such as 4.3.1+keeps_remote_leo=off; seen {name!r}; choose one of those"
     )
+
+
+_BY_BROKER = re.compile(r"([0-9]{1,10})=(.*)", re.DOTALL)
+"""A broker's own profile in the name of a cluster's: 1=3.9.1."""
+
+
+def profiles_named(name: str, nodes: Sequence[int]) -> ClusterProfiles:
+    """Return the profiles of a cluster with these brokers. Raises UsageError.
+
+    Parts of the name have commas between them. One with a broker's id is that broker's, as in `1=3.9.1,2=4.3.1`; one without
+    is the controller's, and that of brokers which no part names. Without such a part all are named, and the controller has
+    the profile of the first. Eligible leader replicas are of the metadata version, so all have them or none has.
+    """
+    own: dict[int, Profile] = {}
+    default: Profile | None = None
+    for part in name.split(","):
+        by_broker = _BY_BROKER.fullmatch(part)
+        if default is not None if by_broker is None else int(by_broker[1]) in own:
+            raise UsageError(
+                f"profile: expected one for each broker, and one for all others; seen two in {name!r}; leave one out"
+            )
+        if by_broker is None:
+            default = profile_named(part)
+        else:
+            own[int(by_broker[1])] = profile_named(by_broker[2])
+    missing = [str(node) for node in nodes if node not in own]
+    if default is None and missing:
+        raise UsageError(
+            f"profile: expected one for each of the brokers {', '.join(map(str, nodes))}; seen in {name!r} none for "
+            f"{', '.join(missing)}; name it, or add one without an id for all others"
+        )
+    first = default or next(iter(own.values()))
+    brokers = [own.get(node, first) for node in nodes]
+    controller = default or first._replace(elr=all(profile.elr for profile in brokers))
+    if not own:
+        return ClusterProfiles(controller.name, controller, tuple(brokers))
+    alike = tuple(profile._replace(elr=controller.elr) for profile in brokers)
+    return ClusterProfiles(name, controller, alike)
+
+
+def names_brokers(name: str) -> bool:
+    """Return whether a profile's name gives brokers their own: 1=3.9.1,2=4.3.1."""
+    return "," in name or _BY_BROKER.fullmatch(name) is not None
+
+
+def profile_names(name: str) -> Iterator[str]:
+    """Yield the name of each profile in that of a cluster's."""
+    for part in name.split(","):
+        by_broker = _BY_BROKER.fullmatch(part)
+        yield part if by_broker is None else by_broker[2]
+
+
+@cache
+def profile_of_node(name: str, node: int) -> Profile:
+    """Return the profile of one broker by the name of the cluster's: what the others are makes no difference to it."""
+    return profiles_named(name, (node,)).brokers[0]
 
 
 def _last_change(name: str) -> tuple[str, tuple[str, bool | str] | None]:

@@ -175,12 +175,14 @@ Expose(records, h) == committed' = IF h > Len(committed) THEN Prefix(records, h)
 ----------------------------------------------------------------------------------
 (* Decisions in which profiles differ; a .cfg replaces them by name *)
 
+\* A request has the version of its sender f, which decides whether there is an epoch in it; who leads knows all versions.
+
 \* The leader turns a request of another epoch away (KIP-320).
 FencesEpochs == TRUE
-Refuses(l, requested) == RequestError(requested, epoch[l], role[l] = "leader", FencesEpochs) # "none"
+Refuses(l, f, requested) == RequestError(requested, epoch[l], role[l] = "leader", FencesEpochs) # "none"
 
 \* The leader compares the follower's last epoch with its own cache (truncation on fetch).
-Decide(l, offset, lastEpoch) == FetchDecision(Cache(l), LogStartOf(l), Leo(l), offset, lastEpoch)
+Decide(l, f, offset, lastEpoch) == FetchDecision(Cache(l), LogStartOf(l), Leo(l), offset, lastEpoch)
 
 \* The follower drops a response to a request of another offset or epoch (KAFKA-18991).
 Matches(f, m) == AcceptsFetchResponse(Leo(f), epoch[f], m.offset, m.epoch)
@@ -208,7 +210,7 @@ StartsTruncating(b) == FALSE
 TruncatesAlone(lastEpoch) == lastEpoch = Undefined
 
 \* What a leader answers to that: the epoch it found and its end (KIP-279).
-EpochEndFound(l, asked) == EndOffsetFor(Cache(l), Leo(l), asked)
+EpochEndFound(l, f, asked) == EndOffsetFor(Cache(l), Leo(l), asked)
 
 \* Whether it takes the response (KIP-320), and where it truncates then: with no response at its high watermark.
 EpochEndMatches(f, m) == AcceptsEpochResponse(epoch[f], m.epoch)
@@ -321,10 +323,10 @@ ServeFetch(l, f, m, expand) ==
 HandleFetch(l, f, expand) ==
   /\ net[f][l].type = "request"
   /\ LET m == net[f][l]
-         decision == Decide(l, m.offset, m.lastEpoch)
+         decision == Decide(l, f, m.offset, m.lastEpoch)
          point == [epoch |-> m.epoch, offset |-> m.offset]
          nothingRecorded == ~expand /\ UNCHANGED <<remoteLeo, pending, hw, committed>>
-     IN  IF ~up[l] \/ Refuses(l, m.epoch)
+     IN  IF ~up[l] \/ Refuses(l, f, m.epoch)
          THEN nothingRecorded /\ Reply(f, l, Nothing)
          ELSE CASE decision.kind = "diverging" ->
                      /\ nothingRecorded
@@ -485,8 +487,8 @@ SendEpochRequest(f) ==
 HandleEpochRequest(l, f) ==
   /\ net[f][l].type = "epoch request"
   /\ LET m == net[f][l]
-         found == EpochEndFound(l, m.lastEpoch)
-         refused == ~up[l] \/ Refuses(l, m.epoch)
+         found == EpochEndFound(l, f, m.lastEpoch)
+         refused == ~up[l] \/ Refuses(l, f, m.epoch)
      IN  Reply(f, l, IF refused THEN Nothing
                      ELSE [type |-> "epoch end", epoch |-> m.epoch, endEpoch |-> found.epoch, endOffset |-> found.end])
   /\ UNCHANGED <<disk, memory, controller, committed, crashes>>

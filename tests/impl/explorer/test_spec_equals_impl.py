@@ -5,10 +5,11 @@ The graphs here are of a second or two; the tests marked `long` take the bounds 
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from tidegauge.conformance.counterexamples.spec_equals_impl import Compared, compare
+from tidegauge.conformance.counterexamples.spec_equals_impl import Compared, compare, compared_of
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import Rules
 from tidegauge.spec.tlc.models import find_model
@@ -66,6 +67,32 @@ def test_where_the_fetcher_thread_truncates_it_is_the_same_graph(
     equality = compare(Compared(model, profile, tight))
     assert equality.divergence is None, equality.divergence
     assert (equality.states, equality.transitions) == (states, transitions)
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize(
+    ("model", "tight", "states", "transitions"),
+    [
+        ("MixedTruncation", {"MaxEpoch": 1, "MaxCrash": 0}, 1_834, 7_298),
+        ("MixedFencing", {"MaxEpoch": 1}, 1_854, 7_334),
+        ("MixedRounds", {"MaxEpoch": 1}, 2_064, 8_090),
+    ],
+)
+def test_releases_side_by_side_are_the_same_graph(
+    model: str, tight: Mapping[str, int], states: int, transitions: int
+) -> None:
+    """Each broker with its own profile, which the sets of the cfg say."""
+    equality = compare(replace(compared_of(find_model(model)), constants=tight))
+    assert equality.divergence is None, equality.divergence
+    assert (equality.states, equality.transitions) == (states, transitions)
+
+
+@pytest.mark.tlc
+def test_releases_the_other_way_round_are_another_graph() -> None:
+    """The specification says of which broker a switch is."""
+    reported = compare(Compared("MixedTruncation", "1=fetch-truncation,2=kip320", {"MaxEpoch": 1, "MaxCrash": 0})).divergence
+    assert reported is not None
+    assert "BecomeFollower b1" in reported
 
 
 @pytest.mark.tlc

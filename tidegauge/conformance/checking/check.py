@@ -52,7 +52,7 @@ from tidegauge.conformance.engine.judge import (
 )
 from tidegauge.conformance.explain.causes import HistoryCache
 from tidegauge.conformance.explain.explain import Explanation, explain
-from tidegauge.impl.releases import profile_named
+from tidegauge.impl.releases import profiles_named
 from tidegauge.story.story import Story
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats.ndjson_columns import Span
@@ -330,7 +330,7 @@ def _by_trace(batch: InputBatch) -> Iterator[InputBatch]:
 def unknown_profile_problem(source: str, config: Config, events: int) -> Problem | None:
     """Return a problem if a config names a profile that this version does not know; then so many events are lost."""
     try:
-        profile_named(config.profile)
+        profiles_named(config.profile, config.nodes)
     except TidegaugeError as error:
         return Problem(source, None, "a profile this version knows", str(error), "name one with --profile", events)
     return None

@@ -22,8 +22,8 @@ from tidegauge.conformance.counterexamples.tlc_runs import setting_of
 from tidegauge.impl.cluster.cluster import Cluster, initial
 from tidegauge.impl.cluster.transitions import bounded_model
 from tidegauge.impl.explorer import controller_model, describe, isr_model
-from tidegauge.impl.explorer.explore import Graph, Walker, explore_from
-from tidegauge.impl.profiles import Profile, Rules
+from tidegauge.impl.explorer.explore import Graph, Walker, as_profile, explore_from
+from tidegauge.impl.profiles import ModelProfile, Profile, Rules
 from tidegauge.impl.releases import profile_named
 from tidegauge.spec.tlc.behaviour import view_of
 from tidegauge.spec.tlc.graph import LabelledGraph, labelled_graph
@@ -53,9 +53,10 @@ class Compared:
     off: str = ""
 
     @property
-    def switched(self) -> Profile:
-        """The profile, with what is off turned off."""
-        return profile_named(self.profile).switched({self.off: False} if self.off else {})
+    def switched(self) -> ModelProfile:
+        """The profile, with what is off turned off; or those of the brokers, where the name has one for each."""
+        profile = as_profile(self.profile, self.profile.count(",") + 1)
+        return profile.switched({self.off: False}) if self.off and isinstance(profile, Profile) else profile
 
 
 COMPARED = (
@@ -201,7 +202,7 @@ def _at_the_end_of(seed: Model) -> Cluster:
 def isr_start_of(compared: Compared, rules: Rules | None = None) -> isr_model.IsrCluster:
     """Return the start of a model of MCAlterPartition."""
     bounds = isr_bounds_of(find_model(compared.model), **compared.constants)
-    return isr_model.initial_isr_cluster(bounds, compared.switched, rules)
+    return isr_model.initial_isr_cluster(bounds, profile_named(compared.profile), rules)
 
 
 def control_start_of(compared: Compared, rules: Rules | None = None) -> controller_model.ControlCluster:

@@ -35,7 +35,7 @@ from tidegauge.spec.tlc.tlc import Limits, run_tlc
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson, parquet
 from tidegauge.traces.from_model.behaviour import trace_of_path
-from tidegauge.traces.from_model.impl_walks import bounds_of
+from tidegauge.traces.from_model.impl_walks import bounds_of, mixed_profile_of
 from tidegauge.traces.from_model.isr_changes import trace_of_isr_changes
 from tidegauge.traces.from_model.views import View
 from tidegauge.traces.schema import Trace
@@ -106,6 +106,8 @@ class ModelSetting:
 def setting_of(model: Model) -> ModelSetting:
     """Return the generation that puts in most of what the cfg does, and the rest."""
     substitutions = _substitutions(model)
+    if model.module == "MCMixed":
+        return ModelSetting(mixed_profile_of(model), "", substitutions - _substitutions(find_model("MixedTruncation")))
     if model.module in BESIDE:
         # Log starts, clients and the network are features that every profile of the reference has: they choose none.
         substitutions -= _substitutions(find_model(BESIDE[model.module])) | READ_BY_PROPERTIES

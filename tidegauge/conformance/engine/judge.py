@@ -13,7 +13,7 @@ from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.fields import RULE_IDS, RULES
 from tidegauge.conformance.judge.kernel import judge_traces
 from tidegauge.impl.profiles import SAFE
-from tidegauge.impl.releases import profile_named
+from tidegauge.impl.releases import profiles_named
 from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns, Distinct, table_of
 from tidegauge.traces.from_model.behaviour import DUPLICATES as REPEATS
 from tidegauge.traces.schema import REASSIGNED as MOVED
@@ -23,7 +23,7 @@ from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config
 #
 # Rules of this file
 #
-# 1. A switch of the profile is an option of the kernel: the kernel knows no names of profiles.
+# 1. A switch of the profiles is an option of the kernel, by broker: the kernel knows no names of profiles.
 # 2. An event that a source does not list as reported is not expected of it, and may happen unobserved.
 
 
@@ -36,6 +36,20 @@ CAPABILITIES = (
     (s.REPORTS_SEND_EPOCH_REQUEST, ("SendEpochRequest",)),
     (s.REPORTS_HANDLE_EPOCH_REQUEST, ("HandleEpochRequest",)),
 )
+
+SWITCHES = (
+    (s.TRUNCATION_ON_FETCH, "truncation_on_fetch"),
+    (s.FENCING, "fencing"),
+    (s.RESPONSE_EPOCH_CHECKED, "response_epoch_checked"),
+    (s.BATCH_EPOCH_FILTER, "batch_epoch_filter"),
+    (s.JOIN_NEEDS_EPOCH_START, "join_needs_epoch_start"),
+    (s.BLOCKS_UNDER_MIN_ISR, "blocks_under_min_isr"),
+    (s.KEEPS_REMOTE_LEO, "keeps_remote_leo"),
+    (s.EPOCH_IN_RESPONSE, "epoch_in_response"),
+    (s.EPOCH_RESPONSES_CHECKED, "epoch_responses_checked"),
+    (s.GUARDS_PARTITION_EPOCH, "guards_partition_epoch"),
+)
+"""The switches of a broker's profile that the kernel reads, each the bit mask of the brokers that have it."""
 
 UNSEEN_KINDS: Sequence[tuple[int, tuple[str, ...]]] = (
     (s.UNOBSERVED_STARTS, ("Start",)),
@@ -59,33 +73,27 @@ EPOCH_ROUNDS = ("SendEpochRequest", "HandleEpochResponse")
 
 
 def options_of(columns: Columns, config: Config) -> list[int]:
-    """Return the options for all traces of a run: the config, and the switches of its profile."""
-    profile = profile_named(config.profile)
+    """Return the options for all traces of a run: the config, and the switches of the brokers' profiles."""
+    profiles = profiles_named(config.profile, config.nodes)
+    profile = profiles.controller
     options = [0] * s.WIDTH
     options[s.BROKERS] = len(config.nodes)
     options[s.MIN_ISR] = config.min_isr
     options[s.LAG_RULE] = config.lag_rule
-    options[s.TRUNCATION_ON_FETCH] = profile.truncation_on_fetch
-    options[s.FENCING] = profile.fencing
-    options[s.RESPONSE_EPOCH_CHECKED] = profile.response_epoch_checked
-    options[s.BATCH_EPOCH_FILTER] = profile.batch_epoch_filter
-    options[s.JOIN_NEEDS_EPOCH_START] = profile.join_needs_epoch_start
-    options[s.BLOCKS_UNDER_MIN_ISR] = profile.blocks_under_min_isr
-    options[s.KEEPS_REMOTE_LEO] = profile.keeps_remote_leo
-    options[s.EPOCH_IN_RESPONSE] = profile.epoch_in_response
-    options[s.EPOCH_RESPONSES_CHECKED] = profile.epoch_responses_checked
+    for option, switch in SWITCHES:
+        options[option] = sum(getattr(own, switch) << b for b, own in enumerate(profiles.brokers))
     # Kafka keeps eligible replicas whether or not its logs show them; any other broker does if it reports them.
     options[s.ELR] = profile.elr and (profile.name != SAFE.name or _reports_elr(columns))
-    options[s.GUARDS_PARTITION_EPOCH] = profile.guards_partition_epoch
     options[s.DUPLICATES] = config.extra.get(REPEATS) is True
     options[s.ELECTIONS_CLEAN] = config.extra.get(UNCLEAN_ELECTIONS) is False
     reports = config.extra.get(REPORTS)
+    rounds_are_past = all(own.truncation_on_fetch for own in profiles.brokers)
     # Without a list everything is reported; then what is absent did not happen.
     for option, events in CAPABILITIES:
         options[option] = reports is None or any(event in reports for event in events)
     for bit, kinds in UNSEEN_KINDS:
         # A profile without epoch rounds has none to leave out: their absence from the list makes nothing unobserved.
-        happening = set(kinds) - set(EPOCH_ROUNDS if profile.truncation_on_fetch else ())
+        happening = set(kinds) - set(EPOCH_ROUNDS if rounds_are_past else ())
         options[s.UNOBSERVED] |= bit if reports is not None and not happening <= set(reports) else 0
     options[s.REPORTS_FENCING] = reports is None or {"FenceBroker", "UnfenceBroker"} <= set(reports)
     options[s.REASSIGNED] = config.extra.get(MOVED) is True or _reassigned(columns, len(config.nodes))

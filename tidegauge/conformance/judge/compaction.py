@@ -205,7 +205,7 @@ def term_may_still_respond(st: s.State, t: int) -> bool:
     n = st[s.OPTION, s.BROKERS]
     # The epochs of the records in a response are those of the log of its term (follower.epochs_of_records). With fencing
     # (KIP-320) no response outlives the epoch of its request.
-    if st[s.OPTION, s.FENCING] == 0:
+    if st[s.OPTION, s.FENCING] != (1 << n) - 1:
         for p in range(s.pair(st, 0, 0), s.pair(st, 0, 0) + n * n):
             if st[p, s.RES_TERM] == t:
                 return True

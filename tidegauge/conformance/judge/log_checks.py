@@ -42,7 +42,7 @@ def acts_on(st: s.State, b: int, partition_epoch: int) -> None:
     old = st[s.REPLICAS + b, s.PARTITION_EPOCH]
     if UNKNOWN in (old, partition_epoch):
         undecided(st, RULE.EPOCH_06, 1 << field.PARTITION_EPOCH)
-    elif st[s.OPTION, s.GUARDS_PARTITION_EPOCH] == 1:
+    elif s.has_switch(st, s.GUARDS_PARTITION_EPOCH, b):
         decide(st, RULE.EPOCH_06, partition_epoch >= old, field.PARTITION_EPOCH, old, partition_epoch)
     st[s.REPLICAS + b, s.PARTITION_EPOCH] = partition_epoch
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tidegauge.conformance.judge.fields import catalog
 from tidegauge.impl.profiles import CHANGED, FETCH_TRUNCATION, WITHOUT, Profile
-from tidegauge.impl.releases import RELEASE, Release, parse_release, profile_named, profile_of_release
+from tidegauge.impl.releases import RELEASE, Release, parse_release, profile_names, profile_of_release, profiles_named
 from tidegauge.traces.schema import Config
 from tidegauge.util.errors import UsageError
 
@@ -116,19 +116,18 @@ def looks_like(rule: Rule, config: Config) -> tuple[Bug, ...]:
     """Return the known bugs that a failure of `rule` may come from, as far as the source's releases have them."""
     bugs = tuple(known_bugs()[name] for name in rule.bugs)
     try:
-        releases = [
-            (parse_release(name), profile_of_release(name)._replace(elr=profile_named(config.profile).elr))
-            for name in releases_of(config)
-        ]
+        elr = profiles_named(config.profile, config.nodes).controller.elr
+        releases = [(parse_release(name), profile_of_release(name)._replace(elr=elr)) for name in releases_of(config)]
     except UsageError:
         return bugs
     return tuple(bug for bug in bugs if not releases or any(bug.is_in(*release) for release in releases))
 
 
 def releases_of(config: Config) -> tuple[str, ...]:
-    """Return the releases of Kafka that a config names: that of its profile, or else those of its source."""
-    if config.profile.startswith(RELEASE):
-        return (config.profile.removeprefix(RELEASE).partition(WITHOUT)[0].partition(CHANGED)[0],)
+    """Return the releases of Kafka that a config names: those of its profile, or else those of its source."""
+    releases = [name.removeprefix(RELEASE) for name in profile_names(config.profile) if name.startswith(RELEASE)]
+    if releases:
+        return tuple(dict.fromkeys(name.partition(WITHOUT)[0].partition(CHANGED)[0] for name in releases))
     return tuple(word for word in str(config.extra.get("release", "")).split(", ") if word)
 
 

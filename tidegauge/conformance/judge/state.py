@@ -154,7 +154,7 @@ R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH, R_UNCLEAN, R_REPLICAS = range(6)
 ) = range(11)
 TERM_COLUMNS = 11
 
-# Columns of row OPTION: what holds for all traces of a run
+# Columns of row OPTION: what holds for all traces of a run. A switch of the profiles is the bit mask of who has it
 (
     BROKERS,
     MIN_ISR,
@@ -238,6 +238,11 @@ def allocate(options: Sequence[int], room: int, failures: int, past: int) -> Sta
     st[PARTITION, FAILURES_ROOM] = failures
     st[OPTION, : len(options)] = options
     return st
+
+
+def has_switch(st: State, switch: int, b: int) -> bool:
+    """Return whether broker b has a switch of the profiles."""
+    return bool(st[OPTION, switch] >> b & 1 == 1)
 
 
 def pair(st: State, follower: int, leader: int) -> int:

@@ -29,14 +29,14 @@ from tidegauge.impl.cluster.cluster import Label
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN
 from tidegauge.impl.explorer.controller_model import ControlBounds
 from tidegauge.impl.explorer.describe import broker_name
+from tidegauge.impl.explorer.explore import as_profile
 from tidegauge.impl.messages import (
     FetchRequest,
     FetchResponseInFlight,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
-from tidegauge.impl.profiles import Profile
-from tidegauge.impl.releases import profile_named
+from tidegauge.impl.profiles import ClusterProfiles, Profile
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.util.errors import UsageError
 
@@ -110,7 +110,7 @@ def new_session(words: Words) -> Session:
     brokers = words.number("brokers", 2)
     if not 1 <= brokers <= MOST_BROKERS:
         raise UsageError(f"brokers: expected 1 to {MOST_BROKERS}, seen {brokers}")
-    profile = profile_named(words.option("profile", "fetch-truncation"))
+    profile = as_profile(words.option("profile", "fetch-truncation"), brokers)
     max_fetch, min_isr = words.number("max_fetch", UNBOUNDED), words.number("min_isr", 1)
     clients = words.choice("clients", "off", ("on", "off")) == "on"
     control = words.choice("control", "off", ("on", "off")) == "on"
@@ -119,6 +119,14 @@ def new_session(words: Words) -> Session:
     own = {name: words.options.pop(name) for name in controller_options if control and name in words.options}
     last_resort = words.choice("last_resort", arguments.NONE, (arguments.NONE, LAST_KNOWN, ANYBODY))
     thread = not control and words.choice("thread_truncates", "off", ("on", "off")) == "on"
+    if isinstance(profile, ClusterProfiles):
+        if control or words.options:
+            seen = "control=on" if control else f"{next(iter(words.options))}="
+            raise UsageError(
+                f"cluster: expected profiles by broker without switches and control=on, seen {seen}; leave it out"
+            )
+        bounds = bounds_for(brokers, max_fetch, clients=clients)
+        return Session(broker_play(bounds._replace(min_insync_replicas=min_isr, thread_truncates=thread), profile))
     switches = [name for name in Profile._fields if isinstance(getattr(profile, name), bool)]
     for switch in list(words.options):
         value = words.option(switch, "")

@@ -23,7 +23,7 @@ from tidegauge.impl.explorer.controller_model import FAILED_STILL, STOPPED, Cont
 from tidegauge.impl.explorer.describe import STARTS, Values, broker_name, broker_names, control_label_text, partition_text
 from tidegauge.impl.explorer.invariants import INVARIANTS
 from tidegauge.impl.explorer.view import view
-from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
+from tidegauge.impl.profiles import FETCH_TRUNCATION, ModelProfile, Profile
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.behaviour import LABELS, trace_of_path
@@ -48,7 +48,7 @@ class PlayedCluster(Protocol):
 
     @property
     def profile(self) -> Profile:
-        """The profile of brokers and controller."""
+        """The profile of brokers and controller; the controller's where brokers have their own."""
         ...
 
     def enabled(self) -> tuple[Label, ...]:
@@ -112,9 +112,10 @@ def bounds_for(brokers: int, max_fetch: int = UNBOUNDED, *, clients: bool = Fals
     return unbounded._replace(loses_tails=True)
 
 
-def broker_play(bounds: Bounds, profile: Profile = FETCH_TRUNCATION) -> "BrokerPlay":
+def broker_play(bounds: Bounds, profile: ModelProfile = FETCH_TRUNCATION) -> "BrokerPlay":
     """Return brokers at their start."""
-    return BrokerPlay(initial(bounds, profile), profile)
+    controller = profile if isinstance(profile, Profile) else profile.controller
+    return BrokerPlay(initial(bounds, profile), controller)
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,11 @@ class BrokerPlay:
         views = [view(state.cluster) for state in path]
         duplicates = any(label[0] == "HandleDuplicate" for label in labels)
         min_isr = self.cluster.model.bounds.min_insync_replicas
-        return [trace_of_path(views, labels, name, self.profile.name, "impl", min_isr=min_isr, duplicates=duplicates)]
+        return [
+            trace_of_path(
+                views, labels, name, self.cluster.model.profile_name, "impl", min_isr=min_isr, duplicates=duplicates
+            )
+        ]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

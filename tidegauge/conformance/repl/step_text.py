@@ -89,7 +89,7 @@ def _served(before: Cluster, label: Label, after: Cluster, values: Values) -> It
     """Describe how a leader handles a request: it may be down, refuse, or answer."""
     name, leader, follower = label[:3]
     yield message_text(follower, leader, before.network[follower][leader], values)
-    profile = before.model.setup.profile.name
+    profile = before.model.profile_name
     handled = [event for event in events_of_step(view(before), label, view(after), profile) if event.event == name]
     # A leader that is down handles nothing, and so reports no event; the action is enabled to take the request away.
     if not handled:
@@ -105,7 +105,7 @@ def _nothing(before: Cluster, label: Label, after: Cluster) -> str:
     """Return why a response changed nothing: its follower dropped it, or there was nothing new in it."""
     name, follower, _ = label
     # A follower drops a response of another leader epoch, or to a request that it has given up: it reports no event then.
-    events = events_of_step(view(before), label, view(after), before.model.setup.profile.name)
+    events = events_of_step(view(before), label, view(after), before.model.profile_name)
     return "no change" if any(event.event == name and event.node == follower + 1 for event in events) else "ignores it"
 
 

@@ -35,6 +35,7 @@ from tidegauge.impl.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
+from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 
@@ -50,7 +51,7 @@ def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: Netwo
         yield from _thread_transitions(model, f, broker, row)
     for leader, response in enumerate(row):
         if isinstance(response, FetchResponseInFlight | OffsetsForLeaderEpochResponse):
-            after = receive_response(model, broker, leader, response)
+            after = receive_response(model.setup_of(f), broker, leader, response)
             yield Transition(
                 (consuming_action(response), f, leader),
                 f,
@@ -64,8 +65,9 @@ def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: Netwo
 
 def _thread_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
     """Find SendFetch, SendEpochRequest, TruncateToHighWatermark: the thread waits for no response."""
-    after = broker_.truncate_alone(model.setup, broker)
-    request = broker_.next_request(model.setup, after)
+    setup = model.setup_of(f)
+    after = broker_.truncate_alone(setup, broker)
+    request = broker_.next_request(setup, after)
     # A truncation that needs no response is a step of its own, and the request that follows leaves with it.
     if after != broker:
         yield Transition(("TruncateToHighWatermark", f), f, after, with_request(model, row, after.source, request))
@@ -74,11 +76,11 @@ def _thread_transitions(model: BoundedModel, f: int, broker: Broker, row: Networ
         yield Transition((action, f), f, row=with_request(model, row, broker.source, request))
 
 
-def receive_response(model: BoundedModel, broker: Broker, leader: int, response: LeaderResponse) -> Broker:
+def receive_response(setup: Setup, broker: Broker, leader: int, response: LeaderResponse) -> Broker:
     """Return the follower after a response has reached it."""
     if isinstance(response, FetchResponseInFlight):
-        return broker_.handle_fetch_response(model.setup, broker, leader, response)
-    return broker_.handle_offsets_for_leader_epoch_response(model.setup, broker, leader, response)
+        return broker_.handle_fetch_response(setup, broker, leader, response)
+    return broker_.handle_offsets_for_leader_epoch_response(setup, broker, leader, response)
 
 
 def consuming_action(response: LeaderResponse) -> str:
@@ -100,7 +102,7 @@ def serve_transitions(
 ) -> tuple[Transition, ...]:
     """Find HandleFetch, HandleEpochRequest: they read the leader, one request, and the broker epochs it knows."""
     if isinstance(request, OffsetsForLeaderEpochRequest):
-        response = broker_.serve_epoch(model.setup, broker, request)
+        response = broker_.serve_epoch(model.serving(leader, f), broker, request)
         return (Transition(("HandleEpochRequest", leader, f), leader, broker, answered=f, response=response),)
     out, may_join = (metadata_cache(model, eligible, incarnations) for eligible in (False, True))
     return _serve_fetch(model, leader, broker, f, request, out, may_join)
@@ -116,11 +118,12 @@ def _serve_fetch(
     may_join: BrokerStates,
 ) -> tuple[Transition, ...]:
     """Find HandleFetch with a metadata cache in which the follower may not, and may, join the ISR."""
-    after, response = broker_.serve_fetch(model.setup, broker, request, out, model.bounds.max_fetch)
+    setup = model.serving(leader, f)
+    after, response = broker_.serve_fetch(setup, broker, request, out, model.bounds.max_fetch)
     served = Transition(
         ("HandleFetch", leader, f, 0), leader, after, exposed=exposed_epochs(after), answered=f, response=response
     )
-    joined, response = broker_.serve_fetch(model.setup, broker, request, may_join, model.bounds.max_fetch)
+    joined, response = broker_.serve_fetch(setup, broker, request, may_join, model.bounds.max_fetch)
     # Eligibility made no difference: one transition, not two labels for the same state.
     if joined.partition.state == after.partition.state:
         return (served,)
@@ -219,7 +222,7 @@ def _elected(before: Controller, after: Controller) -> int:
 @collect_transitions
 def own_transitions(model: BoundedModel, b: int, broker: Broker, may_crash: bool) -> Iterator[Transition]:
     """Find LeaderAppend, ShrinkIsr, Crash (with ELR Stop, CrashAndLose), DeleteRecords: they read the broker alone."""
-    setup, log = model.setup, broker.partition.log
+    setup, log = model.setup_of(b), broker.partition.log
     # An append with acks=all may be refused: then nothing has happened.
     if broker.leads and log.end < model.bounds.max_log:
         after = broker_.append_record(
@@ -237,16 +240,17 @@ def own_transitions(model: BoundedModel, b: int, broker: Broker, may_crash: bool
 
 
 def _stops(model: BoundedModel, b: int, broker: Broker) -> Iterator[Transition]:
-    log, elr = broker.partition.log, model.setup.profile.elr
+    setup, log = model.setup_of(b), broker.partition.log
+    elr = setup.profile.elr
     if elr:
-        yield Transition(("Stop", b), b, broker_.stop(model.setup, broker))
+        yield Transition(("Stop", b), b, broker_.stop(setup, broker))
     # Lost tails are in spec/ELR.tla: without ELR a crash keeps the whole log.
     lowest_end = log.start if elr and model.bounds.loses_tails else log.end
     for log_end in range(lowest_end, log.end + 1):
-        dead = broker_.kill(model.setup, broker, log_end)
+        dead = broker_.kill(setup, broker, log_end)
         for hw in range(log.start, min(log.hw, log_end) + 1):
             label = ("CrashAndLose" if elr else "Crash", b, hw, log_end)
-            yield Transition(label, b, broker_.with_checkpoint(model.setup, dead, hw))
+            yield Transition(label, b, broker_.with_checkpoint(setup, dead, hw))
 
 
 def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -278,15 +282,16 @@ def image_transitions(
 
 def role_change(model: BoundedModel, b: int, broker: Broker, row: NetworkRow, image: Controller) -> Iterator[Transition]:
     """Find BecomeLeader, BecomeFollower: a newer registration read by a broker that is up."""
+    setup = model.setup_of(b)
     if image.leader == b and b in image.live:
-        after = broker_.become_leader(model.setup, broker, image, metadata_cache(model, False))
+        after = broker_.become_leader(setup, broker, image, metadata_cache(model, False))
         yield Transition(("BecomeLeader", b), b, after, exposed=exposed_epochs(after))
     elif image.leader != b and (b in image.live or broker.partition.leader_epoch != UNDEFINED):
-        after = broker_.become_follower(model.setup, broker, image, truncates=not model.bounds.thread_truncates)
+        after = broker_.become_follower(setup, broker, image, truncates=not model.bounds.thread_truncates)
         # The new thread sends at once. A request or response that is still in flight with this leader stays: it may arrive
         # late.
         if after.source != UNDEFINED and row[after.source] is None:
-            row = with_request(model, row, after.source, broker_.next_request(model.setup, after))
+            row = with_request(model, row, after.source, broker_.next_request(setup, after))
         yield Transition(("BecomeFollower", b), b, after, row)
 
 
@@ -302,7 +307,7 @@ def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Control
         yield Transition((action, b), b, controller=without_partition_epoch(changed))
     # After any other error the leader waits for metadata, and the controller has changed nothing: that is no step.
     elif response.error == INELIGIBLE_REPLICA:
-        after = broker_.handle_alter_partition_response(model.setup, broker, response, metadata_cache(model, False))
+        after = broker_.handle_alter_partition_response(model.setup_of(b), broker, response, metadata_cache(model, False))
         yield Transition((action, b), b, after)
 
 
@@ -334,7 +339,7 @@ AwaitedRecords = tuple[AwaitedRecord, ...]
 @collect_transitions
 def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: AwaitedRecords) -> Iterator[Transition]:
     """Find AnswerProduce, Read: they read the broker and the produces that wait at it."""
-    setup, now = model.setup, broker.partition
+    setup, now = model.setup_of(b), broker.partition
     for at, (end, epoch) in enumerate(waiting):
         reached, error = partition_.check_enough_replicas_reach_offset(setup, now, end)
         if reached or error != NONE:

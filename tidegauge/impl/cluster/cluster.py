@@ -46,7 +46,7 @@ from tidegauge.impl.cluster.transitions import (
     without_requests_to,
 )
 from tidegauge.impl.messages import FetchRequest, OffsetsForLeaderEpochRequest
-from tidegauge.impl.profiles import Profile, Rules
+from tidegauge.impl.profiles import ModelProfile, Rules
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.util.errors import UsageError
@@ -95,7 +95,7 @@ class Caller:
 DIRECT = Caller()
 
 
-def initial(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Cluster:
+def initial(bounds: Bounds, profile: ModelProfile, rules: Rules | None = None) -> Cluster:
     """Return the initial state: broker 0 leads in epoch 0, all are in the ISR, up and informed; logs are empty."""
     model = bounded_model(bounds, profile, rules)
     everybody = tuple(range(bounds.brokers))
@@ -104,10 +104,10 @@ def initial(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Clu
     controller = Controller(everybody, 0, 0, everybody, everybody, incarnations=incarnations)
     loaded = (Broker(Partition(b), incarnation=incarnation) for b in everybody)
     brokers = tuple(
-        broker_.become_leader(model.setup, broker, controller, metadata_cache(model, True))
-        if broker.partition.broker_id == 0
-        else broker_.become_follower(model.setup, broker, controller)
-        for broker in loaded
+        broker_.become_leader(model.setup_of(b), broker, controller, metadata_cache(model, True))
+        if b == 0
+        else broker_.become_follower(model.setup_of(b), broker, controller)
+        for b, broker in enumerate(loaded)
     )
     empty = ((None,) * bounds.brokers,) * bounds.brokers
     return Cluster(

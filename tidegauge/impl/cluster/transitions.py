@@ -21,7 +21,7 @@ from tidegauge.impl.messages import (
     Message,
     OffsetsForLeaderEpochRequest,
 )
-from tidegauge.impl.profiles import Profile, Rules, Setup
+from tidegauge.impl.profiles import ModelProfile, Profile, Rules, Setup, serving
 from tidegauge.impl.rules import UNDEFINED
 
 Label = tuple[Any, ...]
@@ -73,10 +73,28 @@ class Bounds(NamedTuple):
 
 
 class BoundedModel(NamedTuple):
-    """The constants of a model: the same in every state."""
+    """The constants of a model: the same in every state.
+
+    `setup` is that of the controller, and of all brokers unless `setups` has one for each.
+    """
 
     bounds: Bounds
     setup: Setup
+    setups: tuple[Setup, ...] = ()
+    name: str = ""
+
+    def setup_of(self, b: int) -> Setup:
+        """Return the setup of a broker."""
+        return self.setups[b] if self.setups else self.setup
+
+    def serving(self, leader: int, follower: int) -> Setup:
+        """Return the setup by which a leader handles what a follower sends."""
+        return serving(self.setups[leader], self.setups[follower].profile) if self.setups else self.setup
+
+    @property
+    def profile_name(self) -> str:
+        """The name of the profile, or of the brokers' profiles."""
+        return self.name or self.setup.profile.name
 
     @property
     def counts_incarnations(self) -> bool:
@@ -118,14 +136,19 @@ def collect_transitions(finder: Callable[Arguments, Iterator[Transition]]) -> Ca
     return transitions
 
 
-def bounded_model(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> BoundedModel:
+def bounded_model(bounds: Bounds, profile: ModelProfile, rules: Rules | None = None) -> BoundedModel:
     """Build a model whose lag limit is below any time: every member that is behind may be found lagging.
 
     Partition epochs are not counted, so metadata of an equal one has to be read.
     """
-    profile = profile._replace(reads_equal_partition_epoch=True)
-    rules = rules if rules is not None else Rules()
-    return BoundedModel(bounds, Setup(rules, profile, bounds.min_insync_replicas, replica_lag_time_max_ms=-1))
+
+    def setup(of_node: Profile) -> Setup:
+        reads = of_node._replace(reads_equal_partition_epoch=True)
+        return Setup(rules or Rules(), reads, bounds.min_insync_replicas, replica_lag_time_max_ms=-1)
+
+    if isinstance(profile, Profile):
+        return BoundedModel(bounds, setup(profile))
+    return BoundedModel(bounds, setup(profile.controller), tuple(map(setup, profile.brokers)), profile.name)
 
 
 def mask(brokers: Iterable[int]) -> int:
@@ -184,7 +207,8 @@ def with_request(model: BoundedModel, row: NetworkRow, leader: int, message: Mes
 
 def follow_up_request(model: BoundedModel, broker: Broker, leader: int) -> Message:
     """Return the request that follows as soon as a response from `leader` was consumed or lost."""
-    return broker_.next_request(model.setup, broker) if broker.source == leader else None
+    setup = model.setup_of(broker.partition.broker_id)
+    return broker_.next_request(setup, broker) if broker.source == leader else None
 
 
 def without_requests_to(row: NetworkRow, leader: int) -> NetworkRow:

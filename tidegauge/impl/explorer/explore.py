@@ -28,8 +28,8 @@ from tidegauge.impl.cluster.cluster import (
 from tidegauge.impl.explorer.invariants import INVARIANTS, violated
 from tidegauge.impl.explorer.search import Counterexample, Graph, Search, View
 from tidegauge.impl.explorer.view import broker_view, controller_view, view, view_of_parts
-from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules
-from tidegauge.impl.releases import profile_named
+from tidegauge.impl.profiles import FETCH_TRUNCATION, ModelProfile, Rules
+from tidegauge.impl.releases import names_brokers, profile_named, profiles_named
 from tidegauge.util.errors import UsageError
 
 
@@ -108,9 +108,9 @@ class Memo(Caller):
 class Walker:
     """Successors of one model's states, remembered: for walks and anything else that takes many steps."""
 
-    def __init__(self, bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules: Rules | None = None) -> None:
+    def __init__(self, bounds: Bounds, profile: ModelProfile | str = FETCH_TRUNCATION, rules: Rules | None = None) -> None:
         self._memo = Memo()
-        self.start = self._memo.cluster(initial(bounds, as_profile(profile), rules))
+        self.start = self._memo.cluster(initial(bounds, as_profile(profile, bounds.brokers), rules))
 
     def successors(self, cluster: Cluster) -> list[tuple[Label, Cluster]]:
         """Return every enabled label with the state it leads to; `cluster` must come from this walker."""
@@ -129,9 +129,11 @@ class Walker:
         return self._memo.view(cluster)
 
 
-def as_profile(profile: Profile | str) -> Profile:
-    """Return a profile, or the one of that name."""
-    return profile_named(profile) if isinstance(profile, str) else profile
+def as_profile(profile: ModelProfile | str, brokers: int) -> ModelProfile:
+    """Return a profile, or the one of that name; of a name that gives brokers their own (1 is the first), those."""
+    if isinstance(profile, str):
+        return profiles_named(profile, range(1, brokers + 1)) if names_brokers(profile) else profile_named(profile)
+    return profile
 
 
 def _key(cluster: Cluster) -> tuple[Hashable, ...]:
@@ -155,9 +157,9 @@ def _search(start: Cluster, memo: Memo) -> Search[Cluster]:
     return Search(memo.cluster(start), partial(successors, call=memo), _key)
 
 
-def explore(bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules_override: Rules | None = None) -> Graph:
+def explore(bounds: Bounds, profile: ModelProfile | str = FETCH_TRUNCATION, rules_override: Rules | None = None) -> Graph:
     """Return the whole labelled graph within the bounds, which must be those of the specification."""
-    return explore_from(initial(bounds, as_profile(profile), rules_override))
+    return explore_from(initial(bounds, as_profile(profile, bounds.brokers), rules_override))
 
 
 def explore_from(start: Cluster) -> Graph:
@@ -181,7 +183,7 @@ def transitions_from(start: Cluster) -> Iterator[tuple[Cluster, Label, Cluster, 
 
 def find_violation(
     bounds: Bounds,
-    profile: Profile | str = FETCH_TRUNCATION,
+    profile: ModelProfile | str = FETCH_TRUNCATION,
     rules_override: Rules | None = None,
     invariants: Sequence[str] = tuple(INVARIANTS),
     max_states: int | None = None,
@@ -190,7 +192,7 @@ def find_violation(
 
     `max_states` ends the search with a UsageError rather than a result: an unfinished search has not shown anything.
     """
-    search = _search(initial(bounds, as_profile(profile), rules_override), Memo())
+    search = _search(initial(bounds, as_profile(profile, bounds.brokers), rules_override), Memo())
     return search.first_violation(partial(violated, names=tuple(invariants)), max_states)
 
 

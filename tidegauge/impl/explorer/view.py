@@ -63,14 +63,15 @@ def view_of_parts(brokers: tuple[View, ...], controller: View, cluster: Cluster)
 
 def broker_view(model: BoundedModel, broker: Broker, row: NetworkRow) -> View:
     """Return (log, hw, mark, up, role, epoch, leader, isr, pending, remote, slots)."""
-    setup, partition = model.setup, broker.partition
+    partition = broker.partition
+    setup = model.setup_of(partition.broker_id)
     _assert_entry_implied(setup, broker)
     return (
         record_epochs(broker),
         partition.log.hw,
         mark_of(setup, broker),
         int(broker.up),
-        _role(model, broker),
+        _role(setup, broker, alone=model.bounds.thread_truncates),
         partition.leader_epoch,
         partition.leader_id,
         mask(partition.state.isr),
@@ -118,13 +119,12 @@ def _answered_epochs(response: FetchResponseInFlight) -> tuple[int, ...]:
     return tuple(b.epoch for b in response.response.records for _ in range(max(b.base, response.request_offset), b.last + 1))
 
 
-def _role(model: BoundedModel, broker: Broker) -> int:
+def _role(setup: Setup, broker: Broker, *, alone: bool) -> int:
     if broker.partition.leader_epoch == UNDEFINED:
         return NO_ROLE
     if broker.partition.is_leader:
         return LEADER
-    truncating = broker_.is_truncating(model.setup, broker, alone=model.bounds.thread_truncates)
-    return TRUNCATING if truncating else FOLLOWER
+    return TRUNCATING if broker_.is_truncating(setup, broker, alone=alone) else FOLLOWER
 
 
 def _remote(broker: Broker, brokers: int) -> tuple[int, ...]:

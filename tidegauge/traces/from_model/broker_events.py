@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tidegauge.impl import rules
-from tidegauge.impl.releases import profile_named
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.releases import profile_of_node
 from tidegauge.traces.from_model import views
 from tidegauge.traces.from_model.views import Label, View
 from tidegauge.traces.schema import Event
@@ -15,6 +16,11 @@ from tidegauge.traces.schema import Event
 def report(index: int, event: str, **fields: Any) -> Event:
     """Return an event of broker `index`."""
     return Event(node=index + 1, event=event, fields=fields)
+
+
+def profile_of(profile: str, index: int) -> Profile:
+    """Return the profile of broker `index`, by the name of the cluster's."""
+    return profile_of_node(profile, index + 1)
 
 
 def record_fields(base: int, epochs: Sequence[int]) -> dict[str, int]:
@@ -34,10 +40,10 @@ def answered_start(data: Sequence[Any]) -> dict[str, int]:
     return {"res_log_start": views.log_start_in(data)} if views.log_start_in(data) else {}
 
 
-def refusal(leader: views.BrokerView, request_epoch: int, profile: str, *, serves: bool = False) -> int:
+def refusal(leader: views.BrokerView, request_epoch: int, sender: Profile, *, serves: bool = False) -> int:
     """Return the error for a request that was refused, or (`serves`) may be."""
-    # A broker without a role has no epoch to compare with.
-    fences = profile_named(profile).fencing and leader.role != views.NO_ROLE
+    # A broker without a role has no epoch to compare with, nor has a request of a sender before KIP-320.
+    fences = sender.fencing and leader.role != views.NO_ROLE
     return rules.request_error(request_epoch, leader.epoch, serves, fences)
 
 
@@ -123,7 +129,7 @@ def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[E
     elif kind == views.OUT_OF_RANGE:
         yield report(leader, "HandleFetch", **request, error=rules.OFFSET_OUT_OF_RANGE)
     else:
-        yield report(leader, "HandleFetch", **request, error=refusal(before, epoch, profile))
+        yield report(leader, "HandleFetch", **request, error=refusal(before, epoch, profile_of(profile, follower)))
 
 
 def handle_offsets_for_leader_epoch_request(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
@@ -138,7 +144,7 @@ def handle_offsets_for_leader_epoch_request(src: View, label: Label, dst: View, 
     if views.slot_kind(response) == views.EPOCH_END:
         yield report(leader, "HandleEpochRequest", **request, error=rules.NONE, **epoch_end(response))
     else:
-        yield report(leader, "HandleEpochRequest", **request, error=refusal(before, epoch, profile))
+        yield report(leader, "HandleEpochRequest", **request, error=refusal(before, epoch, profile_of(profile, follower)))
 
 
 def handle_duplicate(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
@@ -151,8 +157,8 @@ def handle_duplicate(src: View, label: Label, dst: View, profile: str) -> Iterat
         )
 
 
-def _refused(leader: views.BrokerView, epoch: int, profile: str) -> int:
-    return refusal(leader, epoch, profile, serves=leader.role == views.LEADER)
+def _refused(leader: views.BrokerView, epoch: int, sender: Profile) -> int:
+    return refusal(leader, epoch, sender, serves=leader.role == views.LEADER)
 
 
 def _cache(leader: views.BrokerView) -> tuple[list[int], list[int]]:
@@ -162,14 +168,14 @@ def _cache(leader: views.BrokerView) -> tuple[list[int], list[int]]:
 
 def _offsets_for_leader_epoch_request_again(src: View, label: Label, _dst: View, profile: str) -> Iterator[Event]:
     _, leader, follower, _, epoch, _, last_epoch = label
-    before = views.broker(src, leader)
-    error = _refused(before, epoch, profile)
+    before, sender = views.broker(src, leader), profile_of(profile, follower)
+    error = _refused(before, epoch, sender)
     response: dict[str, int | None] = {}
     if error == rules.NONE:
         last, end = rules.end_offset_for(*_cache(before), before.leo, last_epoch)
         response = {
             # Before KIP-279 a response had the end offset only.
-            "div_epoch": or_none(last) if profile_named(profile).epoch_in_response else None,
+            "div_epoch": or_none(last) if sender.epoch_in_response else None,
             "div_end": or_none(end),
         }
     request = {"peer": views.node_id(follower), "req_epoch": epoch, "req_last_epoch": last_epoch}
@@ -180,13 +186,14 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
     """Yield what a leader reports of a copy of a fetch, or of one that its sender gave up: nobody gets the response."""
     _, leader, follower, expand, epoch, offset, last_epoch = label
     before, after = views.broker(src, leader), views.broker(dst, leader)
-    peer, error = views.node_id(follower), _refused(before, epoch, profile)
+    peer, sender = views.node_id(follower), profile_of(profile, follower)
+    error = _refused(before, epoch, sender)
     if expand:
         yield report(leader, "ExpandIsr", peer=peer, isr=views.members(after.pending), remote_leo=after.remote[follower])
     response = {"error": error}
     if error == rules.NONE:
         # Before KIP-595 a fetch names no epoch, so the leader cannot find it diverging.
-        compared_epoch = last_epoch if profile_named(profile).truncation_on_fetch else rules.UNDEFINED
+        compared_epoch = last_epoch if sender.truncation_on_fetch else rules.UNDEFINED
         decision, div_epoch, div_end = rules.fetch_decision(
             *_cache(before), before.start, before.leo, offset, compared_epoch
         )
@@ -261,7 +268,7 @@ def _handled(src: View, label: Label, dst: View, profile: str, response: Mapping
     action, follower, leader = label
     before, after = views.broker(src, follower), views.broker(dst, follower)
     _, epoch, offset, *_ = before.slots[leader]
-    if _is_response_taken(before, after, leader, (epoch, offset), profile):
+    if _is_response_taken(before, after, leader, (epoch, offset), profile_of(profile, follower)):
         request = {"peer": views.node_id(leader), "req_epoch": epoch, "req_offset": offset}
         yield report(follower, action, **request, **response, **log_fields(before, after))
     yield from _sent(src, dst, follower)
@@ -275,7 +282,7 @@ def handle_epoch_response(src: View, label: Label, dst: View, profile: str) -> I
     epoch = response[1]
     # A follower drops a response that it does not wait for, or (KAFKA-7786) to a request of another epoch.
     waits = bool(before.up) and before.role == views.TRUNCATING and before.leader == leader
-    if rules.accepts_epoch_response(before.epoch, waits, epoch, profile_named(profile).epoch_responses_checked):
+    if rules.accepts_epoch_response(before.epoch, waits, epoch, profile_of(profile, follower).epoch_responses_checked):
         yield report(
             follower,
             "HandleEpochResponse",
@@ -303,7 +310,7 @@ def become_follower(src: View, label: Label, dst: View, profile: str) -> Iterato
         index, "BecomeFollower", leader=views.node_id(after.leader), leader_epoch=after.epoch, leo=before.leo, hw=before.hw
     )
     # With hw-only ReplicaManager#makeFollowers truncates; later versions leave it to the fetcher thread.
-    if profile == HW_ONLY and after.role != views.TRUNCATING:
+    if profile_of(profile, index).name == HW_ONLY and after.role != views.TRUNCATING:
         yield _truncated(index, before, after)
     yield from _sent(src, dst, index)
 
@@ -339,11 +346,11 @@ def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
 
 
 def _is_response_taken(
-    before: views.BrokerView, after: views.BrokerView, leader: int, request: tuple[int, int], profile: str
+    before: views.BrokerView, after: views.BrokerView, leader: int, request: tuple[int, int], own: Profile
 ) -> bool:
     ready = bool(before.up) and before.role == views.FOLLOWER and before.leader == leader
     epoch, offset = request
-    checked = profile_named(profile).response_epoch_checked
+    checked = own.response_epoch_checked
     # If nothing changed the views do not show whether the response was taken: the guard of
     # AbstractFetcherThread#processFetchRequest decides, with the profile's epoch check.
     changed = (before.log, before.mark, before.hw) != (after.log, after.mark, after.hw)

@@ -58,7 +58,7 @@ def traces_of_controlled(
 def _config_of(state: ControlledCluster, source: str) -> Config:
     model = state.cluster.model
     count, min_isr = model.bounds.brokers, model.setup.min_insync_replicas
-    config = config_for(count, model.setup.profile.name, source, min_isr=min_isr)
+    config = config_for(count, model.profile_name, source, min_isr=min_isr)
     return Config(**{**vars(config), "extra": {REASSIGNED: True}})
 
 
@@ -143,7 +143,7 @@ class _Reports:
 
     def _moved(self, before: ControlledCluster, label: Label, after: ControlledCluster) -> None:
         """Add the events of a step of the data plane; a new role has a partition epoch."""
-        profile = before.cluster.model.setup.profile.name
+        profile = before.cluster.model.profile_name
         for event in events_of_step(view(before.cluster), label, view(after.cluster), profile):
             fields = dict(event.fields)
             if event.event in {"BecomeLeader", "BecomeFollower"}:

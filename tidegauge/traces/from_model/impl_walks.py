@@ -2,13 +2,13 @@
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN, Bounds
 from tidegauge.impl.explorer import isr_model
 from tidegauge.impl.explorer.controller_model import ControlBounds
 from tidegauge.impl.explorer.explore import Walker
-from tidegauge.impl.profiles import ELR, Profile, Rules
+from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION, KIP101, KIP279, KIP320, REPAIRED, Profile, Rules
 from tidegauge.spec.tlc.models import Model
 from tidegauge.traces.from_model.behaviour import trace_of_path
 from tidegauge.traces.schema import Trace
@@ -56,6 +56,8 @@ def isr_bounds_of(model: Model, **constants: int) -> isr_model.IsrBounds:
     followers = len(cfg.members("Follower"))
     return isr_model.IsrBounds(followers, *map(cfg.number, ("MaxEnd", "MaxPartitionEpoch", "MaxRestarts")))
 
+
+MIXED_GENERATIONS = (FETCH_TRUNCATION, REPAIRED, KIP320, KIP279, KIP101)
 
 CONTROLLER_SWITCHES = (
     "ElrKeepsRemoved",
@@ -107,8 +109,38 @@ def control_profile_of(model: Model) -> Profile:
     return ELR.switched({switch_name(name): constants[name] == "TRUE" for name in CONTROLLER_SWITCHES})
 
 
+MIXED_SWITCHES = (
+    "TruncationOnFetch",
+    "Fencing",
+    "EpochInResponse",
+    "EpochResponsesChecked",
+    "ResponseEpochChecked",
+    "KeepsRemoteLeo",
+)
+"""The switches of MCMixed, whose values are sets of brokers."""
+
+
+def mixed_profile_of(model: Model) -> str:
+    """Return the name of the brokers' profiles of a model of MCMixed: 1=kip320,2=fetch-truncation."""
+    cfg = model.config()
+    sets = {switch_name(name): cfg.members(name) for name in MIXED_SWITCHES}
+    named = []
+    for node, broker in enumerate(cfg.members("Broker"), 1):
+        switches = {switch: broker in brokers for switch, brokers in sets.items()}
+        # The generation that has most of them; what it has otherwise is written behind its name.
+        generation = min(MIXED_GENERATIONS, key=lambda profile: len(_others(profile, switches)))
+        for switch in _others(generation, switches):
+            generation = generation.with_switch(switch, switches[switch])
+        named.append(f"{node}={generation.name}")
+    return ",".join(named)
+
+
+def _others(profile: Profile, switches: Mapping[str, bool]) -> list[str]:
+    return [switch for switch, value in switches.items() if getattr(profile, switch) != value]
+
+
 def switch_name(name: str) -> str:
-    """Return the profile's name of a switch of Controller.tla: elr_keeps_removed for ElrKeepsRemoved."""
+    """Return the profile's name of a switch of a module: elr_keeps_removed for ElrKeepsRemoved."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
-from tidegauge.impl.releases import profile_of_release
+from tidegauge.impl.releases import profile_of_release, release_of_version
 from tidegauge.traces.kafka_logs.correlation.log_coverage import NodeCoverage, missing, node_coverage, uncertain_intervals
 from tidegauge.traces.kafka_logs.correlation.merge import Merged, ahead, merge
 from tidegauge.traces.kafka_logs.discovery.clusters import find_clusters
@@ -292,6 +292,21 @@ def _release(nodes: Sequence[Node]) -> str:
 
 
 def _profile(nodes: Sequence[Node]) -> str:
+    """Choose the profile of today's Kafka; where brokers' logs name different releases, each broker has that of its own."""
+    cluster, own = _profile_of_cluster(nodes), {}
+    for node in nodes:
+        release = release_of_version(node.broker.version).release if node.broker.version and node.has_replicas else ""
+        # A release before the first that is known has no profile: its broker is judged as today's, as the others are.
+        with suppress(UsageError):
+            own[node.id] = profile_of_release(release).name
+    # With one release, and of a broker that was upgraded meanwhile, the logs do not say how each event came about.
+    if len(set(own.values())) > 1:
+        own = {node.id: own[node.id] for node in nodes if node.id in own and not node.broker.upgraded}
+        return ",".join([cluster, *(f"{node}={profile}" for node, profile in own.items())])
+    return cluster
+
+
+def _profile_of_cluster(nodes: Sequence[Node]) -> str:
     """Choose the profile: since 4.1 new clusters keep eligible leader replicas (KIP-966), and an ISR may be empty."""
     # The line that names the release may be lost; a change that names the ELR shows the same.
     if any(node.controller.keeps_elr for node in nodes):

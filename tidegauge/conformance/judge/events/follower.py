@@ -59,7 +59,7 @@ def send_fetch(st: s.State, b: int, leader: int, epoch: int, offset: int, last: 
     else:
         same(st, RULE.FETCH_01, field.REQ_OFFSET, leo, offset, 1 << field.LEO)
     # Before IBP 2.7-IV1 a fetch has no lastFetchedEpoch; one that is reported all the same is judged by the rule.
-    if st[s.OPTION, s.TRUNCATION_ON_FETCH] == 1 or last != UNKNOWN:
+    if s.has_switch(st, s.TRUNCATION_ON_FETCH, b) or last != UNKNOWN:
         same(st, RULE.FETCH_02, field.REQ_LAST_EPOCH, cache_latest(st, b), last, 1 << field.EPOCHS)
     request_sent(st, b, leader, s.REQUEST, epoch, offset, last)
 
@@ -75,7 +75,7 @@ def check_accepted(st: s.State, b: int, leader: int, epoch: int, offset: int) ->
         undecided(st, RULE.FETCH_09, 1 << field.REQ_OFFSET | 1 << field.REQ_EPOCH | 1 << field.LEO)
         return
     ready = role == s.FOLLOWING and agree_if_known(st[s.REPLICAS + b, s.LEADER], leader)
-    ok = accepts_fetch_response(leo, own, ready, offset, epoch, st[s.OPTION, s.RESPONSE_EPOCH_CHECKED] == 1)
+    ok = accepts_fetch_response(leo, own, ready, offset, epoch, s.has_switch(st, s.RESPONSE_EPOCH_CHECKED, b))
     if not ready:
         not_from_leader(st, b, leader)
     elif offset == leo:
@@ -120,7 +120,7 @@ def handle_fetch_response(
         epoch = st[p, s.REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, s.REQ_OFFSET] if offset == UNKNOWN else offset
     check_accepted(st, b, leader, epoch, offset)
-    t = term_of(st, leader, epoch) if st[s.OPTION, s.FENCING] == 1 else -1
+    t = term_of(st, leader, epoch) if s.has_switch(st, s.FENCING, b) else -1
     # KAFKA-14704: a follower that takes the high watermark, or records, from a response that shows where the logs diverge.
     # Its truncation is an event of its own (HandleDivergingResponse), so the response stays in flight below.
     if kind == s.DIVERGED:
@@ -147,7 +147,7 @@ def handle_fetch_response(
             st[p, s.RES_REC_EPOCH] if data.epoch == UNKNOWN else data.epoch,
         )
         # Without fencing the leader may have answered a request of another leader epoch: the records are of its own term.
-        if st[s.OPTION, s.FENCING] == 0:
+        if not s.has_switch(st, s.FENCING, b):
             t = st[p, s.RES_TERM]
     # A response of row T4 asks for another round (KIP-279): records taken over before it would be appended above a fork.
     if st[s.REPLICAS + b, s.MORE_ROUNDS] == 1:
@@ -185,7 +185,7 @@ def append_fetched(st: s.State, b: int, t: int, data: Records, leo: int, reporte
         if before != UNKNOWN:
             decide(st, RULE.APPEND_02, base >= before, field.REC_BASE, before, base)
         own = st[s.REPLICAS + b, s.EPOCH]
-        if st[s.OPTION, s.BATCH_EPOCH_FILTER] == 1 and rec_epoch != UNKNOWN and own != UNKNOWN:
+        if s.has_switch(st, s.BATCH_EPOCH_FILTER, b) and rec_epoch != UNKNOWN and own != UNKNOWN:
             st[s.LEOS, 0] = rec_epoch
             decide(st, RULE.APPEND_02, batches_accepted(s.entries(st, s.LEOS, 1), own) == 1, field.REC_EPOCH, own, rec_epoch)
         if not reported:

@@ -100,7 +100,7 @@ def expand_isr(st: s.State, b: int, f: int, isr: int, remote_leo: int, broker_ep
     """Check ISR-01: the replica has caught up (Partition#isFollowerInSync), and the proposal adds only this one."""
     alive(st, b)
     hw, epoch_start = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.EPOCH_START]
-    if st[s.OPTION, s.JOIN_NEEDS_EPOCH_START] == 0:
+    if not s.has_switch(st, s.JOIN_NEEDS_EPOCH_START, b):
         epoch_start = 0
     joins = remote_leo if remote_leo != UNKNOWN else st[s.pair(st, f, b), s.REMOTE]
     if UNKNOWN in (hw, epoch_start, joins):
@@ -114,7 +114,7 @@ def expand_isr(st: s.State, b: int, f: int, isr: int, remote_leo: int, broker_ep
     # The fetch with which the replica catches up makes the leader propose it (Partition#updateFollowerFetchState,
     # #maybeExpandIsr), so its LEO is that of a fetch. In a broker's log the line of the proposal comes before the fetch's.
     if remote_leo != UNKNOWN and st[s.OPTION, s.LAG_RULE] == 0:
-        own = st[s.REPLICAS + b, s.EPOCH] if st[s.OPTION, s.FENCING] == 1 else UNKNOWN
+        own = st[s.REPLICAS + b, s.EPOCH] if s.has_switch(st, s.FENCING, f) else UNKNOWN
         log_end_was_fetched(st, s.pair(st, f, b), f, own, remote_leo)
     old = st[s.REPLICAS + b, s.ISR]
     if old != UNKNOWN and isr != UNKNOWN:

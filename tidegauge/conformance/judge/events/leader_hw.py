@@ -53,7 +53,7 @@ def under_min(st: s.State, b: int, isr: int) -> int:
 
 def too_few(st: s.State, b: int, isr: int) -> int:
     """Return whether the release blocks the HW of leader b as the committed ISR is too small: 1, 0 or UNKNOWN (KIP-966)."""
-    return 0 if st[s.OPTION, s.BLOCKS_UNDER_MIN_ISR] == 0 else under_min(st, b, isr)
+    return under_min(st, b, isr) if s.has_switch(st, s.BLOCKS_UNDER_MIN_ISR, b) else 0
 
 
 def gather_log_ends(st: s.State, b: int, maximal: int) -> bool:
@@ -82,7 +82,7 @@ def lowest_log_end(st: s.State, b: int, maximal: int) -> int:
 def is_stale(st: s.State, b: int, r: int) -> bool:
     """Return whether b recorded the LEO of r in an earlier epoch; this profile keeps it, a repaired leader does not (F2)."""
     recorded, epoch = st[s.pair(st, r, b), s.REMOTE_EPOCH], st[s.REPLICAS + b, s.EPOCH]
-    return bool(st[s.OPTION, s.KEEPS_REMOTE_LEO] == 1 and UNKNOWN not in (recorded, epoch) and 0 <= recorded < epoch)
+    return bool(s.has_switch(st, s.KEEPS_REMOTE_LEO, b) and UNKNOWN not in (recorded, epoch) and 0 <= recorded < epoch)
 
 
 def forget_old_log_ends(st: s.State, b: int, maximal: int, noted: bool) -> bool:

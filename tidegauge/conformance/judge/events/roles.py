@@ -198,7 +198,7 @@ def elected(st: s.State, b: int, old: int, epoch: int, role: int, epoch_start: i
     # unknown it is open whether it did.
     if UNKNOWN in (role, old):
         forget_log_ends(st, b, UNKNOWN)
-    elif forgets_log_ends(old, epoch, role == s.LEADING, st[s.OPTION, s.KEEPS_REMOTE_LEO] == 1):
+    elif forgets_log_ends(old, epoch, role == s.LEADING, s.has_switch(st, s.KEEPS_REMOTE_LEO, b)):
         mark_log_ends_stale(st, b)
     close_term(st, b)
     open_term(st, b)

@@ -45,23 +45,23 @@ def is_assigned(st: s.State, b: int, f: int) -> int:
     return int(known >> f & 1)
 
 
-def check_fencing(st: s.State, b: int, epoch: int, error: int, assigned: int, older_process: int) -> None:
-    """Check FENCE-01 and FENCE-02: a response, or the refusal, to a request of this leader epoch.
+def check_fencing(st: s.State, b: int, f: int, epoch: int, error: int, assigned: int, older_process: int) -> None:
+    """Check FENCE-01 and FENCE-02: a response, or the refusal, to a request of f of this leader epoch.
 
     `assigned`: whether its sender is a replica; `older_process`: whether it is a process that a later one has replaced,
     which is refused too (KIP-903). 1, 0 or UNKNOWN.
     """
     role, own = st[s.REPLICAS + b, s.ROLE], st[s.REPLICAS + b, s.EPOCH]
-    served = error in (NONE, OFFSET_OUT_OF_RANGE)
+    served, fences = error in (NONE, OFFSET_OUT_OF_RANGE), s.has_switch(st, s.FENCING, f)
     if served and role != UNKNOWN:
         decide(st, RULE.FENCE_02, role == s.LEADING, field.ERROR, NOT_LEADER_OR_FOLLOWER, error)
-    if role == UNKNOWN or (st[s.OPTION, s.FENCING] == 1 and UNKNOWN in (epoch, own)):
+    if role == UNKNOWN or (fences and UNKNOWN in (epoch, own)):
         undecided(st, RULE.FENCE_01, 1 << field.REQ_EPOCH)
         return
     # Other errors (storage, topic ids) refuse for reasons that the trace does not show.
     if not served and error not in (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH):
         return
-    expected = fetch_error(epoch, own, role == s.LEADING, assigned != 0, st[s.OPTION, s.FENCING] == 1 and role != s.NO_ROLE)
+    expected = fetch_error(epoch, own, role == s.LEADING, assigned != 0, fences and role != s.NO_ROLE)
     if assigned == UNKNOWN and expected == NONE:
         undecided(st, RULE.FENCE_01, 1 << field.REPLICAS)
         return
@@ -74,7 +74,7 @@ def check_fencing(st: s.State, b: int, epoch: int, error: int, assigned: int, ol
             return
         expected = error  # Replica#updateFetchStateOrThrow
     # Without a leader epoch in the request any refusal of a broker that does not lead is right.
-    if st[s.OPTION, s.FENCING] == 0 and role != s.LEADING and not served:
+    if not fences and role != s.LEADING and not served:
         expected = error
     decide(st, RULE.FENCE_01, served if expected == NONE else error == expected, field.ERROR, expected, error)
 
@@ -97,7 +97,7 @@ def is_older_process(st: s.State, f: int, p: int, process: int) -> int:
 # has a diverging epoch. One without either is as the rule expects, and unknown where the rule lacks an input.
 
 
-def check_decision(st: s.State, b: int, p: int, error: int, div_epoch: int, div_end: int, records_from: int) -> int:
+def check_decision(st: s.State, b: int, f: int, p: int, error: int, div_epoch: int, div_end: int, records_from: int) -> int:
     """Check FETCH-05: the response is READ, DIVERGING or OUT_OF_RANGE as the rule decides. Return which it was."""
     reported = READ if records_from >= 0 or div_epoch == -1 or div_end == -1 else UNKNOWN
     if error == OFFSET_OUT_OF_RANGE:
@@ -106,7 +106,7 @@ def check_decision(st: s.State, b: int, p: int, error: int, div_epoch: int, div_
         reported = DIVERGES
     n, leo, log_start = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.LOG_START]
     offset = st[p, s.REQ_OFFSET]
-    last = st[p, s.REQ_LAST] if st[s.OPTION, s.TRUNCATION_ON_FETCH] == 1 else -1
+    last = st[p, s.REQ_LAST] if s.has_switch(st, s.TRUNCATION_ON_FETCH, f) else -1
     if UNKNOWN in (n, leo, log_start, offset, last):
         undecided(st, RULE.FETCH_05, inputs_missing(n, leo, log_start, offset, last))
         return reported
@@ -176,7 +176,7 @@ def fetch_answered(
         undecided(st, RULE.FENCE_01, 1 << field.ERROR)
         forget_response(st, b, p, remote_leo, hw)
         return
-    check_fencing(st, b, epoch, error, is_assigned(st, b, f), is_older_process(st, f, p, process))
+    check_fencing(st, b, f, epoch, error, is_assigned(st, b, f), is_older_process(st, f, p, process))
     if error not in (NONE, OFFSET_OUT_OF_RANGE):
         st[p, s.KIND] = s.REFUSED
         st[p, s.RES_ERROR] = error
@@ -184,7 +184,7 @@ def fetch_answered(
         return
     st[p, s.REMOTE_BROKER_EPOCH] = process if process == UNKNOWN else max(process, st[p, s.REMOTE_BROKER_EPOCH])
     records_from = 0 if recorded else data.base
-    reported = check_decision(st, b, p, error, response.div_epoch, response.div_end, records_from)
+    reported = check_decision(st, b, f, p, error, response.div_epoch, response.div_end, records_from)
     if reported == UNKNOWN:
         forget_response(st, b, p, remote_leo, hw)
         return
@@ -318,7 +318,7 @@ def answer_fetch(st: s.State, b: int, f: int, asked: Request, response: Reported
         return
     if div_epoch not in (UNKNOWN, -1) or div_end not in (UNKNOWN, -1):
         if leads:
-            check_decision(st, b, p, NONE, div_epoch, div_end, data.base)
+            check_decision(st, b, f, p, NONE, div_epoch, div_end, data.base)
         st[p, s.KIND] = s.DIVERGED
         st[p, s.RES_DIV_EPOCH] = div_epoch
         st[p, s.RES_DIV_END] = div_end

@@ -140,9 +140,9 @@ def truncate_to_high_watermark(st: s.State, b: int, target: int, before: Reporte
     alive(st, b)
     log_unmoved(st, b, before)
     n, old = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.HW]
-    if st[s.OPTION, s.TRUNCATION_ON_FETCH] == 1 and n == UNKNOWN:
+    if s.has_switch(st, s.TRUNCATION_ON_FETCH, b) and n == UNKNOWN:
         undecided(st, RULE.TRUNC_05, 1 << field.EPOCHS)
-    elif st[s.OPTION, s.TRUNCATION_ON_FETCH] == 1:
+    elif s.has_switch(st, s.TRUNCATION_ON_FETCH, b):
         decide(st, RULE.TRUNC_05, n == 0, field.ENTRIES, 0, n)
     if target != UNKNOWN:
         same(st, RULE.TRUNC_05, field.TARGET, old, target, 1 << field.HW)
@@ -250,7 +250,7 @@ def handle_offsets_for_leader_epoch_request(st: s.State, b: int, f: int, asked: 
     if error == UNKNOWN:
         undecided(st, RULE.EPOCH_05, 1 << field.ERROR)
         return
-    check_fencing(st, b, epoch, error, 1, 0)
+    check_fencing(st, b, f, epoch, error, 1, 0)
     n, leo = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.LEO]
     if error != NONE:
         return
@@ -261,7 +261,7 @@ def handle_offsets_for_leader_epoch_request(st: s.State, b: int, f: int, asked: 
         s.entries(st, s.epochs_row(st, b), n), s.entries(st, s.starts_row(st, b), n), leo, last
     )
     # KIP-101 responds with an end offset alone; the epoch came with KIP-279 (2.0).
-    if st[s.OPTION, s.EPOCH_IN_RESPONSE] == 0:
+    if not s.has_switch(st, s.EPOCH_IN_RESPONSE, f):
         expected_epoch = -1
     as_expected(st, RULE.EPOCH_05, field.DIV_END, expected_end, div_end)
     as_expected(st, RULE.EPOCH_05, field.DIV_EPOCH, expected_epoch, div_epoch)
@@ -274,7 +274,7 @@ def check_epoch_response_accepted(st: s.State, b: int, leader: int, epoch: int) 
         undecided(st, RULE.FETCH_09, 1 << field.REQ_EPOCH)
         return
     follows = role == s.FOLLOWING and agree_if_known(st[s.REPLICAS + b, s.LEADER], leader)
-    taken = accepts_epoch_response(own, follows, epoch, st[s.OPTION, s.EPOCH_RESPONSES_CHECKED] == 1)
+    taken = accepts_epoch_response(own, follows, epoch, s.has_switch(st, s.EPOCH_RESPONSES_CHECKED, b))
     if not follows:
         not_from_leader(st, b, leader)
     else:

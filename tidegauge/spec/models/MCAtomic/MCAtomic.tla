@@ -24,8 +24,8 @@ IsHeard(l) == controller.leader = l /\ controller.epoch = epoch[l] /\ controller
 AtomicFetch(f, l, expand) ==
   /\ Follows(f, l)
   /\ up[l]
-  /\ ~Refuses(l, epoch[f])
-  /\ LET decision == Decide(l, Leo(f), LatestEpoch(Cache(f)))
+  /\ ~Refuses(l, f, epoch[f])
+  /\ LET decision == Decide(l, f, Leo(f), LatestEpoch(Cache(f)))
          truncateTo(target) == ~expand /\ TruncateAt(f, target) /\ UNCHANGED <<isr, remoteLeo, controller, committed>>
      IN  CASE decision.kind = "diverging" ->
                 truncateTo(TruncationTarget(Cache(f), Leo(f), Leo(f), decision.epoch, decision.end).offset)

@@ -55,7 +55,7 @@ Disconnect(f, l) ==
   /\ UNCHANGED <<disk, memory, controller, committed, crashes>>
 
 \* The leader reads the request, or answers something that changes nothing here.
-IsRead(l, m) == up[l] /\ ~Refuses(l, m.epoch) /\ Decide(l, m.offset, m.lastEpoch).kind = "read"
+IsRead(l, f, m) == up[l] /\ ~Refuses(l, f, m.epoch) /\ Decide(l, f, m.offset, m.lastEpoch).kind = "read"
 
 (*
   WHO         the broker l that a request on a closed connection was sent to
@@ -64,7 +64,7 @@ IsRead(l, m) == up[l] /\ ~Refuses(l, m.epoch) /\ Decide(l, m.offset, m.lastEpoch
 *)
 HandleAbandoned(l, f, expand) ==
   /\ copies[f][l] # Nothing
-  /\ IF IsRead(l, copies[f][l]) THEN RecordFetch(l, f, copies[f][l], expand)
+  /\ IF IsRead(l, f, copies[f][l]) THEN RecordFetch(l, f, copies[f][l], expand)
      ELSE ~expand /\ UNCHANGED <<remoteLeo, pending, hw, committed>>
   /\ copies' = [copies EXCEPT ![f][l] = Nothing]
   /\ UNCHANGED <<log, mark, up, role, epoch, leader, isr, net, controller, crashes>>
@@ -105,7 +105,7 @@ AtomicHandleAbandoned(l, f, expand) ==
       remote == [remoteLeo[l] EXCEPT ![f] = m.offset]
       h == LeaderHw(l, hw[l], Leo(l), remote, newIsr, {})
   IN  /\ m # Nothing
-      /\ IF IsRead(l, m)
+      /\ IF IsRead(l, f, m)
          THEN /\ expand => IsHeard(l) /\ f \in controller.live \ isr[l] /\ InSync(l, m.offset)
               /\ isr' = [isr EXCEPT ![l] = newIsr]
               /\ controller' = IF expand THEN [controller EXCEPT !.isr = newIsr] ELSE controller
@@ -133,5 +133,5 @@ NobodyIsAskedBesides ==
 
 \* A leader reads a request that its sender has given up, sent before it last truncated.
 NoAbandonedRequestIsRead ==
-  \A f, l \in Broker : copies[f][l] # Nothing /\ role[l] = "leader" /\ IsRead(l, copies[f][l]) => copies[f][l].offset = Leo(f)
+  \A f, l \in Broker : copies[f][l] # Nothing /\ role[l] = "leader" /\ IsRead(l, f, copies[f][l]) => copies[f][l].offset = Leo(f)
 ==================================================================================

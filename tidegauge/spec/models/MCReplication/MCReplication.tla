@@ -152,7 +152,7 @@ Refines == Abstract!Spec
 \* hw-only, before KIP-101: no epochs in the protocol; a follower first truncates at its own high watermark, in
 \* ReplicaManager#makeFollowers.
 NobodyIsFenced == FALSE
-DecideByOffset(l, offset, lastEpoch) == FetchDecision(<<>>, LogStart, Leo(l), offset, Undefined)
+DecideByOffset(l, f, offset, lastEpoch) == FetchDecision(<<>>, LogStart, Leo(l), offset, Undefined)
 MatchesOffset(f, m) == m.offset = Leo(f)
 InSyncByHw(l, offset) == offset >= hw[l]
 MakeFollowerTruncates(b) ==
@@ -163,7 +163,7 @@ MakeFollowerTruncates(b) ==
 \* an offset alone; KIP-279 with its epoch too, in rounds; KIP-320 refuses requests and drops responses of another epoch.
 AsksForEpochEnd(b) == Cache(b) # <<>>
 AnyEpochEnd(f, m) == TRUE
-EndFoundWithoutEpoch(l, asked) == [EndOffsetFor(Cache(l), Leo(l), asked) EXCEPT !.epoch = Undefined]
+EndFoundWithoutEpoch(l, f, asked) == [EndOffsetFor(Cache(l), Leo(l), asked) EXCEPT !.epoch = Undefined]
 
 \* The step of the fetcher thread, as releases have it from 0.11 on: every new entry is Truncating before truncation on fetch, and
 \* that of an empty cache with it.  A later broker that is kept at the protocol of 0.10.2 has hw-only so, too.
@@ -183,7 +183,7 @@ CommittedIsr(committedIsr, proposed) == committedIsr
 ProposedIsr(committedIsr, proposed) == IF proposed = {} THEN committedIsr ELSE proposed
 AnybodyInSync(l, offset) == TRUE
 InSyncByEpochStart(l, offset) == offset >= EpochStart(l)
-RefusesNewerEpochs(l, requested) == role[l] # "leader" \/ requested > epoch[l]  \* KAFKA-7395, KAFKA-9338
+RefusesNewerEpochs(l, f, requested) == role[l] # "leader" \/ requested > epoch[l]  \* KAFKA-7395, KAFKA-9338
 UnclampedHighWatermark(leaderHw, logStart, logEnd) == leaderHw
 HighWatermarkStays(h, target) == h
 UnknownDoesNotCount(h, logEnd, leos) == MaxOf({h, MinOf({logEnd} \cup (leos \ {Undefined}))})
@@ -199,7 +199,7 @@ EndOffsetOneTooFar(cache, logEnd, requested) ==
       ELSE IF known = n                      THEN NoEpochEnd
       ELSE IF known = 0                      THEN EpochEnd(requested, cache[1].start + 1)
       ELSE                                        EpochEnd(cache[known].epoch, cache[known + 1].start + 1)
-ReadsAnything(l, offset, lastEpoch) == [kind |-> "read", epoch |-> Undefined, end |-> Undefined]
+ReadsAnything(l, f, offset, lastEpoch) == [kind |-> "read", epoch |-> Undefined, end |-> Undefined]
 ElectsWhoIsLive(k, newIsr, candidates) == IF k = NoBroker THEN candidates = {} ELSE k \in candidates
 ElectedInTheSameEpoch(k, newIsr, live) == [controller EXCEPT !.leader = k, !.isr = newIsr, !.live = live]
 OneRound(f, m) == [TruncationTarget(Cache(f), Leo(f), hw[f], m.endEpoch, m.endOffset) EXCEPT !.completed = TRUE]

@@ -27,7 +27,9 @@ AFTER_LINES = END - 1
 
 
 def _version(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    broker.version = parsed.text("version")
+    version = parsed.text("version")
+    broker.upgraded |= broker.version not in ("", version)
+    broker.version = version
 
 
 def _process_stopping(broker: LoggedBroker, parsed: ParsedLine) -> None:

@@ -304,6 +304,8 @@ class LoggedBroker:
     highest_min_isr: dict[str, int | None] = field(default_factory=dict)
     """By partition, the highest min.insync.replicas it ever had; None if that is not known."""
     version: str = ""
+    upgraded: bool = False
+    """Whether its lines name more than one version."""
     clean_start: bool | None = None
     stop_signal: int | None = None
     """When the process was told to stop."""

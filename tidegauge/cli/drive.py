@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 SECONDS = 10.0
 CONTROLLER_WALKS = 100
+CLUSTER_WALKS = 200
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    broker = parser.add_argument_group("the broker (one of these three)")
+    broker = parser.add_argument_group("the broker (one of these four)")
     broker.add_argument("command", nargs="*", metavar="CMD", help="the command that starts the broker's adapter, after --")
     broker.add_argument(
         "--kafka",
@@ -44,6 +45,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         metavar=("ONE", "OTHER"),
         help="compare two recorded releases, or two transcripts; no broker is started",
+    )
+    broker.add_argument(
+        "--cluster",
+        nargs="+",
+        metavar="BUILD",
+        help="a whole partition of unmodified brokers of these builds, and of the adapter behind -- if there is one, on "
+        f"random walks of the cluster (default {CLUSTER_WALKS}): each is given what the others said",
     )
     parser.add_argument(
         "--jars",
@@ -142,6 +150,8 @@ def run(args: argparse.Namespace) -> int:
     for place in filter(None, (args.record, args.badge, args.summary, args.junit, args.results, *args.coverage)):
         writable(place)
     progress = silent if args.quiet else aside
+    if args.cluster:
+        return _cluster(args, progress)
     build = _build(args)
     if args.baseline or args.summary or args.junit:
         besides = [
@@ -203,6 +213,58 @@ def run(args: argparse.Namespace) -> int:
     if args.badge:
         Path(args.badge).write_text(_badge(shown), encoding="utf-8")
     return shown.exit_code
+
+
+def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
+    """Drive a whole partition: brokers of several builds, and an adapter, on walks of their cluster."""
+    from contextlib import ExitStack
+
+    from tidegauge.drive.broker.reference import reference
+    from tidegauge.drive.cluster.cluster_run import ClusterMember, cluster_text, play_cluster
+    from tidegauge.drive.cluster.cluster_walks import cluster_walks
+    from tidegauge.drive.kafka_broker.node import KafkaNode
+    from tidegauge.drive.kafka_process.builds import build_of
+    from tidegauge.drive.paths import repairs
+    from tidegauge.drive.transports.stdio import StdioNode
+    from tidegauge.impl.profiles import SAFE
+    from tidegauge.impl.releases import RELEASE, profile_named, profiles_named
+
+    besides = ("kafka", "jars", "controller", "smoke", "cover", "graph", "scenarios", "scenario", "record", "badge")
+    seen = [name for name in (*besides, "coverage", "results") if getattr(args, name)]
+    if seen or ((named := chosen_profile(args)) and not args.command) or len(args.cluster) + bool(args.command) < 2:
+        raise UsageError(
+            "drive: expected --cluster with two brokers or more, the adapter behind -- among them, besides --walks, --seed "
+            f"and the adapter's --profile; seen {', '.join(seen) or 'another number of brokers, or no adapter'}; "
+            "leave that out"
+        )
+    builds = {name: build_of(name) for name in dict.fromkeys(args.cluster)}
+    with ExitStack() as until_done:
+        # Brokers of one build share a process: each path is played on a partition of its own there.
+        nodes = {name: until_done.enter_context(KafkaNode(build)) for name, build in builds.items()}
+        members = [
+            ClusterMember(
+                nodes[name].capabilities.name,
+                nodes[name],
+                reference(profile_named(f"{RELEASE}{builds[name].release}")),
+                nodes[name].log_lines,
+            )
+            for name in args.cluster
+        ]
+        if args.command:
+            adapter = until_done.enter_context(StdioNode(args.command, args.timeout))
+            asked_for = profile_named(named or SAFE.name)
+            repaired = repairs.ask(adapter, asked_for).repaired
+            members.append(ClusterMember(adapter.capabilities.name, adapter, reference(asked_for.without(repaired))))
+        for note in dict.fromkeys(build.note for build in builds.values() if build.note):
+            echo(note)
+        profiles = ",".join(f"{node}={member.reference.profile.name}" for node, member in enumerate(members, 1))
+        controller = profiles_named(profiles, range(1, len(members) + 1)).controller
+        drawn = args.walks or CLUSTER_WALKS
+        paths = cluster_walks([member.model for member in members], controller, args.seed, drawn)
+        run = play_cluster(members, paths, progress)
+    echo(f"{drawn} walks of seed {args.seed}")
+    echo(cluster_text(run))
+    return run.exit_code
 
 
 def _choice(args: argparse.Namespace) -> "Choice":

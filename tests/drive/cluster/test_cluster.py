@@ -1,0 +1,129 @@
+"""A cluster of driven brokers of several releases: what one is given is what the others said."""
+
+from collections import Counter
+
+import pytest
+
+from tidegauge.drive.broker.known_bugs import bug_named
+from tidegauge.drive.broker.reference import reference, reference_with
+from tidegauge.drive.broker.steps import EVERYTHING
+from tidegauge.drive.cluster.cluster_run import ClusterMember, ClusterRun, cluster_text, play_cluster
+from tidegauge.drive.cluster.cluster_walks import ClusterPath, MemberModel, PathBuilder, cluster_walks
+from tidegauge.drive.contract import Capabilities
+from tidegauge.drive.runner.player import ReferenceNode
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
+from tidegauge.impl.releases import profile_named
+
+RELEASES = ("3.4.0", "3.9.1", "4.3.1")
+LATEST = profile_named("4.3.1")
+
+
+def models(*names: str) -> list[MemberModel]:
+    return [MemberModel(reference(profile_named(name)), EVERYTHING) for name in names]
+
+
+def member(name: str, really: Profile | None = None, reports: frozenset[str] = EVERYTHING.reports) -> ClusterMember:
+    """A member of a release by its name, which is in truth of another profile if one is given."""
+    profile = profile_named(name)
+    capabilities = Capabilities(name, EVERYTHING.can, reports)
+    return ClusterMember(name, ReferenceNode(reference(really or profile), capabilities), reference(profile))
+
+
+def run_of(*members: ClusterMember, count: int = 40) -> ClusterRun:
+    paths = cluster_walks([one.model for one in members], LATEST, 1, count)
+    return play_cluster(members, paths)
+
+
+def test_a_cluster_of_three_releases_conforms() -> None:
+    """Every value that one was given is what another reported."""
+    run = run_of(*map(member, RELEASES))
+    assert run.exit_code == 0
+    assert run.handed > 1_000
+    assert run.unreported == 0
+    text = cluster_text(run)
+    assert f"{run.handed:,} requests, responses and proposals that a broker was given are what another said" in text
+    assert text.endswith("the cluster of 3.4.0, 3.9.1, 4.3.1 CONFORMS: no step differs")
+
+
+def test_walks_do_what_clusters_do() -> None:
+    """Every broker leads and follows, truncates, joins, crashes; the same seed gives the same walks."""
+    walks = cluster_walks(models(*RELEASES), LATEST, 1, 60)
+    assert walks == cluster_walks(models(*RELEASES), LATEST, 1, 60)
+    assert walks != cluster_walks(models(*RELEASES), LATEST, 2, 60)
+    taken = Counter((one.member, one.step[0]) for walk in walks for one in walk.steps)
+    for name in ("metadata", "append", "fetch", "fetch_response", "lose_response", "lag", "crash", "stop"):
+        assert {taken[number, name] > 0 for number in range(3)} == {True}, name
+    steps = [one.step for walk in walks for one in walk.steps]
+    assert any(step[0] == "fetch_response" and step[6] is not None for step in steps)
+    assert any(step[0] == "alter_partition_response" and step[1] == 0 for step in steps)
+    assert any(step[0] == "alter_partition_response" and step[1] != 0 for step in steps)
+
+
+def test_a_member_that_is_of_another_release_is_told_by_name() -> None:
+    """With its release, the step of the cluster, the rule, and the switch that it has otherwise."""
+    wrong = member("4.0.1", LATEST.switched({"response_epoch_checked": False}))
+    run = run_of(member("4.0.1"), wrong, member("4.3.1"), count=150)
+    assert run.exit_code == 1
+    assert {first.member for first in run.differences} == {1}
+    text = cluster_text(run)
+    assert "broker 2, 4.0.1, DIFFERS on" in text
+    assert "rule      accepts_fetch_response" in text
+    assert "same as   response_epoch_checked=off" in text
+
+
+def test_a_known_bug_of_a_member_is_told() -> None:
+    """A follower that does not clamp the high watermark, in the middle of a cluster."""
+    wrong = reference_with(bug_named("hw-not-clamped"))
+    run = run_of(member("4.3.1"), member("3.9.1")._replace(node=ReferenceNode(wrong)), count=20)
+    assert run.exit_code == 1
+    assert "hw-not-clamped" in cluster_text(run)
+
+
+def test_what_comes_behind_a_difference_counts_for_nobody() -> None:
+    """Two members are wrong: each path is the fault of the one that differs first."""
+    off = {"truncation_lowers_hw": False, "response_epoch_checked": False, "batch_epoch_filter": False}
+    wrong = FETCH_TRUNCATION.switched(off)
+    run = run_of(member("4.3.1", wrong), member("4.3.1", wrong), member("4.3.1"), count=80)
+    assert {first.member for first in run.differences} == {0, 1}
+    for first in run.differences:
+        assert first.path.steps[first.at - 1].member == first.member
+        assert first.path.cases[first.member].path[first.difference.at - 1] == first.path.steps[first.at - 1].step
+
+
+def test_a_member_that_reports_little_is_counted_apart() -> None:
+    """What it does not report nobody can compare with what the others were given."""
+    run = run_of(member("4.3.1", reports=frozenset({"leo", "hw"})), member("4.3.1"), count=10)
+    assert run.exit_code == 0
+    assert run.unreported > 0
+    assert "are not reported" in cluster_text(run)
+
+
+def test_a_path_of_the_cluster_is_built_of_what_members_said() -> None:
+    """One record goes from the producer to the follower, and the high watermark comes back."""
+    builder = PathBuilder(models("3.9.1", "4.3.1"), LATEST)
+    assert builder.read_metadata(0)
+    assert not builder.read_metadata(0)
+    assert not builder.handle(1, 0, may_join=True)
+    assert builder.read_metadata(1)
+    assert builder.append(0)
+    assert not builder.append(1)
+    for _ in range(2):
+        assert builder.handle(1, 0, may_join=True)
+        assert builder.respond(1, 0)
+        assert not builder.respond(1, 0)
+    path: ClusterPath = builder.path()
+    assert path.steps[-1].step == ("fetch_response", 2, 0, 0, 0, (), None, None)
+    assert [given.field for given in path.steps[-1].given] == ["result"]
+    assert builder.states[0].broker.partition.log.hw == 1
+    assert path.place(1, 1) == 2
+
+
+@pytest.mark.parametrize("ends", ["crash", "stop"])
+def test_a_process_that_ends_loses_its_session(ends: str) -> None:
+    """The controller takes it out of the ISR, and another leads."""
+    builder = PathBuilder(models("3.9.1", "4.3.1"), LATEST)
+    for number in (0, 1):
+        builder.read_metadata(number)
+    assert builder.crash(0, 0) if ends == "crash" else builder.stop(0)
+    assert builder.image.leader == 1
+    assert builder.request(1, 0) is not None

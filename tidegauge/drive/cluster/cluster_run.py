@@ -1,0 +1,181 @@
+"""One run of a cluster: each member's node plays its part of every path; the first step of a path that differs is reported.
+
+Rules of this file
+
+1. A member is compared with its own profile. What comes behind the first step that differs, at whichever member, follows
+   from it: there the others were given what the right member would have said.
+2. Up to there each member was given what the others really said. That is checked, report by report: a field that a member
+   does not report is counted apart.
+3. Members with the same node share it: a path of each is played on a partition of its own.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tidegauge.drive.broker.contract import BrokerCase
+from tidegauge.drive.broker.reference import BrokerReference
+from tidegauge.drive.cluster.cluster_walks import ClusterPath, MemberModel
+from tidegauge.drive.contract import Node, Report
+from tidegauge.drive.runner.differences import Difference
+from tidegauge.drive.runner.player import play
+from tidegauge.drive.runner.run import failures_of
+from tidegauge.drive.runner.transcript import Recorder
+from tidegauge.util.exit_codes import CONFORMS, FAILS, UNDECIDED
+from tidegauge.util.foreign_text import visible
+from tidegauge.util.version import SUITE_VERSION
+
+
+class ClusterMember(NamedTuple):
+    """A broker of the cluster: what it is called, its node, and what is expected of it."""
+
+    name: str
+    node: Node[BrokerCase]
+    reference: BrokerReference
+    log_lines: Callable[[BrokerCase], Sequence[str]] = lambda _: ()
+
+    @property
+    def model(self) -> MemberModel:
+        """What paths are made for."""
+        return MemberModel(self.reference, self.node.capabilities)
+
+
+class MemberDifference(NamedTuple):
+    """The first step of a path of the cluster that differs: whose it is, and where it stands in both paths."""
+
+    path: ClusterPath
+    member: int
+    at: int
+    difference: Difference[BrokerCase]
+
+
+class ClusterRun(NamedTuple):
+    """The result of a run. `handed`: how many of the values that members were given are what the others really reported;
+    `unreported`: how many the others do not report.
+    """
+
+    members: tuple[ClusterMember, ...]
+    paths: tuple[ClusterPath, ...]
+    steps: int
+    fields: int
+    handed: int
+    unreported: int
+    seconds: float
+    differences: tuple[MemberDifference, ...]
+    stories: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 conforms, 1 differs, 3 nothing was compared."""
+        return FAILS if self.differences else CONFORMS if self.steps else UNDECIDED
+
+
+def play_cluster(
+    members: Sequence[ClusterMember], paths: Sequence[ClusterPath], echo: Callable[[str], None] = lambda _: None
+) -> ClusterRun:
+    """Have every member play its part of the paths, and report where a path first differs."""
+    began, steps, fields = time.monotonic(), 0, 0
+    differences: list[dict[int, Difference[BrokerCase]]] = []
+    reports: list[dict[int, tuple[Report, ...]]] = []
+    for number, member in enumerate(members):
+        echo(f"broker {number + 1}, {member.name}: {len(paths):,} paths")
+        cases = [path.cases[number] for path in paths]
+        recorder = _ByNumber(cases)
+        played = play(member.node, cases, member.reference, recorder)
+        steps, fields = steps + played.steps, fields + played.fields
+        numbers = {id(case): at for at, case in enumerate(cases)}
+        differences.append({numbers[id(difference.case)]: difference for difference in played.differences})
+        reports.append(recorder.by_number)
+    firsts = [first for at, path in enumerate(paths) if (first := _first(path, at, differences)) is not None]
+    handed, unreported = _handed_on(members, paths, reports, {id(first.path): first.at for first in firsts})
+    stories = tuple(_story(members, firsts)) if firsts else ()
+    return ClusterRun(
+        tuple(members), tuple(paths), steps, fields, handed, unreported, time.monotonic() - began, tuple(firsts), stories
+    )
+
+
+class _ByNumber(Recorder[BrokerCase]):
+    """Keeps the reports by the number of the case: two paths may be the same for a member."""
+
+    @property
+    def by_number(self) -> dict[int, tuple[Report, ...]]:
+        """The reports."""
+        return {number: tuple(reports) for number, reports in self._reports.items()}
+
+
+def _first(
+    path: ClusterPath, number: int, differences: Sequence[dict[int, Difference[BrokerCase]]]
+) -> MemberDifference | None:
+    """Return the first difference of a path, by the steps of the cluster."""
+    found = [
+        MemberDifference(path, member, path.place(member, own[number].at), own[number])
+        for member, own in enumerate(differences)
+        if number in own
+    ]
+    return min(found, key=lambda first: first.at, default=None)
+
+
+def _handed_on(
+    members: Sequence[ClusterMember],
+    paths: Sequence[ClusterPath],
+    reports: Sequence[dict[int, tuple[Report, ...]]],
+    ends: dict[int, int],
+) -> tuple[int, int]:
+    """Count the values that a member was given and another really reported, and those that nobody reports.
+
+    What is reported and is not what was given would be a difference of the member that reports it.
+    """
+    handed = unreported = 0
+    for number, path in enumerate(paths):
+        for step in path.steps[: ends.get(id(path), len(path.steps))]:
+            for member, at, field in step.given:
+                own = reports[member].get(number, ())
+                seen = field in members[member].node.capabilities.reports and at < len(own) and field in own[at]
+                handed, unreported = handed + seen, unreported + (not seen)
+    return handed, unreported
+
+
+def _story(members: Sequence[ClusterMember], firsts: Sequence[MemberDifference]) -> list[str]:
+    """Return what differs, member by member: the path of the cluster up to there, and the member's part shrunk."""
+    stories = []
+    for number, member in enumerate(members):
+        own = [first for first in firsts if first.member == number]
+        if not own:
+            continue
+        shortest = min(own, key=lambda first: first.at)
+        head = f"broker {number + 1}, {visible(member.name)}, DIFFERS on {len(own):,} paths"
+        lines = [f"{head}, first at step {shortest.at} of {shortest.path.name}:"]
+        shown = list(enumerate(shortest.path.steps[: shortest.at], 1))
+        lines += [f"  {at:>3}  broker {step.member + 1}  {member.reference.step_text(step.step)}" for at, step in shown]
+        failures, not_again = failures_of(
+            member.node, [first.difference for first in own], member.reference, log_lines=member.log_lines
+        )
+        lines += [f"  by itself, broker {number + 1} as broker 1 of the steps:", *(failure.text for failure in failures)]
+        if not_again:
+            lines.append(f"{not_again} kinds of differences did not come again: the broker is not the same twice")
+        stories.append("\n".join(lines))
+    return stories
+
+
+def cluster_text(run: ClusterRun) -> str:
+    """Return the whole run as text: differences, what was given to whom, the verdict."""
+    named = Counter(visible(member.name) for member in run.members)
+    cluster = ", ".join(name if count == 1 else f"{count} of {name}" for name, count in named.items())
+    lines = list(run.stories)
+    apart = f"; {run.unreported:,} are not reported" if run.unreported else ""
+    lines.append(
+        f"{len(run.paths):,} paths of the cluster, {sum(len(path.steps) for path in run.paths):,} steps; "
+        f"{run.handed:,} requests, responses and proposals that a broker was given are what another said{apart}"
+    )
+    rate = run.steps / run.seconds if run.seconds else 0.0
+    lines.append(
+        f"{run.steps:,} steps of brokers in {run.seconds:.1f} s ({rate:,.0f}/s), {run.fields:,} fields compared; suite "
+        f"{SUITE_VERSION}"
+    )
+    verdicts = {
+        CONFORMS: f"the cluster of {cluster} CONFORMS: no step differs",
+        FAILS: f"the cluster of {cluster} DIFFERS on {len(run.differences):,} of {len(run.paths):,} paths",
+        UNDECIDED: f"the cluster of {cluster}: UNDECIDED, nothing was compared",
+    }
+    return "\n".join([*lines, verdicts[run.exit_code]])

@@ -53,6 +53,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="a whole partition of unmodified brokers of these builds, and of the adapter behind -- if there is one, on "
         f"random walks of the cluster (default {CLUSTER_WALKS}): each is given what the others said",
     )
+    broker.add_argument(
+        "--finding",
+        metavar="NAME",
+        help="with --cluster: instead of walks the run of F1, F2 or F3, up to the read that lacks what was acknowledged",
+    )
     parser.add_argument(
         "--jars",
         metavar="DIR",
@@ -152,6 +157,8 @@ def run(args: argparse.Namespace) -> int:
     progress = silent if args.quiet else aside
     if args.cluster:
         return _cluster(args, progress)
+    if args.finding:
+        raise UsageError("drive: expected --finding with --cluster; seen it alone; add --cluster 4.3.1 4.3.1 4.3.1")
     build = _build(args)
     if args.baseline or args.summary or args.junit:
         besides = [
@@ -220,6 +227,7 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
     from contextlib import ExitStack
 
     from tidegauge.drive.broker.reference import reference
+    from tidegauge.drive.cluster.cluster_findings import finding_path, finding_text
     from tidegauge.drive.cluster.cluster_run import ClusterMember, cluster_text, play_cluster
     from tidegauge.drive.cluster.cluster_walks import cluster_walks
     from tidegauge.drive.kafka_broker.node import KafkaNode
@@ -259,10 +267,16 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
             echo(note)
         profiles = ",".join(f"{node}={member.reference.profile.name}" for node, member in enumerate(members, 1))
         controller = profiles_named(profiles, range(1, len(members) + 1)).controller
-        drawn = args.walks or CLUSTER_WALKS
-        paths = cluster_walks([member.model for member in members], controller, args.seed, drawn)
-        run = play_cluster(members, paths, progress)
-    echo(f"{drawn} walks of seed {args.seed}")
+        models = [member.model for member in members]
+        if args.finding:
+            path = finding_path(args.finding, models, controller)
+            run = play_cluster(members[: len(path.cases)], [path], progress)
+            head = finding_text(run)
+        else:
+            drawn = args.walks or CLUSTER_WALKS
+            run = play_cluster(members, cluster_walks(models, controller, args.seed, drawn), progress)
+            head = f"{drawn} walks of seed {args.seed}"
+    echo(head)
     echo(cluster_text(run))
     return run.exit_code
 

@@ -1,18 +1,24 @@
 """A cluster of driven brokers of several releases: what one is given is what the others said."""
 
+import sys
 from collections import Counter
 
 import pytest
 
+from tidegauge.cli.main import main
 from tidegauge.drive.broker.known_bugs import bug_named
 from tidegauge.drive.broker.reference import reference, reference_with
 from tidegauge.drive.broker.steps import EVERYTHING
+from tidegauge.drive.cluster.cluster_findings import finding_path, finding_text
 from tidegauge.drive.cluster.cluster_run import ClusterMember, ClusterRun, cluster_text, play_cluster
 from tidegauge.drive.cluster.cluster_walks import ClusterPath, MemberModel, PathBuilder, cluster_walks
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.runner.player import ReferenceNode
+from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.releases import profile_named
+from tidegauge.util.errors import UsageError
+from tidegauge.util.java import find_java
 
 RELEASES = ("3.4.0", "3.9.1", "4.3.1")
 LATEST = profile_named("4.3.1")
@@ -127,3 +133,80 @@ def test_a_process_that_ends_loses_its_session(ends: str) -> None:
     assert builder.crash(0, 0) if ends == "crash" else builder.stop(0)
     assert builder.image.leader == 1
     assert builder.request(1, 0) is not None
+
+
+LOST = "LOST: a record that was acknowledged, or shown to consumers, is not there"
+
+
+@pytest.mark.parametrize(
+    ("finding", "names", "loses"),
+    [
+        ("F1", ("3.9.0", "4.3.1"), True),
+        ("F1", ("3.9.1", "3.9.0"), False),
+        ("F2", ("4.3.1", "4.3.1", "4.3.1"), True),
+        ("F2", ("3.9.1", "4.3.1", "4.3.1"), True),
+        ("F2", ("repaired", "4.3.1", "4.3.1"), False),
+        ("F3", ("4.3.1", "4.3.1", "4.3.1"), True),
+    ],
+)
+def test_a_finding_ends_with_the_read_that_lacks_the_record(finding: str, names: tuple[str, ...], loses: bool) -> None:
+    """It takes one broker that has it, the first, whatever the others are."""
+    members = [member(name) for name in names]
+    run = play_cluster(members, [finding_path(finding, [one.model for one in members], LATEST)])
+    assert run.exit_code == 0
+    text = finding_text(run)
+    assert (LOST in text) == loses
+    assert ("nothing is lost" in text) == (not loses)
+    if finding != "F1" and loses:
+        assert f"acknowledged: the record at offset 0, by broker 1 ({names[0]}), with acks=all" in text
+        assert "its log ends at 0; the latest offset for a consumer is 0" in text
+
+
+def test_a_finding_on_a_broker_that_has_not_the_bug_differs() -> None:
+    """The outcome is read from what the broker reports: here nothing is lost, and the step is told."""
+    members = [member("4.3.1", LATEST.switched({"keeps_remote_leo": False})), member("4.3.1"), member("4.3.1")]
+    run = play_cluster(members, [finding_path("F2", [one.model for one in members], LATEST)])
+    assert run.exit_code == 1
+    assert "broker 1 was not given what follows" in finding_text(run)
+    assert "same as   keeps_remote_leo=off" in cluster_text(run)
+
+
+@pytest.mark.parametrize(("finding", "says"), [("F4", "--controller --scenarios"), ("F3", "releases that have it")])
+def test_a_finding_that_no_broker_has_is_refused(finding: str, says: str) -> None:
+    """With what to do instead."""
+    with pytest.raises(UsageError, match=says):
+        finding_path(finding, models("skips-equal", "4.3.1", "4.3.1"), LATEST)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--cluster", "4.3.1"],
+        ["--cluster", "4.3.1", "4.3.1", "--smoke"],
+        ["--cluster", "4.3.1", "4.3.1", "--profile", "safe"],
+        ["--finding", "F2"],
+    ],
+)
+def test_what_makes_no_cluster_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Before a broker is started."""
+    assert main(["drive", "--quiet", *words]) == 2
+    assert "expected --cluster" in capsys.readouterr().err or words[0] == "--finding"
+
+
+def test_an_adapter_in_another_process_is_a_member() -> None:
+    """By its stdin and stdout, as any driven program."""
+    command = [sys.executable, "-m", "tidegauge.drive.transports.serve", "--profile", "3.9.1"]
+    with StdioNode(command) as node:
+        adapter = ClusterMember("adapter", node, reference(profile_named("3.9.1")))
+        assert run_of(member("4.3.1"), adapter, member("4.3.1"), count=10).exit_code == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("words", [["--walks", "24"], ["--finding", "F2"], ["--finding", "F3"]])
+def test_unmodified_brokers_of_two_releases_are_a_cluster(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """3.9.1 beside two of 4.3.1: no step differs, and the findings end as they do in the model."""
+    find_java()
+    assert main(["drive", "--quiet", "--cluster", "3.9.1", "4.3.1", "4.3.1", *words]) == 0
+    text = capsys.readouterr().out
+    assert "the cluster of Kafka 3.9.1, 2 of Kafka 4.3.1 CONFORMS: no step differs" in text
+    assert (LOST in text) == ("--finding" in words)

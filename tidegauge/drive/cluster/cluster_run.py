@@ -11,7 +11,7 @@ Rules of this file
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tidegauge.drive.broker.contract import BrokerCase
@@ -64,6 +64,8 @@ class ClusterRun(NamedTuple):
     seconds: float
     differences: tuple[MemberDifference, ...]
     stories: tuple[str, ...]
+    reports: tuple[Mapping[int, tuple[Report, ...]], ...]
+    """Of each member, what it reported on each path, by the number of the path."""
 
     @property
     def exit_code(self) -> int:
@@ -91,7 +93,16 @@ def play_cluster(
     handed, unreported = _handed_on(members, paths, reports, {id(first.path): first.at for first in firsts})
     stories = tuple(_story(members, firsts)) if firsts else ()
     return ClusterRun(
-        tuple(members), tuple(paths), steps, fields, handed, unreported, time.monotonic() - began, tuple(firsts), stories
+        tuple(members),
+        tuple(paths),
+        steps,
+        fields,
+        handed,
+        unreported,
+        time.monotonic() - began,
+        tuple(firsts),
+        stories,
+        tuple(reports),
     )
 
 

@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tidegauge.drive.broker.contract import BROKER, EARLIEST, LATEST, BrokerCase, Opening
+from tidegauge.drive.broker.contract import BROKER, COMMITTED, EARLIEST, LATEST, BrokerCase, Opening
 from tidegauge.drive.broker.reference import BrokerReference, is_possible, missing_capability, take_step
 from tidegauge.drive.broker.state import ReferenceBroker
 from tidegauge.drive.contract import Capabilities, Report, Step
@@ -181,6 +181,11 @@ class PathBuilder:
     def append(self, member: int, acks: int = 1) -> bool:
         """Append a record at a leader."""
         return self.states[member].broker.leads and self._take(member, ("append", acks)) is not None
+
+    def consume(self, member: int) -> bool:
+        """Let a consumer ask a leader for the latest offset."""
+        epoch = self.states[member].broker.partition.leader_epoch
+        return self._take(member, ("list_offsets", epoch, COMMITTED)) is not None
 
     def lag(self, member: int) -> bool:
         """Let the lag time of all members of the ISR that are behind run out."""

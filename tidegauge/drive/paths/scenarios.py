@@ -380,6 +380,11 @@ def _played(scenario: Scenario, profile: Profile) -> Session:
     return player.session
 
 
+def first_played(name: str, profile: Profile) -> Session:
+    """Play the first scenario of that name by the rules of a generation. Raises UsageError where it cannot happen."""
+    return _played(read(_places(name)[0]), profile)
+
+
 def _trace(session: Session, place: File) -> Trace:
     """Return the trace of the cluster, to be judged by what is right."""
     # By the release's own profile the judge would allow what the release did wrong.
@@ -417,11 +422,11 @@ def steps_text(case: BrokerCase, reports: Sequence[Report]) -> list[str]:
     """Return a line for each step that was played, and one for what changed."""
     lines = []
     for at, (step, before, after) in enumerate(zip(case.path, reports, reports[1:], strict=False), start=1):
-        lines += [f"  {at:>2}  {step_text(step)}", f"        {'; '.join(_changes(before, after)) or 'nothing changes'}"]
+        lines += [f"  {at:>2}  {step_text(step)}", f"        {'; '.join(changes(before, after)) or 'nothing changes'}"]
     return lines
 
 
-def _changes(before: Report, after: Report) -> Iterator[str]:
+def changes(before: Report, after: Report) -> Iterator[str]:
     """Yield what a step changed, a text per field; of the fields about one step, what they have."""
     for field in REPORTED:
         if field not in after:

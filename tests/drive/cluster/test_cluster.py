@@ -119,7 +119,7 @@ def test_a_path_of_the_cluster_is_built_of_what_members_said() -> None:
         assert not builder.respond(1, 0)
     path: ClusterPath = builder.path()
     assert path.steps[-1].step == ("fetch_response", 2, 0, 0, 0, (), None, None)
-    assert [given.field for given in path.steps[-1].given] == ["result"]
+    assert [source.field for source in path.steps[-1].sources] == ["result"]
     assert builder.states[0].broker.partition.log.hw == 1
     assert path.place(1, 1) == 2
 

@@ -46,14 +46,14 @@ def finding_path(name: str, members: Sequence[MemberModel], controller: Profile)
         )
     if name == "F3":
         builder = PathBuilder(members, controller)
-        taken: Iterator[tuple[str, bool]] = _erased_proposal(builder)
+        steps: Iterator[tuple[str, bool]] = _erased_proposal(builder)
     else:
         session = scenarios.first_played(name, members[0].reference.profile)
         if session.brokers > len(members):
             raise UsageError(f"--finding {name}: expected {session.brokers} brokers; seen {len(members)}; add some")
         builder = PathBuilder(members[: session.brokers], controller, session.cluster.model.bounds.min_insync_replicas)
-        taken = _followed(builder, session)
-    for step, happened in taken:
+        steps = _followed(builder, session)
+    for step, happened in steps:
         if not happened:
             raise UsageError(
                 f"--finding {name}: expected brokers that take each of its steps; seen none that takes {step}, the "
@@ -126,7 +126,7 @@ def _erased_proposal(builder: PathBuilder) -> Iterator[tuple[str, bool]]:
     yield "HandleFetch", builder.handle(1, 0, may_join=True)
     yield "LeaderAppend", builder.append(0, -1)
     yield "AlterPartition", builder.judge(0)
-    yield "AlterPartition", builder.answer_proposal(0)
+    yield "AlterPartition", builder.respond_to_proposal(0)
     # The third is proposed; the second has the record, and the third has not.
     yield "HandleFetch", builder.handle(2, 0, may_join=True)
     for _ in range(2):
@@ -150,15 +150,15 @@ def finding_text(run: ClusterRun) -> str:
     """Return each step of the path with what it changed, what was acknowledged, and what the elected leader has."""
     (path,), names = run.paths, [visible(member.name) for member in run.members]
     lines, at = [], [0] * len(run.members)
-    for number, taken in enumerate(path.steps, 1):
-        member = taken.member
+    for number, own_step in enumerate(path.steps, 1):
+        member = own_step.member
         own = run.reports[member].get(0, ())
         at[member] += 1
         if at[member] >= len(own):
             lines.append(f"  {number:>3}  broker {member + 1} was not given what follows: a step before it differs")
             break
         changed = "; ".join(scenarios.changes(own[at[member] - 1], own[at[member]])) or "nothing changes"
-        step = run.members[member].reference.step_text(taken.step)
+        step = run.members[member].reference.step_text(own_step.step)
         lines += [f"  {number:>3}  broker {member + 1}, {names[member]}: {step}", f"         {changed}"]
     return "\n".join([*lines, *_outcome(run, names)])
 

@@ -119,12 +119,12 @@ def _first(
     path: ClusterPath, number: int, differences: Sequence[dict[int, Difference[BrokerCase]]]
 ) -> MemberDifference | None:
     """Return the first difference of a path, by the steps of the cluster."""
-    found = [
+    firsts = [
         MemberDifference(path, member, path.place(member, own[number].at), own[number])
         for member, own in enumerate(differences)
         if number in own
     ]
-    return min(found, key=lambda first: first.at, default=None)
+    return min(firsts, key=lambda first: first.at, default=None)
 
 
 def _handed_on(
@@ -140,7 +140,7 @@ def _handed_on(
     handed = unreported = 0
     for number, path in enumerate(paths):
         for step in path.steps[: ends.get(id(path), len(path.steps))]:
-            for member, at, field in step.given:
+            for member, at, field in step.sources:
                 own = reports[member].get(number, ())
                 seen = field in members[member].node.capabilities.reports and at < len(own) and field in own[at]
                 handed, unreported = handed + seen, unreported + (not seen)

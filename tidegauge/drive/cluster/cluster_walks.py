@@ -3,8 +3,8 @@
 Rules of this file
 
 1. A member is the reference of the contract with its own profile. What a member reports (a request, a response, a proposal)
-   is the only thing that another is given; `Given` says which report it was. So a path of the cluster is a path for each of
-   its brokers, and where none differs from its reference each was given what the others really said.
+   is the only thing that another is given; `Provenance` says which report it was. So a path of the cluster is a path for
+   each of its brokers, and where none differs from its reference each was given what the others really said.
 2. A member that was not given metadata has no partition yet: what is sent to it is lost, as a closed connection loses it.
 3. The controller is that of impl.cluster.controller. It judges a proposal at any time between the proposal and its response.
 4. A process that ends is up again in the same step, and loses its session: the controller takes it out of the ISR.
@@ -31,7 +31,7 @@ from tidegauge.util.errors import TidegaugeError
 STEPS_OF_A_CLUSTER = 60
 
 
-class Given(NamedTuple):
+class Provenance(NamedTuple):
     """Where something that a member is given comes from: this field of the report of a member after so many of its steps."""
 
     member: int
@@ -44,7 +44,7 @@ class ClusterStep(NamedTuple):
 
     member: int
     step: Step
-    given: tuple[Given, ...]
+    sources: tuple[Provenance, ...]
 
 
 class ClusterPath(NamedTuple):
@@ -56,7 +56,7 @@ class ClusterPath(NamedTuple):
 
     def place(self, member: int, at: int) -> int:
         """Return which step of the cluster a member's step is; 0 for its opening."""
-        own = [number for number, taken in enumerate(self.steps, 1) if taken.member == member]
+        own = [number for number, step in enumerate(self.steps, 1) if step.member == member]
         return own[at - 1] if at else 0
 
 
@@ -71,7 +71,7 @@ class _Response(NamedTuple):
     """A response in flight to a follower: what its leader has said, and the reports it is made of."""
 
     result: Report
-    given: tuple[Given, ...]
+    sources: tuple[Provenance, ...]
     offsets: tuple[int, int] | None = None
 
 
@@ -89,7 +89,7 @@ class PathBuilder:
         self._steps: list[ClusterStep] = []
         self.image = Controller(everybody, 0, 0, everybody, everybody)
         self._responses: dict[tuple[int, int], _Response] = {}
-        self._verdicts: dict[int, tuple[AlterPartitionResponse, tuple[Given, ...]]] = {}
+        self._verdicts: dict[int, tuple[AlterPartitionResponse, tuple[Provenance, ...]]] = {}
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -103,7 +103,7 @@ class PathBuilder:
         """Return what a member calls another one in its steps and reports."""
         return self._rename[member](other)
 
-    def _take(self, member: int, step: Step, *given: Given) -> Report | None:
+    def _take(self, member: int, step: Step, *sources: Provenance) -> Report | None:
         """Have a member take a step; return what it reports, None where it cannot be given the step now."""
         state, capabilities = self.states[member], self.members[member].capabilities
         if not is_possible(state, step) or missing_capability(capabilities, state, step) is not None:
@@ -115,11 +115,11 @@ class PathBuilder:
             return None
         self._paths[member].append(step)
         self._reports[member].append(report)
-        self._steps.append(ClusterStep(member, step, given))
+        self._steps.append(ClusterStep(member, step, sources))
         return report
 
-    def _last(self, member: int, field: str) -> Given:
-        return Given(member, len(self._paths[member]), field)
+    def _last(self, member: int, field: str) -> Provenance:
+        return Provenance(member, len(self._paths[member]), field)
 
     # -----------------------------------------------------------------------------------------------------------------
     # Requests and responses
@@ -132,7 +132,7 @@ class PathBuilder:
         request: Report | None = requests.get(str(self.name_of(follower, leader)))
         return request
 
-    def is_answered(self, follower: int, leader: int) -> bool:
+    def has_response(self, follower: int, leader: int) -> bool:
         """Return whether a response is on its way."""
         return (follower, leader) in self._responses
 
@@ -150,16 +150,19 @@ class PathBuilder:
         report = self._take(leader, step, sent)
         if report is None:
             return self.lose(follower, leader)
-        said, offsets = (self._last(leader, "result"),), None
+        results, offsets = (self._last(leader, "result"),), None
         if report["result"]["error"] == OFFSET_OUT_OF_RANGE:
             # A follower that is out of range asks for both ends of the leader's log.
             listed = [self._take(leader, ("list_offsets", epoch, which), sent) for which in (LATEST, EARLIEST)]
-            if any(answer is None or answer["result"]["error"] != NONE for answer in listed):
+            if any(end is None or end["result"]["error"] != NONE for end in listed):
                 return self.lose(follower, leader)
-            latest, earliest = (answer["result"]["offset"] for answer in listed if answer is not None)
+            latest, earliest = (end["result"]["offset"] for end in listed if end is not None)
             at = len(self._paths[leader])
-            said, offsets = (*said, Given(leader, at - 1, "result"), Given(leader, at, "result")), (earliest, latest)
-        self._responses[follower, leader] = _Response(report["result"], said, offsets)
+            results, offsets = (
+                (*results, Provenance(leader, at - 1, "result"), Provenance(leader, at, "result")),
+                (earliest, latest),
+            )
+        self._responses[follower, leader] = _Response(report["result"], results, offsets)
         return True
 
     def respond(self, follower: int, leader: int) -> bool:
@@ -168,7 +171,7 @@ class PathBuilder:
         if response is None:
             return False
         step = _response_step(self.name_of(follower, leader), response, self.states[follower].request)
-        return self._take(follower, step, *response.given) is not None
+        return self._take(follower, step, *response.sources) is not None
 
     def lose(self, follower: int, leader: int) -> bool:
         """Close the connection: what was in flight on it is lost."""
@@ -237,19 +240,19 @@ class PathBuilder:
             return False
         names = {self.name_of(leader, other): other for other in range(len(self.members))}
         isr = tuple(sorted(names[name] for name in proposal["isr"]))
-        asked = AlterPartitionRequest(leader, proposal["leader_epoch"], proposal["partition_epoch"], isr)
-        self.image, response = controller_.alter_partition(self._setup, self.image, asked)
+        request = AlterPartitionRequest(leader, proposal["leader_epoch"], proposal["partition_epoch"], isr)
+        self.image, response = controller_.alter_partition(self._setup, self.image, request)
         self._verdicts[leader] = response, (self._last(leader, "proposal"),)
         return True
 
-    def answer_proposal(self, leader: int) -> bool:
+    def respond_to_proposal(self, leader: int) -> bool:
         """Deliver the controller's response."""
         if leader not in self._verdicts:
             return False
-        response, given = self._verdicts.pop(leader)
+        response, sources = self._verdicts.pop(leader)
         epoch, isr = (response.partition_epoch, response.isr) if response.error == NONE else (UNDEFINED, ())
         members = tuple(sorted(self.name_of(leader, member) for member in isr))
-        return self._take(leader, ("alter_partition_response", response.error, epoch, members), *given) is not None
+        return self._take(leader, ("alter_partition_response", response.error, epoch, members), *sources) is not None
 
     def read_metadata(self, member: int) -> bool:
         """Let a broker read the newest registration; a proposal that it overtakes is answered at once (contract)."""
@@ -262,7 +265,7 @@ class PathBuilder:
             return False
         if self.states[member].overtaken:
             self.judge(member)
-            self.answer_proposal(member)
+            self.respond_to_proposal(member)
         return True
 
 
@@ -336,13 +339,13 @@ def _turns(builder: PathBuilder, rng: random.Random, may_end: bool) -> Iterator[
             yield turn(builder.lag, member), 3
         if state.proposal is not None:
             yield turn(builder.judge, member), 12
-            yield turn(builder.answer_proposal, member), 12
+            yield turn(builder.respond_to_proposal, member), 12
         yield turn(builder.read_metadata, member), 4
         for leader in everybody:
             if builder.request(member, leader) is not None:
                 yield turn(builder.handle, member, leader, may_join=rng.random() < 0.8), 24
                 yield turn(builder.lose, member, leader), 1
-            elif builder.is_answered(member, leader):
+            elif builder.has_response(member, leader):
                 yield turn(builder.respond, member, leader), 24
                 yield turn(builder.lose, member, leader), 1
         yield turn(builder.elect, member), 2

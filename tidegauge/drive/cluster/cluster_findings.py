@@ -100,8 +100,8 @@ def _take(builder: PathBuilder, before: Cluster, label: Label) -> bool:
             return builder.lag(leader)
         case ("AlterPartition", leader):
             return builder.judge(leader)
-        case (action, *_):
-            return action in FOLLOWED
+        case _:
+            return label[0] in FOLLOWED
 
 
 def _is_sent(builder: PathBuilder, before: Cluster, follower: int, leader: int) -> bool:

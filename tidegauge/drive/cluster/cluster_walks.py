@@ -150,7 +150,8 @@ class PathBuilder:
         report = self._take(leader, step, sent)
         if report is None:
             return self.lose(follower, leader)
-        results, offsets = (self._last(leader, "result"),), None
+        results: tuple[Provenance, ...] = (self._last(leader, "result"),)
+        offsets: tuple[int, int] | None = None
         if report["result"]["error"] == OFFSET_OUT_OF_RANGE:
             # A follower that is out of range asks for both ends of the leader's log.
             listed = [self._take(leader, ("list_offsets", epoch, which), sent) for which in (LATEST, EARLIEST)]

@@ -55,6 +55,8 @@ def test_what_neither_release_breaks_alone_is_the_mixtures_own() -> None:
     assert f"Of mixtures alone: {', '.join(own)}." in text
     assert "| IsrCompleteness on 1; NoFalseExposure on 3; graph: HwWithinLog after 4 steps |" in text
     assert "No mixture breaks what neither" in page([(PAIR, [alone] * 4)], [], 10, 1)
+    assert "so few steps do not see it" not in text
+    assert "so few steps do not see it" in page([(PAIR, [Mix(("3.9.0",) * 3, (), "")] * 4)], [], 10, 1)
 
 
 def test_one_broker_with_a_finding_loses_the_record() -> None:

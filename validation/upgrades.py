@@ -40,6 +40,8 @@ GRAPH = Bounds(brokers=2, max_log=1, max_epoch=2, max_crashes=0)
 WALKED = Bounds(brokers=3, max_log=8, max_epoch=8, max_crashes=2, max_fetch=2, max_waiting=2, min_insync_replicas=2)
 WALKS, STEPS, SEED = 100, 120, 1
 REPAIRED = "+keeps_remote_leo=off"
+BLIND = "No release breaks one alone either, not even those with F1: so few steps do not see it. Its run below does."
+
 FORGET = 100
 """Walks after which the walker's cache of values is dropped."""
 
@@ -192,13 +194,7 @@ def page(measures: Sequence[tuple[Pair, Sequence[Mix]]], findings: Sequence[str]
         lines.append(f"| {pair.earlier}, {pair.later} | {differ} | {' | '.join(map(_cell, alike))} |")
     lines += [
         "",
-        *(
-            [
-                "No release breaks one alone either, not even those with F1: so few steps do not see it. Its run below does.",
-                "",
-            ]
-            * blind
-        ),
+        *([BLIND, ""] if blind else []),
         "The brokers of all other neighbours do the same; [kafka-releases.md](kafka-releases.md) has what controllers do.",
         "",
         "## Findings of brokers",

@@ -238,7 +238,8 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
     from tidegauge.impl.releases import RELEASE, profile_named, profiles_named
 
     besides = ("kafka", "jars", "controller", "smoke", "cover", "graph", "scenarios", "scenario", "record", "badge")
-    seen = [name for name in (*besides, "coverage", "results") if getattr(args, name)]
+    others = ("baseline", "summary", "junit", "export_junit", "coverage", "results")
+    seen = [name for name in (*besides, *others) if getattr(args, name)]
     if seen or ((named := chosen_profile(args)) and not args.command) or len(args.cluster) + bool(args.command) < 2:
         raise UsageError(
             "drive: expected --cluster with two brokers or more, the adapter behind -- among them, besides --walks, --seed "

@@ -30,7 +30,7 @@ from validation.docs.rule_pages import rule_page
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 GROUPS = {
-    "You run brokers": ("operators", "kafka-logs", "judge"),
+    "You run brokers": ("operators", "kafka-logs", "judge", "upgrades"),
     "You write a broker": ("drive", "probe", "traces", "ci", "python", "third-parties", "kafka-releases"),
     "You change the protocol": ("spec-for-kafka-people", "mapping", "proofs", "findings"),
     "Reference": ("cli", "api", "rules", "glossary", "stable"),

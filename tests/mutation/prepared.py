@@ -40,7 +40,7 @@ from tidegauge.conformance.judge.state import (
 from tidegauge.traces.columns import UNKNOWN, to_columns
 from tidegauge.traces.schema import Trace
 
-ROOM, FAILURES_KEPT = 16, 64
+ROOM, PAST, FAILURES_KEPT = 16, 18, 64
 SOON = 2
 """Terms after which a full table looks for some that can be forgotten."""
 
@@ -79,7 +79,7 @@ class Prepared:
         )
 
 
-def prepared(name: str, traces: Sequence[Trace], past: int = ROOM, full: bool = False) -> Prepared:
+def prepared(name: str, traces: Sequence[Trace], past: int = PAST, full: bool = False) -> Prepared:
     """Traces that share a config, and a table with room for so many registrations and terms."""
     config = traces[0].config
     columns, rows = to_columns(traces, config), None

@@ -716,6 +716,38 @@ CASES: dict[str, tuple[Sequence[Event], Config, set[tuple[str, str, int, int]]]]
         CONFIG,
         {("CTRL-09", "broker_epoch", 7, 5)},
     ),
+    "a response leaves the high watermark, which once was higher, where it is": (
+        (
+            start(1, leo=2, hw=2, epochs=((0, 0), (2, 1))),
+            start(2, leo=2, hw=2, epochs=((0, 0), (1, 1))),
+            reported(2, "Crash"),
+            start(2, clean=False, leo=2, hw=1, epochs=((0, 0), (1, 1))),
+            change(1, 3, (1, 2)),
+            lead(1, 3, (1, 2), leo=2, hw_before=2, hw=2),
+            follow(2, 1, 3, leo=2, hw=1),
+            send(2, 1, 3, 2, 1),
+            reported(1, "HandleFetch", peer=2, req_epoch=3, req_offset=2, req_last_epoch=1, error=0, div_epoch=0, div_end=1),
+            take(2, 1, 3, 2, res_hw=1, hw_before=1, hw=1, count=0),
+            replace(
+                bent(
+                    FORKED[-2:-1],
+                    0,
+                    peer=1,
+                    req_epoch=3,
+                    req_offset=2,
+                    div_end=1,
+                    target=1,
+                    leo_before=2,
+                    leo=1,
+                    hw_before=1,
+                    hw=1,
+                )[0],
+                node=2,
+            ),
+        ),
+        TWO,
+        set(),
+    ),
 }
 
 

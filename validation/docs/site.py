@@ -30,9 +30,9 @@ from validation.docs.rule_pages import rule_page
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 GROUPS = {
-    "You run brokers": ("operators", "kafka-logs", "judge", "upgrades"),
-    "You write a broker": ("drive", "probe", "traces", "ci", "python", "third-parties", "kafka-releases"),
-    "You change the protocol": ("spec-for-kafka-people", "mapping", "proofs", "findings"),
+    "You run brokers": ("first-incident", "operators", "kafka-logs", "judge", "upgrades"),
+    "You write a broker": ("first-adapter", "drive", "probe", "traces", "ci", "python", "third-parties", "kafka-releases"),
+    "You change the protocol": ("first-change", "spec-for-kafka-people", "mapping", "proofs", "findings"),
     "Reference": ("cli", "api", "rules", "glossary", "stable"),
     "Measurements": ("figures", "benchmarks", "spark"),
 }

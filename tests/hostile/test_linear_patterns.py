@@ -20,7 +20,7 @@ from tests.processor_time import processor_time
 from tidegauge.story import elections, forms, reading, releases, statements
 from tidegauge.traces.kafka_logs.discovery import clusters, identify, selection, writers
 from tidegauge.traces.kafka_logs.disks import dumps
-from tidegauge.traces.kafka_logs.nodes import gap_detection, log_dirs
+from tidegauge.traces.kafka_logs.nodes import gap_detection, node
 from tidegauge.traces.kafka_logs.parsing import layout, lines, metadata_dump, parsed_line, request_log, timestamps
 from tidegauge.traces.kafka_logs.parsing.layout import PATTERNS, WRAPPERS, envelope
 from tidegauge.traces.kafka_logs.parsing.parsed_line import row_of
@@ -53,7 +53,7 @@ MODULES = (
     clusters,
     identify,
     writers,
-    log_dirs,
+    node,
     dumps,
     metadata_dump,
     forms,

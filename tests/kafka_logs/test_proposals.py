@@ -99,6 +99,12 @@ REGISTERED = (
     "[QuorumController id=100] Replayed PartitionRecord for new partition alpha-0 with topic ID T and PartitionRegistration(replicas=[1, 2], isr=[1], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=3, partitionEpoch=6).",
 )
 
+CHANGED = (
+    "q",
+    "ReplicationControlManager",
+    "[QuorumController id=100] partition change for alpha-0 with topic ID T: isr: [1] -> [1, 2], partitionEpoch: 6 -> 7",
+)
+
 
 def proposed(isr: dict[int, int], partition_epoch: int, error: int) -> dict[str, Any]:
     """A proposal of broker 1 at the controller; `isr` has the broker epoch of each member."""
@@ -150,3 +156,18 @@ def test_a_proposal_behind_the_lines_is_told_from_a_refused_one_by_broker_epochs
     made = [event for trace in capture.traces for event in trace.events if event.event in ("ExpandIsr", "AlterPartition")]
     assert [event.fields["broker_epoch"] for event in made if event.event == "ExpandIsr"] == epochs
     assert made[-1].event == "AlterPartition"
+
+
+@pytest.mark.parametrize("shows", ["response", "metadata"])
+def test_a_proposal_is_free_if_only_what_became_of_it_has_a_line(shows: str, tmp_path: Path) -> None:
+    """Behind SIGTERM one logger ends after the other: that of Partition before that of what it waits for."""
+    registration = "PartitionRegistration(replicas=[1, 2], isr=[1, 2], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=3, partitionEpoch=7)"
+    again = "since it is already the leader with leader epoch 3. Current high watermark 40"
+    skips = f"[Broker id=1] Skipped the become-leader state change for alpha-0 with topic id Some(T), partition registration {registration} {again}"
+    learns = ("meta", "logger", skips)
+    broker(tmp_path / "n1", STARTED, *LOADED, LED, STOPS, answered(2) if shows == "response" else learns)
+    broker(tmp_path / "n100", REGISTERED, CHANGED, requests=(proposed({1: 5, 2: 9}, 6, 0),))
+    capture = read(tmp_path)
+    assert not any("that no line makes" in str(gap) for gap in capture.gaps)
+    names = [event.event for trace in capture.traces for event in trace.events if event.node == 1]
+    assert names == ["Start", "BecomeLeader", "ExpandIsr", "Stop"]

@@ -188,10 +188,11 @@ class GapDetector:
         broker = self.broker
         breaks = list(self._breaks(parsed, broker))
         here: Seen = ((broker.run, broker.index), parsed.line.time)
+        if broker.stopping:
+            self.breaks_behind_signal |= bool(breaks) or self._isr_of_no_proposal(parsed)
         if not breaks:
             self._note_line(parsed, here)
             return
-        self.breaks_behind_signal |= broker.stopping
         for logger, key, why in breaks:
             begin, time = self._last_line_about.get(key, self._first)
             self.gaps.append(Gap(broker.node, logger, begin, here[0], (time, here[1]), f"{why} ({parsed.line.at})"))
@@ -202,6 +203,22 @@ class GapDetector:
                 replica.forget()
                 broker.step(parsed, FORGOTTEN, {}, tp).thread = ""
         self._note_line(parsed, here)
+
+    def is_cut_off(self) -> bool:
+        """Return whether loggers ended before others behind the signal to stop: lines contradict, or the last ones lack."""
+        return self.breaks_behind_signal or (self.broker.stopping and bool(self._raised))
+
+    def _isr_of_no_proposal(self, parsed: ParsedLine) -> bool:
+        """Return whether a leader learns of an ISR that it must have proposed, and no line does."""
+        if parsed.kind == "isr-answer" and parsed.number("error") == 0:
+            tp = self.broker.answered_partition(parsed)
+        elif parsed.kind == "leader-again" and not set(parsed.ids()) <= self.broker.replica(parsed.tp).isr:
+            tp = parsed.tp
+        else:
+            return False
+        before = parsed.number("partition_epoch") - 1
+        proposed = (step for step in self.broker.proposals.values() if step.tp == tp)
+        return all(step.fields.get("partition_epoch") != before for step in proposed)
 
     def _note_line(self, parsed: ParsedLine, here: Seen) -> None:
         """Note the line as the last one that shows a value that is checked."""

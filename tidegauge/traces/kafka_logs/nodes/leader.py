@@ -357,9 +357,7 @@ def _take_back(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> No
 
 
 def _isr_response(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    # 4.2 names the partition by topic id (`<id>:0`), earlier releases by name (`beta-0`).
-    topic, _, partition = parsed.text("partition").rpartition(":")
-    tp = f"{broker.topic_ids.get(topic, topic)}-{partition}" if topic else parsed.text("partition")
+    tp = broker.answered_partition(parsed)
     error, epoch = parsed.number("error"), parsed.number("partition_epoch")
     fields: Fields = {"error": error} | ({"isr": parsed.ids(), "partition_epoch": epoch} if error == 0 else {})
     step = _takes_effect(broker, broker.begin(parsed, "HandleAlterPartitionResponse", fields, tp))

@@ -150,6 +150,13 @@ class Node:
         while (number := self._read_runs(runs, with_controller)) is not None:
             # Its loggers ended one after the other: what some still say behind the signal is left out, and free.
             runs[number] = _until_signal(runs[number])
+            signal, ends = runs[number][-1].time, runs[number + 1][0].time if number + 1 < len(runs) else process.END
+            # A response shows what such a process had done by then; only the controller's decisions are not its own.
+            self.requests = [
+                request
+                for request in self.requests
+                if not signal < request.line.time < ends or request.name == "ALTER_PARTITION"
+            ]
             self.runs, self.kinds = [], Counter(kinds)
             del self.problems[problems:]
             self.__post_init__()
@@ -166,7 +173,7 @@ class Node:
             next_start = _next_start(runs[number + 1 :])
             closed = self.broker.logs_closed
             # Up to 3.x loggers go on until the logs are closed.
-            if detector.breaks_behind_signal and not closed and not self.broker.version.startswith("3."):
+            if detector.is_cut_off() and not closed and not self.broker.version.startswith("3."):
                 return number
             # A process that closed its logs wrote the clean shutdown file; of any other the next process knows.
             clean = True if closed else next_start

@@ -329,6 +329,11 @@ class LoggedBroker:
         before = self.highest_min_isr.get(tp, 0)
         self.highest_min_isr[tp] = None if before is None or value is None else max(before, value)
 
+    def answered_partition(self, parsed: ParsedLine) -> str:
+        """Return the partition of an AlterPartition response: 4.2 names it by topic id (`<id>:0`), before `beta-0`."""
+        topic, _, partition = parsed.text("partition").rpartition(":")
+        return f"{self.topic_ids.get(topic, topic)}-{partition}" if topic else partition
+
     def learn_topic(self, parsed: ParsedLine) -> None:
         """Note the topic id that a line names."""
         if "topic_id" in parsed.values:

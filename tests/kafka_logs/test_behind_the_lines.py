@@ -1,8 +1,10 @@
 """What happened behind the last line, beside another thread's line, or at a node that logged no requests."""
 # ruff: noqa: E501, ISC004
 
+import gzip
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -391,3 +393,28 @@ def test_a_process_fetches_on_until_the_next_one_begins(next_at: str, missed: bo
     head, started, tail = log.read_text().rpartition("[2026-11-21 08:00:00,001007]")
     log.write_text(head + (started + tail).replace("08:00:00", next_at))
     assert any("fetched on for seconds" in str(gap) for gap in read(tmp_path).gaps) is missed
+
+
+def test_a_replica_that_sends_behind_its_last_line_has_read_metadata_there(tmp_path: Path) -> None:
+    """Its leader was stopped, too: its next one logs a fetch in an epoch that no line of the replica names."""
+    shutil.copytree(shipped()["4.2.0/a-steady"], tmp_path / "logs")
+    n2 = tmp_path / "logs" / "n2"
+    for checkpoint in n2.glob("*checkpoint"):
+        checkpoint.unlink()
+    server, requests = (
+        gzip.decompress((n2 / name).read_bytes()).decode().splitlines(keepends=True)
+        for name in ("server.log.gz", "request.log.gz")
+    )
+    last = next(at for at, line in enumerate(server) if "Follower beta-0 starts at leader epoch 1" in line)
+    stamp = server[last][: server[last].index("]")]
+    signal = next(line for line in server if STOPPING[2] in line)
+    for name, lines in (
+        ("server", [*server[:last], stamp + signal[len(stamp) :]]),
+        ("request", [line for line in requests if line < stamp]),
+    ):
+        (n2 / f"{name}.log.gz").write_bytes(gzip.compress("".join(lines).encode()))
+    assert failing(tmp_path / "logs") == set()
+    follows = [
+        event for trace in read(tmp_path / "logs").traces for event in trace.events if event.event == "BecomeFollower"
+    ]
+    assert any((event.node, event.fields["leader"]) == (2, 1) and "leo" not in event.fields for event in follows)

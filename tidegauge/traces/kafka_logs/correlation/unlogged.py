@@ -115,7 +115,7 @@ def tie_unlogged(
     """
     without: list[tuple[Node, LoggedStep]] = []
     used = {id(send) for send in matched.values()}
-    made = _MadeUp()
+    made = _MadeUp(nodes)
     senders = {node.id: node for node in nodes if node.runs and not node.silenced}
     responses: dict[Hashable, list[LoggedStep]] = defaultdict(list)
     for step in (step for node in nodes for step in node.broker.steps if step.name in TAKES_RESPONSES):
@@ -174,7 +174,8 @@ def tie_unlogged(
                 without += [(node, step) for step in steps]
                 continue
             for step in steps:
-                made.send_before(step, senders[peer], before, {"req_offset": step.fields["req_offset"]})
+                epoch = _epoch(node, step)
+                made.send_before(step, senders[peer], before, {"req_offset": step.fields["req_offset"]}, epoch)
                 before = latest[peer, fetcher] = (before[0], id(step))
         for step in nameless:
             fitting = [send for send in waiting.get(step.tp, []) if send.asked[step.tp].offset == step.fields["hw"]]
@@ -242,7 +243,7 @@ def _add_received(
                 without += [(node, step) for step, _ in received]
                 continue
             for step, partition in received:
-                made.send_before(step, sender, before, request_fields(partition))
+                made.send_before(step, sender, before, request_fields(partition), partition.epoch)
             latest[fetch.replica, fetch.fetcher] = (before[0], id(fetch))
     return latest
 
@@ -271,15 +272,28 @@ def _epoch(leader: Node, step: LoggedStep) -> int | None:
 class _MadeUp:
     """What followers must have done after their last line, as steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._epochs: dict[tuple[int, int, str], int] = {}
+        roles = (step for node in nodes for step in node.broker.steps if step.name == "BecomeLeader")
+        self._metadata = {(step.tp, step.fields.get("leader_epoch")): step.depends_on for step in roles}
         self._ends: dict[tuple[int, int, str], int] = {}
         self._logged: set[int] = set()
         self._added: set[tuple[int, int, str]] = set()
 
-    def send_before(self, step: LoggedStep, sender: Node, latest: tuple[int, int], fields: Fields) -> None:
-        """Add the send of the request that `step` handles; `latest` is (process, request) of the one before."""
+    def send_before(
+        self, step: LoggedStep, sender: Node, latest: tuple[int, int], fields: Fields, epoch: int | None
+    ) -> None:
+        """Add the send of the request that `step` handles, in a leader epoch; `latest` is (process, request) of the last."""
         run, request = latest
         place = (run, AFTER_LINES, 1, step.time)
+        known = self._epochs.get((sender.id, run, step.tp), sender.runs[run].leader_epoch(step.tp, END))
+        # It has read metadata after its last line, too.
+        if epoch is not None and known is not None and epoch > known:
+            self._epochs[sender.id, run, step.tp] = epoch
+            role: Fields = {"leader": step.node, "leader_epoch": epoch}
+            follows = LoggedStep(sender.id, step.tp, "BecomeFollower", role, step.at, step.time, place)
+            follows.depends_on += self._metadata.get((step.tp, epoch), ())
+            sender.broker.steps.append(follows)
         offset, end = fields["req_offset"], self._end(sender, run, step.tp)
         if isinstance(offset, int):
             if end is not None and end < offset:

@@ -211,7 +211,7 @@ class GapDetector:
     def _isr_of_no_proposal(self, parsed: ParsedLine) -> bool:
         """Return whether a leader learns of an ISR that it must have proposed, and no line does."""
         if parsed.kind == "isr-answer" and parsed.number("error") == 0:
-            tp = self.broker.answered_partition(parsed)
+            tp = self.broker.partition_of_response(parsed)
         elif parsed.kind == "leader-again" and not set(parsed.ids()) <= self.broker.replica(parsed.tp).isr:
             tp = parsed.tp
         else:

@@ -357,7 +357,7 @@ def _take_back(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> No
 
 
 def _isr_response(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    tp = broker.answered_partition(parsed)
+    tp = broker.partition_of_response(parsed)
     error, epoch = parsed.number("error"), parsed.number("partition_epoch")
     fields: Fields = {"error": error} | ({"isr": parsed.ids(), "partition_epoch": epoch} if error == 0 else {})
     step = _takes_effect(broker, broker.begin(parsed, "HandleAlterPartitionResponse", fields, tp))

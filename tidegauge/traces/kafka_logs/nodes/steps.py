@@ -329,7 +329,7 @@ class LoggedBroker:
         before = self.highest_min_isr.get(tp, 0)
         self.highest_min_isr[tp] = None if before is None or value is None else max(before, value)
 
-    def answered_partition(self, parsed: ParsedLine) -> str:
+    def partition_of_response(self, parsed: ParsedLine) -> str:
         """Return the partition of an AlterPartition response: 4.2 names it by topic id (`<id>:0`), before `beta-0`."""
         topic, _, partition = parsed.text("partition").rpartition(":")
         return f"{self.topic_ids.get(topic, topic)}-{partition}" if topic else partition

@@ -204,7 +204,7 @@ class GapDetector:
                 broker.step(parsed, FORGOTTEN, {}, tp).thread = ""
         self._note_line(parsed, here)
 
-    def is_cut_off(self) -> bool:
+    def ends_early(self) -> bool:
         """Return whether loggers ended before others behind the signal to stop: lines contradict, or the last ones lack."""
         return self.breaks_behind_signal or (self.broker.stopping and bool(self._raised))
 

@@ -173,7 +173,7 @@ class Node:
             next_start = _next_start(runs[number + 1 :])
             closed = self.broker.logs_closed
             # Up to 3.x loggers go on until the logs are closed.
-            if detector.is_cut_off() and not closed and not self.broker.version.startswith("3."):
+            if detector.ends_early() and not closed and not self.broker.version.startswith("3."):
                 return number
             # A process that closed its logs wrote the clean shutdown file; of any other the next process knows.
             clean = True if closed else next_start

@@ -38,6 +38,7 @@ def test_each_case_is_a_test_with_an_id_and_a_right_broker_passes(tmp_path: Path
     assert {"test_broker[smoke]", "test_broker[graph/small/HandleFetch]", "test_broker[rule/HW-02]"} <= names
     assert {"test_broker[scenario/020_forked_log_is_truncated_on_fetch@b1]"} <= names
     assert {"test_broker[walks/1/0-59]", "test_broker[rule/TRUNC-01]"} <= names
+    assert {"test_broker[refusal/HandleFetch]", "test_broker[distinguishing/keeps_remote_leo=on]"} <= names
     assert not [name for name in names if name and "rule/CTRL" in name]
     assert "HW-10: no path applies it" in done.stdout  # the toy broker's log does not start above 0
     assert "failed" not in done.stdout

@@ -19,7 +19,7 @@ from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.repairs import ask, telling_cases
-from tidegauge.drive.paths.selection import cases_for
+from tidegauge.drive.paths.selection import cases_beside_covers, cases_for
 from tidegauge.drive.runner.run import DriveRun, run, text_of
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION, SAFE, UNSAFE, Profile
@@ -84,12 +84,14 @@ def sources_of(language: str, place: Path) -> Path:
 
 
 def driven(
-    command: list[str], *, graph: str = "small", walks: int, profile: Profile = SAFE
+    command: list[str], *, graph: str = "small", walks: int, profile: Profile = SAFE, beside: bool = False
 ) -> tuple[Capabilities, DriveRun[BrokerCase]]:
     with StdioNode(command) as node:
         expected = profile.without(ask(node, profile).repaired)
         cases, coverage = cases_for(node.capabilities, expected, graphs=[graph], walks=walks)
         cases += telling_cases(expected, node.capabilities)
+        if beside:
+            cases += cases_beside_covers(node.capabilities, expected, cases)[0]
         return node.capabilities, run(node, cases, reference(expected), coverage)
 
 
@@ -108,10 +110,21 @@ LANGUAGES = [
 def test_it_conforms_as_far_as_it_promises(
     language: str, promised: set[str], graph: str, walks: int, built: Built, tmp_path: Path
 ) -> None:
-    capabilities, shown = driven(built(language, sources_of(language, tmp_path)), graph=graph, walks=walks)
+    """Also where it has to refuse, and on the paths that tell known bugs."""
+    command = built(language, sources_of(language, tmp_path))
+    capabilities, shown = driven(command, graph=graph, walks=walks, beside=True)
     assert shown.exit_code == 0, text_of(shown)
     assert capabilities.can >= {"metadata", "append", "fetch", "fetch_response", *promised}
     assert capabilities.reports >= {"result", "requests", "leo", "hw", "ends"}
+
+
+@pytest.mark.parametrize("words", [(sys.executable, "python/adapter.py"), ("node", "javascript/adapter.js")])
+def test_an_example_to_copy_conforms_also_where_it_has_to_refuse(words: tuple[str, str]) -> None:
+    program, path = words
+    if shutil.which(program) is None:
+        pytest.skip(f"no {program} on the PATH")
+    _, shown = driven([program, str(ADAPTERS.parent / "examples" / path)], walks=100, beside=True)
+    assert shown.exit_code == 0, text_of(shown)
 
 
 @pytest.mark.parametrize("language", TOOLCHAINS)

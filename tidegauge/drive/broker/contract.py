@@ -80,8 +80,8 @@ REPORTED: Mapping[str, str] = MappingProxyType(
         "leo": "the log end offset",
         "hw": "the high watermark",
         "log_start": "the log start offset",
-        "ends": "for each leader epoch from 0 to the highest the broker has heard of, the epoch and end offset that "
-        "its epoch cache answers",
+        "ends": "for each leader epoch from 0 to the highest the broker has heard of, also in metadata that it refused, the "
+        "epoch and end offset that its epoch cache answers",
     }
 )
 

@@ -185,7 +185,10 @@ class Fetch(StepKind):
     name, action = "fetch", "HandleFetch"
     takes = ("peer", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "may_join")
     result = ("error", "hw", "log_start", "records", "diverging")
-    says = "A peer's fetch of one record. `may_join`: the metadata cache says that the peer may join the ISR."
+    says = (
+        "A peer's fetch of one record. A `current_leader_epoch` of -1 is unknown, and not compared. `may_join`: the "
+        "metadata cache says that the peer may join the ISR."
+    )
 
     def apply(self, state: ReferenceBroker, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Outcome:
         state, response = fetched_at_once(state, messages.FetchRequest(peer, epoch, offset, last_epoch), may_join=may_join)

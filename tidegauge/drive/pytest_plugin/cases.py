@@ -19,7 +19,9 @@ from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.reference import decisions, reference
 from tidegauge.drive.broker.steps import action_of
 from tidegauge.drive.contract import Capabilities, Node
+from tidegauge.drive.paths.distinguishing import telling_paths
 from tidegauge.drive.paths.graphs import cover_of
+from tidegauge.drive.paths.refusals import refusals
 from tidegauge.drive.paths.repairs import telling_cases
 from tidegauge.drive.paths.scenarios import scenario_cases
 from tidegauge.drive.paths.selection import smoke_case
@@ -47,7 +49,10 @@ class Failed(NamedTuple):
 def path_cases(
     capabilities: Capabilities, profile: Profile, graphs: Sequence[str], walks: int, seed: int
 ) -> Mapping[str, Sequence[BrokerCase]]:
-    """Return the paths by the id of their case. Those of a graph are grouped by the action of their last step."""
+    """Return the paths by the id of their case.
+
+    Those of a graph are grouped by the action of their last step, refusals by that of the step before, which is refused.
+    """
     cases: defaultdict[str, list[BrokerCase]] = defaultdict(list)
     cases["smoke"].append(smoke_case(profile, capabilities))
     for scenario in scenario_cases(profile, capabilities):
@@ -57,6 +62,10 @@ def path_cases(
     for name in graphs:
         for case in cover_of(name, profile, capabilities).cases:
             cases[f"graph/{name}/{action_of(case.path[-1])}"].append(case)
+    for case in refusals(profile, capabilities):
+        cases[f"refusal/{action_of(case.path[-2])}"].append(case)
+    for suspect, case in telling_paths(profile, capabilities).by_suspect.items():
+        cases[f"distinguishing/{suspect}"].append(case)
     for number in range(walks):
         first = number - number % WALKS_PER_CASE
         cases[f"walks/{seed}/{first}-{first + WALKS_PER_CASE - 1}"].append(walk(seed, number, profile, capabilities))

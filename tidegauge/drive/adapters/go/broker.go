@@ -33,11 +33,12 @@ func started() process {
 
 // Partition#makeLeader, #makeFollower; older than the response to a proposal, it is skipped.
 func (b *Broker) metadata(s Step) any {
+	b.heard = max(b.heard, s.LeaderEpoch)
 	if s.PartitionEpoch < b.partitionEpoch {
 		return nil
 	}
 	// Known from a response: Kafka reads it again, and forgets what it has proposed since (F3).
-	if b.leader == me && s.LeaderEpoch == b.epoch && s.PartitionEpoch == b.partitionEpoch {
+	if s.Leader == me && s.Leader == b.leader && s.LeaderEpoch == b.epoch && s.PartitionEpoch == b.partitionEpoch {
 		return nil
 	}
 	newer := s.LeaderEpoch > b.epoch
@@ -46,7 +47,6 @@ func (b *Broker) metadata(s Step) any {
 		b.ends = map[int]int{}
 	}
 	b.leader, b.epoch, b.partitionEpoch, b.isr, b.pending = s.Leader, s.LeaderEpoch, s.PartitionEpoch, s.ISR, nil
-	b.heard = max(b.heard, b.epoch)
 	switch {
 	case b.leader == me:
 		b.fetching = false

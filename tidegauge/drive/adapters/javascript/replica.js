@@ -46,15 +46,15 @@ class Replica {
   }
 
   metadata({ leader, leader_epoch: epoch, partition_epoch: partitionEpoch, isr }) {
+    this.highest = Math.max(this.highest, epoch);
     // The response to a proposal may have brought newer metadata before.
     if (partitionEpoch < this.partitionEpoch) return;
     // Or the same: Kafka reads it again, and forgets what it has proposed since (F3).
-    if (this.leader === ME && epoch === this.epoch && partitionEpoch === this.partitionEpoch) return;
+    if (leader === ME && leader === this.leader && epoch === this.epoch && partitionEpoch === this.partitionEpoch) return;
     const newer = epoch > this.epoch;
     // Kafka keeps the log ends if it led before, be it two epochs ago (F2).
     if (newer) this.logEnds.clear();
     Object.assign(this, { leader, epoch, partitionEpoch, isr, proposed: null });
-    this.highest = Math.max(this.highest, epoch);
     if (leader === ME) {
       this.entry = null;
       this.truncates = false;
@@ -86,13 +86,13 @@ class Replica {
   }
 
   refusal(epoch) {
-    if (epoch !== this.epoch) return epoch < this.epoch ? FENCED : UNKNOWN_EPOCH;
+    if (epoch !== UNDEFINED && epoch !== this.epoch) return epoch < this.epoch ? FENCED : UNKNOWN_EPOCH;
     return this.leader === ME ? NONE : NOT_LEADER;
   }
 
   fetch({ peer, current_leader_epoch: current, fetch_offset: offset, last_fetched_epoch: last, may_join: mayJoin }) {
     const error = this.refusal(current);
-    if (error !== NONE) return { error };
+    if (error !== NONE || offset < 0) return { error: error || OUT_OF_RANGE };
     const response = { error: NONE, hw: this.hw, log_start: 0, records: [], diverging: null };
     if (last !== UNDEFINED) {
       const [epoch, end] = this.endOf(last);

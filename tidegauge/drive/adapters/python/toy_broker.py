@@ -58,18 +58,19 @@ class ToyReplica:
 
     def metadata(self, leader: int, leader_epoch: int, partition_epoch: int, isr: list[int]) -> None:
         """Take the controller's registration of the partition."""
+        self.highest = max(self.highest, leader_epoch)
         # The response to a proposal may have brought a newer one before.
         if partition_epoch < self.partition_epoch:
             return
         # Or the same one: Kafka reads it again, and forgets what it has proposed since (F3).
-        if self.leader == ME and (leader_epoch, partition_epoch) == (self.epoch, self.partition_epoch):
+        if leader == ME and (leader, leader_epoch, partition_epoch) == (self.leader, self.epoch, self.partition_epoch):
             return
         newer = leader_epoch > self.epoch
         # Kafka keeps the log ends if it led before, be it two epochs ago (F2).
         if newer:
             self.ends = {}
         self.leader, self.epoch, self.partition_epoch = leader, leader_epoch, partition_epoch
-        self.highest, self.isr, self.proposed = max(self.highest, leader_epoch), isr, None
+        self.isr, self.proposed = isr, None
         if leader == ME:
             self.source = self.fetching = None
             self.truncates = False

@@ -107,12 +107,15 @@ func (r *Replica) endOf(epoch int) (int, int) {
 
 func (r *Replica) fetch(peer, currentLeaderEpoch, offset, lastFetchedEpoch int, mayJoin bool) result {
 	switch {
-	case currentLeaderEpoch < r.epoch:
+	// A peer that knows no epoch sends -1, which is not compared.
+	case currentLeaderEpoch != none && currentLeaderEpoch < r.epoch:
 		return result{"error": fenced}
 	case currentLeaderEpoch > r.epoch:
 		return result{"error": unknownEpoch}
 	case r.leader != me:
 		return result{"error": notLeader}
+	case offset < 0:
+		return result{"error": outOfRange}
 	}
 	response := result{"error": 0, "hw": r.hw, "log_start": 0, "records": [][3]int{}, "diverging": nil}
 	if lastFetchedEpoch != none {

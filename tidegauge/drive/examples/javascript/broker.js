@@ -62,9 +62,11 @@ class Replica {
   }
 
   fetch({ peer, current_leader_epoch, fetch_offset, last_fetched_epoch, may_join }) {
-    if (current_leader_epoch < this.epoch) return { error: FENCED };
+    // A peer that knows no epoch sends -1, which is not compared.
+    if (current_leader_epoch !== NONE && current_leader_epoch < this.epoch) return { error: FENCED };
     if (current_leader_epoch > this.epoch) return { error: UNKNOWN_EPOCH };
     if (this.leader !== ME) return { error: NOT_LEADER };
+    if (fetch_offset < 0) return { error: OUT_OF_RANGE };
     const response = { error: 0, hw: this.hw, log_start: 0, records: [], diverging: null };
     if (last_fetched_epoch !== NONE) {
       const [epoch, end] = this.endOf(last_fetched_epoch);

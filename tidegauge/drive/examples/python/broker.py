@@ -53,10 +53,13 @@ class Replica:
         return known[-1][0], later[0] if later else len(self.log)
 
     def fetch(self, peer, current_leader_epoch, fetch_offset, last_fetched_epoch, may_join):
-        if current_leader_epoch != self.epoch:
+        # A peer that knows no epoch sends -1, which is not compared.
+        if current_leader_epoch not in (NONE, self.epoch):
             return {"error": FENCED if current_leader_epoch < self.epoch else UNKNOWN_EPOCH}
         if self.leader != ME:
             return {"error": NOT_LEADER}
+        if fetch_offset < 0:
+            return {"error": OUT_OF_RANGE}
         response = {"error": 0, "hw": self.hw, "log_start": 0, "records": [], "diverging": None}
         if last_fetched_epoch != NONE:
             epoch, end = self.end_of(last_fetched_epoch)

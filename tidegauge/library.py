@@ -219,7 +219,7 @@ def check(
         reports.append(check_parts([part_of_traces(traces, "traces")], how))
     judged = reports[0] if len(reports) == 1 else merge_reports(reports, how.explained)
     # Of lines and files, as the command tells it: a trace in memory has none.
-    return _view(replace(judged, story=story_of(paths), files=tuple(files_at(paths))) if paths else judged)
+    return _view(replace(judged.with_story(story_of(paths)), files=tuple(files_at(paths))) if paths else judged)
 
 
 def _profile(profile: str | None, release: str | Mapping[int, str] | None) -> str | None:

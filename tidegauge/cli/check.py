@@ -104,7 +104,7 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
         raise
     # Apart from the judging: no verdict and no exit code hangs on it. A trace that grows, and what is at a URI, has none.
     if not args.follow:
-        report = replace(report, story=story_of([path for path in paths if not is_uri(str(path))], selection=how.selection))
+        report = report.with_story(story_of([path for path in paths if not is_uri(str(path))], selection=how.selection))
     # A path that grows or that Spark reads is not looked into a second time.
     if not args.follow and not args.spark:
         report = replace(report, files=tuple(files_at(paths)))

@@ -23,6 +23,8 @@ UNCLEAN = "unclean election"
 DISK = "disk lost"
 BELOW = "truncated below the high watermark"
 NEVER = "never replicated"
+BROKEN = "a promise broken"
+"""Of a loss that the judge knows more of than the lines of the story: a rule says that the records were promised."""
 _LEADER_END = (
     "how far the leader's log reached when it was elected: its line `Completed load of log ..`, or a dump of both logs"
 )

@@ -9,7 +9,7 @@ Rules of this file
 
 from collections.abc import Iterator, Sequence
 
-from tidegauge.story.losses import BELOW, DISK, NEVER, UNCLEAN, Loss
+from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss
 from tidegauge.story.state import NO_LEADER, StoryEntry
 from tidegauge.story.story import Story, happened
 from tidegauge.traces.problems import counted
@@ -24,6 +24,7 @@ _WHY = {
     DISK: "because a disk, or a log directory, was lost",
     BELOW: "by a truncation below the high watermark",
     NEVER: "because they were not replicated when their leader stopped leading",
+    BROKEN: "by a truncation, against what a leader had promised",
 }
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from tidegauge.story.advice import step_for_loss, steps_for_partition
 from tidegauge.story.bug_faces import BugFace, bug_faces
 from tidegauge.story.clusters import files_by_cluster
-from tidegauge.story.losses import Loss, losses_of
+from tidegauge.story.losses import BROKEN, Loss, losses_of
 from tidegauge.story.reading import ReadFile, in_order, read_files
 from tidegauge.story.state import StoryEntry
 from tidegauge.story.telling import telling_of
@@ -42,6 +42,21 @@ class Story:
     def has_entries(self) -> bool:
         """Whether there is anything to tell."""
         return bool(self.entries)
+
+    def note_broken_promises(self, partition: str, first: int, end: int, acknowledged: bool) -> None:
+        """Take from the judge that offsets of a partition are gone though they were committed, or `acknowledged` besides."""
+        for loss in self.losses:
+            if loss.partition != partition or loss.first is None or loss.end is None:
+                continue
+            promised = min(end, loss.end) - max(first, loss.first)
+            if promised <= 0:
+                continue
+            if acknowledged:
+                loss.acknowledged = promised
+            # The lines of the story need not have the high watermark that the judge followed step by step.
+            if loss.committed != "yes":
+                loss.committed, loss.why, loss.allowed = "yes", BROKEN, False
+            loss.do = step_for_loss(loss)
 
     def of_partitions(self) -> dict[str, list[StoryEntry]]:
         """Return the entries by partition, in order of the first."""

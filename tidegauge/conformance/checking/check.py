@@ -130,6 +130,14 @@ class Report:
     files: tuple[InputFile, ...] = field(default=(), repr=False)
     """What each file is that the paths hold, if that was asked for."""
 
+    def with_story(self, story: Story) -> "Report":
+        """Return the report with a story, whose losses know which records the rules say were promised."""
+        for explanation in self.explanations:
+            held, gone = explanation.values
+            if explanation.rule.id in ("DATA-01", "DATA-03") and held is not None and gone is not None:
+                story.note_broken_promises(explanation.tp, gone, held, explanation.rule.id == "DATA-03")
+        return replace(self, story=story)
+
     @property
     def events(self) -> int:
         """Events judged."""

@@ -243,11 +243,11 @@ def test_ctrl_c_is_one_line_and_leaves_no_child(number: int, arguments: list[str
         time.sleep(0.1)
         started = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(number)
-    _, printed = process.communicate(timeout=20)
+    _, printed = process.communicate(timeout=60)
     assert started
     assert (process.returncode, len(printed.splitlines())) == (130, 1)
     assert printed.startswith("tidegauge: interrupted")
-    _, left = psutil.wait_procs(started, timeout=10)
+    _, left = psutil.wait_procs(started, timeout=60)
     assert not left
 
 

@@ -110,7 +110,7 @@ def test_the_runs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """--list names every run and its premise."""
     assert main(["prove", "--list"]) == 0
     listed = capsys.readouterr().out
-    assert all(f"\n{name:<24} not: {loss.premise}\n" in listed for name, loss in COMMITTED_LOSSES.items())
+    assert all(f"\n{name:<24} without: {loss.premise}\n" in listed for name, loss in COMMITTED_LOSSES.items())
 
 
 def test_a_run_that_does_not_exist_is_refused() -> None:

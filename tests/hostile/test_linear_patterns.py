@@ -17,18 +17,29 @@ from typing import Any
 import pytest
 
 from tests.processor_time import processor_time
+from tidegauge.bundle import cutting, redaction
 from tidegauge.story import elections, forms, reading, releases, statements
 from tidegauge.traces.kafka_logs.discovery import clusters, identify, selection, writers
 from tidegauge.traces.kafka_logs.disks import dumps
 from tidegauge.traces.kafka_logs.nodes import gap_detection, node
-from tidegauge.traces.kafka_logs.parsing import layout, lines, metadata_dump, parsed_line, request_log, timestamps
+from tidegauge.traces.kafka_logs.parsing import exports, layout, lines, metadata_dump, parsed_line, request_log, timestamps
 from tidegauge.traces.kafka_logs.parsing.layout import PATTERNS, WRAPPERS, envelope
 from tidegauge.traces.kafka_logs.parsing.parsed_line import row_of
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 
 SIZE, LONGEST = 1 << 15, 1 << 20
 SECONDS = 2
-NOT_OF_LINES = {"_HEAD", "_CONVERSION", "_SPACES", "_MAY_BE_EMPTY", "_TOKEN", "KNOWN", "_SEGMENT", "BESIDE_SEGMENTS"}
+NOT_OF_LINES = {
+    "_HEAD",
+    "_CONVERSION",
+    "_SPACES",
+    "_MAY_BE_EMPTY",
+    "_TOKEN",
+    "KNOWN",
+    "_SEGMENT",
+    "BESIDE_SEGMENTS",
+    "_BESIDE",
+}
 """Patterns that read our own patterns, those of --layout, or names of files."""
 MATCHED = {
     "_NO_THREAD",
@@ -40,6 +51,9 @@ MATCHED = {
     "_PLACED",
     "_EXCEPTION",
     "_OF_AN_EXCEPTION",
+    "_BEGINS_SO",
+    "_TP",
+    "_NO_HOST",
 }
 """Patterns that are tried at the beginning of a text only."""
 MODULES = (
@@ -56,6 +70,9 @@ MODULES = (
     node,
     dumps,
     metadata_dump,
+    exports,
+    redaction,
+    cutting,
     forms,
     reading,
     elections,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tidegauge.story.forms import unwrapped
 from tidegauge.story.story import Story, story_of
+from tidegauge.traces.kafka_logs.parsing.exports import unwrapped
 
 CASES = (
     "zk-0.10-unclean",

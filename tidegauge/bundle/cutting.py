@@ -24,8 +24,8 @@ from typing import IO
 from tidegauge.bundle.redaction import Redactor
 from tidegauge.bundle.unpacking import HEADER_KEY, VERSION
 from tidegauge.impl.storage.checkpoints import LEADER_EPOCH_FILE
-from tidegauge.story.forms import date_of, unwrapped
-from tidegauge.story.reading import NEEDLES, OWN_ID, SMALL, selects
+from tidegauge.story.forms import date_of
+from tidegauge.story.reading import NEEDLES, OWN_ID, selects
 from tidegauge.story.statements import statements_in
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.identify import CHECKPOINT, SEGMENT, SEGMENT_DUMP, TRACE, identify
@@ -208,13 +208,8 @@ class _Excerpts:
             texts = _lines(block)
             begin = 0
             if first:
-                joined = unwrapped([text.rstrip("\r") for text in texts]) if len(block) < SMALL else None
-                if joined is not None and self.redactor is not None:
-                    texts = [""] * len(texts)
-                    for position, text in joined:
-                        texts[position] = text
                 layout = layout_of(texts)
-                fast = joined is None and layout is not None and not layout.wrappers and layout.name in (DOCUMENTED, KAFKAS)
+                fast = layout is not None and not layout.wrappers and layout.name in (DOCUMENTED, KAFKAS)
                 begin = HEAD
             needed = lines_matching(block, _NEEDED)[2] if fast else ()
             for at, text in enumerate(texts):

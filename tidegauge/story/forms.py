@@ -5,36 +5,36 @@ Rules of this file
 1. The date of a line is the last one before its level: a container, a shipper or a person writes another one first. A time
    without a date is of the day of the line before it.
 2. A writer is a pod or a host in JSON, or what stands before the date: a key that only says which lines are of one writer.
-3. Lines are joined only where a text looks wrapped: many lines without a date, behind lines of the greatest length. Those of
-   an exception stay lines.
+3. A file that was wrapped or exported as a whole is restored before (exports.py of the reader of logs).
 """
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from tidegauge.traces.kafka_logs.parsing.timestamps import DAY_FIRST, ISO, SLASHES, UNIX_PARTS, Dates
+from tidegauge.traces.kafka_logs.parsing.timestamps import DATES, UNIX_PARTS
 
 LONG = 3_000
 """Characters of a JSON document from which it may be many log lines in one line."""
 DAY = 86_400 * 1_000_000
 
-_KIBANA = Dates(
-    r"(?P<month_name>[A-Z][a-z]{2}) (?P<day>\d\d?), (?P<year>\d{4}) @ "
-    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?"
-)
-_DATES = tuple((dates, re.compile(rf"(?<!\d){dates.regex}")) for dates in (ISO, SLASHES, DAY_FIRST, _KIBANA))
 _UNIX = re.compile(rf"(?<!\d){UNIX_PARTS.regex}(?!\d)")
 _CREATED = re.compile(r"CreateTime: (\d{13})")
 _TIME = re.compile(r"(?<![\d:])(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?(?![\d:])")
 _LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
-_POD = re.compile(
-    r'"(?:pod_name|pod|host|hostname|source_host|container_name|instance)": ?(?:\{ ?"name": ?)?"([^"]{1,200})"'
+_PODS = (
+    *("pod_name", "podName", "PodName", "pod", "@logStream", "logStreamName", "hostname", "source_host", "host", "instance"),
+    "container_name",
 )
+"""Where shippers and platforms name the writer, the most precise first."""
+_POD = re.compile(rf'"({"|".join(_PODS)})": ?(?:\{{ ?"name": ?)?"([^"]{{1,200}})"')
 _NO_WRITER = re.compile(r"CreateTime:|^\d|^std(?:out|err)\b")
-_EXPORTED = re.compile(r'^[\["]*\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?[\s",]*')
-"""The date that a log platform puts before what it names the writer by."""
-_SYSLOG = re.compile(r"^\S{3} +\d+ \d\d:\d\d:\d\d ")
+_OF_ITS_OWN = re.compile(
+    r"<\d{1,3}>\d? ?|^\S{3} +\d+ \d\d:\d\d:\d\d |\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|\[\d+\](?=:)|(?<![\w.\-])\d{4,}(?![\w.])|(?::\d+:|-\d+-)(?=[\s\[]*$)"
+)
+_EXPORTED_AT = re.compile(r'^[\s"]*[A-Z][a-z]{2} \d\d?, \d{4} @ [\d:.]+[\s",]*')
+"""What each line has of its own before its date: the platform's date, numbers of lines, events and processes."""
 _ESCAPED = re.compile(r"\\u00([0-9a-fA-F]{2})")
 _OBJECTS = re.compile(r"(?<=\}),\s*(?=\{)")
 _EXCEPTION = re.compile(r"^[^\[\d]{0,80}?((?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b.*)$")
@@ -65,7 +65,7 @@ def date_of(text: str, before: int = 0) -> Dated:
     """Return the date of a line; `before` is the time of the line before it, which gives the day where there is none."""
     head = text[:400]
     level = _LEVEL.search(head)
-    for dates, pattern in _DATES:
+    for dates, pattern in DATES:
         found = list(pattern.finditer(head, 0, level.start() if level else len(head))) or list(pattern.finditer(head))
         if found:
             last = found[-1] if level else found[0]
@@ -87,10 +87,12 @@ def date_of(text: str, before: int = 0) -> Dated:
 def writer_of(text: str, begin: int) -> str:
     """Return a key of who wrote a line whose date begins there; empty if nothing says it."""
     if text[:1] == "{":
-        pod = _POD.search(text)
-        return pod[1] if pod else ""
+        pods = {found[1]: found[2] for found in reversed(list(_POD.finditer(text[:LONG])))}
+        return next((pods[name] for name in _PODS if name in pods), "")
     before = text[:begin] if begin >= 0 else text[:60] if "| " in text[:60] else ""
-    prefix = _EXPORTED.sub("", _SYSLOG.sub("", before)).partition("|")[0].strip(" \t[>`*-\"'")
+    # The second part of a date in the language of a console (`@ 16:49`) is no writer either.
+    before = "" if len(before) > 400 else _EXPORTED_AT.sub("", _OF_ITS_OWN.sub(" ", before))
+    prefix = before.partition("|")[0].strip(" \t[>`*-\"',:;")
     return prefix if len(prefix) <= 120 and not _NO_WRITER.search(prefix) else ""
 
 
@@ -99,24 +101,3 @@ def exception_in(text: str) -> str | None:
     head, bar, rest = text.partition("| ")
     found = _EXCEPTION.match(rest if bar and len(head) < 60 and "[" not in head else text)
     return None if found is None else found[1]
-
-
-def unwrapped(texts: Sequence[str]) -> list[tuple[int, str]] | None:
-    """Join the lines of a text that was wrapped, each with the position of its first line; None for a text that was not."""
-    longest = max(map(len, texts), default=0)
-    begins = [date_of(text[:80])[0] >= 0 or not text.strip(_QUOTES) for text in texts]
-    loose = [at for at, begin in enumerate(begins) if not begin and not _OF_AN_EXCEPTION.match(texts[at])]
-    behind_a_full_line = sum(len(texts[at - 1]) > longest - 25 for at in loose if at > 0)
-    if longest > 200 or len(loose) * 4 < len(texts) or behind_a_full_line * 2 < len(loose):
-        return None
-    # A terminal breaks every line where it is full, mail between words: some of its lines are as long as the longest, too.
-    full = sum(len(texts[at - 1]) == longest for at in loose if at > 0)
-    space = "" if full * 2 > len(loose) else " "
-    joined: list[tuple[int, str]] = []
-    at_loose = set(loose)
-    for at, text in enumerate(texts):
-        if at in at_loose and joined:
-            joined[-1] = joined[-1][0], joined[-1][1].rstrip() + space + text.lstrip(_QUOTES)
-        else:
-            joined.append((at, text))
-    return joined

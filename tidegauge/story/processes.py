@@ -47,7 +47,7 @@ class Processes(StoryState):
 
     def say_unclean(self, line: SourcedLine) -> None:
         directory = line.fields.get("directory")
-        if line.fields.get("logs") == "0":
+        if line.fields.get("logs") == "0" or line.mixed:
             return
         start = self._recovery(line)
         node = self.nodes[self.key(line)]
@@ -62,6 +62,8 @@ class Processes(StoryState):
         join(start, line)
 
     def say_clean(self, line: SourcedLine) -> None:
+        if line.mixed:
+            return
         start = self._recovery(line)
         if start.fields["clean"] is None:
             start.fields["clean"] = True
@@ -73,7 +75,8 @@ class Processes(StoryState):
         node = self.nodes[self.key(line)]
         node.made.add(directory)
         before = node.starts > 1 or any(whose == self.key(line) and one.known for (_, whose), one in self.replicas.items())
-        if before:
+        # Of lines that may be of several brokers, what one makes is nothing that another lost.
+        if before and not line.mixed:
             node.lost[directory] = self.add(line, "replica_lost", directory=directory)
             start.fields["clean"] = None
 

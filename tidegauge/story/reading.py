@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tidegauge.story.forms import date_of, exception_in, lines_within, unwrapped, writer_of
+from tidegauge.story.forms import date_of, exception_in, lines_within, writer_of
 from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements_in
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
@@ -29,9 +29,6 @@ from tidegauge.traces.problems import Problem
 
 DEEPEST = 6
 """Folders below the one that was named."""
-
-SMALL = 2 << 20
-"""Bytes of a text that a person may have wrapped."""
 
 SAMPLE = 400
 """Lines at the beginning of a file that are looked at for the ids of its node."""
@@ -49,6 +46,7 @@ OWN_ID = re.compile(
     r"|\bReplica (\d+) for partition \S{1,260} reset its fetch"
     r"|\bbrokerId=(\d+) performed a truncation"
     r"|\bkafka-(\d+)-(?:metadata-loader|raft)"
+    r"|^[^A-Za-z]{0,40}(?:broker|node)[ _\-]?(\d+) ?[:|] "
 )
 """Places in which a line says whose it is; never those that name another node."""
 
@@ -60,7 +58,8 @@ class SourcedLine:
     """A line that says something: what, of which partition, who wrote it, when, and where it stands.
 
     `order` is its time in microseconds since 1970, or that of the last line before it that has one; `time` is its text,
-    empty if it has none. `node` is None if the line does not tell, `place` a key of its writer.
+    empty if it has none. `node` is None if the line does not tell, `place` a key of its writer; a `mixed` line may be of one
+    of several nodes.
     """
 
     says: Statement
@@ -74,6 +73,7 @@ class SourcedLine:
     number: int
     text: str = field(repr=False)
     error: str = ""
+    mixed: bool = False
 
     @property
     def at(self) -> str:
@@ -139,18 +139,14 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
     file = ReadFile(path, label)
     order = 0
     for block in blocks(path, label, problems):
-        joined = None
         if file.lines == 0:
             if is_binary(block) or b'"event":"Config"' in block[:4096]:
                 return None  # a trace in NDJSON has events, no lines
             file.head = tuple(block[:65536].decode("utf-8", "replace").split("\n")[:SAMPLE])
             for text in file.head:
                 _note_ids(text, writer_of(text, date_of(text)[0]), file)
-            if len(block) < SMALL:
-                joined = unwrapped([text.rstrip("\r") for text in block.decode("utf-8", "replace").split("\n")])
         numbers, texts, count = speaking_lines(block)
-        speaking = zip(numbers, texts, strict=True) if joined is None else joined
-        for number, text in speaking:
+        for number, text in zip(numbers, texts, strict=True):
             for line in lines_within(text):
                 order = _take(line, file.lines + number + 1, order, file, selection)
         file.lines += count
@@ -226,8 +222,8 @@ def _attribute(files: Sequence[ReadFile]) -> None:
                 continue
             for known in (file.ids.get(line.place, set()) if line.place else set(), whole, folders[file.path.parent]):
                 if known:
-                    if len(known) == 1:
-                        file.found[at] = replace(line, node=next(iter(known)))
+                    node = next(iter(known)) if len(known) == 1 else None
+                    file.found[at] = replace(line, node=node, mixed=node is None)
                     break
 
 

@@ -58,7 +58,8 @@ class Truncations(StoryState):
         self.renew(line, None, anew=True)
         replica = self.replica_of(line)
         # The node had this replica, and its directory was neither deleted nor moved: the log is gone.
-        if replica.known and replica.loaded is None and node.starts > 1 and not self.partitions[str(line.partition)].deleted:
+        anew = replica.known and replica.loaded is None and node.starts > 1 and not line.mixed
+        if anew and not self.partitions[str(line.partition)].deleted:
             directory = line.fields.get("directory")
             node.lost[str(line.partition)] = self.add(line, "replica_lost", line.partition, directory=directory)
         replica.log_end, replica.ended, replica.high_watermark, replica.known = 0, line.order, 0, True
@@ -221,10 +222,10 @@ class Truncations(StoryState):
             and line.order - truncation.order < TOGETHER
             and truncation.fields["to"] <= after
         ):
-            truncation.fields["high_watermark"] = before
-            if doubtful:
-                truncation.said.add("doubtful")
-            relate(truncation)
+            # One that was raised just before it falls is not the one that the truncation is below of.
+            if not doubtful:
+                truncation.fields["high_watermark"] = before
+                relate(truncation)
             join(truncation, line)
 
     def say_corrupt(self, line: SourcedLine) -> None:

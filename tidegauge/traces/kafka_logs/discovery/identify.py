@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.writers import own_id, thread_id
+from tidegauge.traces.kafka_logs.parsing.exports import restored
 from tidegauge.traces.kafka_logs.parsing.layout import find
-from tidegauge.traces.kafka_logs.parsing.lines import UTF_16, is_binary
+from tidegauge.traces.kafka_logs.parsing.lines import encoding_of, is_binary
 from tidegauge.util.bounds import read_regular
 
 BEGINNING, END = 1 << 18, 1 << 16
@@ -197,11 +198,11 @@ def identify(path: Path, label: str) -> InputFile:
         return InputFile(label, UNKNOWN, why="it is empty")
     if beginning.startswith(b"PAR1"):
         return InputFile(label, TRACE, read=True)
-    if is_binary(beginning) and not beginning.startswith(UTF_16):
+    encoding = encoding_of(beginning)
+    if encoding == "utf-8" and is_binary(beginning):
         return InputFile(
             label, UNKNOWN, why="it is binary; a segment must keep the name that Kafka gave it, archives must be unpacked"
         )
-    encoding = "utf-16" if beginning.startswith(UTF_16) else "utf-8"
     text = beginning.decode(encoding, "replace").removeprefix("\ufeff")
     return of_text(label, text + "\n" + end.decode(encoding, "replace") if end else text)
 
@@ -274,9 +275,10 @@ def _head(path: Path) -> str:
     if head.startswith(b"\x1f\x8b"):
         with suppress(zlib.error):
             head = zlib.decompressobj(wbits=31).decompress(head, SNIFFED)
-    if not head.startswith(UTF_16) and is_binary(head):
+    encoding = encoding_of(head)
+    if encoding == "utf-8" and is_binary(head):
         return ""
-    return head.decode("utf-16" if head.startswith(UTF_16) else "utf-8", "replace").replace('\\"', '"')
+    return head.decode(encoding, "replace").replace('\\"', '"')
 
 
 def _is_log(text: str) -> bool:
@@ -305,7 +307,7 @@ def nodes_in(text: str) -> tuple[int, ...]:
 
 def looks_like_a_log(path: Path) -> bool:
     """Return whether the beginning of a file is that of a broker's log, in whatever layout or export."""
-    text = _head(path)
+    text = restored(_head(path).encode()).decode()
     return _is_log(text) and _first(SYSTEMS, text) not in _DO_SYSTEM and find(text.split("\n")[:LAYOUT_SHOWS]) is not None
 
 

@@ -301,6 +301,21 @@ _EXPORTED_FROM = (
 )
 
 
+WRITERS = ("pod", "host", "container", "instance", "logstream", "broker", "node", "source")
+"""How platforms call who wrote a line, the most precise first: a part of the name of a field."""
+
+
+def document_with_a_line(fields: dict[str, Any]) -> bool:
+    """Return whether a document has the text of a log line."""
+    return any(isinstance(_get(fields, key), str) for key in (*_EXPORTED, *_MESSAGES, "log"))
+
+
+def is_of_a_log(fields: dict[str, Any]) -> bool:
+    """Return whether a document is of a log: its text has a time and a level, or it has a level."""
+    texts = [text for key in (*_EXPORTED, "log") if isinstance(text := _get(fields, key), str)]
+    return any(map(_A_LINE.search, texts)) or any(_get(fields, key) for key in ("level", "log.level", "severity"))
+
+
 def _exported(text: str) -> Inner | None:
     """Unwrap a document of a log platform that has the line as a text."""
     fields = document(text.rstrip(",")) if text.endswith(",") else document(text)

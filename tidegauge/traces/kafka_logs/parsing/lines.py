@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegauge.traces.kafka_logs.parsing.exports import MOST_DOCUMENTS, MOST_WRAPPED, may_be_restored, restored
 from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS, Entry, Layout, Peeled, Peeler, find
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.kafka_logs.parsing.timestamps import EPOCH
@@ -39,7 +40,7 @@ KNOWN = "|".join(sorted({re.escape(logger) for _, logger, _ in TABLE}))
 def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
     """Yield the content of a log file in blocks."""
     bound = LineBound()
-    for piece in _in_utf8(pieces(path, label, problems)):
+    for piece in _restored(_in_utf8(pieces(path, label, problems))):
         content = bound.feed(piece)
         note_long_lines(bound, label, problems)
         if content:
@@ -61,14 +62,40 @@ def note_long_lines(bound: LineBound, label: str, problems: list[Problem]) -> No
     bound.dropped.clear()
 
 
+def encoding_of(content: bytes) -> str:
+    """Return the encoding of a text: UTF-16 has a mark, or every other byte of its first line is NUL."""
+    if content.startswith(UTF_16):
+        return "utf-16"
+    even, odd = content[:200:2], content[1:200:2]
+    if len(odd) > 20 and not any(odd) and all(even):
+        return "utf-16-le"
+    return "utf-16-be" if len(odd) > 20 and not any(even) and all(odd) else "utf-8"
+
+
+def _restored(content: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the pieces, those of an export, or of a text that was wrapped, as they were before it."""
+    first = next(content, b"")
+    if is_binary(first):
+        yield from chain([first], content)
+        return
+    most, begin = (MOST_DOCUMENTS if may_be_restored(first) else MOST_WRAPPED), [first]
+    size = len(first)
+    while size <= most and (piece := next(content, b"")):
+        begin.append(piece)
+        size += len(piece)
+    yield restored(b"".join(begin)) if size <= most else b"".join(begin)
+    yield from content
+
+
 def _in_utf8(content: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the pieces, those of a file in UTF-16 (a Windows shell's `>`, with a byte order mark) as UTF-8."""
     first = next(content, b"")
-    if not first.startswith(UTF_16):
+    encoding = encoding_of(first)
+    if encoding == "utf-8":
         yield from chain([first], content)
         return
     # Blocks end at byte 0x0A, which in UTF-16 may be half a character.
-    decoder = getincrementaldecoder("utf-16")("replace")
+    decoder = getincrementaldecoder(encoding)("replace")
     yield from (decoder.decode(piece).encode() for piece in chain([first], content))
     yield decoder.decode(b"", True).encode()
 

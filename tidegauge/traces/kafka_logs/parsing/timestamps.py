@@ -36,7 +36,8 @@ class Dates:
         # Kafka's own format first: nearly every line has it, and slicing is faster than a regular expression.
         if text[19:20] == "," and text[10] == " " and (fraction := text[20:]).isdecimal():
             seconds = _whole_seconds(text[:19])
-            return None if seconds is None else seconds + (int(fraction) if len(fraction) == 6 else _fraction(fraction))
+            if seconds is not None:
+                return seconds + (int(fraction) if len(fraction) == 6 else _fraction(fraction))
         match = self._read.fullmatch(text)
         if match is None:
             return None
@@ -120,6 +121,33 @@ SLASHES = Dates(rf"(?P<year>\d{{4}})/(?P<month>\d\d)/(?P<day>\d\d)[T ]{_TIME}{_Z
 UNIX = Dates(r"(?P<unix>\d{10})(?:[.,](?P<fraction>\d{1,9}))?")
 UNIX_PARTS = Dates(r"(?P<unix_parts>\d{13}(?:\d{3}){0,2})")
 WAYS = (ISO, DAY_FIRST, SLASHES, UNIX_PARTS, UNIX, BASIC)
+_HOURS = _TIME.replace(r"<hour>\d\d", r"<hour>\d\d?") + "(?: (?P<half>[AaPp][Mm]))?"
+_MONTH_FIRST = Dates(rf"{_MONTH} (?P<day>\d\d?), (?P<year>\d{{4}})(?: @|,)? {_HOURS}")
+_DOTS = Dates(rf"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>\d{{4}}),? {_HOURS}")
+_AMERICAN = Dates(rf"(?P<month>\d\d?)/(?P<day>\d\d?)/(?P<year>\d{{4}}),? {_HOURS}")
+_BRITISH = Dates(rf"(?P<day>\d\d?)/(?P<month>\d\d?)/(?P<year>\d{{4}}),? {_HOURS}")
+DATES = tuple(
+    (dates, re.compile(rf"(?<!\d){dates.regex}"))
+    for dates in (ISO, SLASHES, DAY_FIRST, _MONTH_FIRST, _DOTS, _AMERICAN, _BRITISH)
+)
+"""The formats that are looked for anywhere in a line; 03/04 is the fourth of March, unless that cannot be."""
+_SINCE_1970 = re.compile(r"(?<![\d.])(?:\d{13}(?:\d{3}){0,2}|1\d{9}(?:\.\d{1,9})?)(?![\d.])")
+
+
+def date_in(text: str, *, american: bool = True) -> int | None:
+    """Return the time that a text has somewhere, in microseconds since 1970; None if it has none."""
+    for dates, pattern in DATES if american else (DATES[-1], *DATES):
+        found = pattern.search(text)
+        if found is not None and (time := dates.microseconds(found[0])) is not None:
+            return time
+    since = _SINCE_1970.search(text)
+    return None if since is None else moment(since[0])
+
+
+def iso(time: int) -> str:
+    """Format microseconds since 1970 as Kafka does."""
+    return (EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+
 
 _NAMED = {
     "": ISO,

@@ -1,0 +1,298 @@
+"""Undo what mail, terminals and exports of log platforms do to a whole file, so that each log line is one line again.
+
+Rules of this file
+
+1. A log line stands where it began, empty lines fill up: the numbers of lines stay those of the file. Only a line of several
+   documents becomes several lines.
+2. What one line shows by itself is not looked at here: `layout.py` and the story's `forms.py` read it.
+3. A row of a table, or a document, becomes a document with the line and its writer: columns are told by what they hold,
+   whatever the language of their names.
+4. Nothing is restored in a file that is larger than the bounds below, or that does not look like an export throughout.
+"""
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from tidegauge.traces.kafka_logs.parsing.layout import WRITERS, document_with_a_line, is_of_a_log
+from tidegauge.traces.kafka_logs.parsing.timestamps import date_in, iso
+
+MOST_DOCUMENTS, MOST_WRAPPED = 64 << 20, 2 << 20
+"""Bytes of a file of documents or rows, and of a text that a person may have wrapped."""
+_ATTEMPTS = 50
+"""Places in which a list of documents may begin."""
+_SHOWN, _SAMPLE = 40, 2_000
+"""Rows by which a table and its columns are told, and the one that names the writer."""
+_SHORTEST, _LONGEST = 40, 300
+"""Characters of the longest line of a wrapped text: nobody wraps to less, or to more."""
+
+_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
+_LIST = re.compile(r"\[\s*(?=\{)")
+_BETWEEN = re.compile(r"[\s,]*")
+_QUOTES = " \t>|"
+_QUOTE = re.compile(r"^(?:(?:> ?)++|\| )")
+_PREFIX = re.compile(r"(?=[^\d\[]{0,40}[A-Za-z])[\w.\-/]{2,60} *\|")
+_HYPHEN = re.compile(r"\w-$")
+_OF_AN_EXCEPTION = re.compile(
+    r"[ \t>|]*+(?:[^\sA-Za-z]{1,40}|[^\s.]{0,80}(?:\.\w{1,8})?[:\-|>])?\s*+"
+    r"(?:at [\w$.]+\.[\w$]|Caused by|\.\.\. \d+ more|(?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b)"
+)
+"""Behind the number of the line, or the file that it was found in."""
+_DUMPED = re.compile(
+    r"[ \t>|]*+(?:(?:baseOffset|offset|Starting offset|Log starting offset|Snapshot end offset): ?\d|Dumping \S|Found )"
+)
+_BEGINS_SO = re.compile(
+    r"[ \t>|*`\[({\"]*(?:(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b"
+    r"|(?:\d{13}|1\d{9}\.\d{1,9})\b(?=.{0,60}?\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b))"
+)
+_CLOCK = re.compile(r"(?<!\d)\d\d?:\d\d:\d\d(?!\d)")
+"""Every date of a log line has a time of the day; a number alone may be an offset."""
+_SOFT_BREAK = re.compile(rb"=\r?\n")
+_CODED, _NOT_CODED = re.compile(rb"=([0-9A-F]{2})"), re.compile(rb"=(?![0-9A-F]{2}|\r?\n)")
+_SPACES = {
+    "\u00a0": " ",
+    "&nbsp;": " ",
+    "\u200b": "",
+    "\u2192": "->",
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u2019": "'",
+    "\u2018": "'",
+}
+_SPACED = re.compile("|".join(_SPACES))
+
+
+def may_be_restored(content: bytes) -> bool:
+    """Return whether the beginning of a file may be that of one that is larger than what is looked at otherwise."""
+    head = content[:2048].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if head[:1] == b"{":
+        line = content.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0].rstrip(b"\r,")
+        try:
+            return not document_with_a_line(json.loads(line)) and b'"event"' not in head
+        except (ValueError, RecursionError):
+            return True
+    return (head[:1] == b"[" and head[1:].lstrip()[:1] == b"{") or _dialect(head.decode("utf-8", "replace")) is not None
+
+
+def restored(content: bytes) -> bytes:
+    """Return a file as it was before it was exported, wrapped or quoted; itself if it was not."""
+    if may_be_restored(content):
+        text = content.decode("utf-8-sig", "replace")
+        return (_of_documents(text) or _of_rows(text) or text).encode() if len(content) <= MOST_DOCUMENTS else content
+    if len(content) > MOST_WRAPPED:
+        return content
+    if _SOFT_BREAK.search(content) and not _NOT_CODED.search(content):
+        content = _CODED.sub(lambda coded: bytes.fromhex(coded[1].decode()), _SOFT_BREAK.sub(b"", content))
+    text = content.decode("utf-8", "surrogateescape")
+    if text.count("\r") > 1 + text.count("\n"):
+        text = text.replace("\r", "\n")
+    text = _SPACED.sub(lambda character: _SPACES[character[0]], text)
+    texts = text.split("\n")
+    joined = unwrapped([one.rstrip("\r") for one in texts])
+    if joined is not None:
+        texts = [""] * len(texts)
+        for position, one in joined:
+            texts[position] = one
+    return "\n".join(texts).encode("utf-8", "surrogateescape")
+
+
+# Documents of JSON over several lines, or many in one line.
+
+
+def _of_documents(text: str) -> str | None:
+    """Return each document that has a log line as one line; None if there is no such list of documents."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    starts = [0, *(match.end() for _, match in zip(range(_ATTEMPTS), _LIST.finditer(text), strict=False))]
+    for start in starts:
+        some = [one for _, whole in islice(_decoded(text, start), _SHOWN) for one in _within(whole)]
+        if any(map(is_of_a_log, some)):
+            # One after the other: the documents of 64 MB at once may be some GB.
+            found = ((at, _dumped(one)) for at, whole in _decoded(text, start) for one in _within(whole))
+            return _at_their_lines(text, found)
+    return None
+
+
+def _dumped(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False)
+
+
+def _decoded(text: str, start: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects from a position on, with the positions where they begin, as far as they are objects."""
+    decoder, at = json.JSONDecoder(), start
+    while True:
+        between = _BETWEEN.match(text, at)
+        at = at if between is None else between.end()
+        if text[at : at + 1] != "{":
+            return
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return
+        yield at, value
+        at = end
+
+
+def _within(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the documents with a log line that a document is, or has as pairs of a time and a line (Loki)."""
+    if isinstance(pairs := value.get("values"), list) and isinstance(stream := value.get("stream"), dict):
+        yield from (
+            {"line": pair[1], "labels": stream}
+            for pair in pairs
+            if isinstance(pair, list) and len(pair) > 1 and isinstance(pair[1], str)
+        )
+    elif document_with_a_line(value):
+        yield value
+
+
+def _at_their_lines(text: str, documents: Iterator[tuple[int, str]]) -> str:
+    """Write documents where they began: `documents` has each with its position in the text."""
+    lines, written = io.StringIO(), 0
+    number = before = 0
+    for at, document in documents:
+        number += text.count("\n", before, at)
+        before = at
+        lines.write("\n" * (number - written) + document + "\n")
+        written = max(number, written) + 1
+    lines.write("\n" * (text.count("\n") + 1 - written))
+    return lines.getvalue()[:-1]
+
+
+# Tables with a head: CSV and its kin.
+
+
+def _dialect(text: str) -> str | None:
+    """Return what separates the columns of a table that begins so; None for a text that is none."""
+    head = text.partition("\n")[0]
+    if not head.strip() or _CLOCK.search(head) or _LEVEL.search(head) or "{" in head:
+        return None
+    for delimiter in ",;\t":
+        if delimiter not in head:
+            continue
+        rows = list(islice(_rows(text, delimiter), 3))
+        if len(rows) > 1 and len({len(row) for _, row in rows[: 2 if len(text) > 1500 else 3]}) == 1 and all(rows[0][1]):
+            return delimiter
+    return None
+
+
+def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows, each with its position in the text, as far as they are rows."""
+    # The csv module counts lines; where a row begins is what was read before it.
+    source = io.StringIO(text, newline="")
+    reader, begin = csv.reader(iter(source.readline, ""), delimiter=delimiter), 0
+    try:
+        for row in reader:
+            if row:
+                yield begin, row
+            begin = source.tell()
+    except csv.Error:
+        return  # a cell without its end, or too large
+
+
+def _of_rows(text: str) -> str | None:
+    """Return each row of a table as a document with the line and its writer; None for a text that is no table."""
+    delimiter = _dialect(text[:4096])
+    if delimiter is None:
+        return None
+    (_, head), *first = islice(_rows(text, delimiter), _SAMPLE)
+    sample = [row for _, row in first if len(row) == len(head)]
+    shown = sample[:_SHOWN]
+    if not shown:
+        return None
+    columns = range(len(head))
+    message = max(columns, key=lambda column: sum(min(len(row[column]), 500) for row in shown))
+    dated = [column for column in columns if column != message and all(date_in(row[column]) is not None for row in shown)]
+    levels = [column for column in columns if all(_LEVEL.fullmatch(row[column].strip().upper()) for row in shown)]
+    writer = _writer_column(head, sample, {message, *dated, *levels})
+    american = not any(re.match(r"(?:1[3-9]|[23]\d)/", row[column]) for column in dated for row in shown)
+
+    def line_of(row: list[str]) -> str:
+        line = row[message]
+        if date_in(line[:80]) is None and dated:
+            time = date_in(row[dated[0]], american=american)
+            level = row[levels[0]].strip().upper() if levels else ""
+            line = f"[{iso(time)}] {level + ' ' if level and not _LEVEL.match(line) else ''}{line}" if time else line
+        writing = {} if writer is None else {"pod_name": re.sub(r"[^\w.\-/]+", " ", row[writer]).strip()}
+        return _dumped({"log": line, **writing})
+
+    rows = islice(_rows(text, delimiter), 1, None)
+    return _at_their_lines(text, ((at, line_of(row)) for at, row in rows if len(row) == len(head)))
+
+
+def _writer_column(head: Sequence[str], rows: Sequence[Sequence[str]], others: set[int]) -> int | None:
+    """Return the column that names the writer: by its own name, else the one with few and short names."""
+    left = [column for column in range(len(head)) if column not in others and all(row[column].strip() for row in rows)]
+    for name in WRITERS:
+        for column in left:
+            if name in re.sub(r"[^a-z]", "", head[column].lower()):
+                return column
+    few = [column for column in left if 1 < len({row[column] for row in rows}) <= max(2, len(rows) // 3)]
+    return few[0] if few else None
+
+
+# Lines that mail, a terminal or a person has wrapped.
+
+
+def unwrapped(texts: Sequence[str]) -> list[tuple[int, str]] | None:
+    """Join the lines of a text that was wrapped, each with the position of its first line; None for a text that was not."""
+    longest = max((len(text) for text in texts if " " in _QUOTE.sub("", text).strip()), default=0)
+    if not _SHORTEST <= longest <= _LONGEST:
+        return None
+    dumped = sum(_DUMPED.match(text) is not None for text in texts) * 8 > len(texts)
+    # What a container puts before each line is before what continues a line, too.
+    prefix = next((found[0] for text in texts if (found := _PREFIX.match(text)) is not None), None)
+    begins = [_begins(text, dumped) or (prefix is not None and text.startswith(prefix)) for text in texts]
+    # A line was broken where its next word had no place, or, by a terminal, where it was full.
+    behind = [
+        at > 0
+        and not begins[at]
+        and not _OF_AN_EXCEPTION.match(text)
+        and len(texts[at - 1].rstrip()) + 1 + len(_QUOTE.sub("", text).lstrip().partition(" ")[0])
+        > longest - 1 - (len(text) - len(text.lstrip(" ")))
+        for at, text in enumerate(texts)
+    ]
+    broken, begun = sum(behind), sum(begin and bool(text.strip(_QUOTES)) for begin, text in zip(begins, texts, strict=True))
+    if not broken or not begun or broken * 10 < begun:
+        return None
+    by_a_terminal = 2 * sum(len(texts[at - 1]) == longest for at, loose in enumerate(behind) if loose) > broken
+    # Not what else may look like a quote: a terminal may break `->` in two.
+    quotes = Counter(
+        found[0] if (found := _QUOTE.match(text)) else "" for text, begin in zip(texts, begins, strict=True) if begin
+    )
+    quote = quotes.most_common(1)[0][0]
+    indented = min((len(text) - len(text.lstrip(" ")) for text in texts if text.strip()), default=0)
+    joined: list[tuple[int, str]] = []
+    for at, text in enumerate(texts):
+        # What was quoted after it was wrapped, and wrapped again, has the end of a line on a line of its own, not quoted.
+        left_over = (
+            quote.startswith(">")
+            and at > 1
+            and not begins[at]
+            and not (texts[at - 1].startswith(">") and text.startswith(">"))
+        )
+        if not joined or not (behind[at] or left_over):
+            joined.append((at, text))
+            continue
+        before, after = joined[-1][1], text[indented:].removeprefix(quote)
+        if by_a_terminal:
+            # Of a line that is not full, the space at its end was lost.
+            before += " " if len(texts[at - 1]) < longest and not after.startswith(" ") else ""
+        else:
+            before, after = before.rstrip(), after.lstrip(" \t")
+            before += "" if _HYPHEN.search(before) else " "
+        joined[-1] = joined[-1][0], before + after
+    return joined
+
+
+def _begins(text: str, dumped: bool) -> bool:
+    """Return whether a line begins as a line of a log, or of a dump, does, or is empty."""
+    if not text.strip(_QUOTES):
+        return True
+    if dumped:
+        return _DUMPED.match(text) is not None
+    return bool(_BEGINS_SO.match(text) or _CLOCK.search(text[:80]))

@@ -7,16 +7,16 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from tidegauge.drive.java_tests.export import JavaTest
-from tidegauge.drive.java_tests.findings import UNEXPORTED, finding_names, finding_test
+from tidegauge.drive.java_tests.findings import FIXED, finding_names, finding_test, release_with
 from tidegauge.util.errors import TidegaugeError
 from validation.docs.tables import page_with, table
 from validation.kafka_tests.junit_runs import HERE, compiled, failures, repaired
 
 RESULTS, PAGE, MAKER = HERE / "results.json", HERE / "README.md", "validation.kafka_tests"
-RELEASE = "4.3.1"
 SHOWN = 900
 
 
@@ -35,19 +35,28 @@ class FindingResult(NamedTuple):
 
 def results_of(names: Sequence[str]) -> Iterator[FindingResult]:
     """Compile and run the tests of findings; what else than expected is seen goes to stderr."""
-    right = {name: finding_test(name, RELEASE) for name in names}
-    as_is = {name: finding_test(name, RELEASE, repaired=False) for name in names}
+    for release, group in groupby(names, key=release_with):
+        yield from _results_of(release, tuple(group))
+
+
+def _results_of(release: str, names: Sequence[str]) -> Iterator[FindingResult]:
+    right = {name: finding_test(name, release) for name in names}
+    as_is = {name: finding_test(name, release, repaired=False) for name in names}
     tests = (*right.values(), *as_is.values())
-    with compiled(tests, RELEASE) as classes:
+    with compiled(tests, release) as classes:
         before = failures(classes, [full_name(test) for test in tests])
         for name in names:
             own, other = full_name(right[name]), full_name(as_is[name])
-            with repaired(name.partition("-")[0], RELEASE) as options:
-                after = failures(classes, [own], options)[own]
+            if name in FIXED:
+                with compiled((right[name],), FIXED[name][1]) as mended:
+                    after = failures(mended, [own])[own]
+            else:
+                with repaired(name.partition("-")[0], release) as options:
+                    after = failures(classes, [own], options)[own]
             for what, message in ((f"{name} with its repair", after), (f"{name} as it is", before[other])):
                 if message:
                     print(f"{what}: {message[:SHOWN]}", file=sys.stderr)
-            yield FindingResult(name, RELEASE, before[own], not before[other], not after)
+            yield FindingResult(name, release, before[own], not before[other], not after)
 
 
 def full_name(test: JavaTest) -> str:
@@ -58,14 +67,16 @@ def full_name(test: JavaTest) -> str:
 def result_table() -> str:
     """Return the committed results as a table."""
     known = {row["name"]: FindingResult(**row) for row in json.loads(RESULTS.read_text(encoding="utf-8"))}
-    rows: list[tuple[str, ...]] = [(name, f"no test: {why}", "", "", "") for name, why in UNEXPORTED.items()]
+    rows: list[tuple[str, ...]] = []
     for name in finding_names():
         if name not in known:
             rows.append((name, "not run", "", "", ""))
             continue
         row = known[name]
         verdicts = (row.fails, not row.passes_as_it_is, not row.passes_repaired)
-        rows.append((name, row.release, *("fails" if fails else "passes" for fails in verdicts)))
+        as_it_is, what_it_does, with_repair = ("fails" if fails else "passes" for fails in verdicts)
+        mended = f"{with_repair}, on {FIXED[name][1]}" if name in FIXED else with_repair
+        rows.append((name, row.release, as_it_is, what_it_does, mended))
     return table(("finding", "compiled against", "unmodified", "unmodified, the test of what it does", "repaired"), rows)
 
 

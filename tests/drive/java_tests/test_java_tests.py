@@ -14,7 +14,7 @@ from tidegauge.drive.controller.contract import ClusterOpening
 from tidegauge.drive.controller.findings import finding_cases
 from tidegauge.drive.controller.reference import reference as controller_reference
 from tidegauge.drive.java_tests.export import Origin, failure_tests, java_test, write
-from tidegauge.drive.java_tests.findings import finding_names, finding_test
+from tidegauge.drive.java_tests.findings import FIXED, finding_names, finding_test, release_with
 from tidegauge.drive.java_tests.java_words import class_name, comment_lines, java_value
 from tidegauge.drive.paths.repairs import TELLING
 from tidegauge.drive.runner.player import ReferenceNode
@@ -60,6 +60,34 @@ def test_a_test_of_a_broker_asserts_each_response_the_log_and_the_proposal():
     )
 
 
+def test_a_test_of_a_follower_lets_happen_what_happens_while_its_fetch_is_under_way():
+    assert [line for line in body_of(finding_test("F1", "3.9.0").text).splitlines() if " //" not in line] == textwrap.dedent(
+        """\
+        public void testBrokerF1() {
+            fetcher.setReplicaState(partition, PartitionState.apply(0));
+            peer.setReplicaPartitionStateCallback(fetcher::replicaPartitionState);
+            lead(0);
+            assertLogEnd(0);
+            append(0);
+            assertLogEnd(1);
+            follow(1);
+            assertLogEnd(1);
+            fetch("epoch 1, offset 1", () -> {
+                lead(2);
+                assertLogEnd(1);
+                commit(1);
+                assertLogEnd(1);
+                follow(3);
+                assertLogEnd(1);
+                return response(99, 0, 0, 0);
+            });
+            assertLogEnd(1);
+            assertEquals("epoch 3, offset 1", nextFetch());
+            lead(4);
+            assertLogEnd(1);"""
+    ).splitlines()
+
+
 def test_a_test_of_a_controller_asserts_each_error_and_each_changed_registration():
     body = body_of(finding_test("F12", NEW).text)
     assert body.splitlines()[1:3] == [
@@ -86,9 +114,10 @@ def test_a_test_of_a_controller_asserts_each_error_and_each_changed_registration
 
 @pytest.mark.parametrize("name", finding_names())
 def test_each_finding_has_a_test_that_names_it_and_where_the_release_differs(name):
-    right, as_it_is = finding_test(name, NEW), finding_test(name, NEW, repaired=False)
+    release = release_with(name)
+    right, as_it_is = finding_test(name, release), finding_test(name, release, repaired=False)
     assert f"public class {right.name} " in right.text
-    assert f"Kafka {NEW} differs after step" in right.text
+    assert f"Kafka {release} differs after step" in right.text
     assert "differs" not in as_it_is.text
     assert right.path.parts[:4] in {("core", "src", "test", "java"), ("metadata", "src", "test", "java")}
 
@@ -107,9 +136,11 @@ def test_what_no_test_can_be_given_is_refused_by_name():
         finding_test("F2", "3.9.1")
     with pytest.raises(UsageError, match=r"a controller of 4\.1\.1, whose managers"):
         finding_test("F4", "4.1.1")
-    with pytest.raises(UsageError, match="F1: expected a finding with a test; seen one without: a follower's"):
+    with pytest.raises(UsageError, match=r"a follower of 4\.0\.0, whose fetcher thread"):
+        finding_test("F1", "4.0.0")
+    with pytest.raises(UsageError, match=r"a release that has F1; seen 4\.3\.1, .*: --kafka 3\.9\.0"):
         finding_test("F1", NEW)
-    with pytest.raises(UsageError, match=r"expected one of F2, F3, .*; seen 'F99'"):
+    with pytest.raises(UsageError, match=r"expected one of F1, F2, .*; seen 'F99'"):
         finding_test("F99", NEW)
 
 
@@ -164,7 +195,7 @@ def test_the_command_writes_findings_and_starts_nothing(tmp_path, capsys):
 
 
 def test_each_finding_has_a_repair_and_a_committed_result_that_is_as_it_should_be():
-    assert {name.partition("-")[0] for name in finding_names()} == set(repairs())
+    assert {name.partition("-")[0] for name in finding_names()} == {*repairs(), *FIXED}
     rows = {row["name"]: row for row in json.loads(RESULTS.read_text(encoding="utf-8"))}
     assert set(rows) <= set(finding_names())
     assert all(row["fails"] and row["passes_as_it_is"] and row["passes_repaired"] for row in rows.values())
@@ -173,7 +204,7 @@ def test_each_finding_has_a_repair_and_a_committed_result_that_is_as_it_should_b
 
 @pytest.mark.long
 @pytest.mark.skipif(not (shutil.which("mvn") and shutil.which("javac")), reason="no Maven or no JDK")
-@pytest.mark.parametrize("name", ["F2", "F12"])
+@pytest.mark.parametrize("name", ["F1", "F2", "F12"])
 def test_a_test_fails_on_the_release_and_passes_with_the_repair(name):
     (result,) = results_of([name])
     assert "expected" in result.fails

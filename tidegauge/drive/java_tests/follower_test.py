@@ -1,0 +1,114 @@
+"""A path of a broker that follows as what follower.java.j2 is filled with: its fetcher thread, and responses that are late.
+
+Rules of this file
+
+1. Under test is AbstractFetcherThread, with a log that is Kafka's own mock: where it ends and what is fetched next is
+   asserted. The last fetched epoch is not: the mock has no epoch cache. What the broker does while it leads is no method
+   under test, so it is done to that log.
+2. One peer has one fetch under way. What happens meanwhile happens before its response is returned.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tidegauge.drive.broker.contract import BROKER, BrokerCase
+from tidegauge.drive.broker.reference import BrokerReference, is_possible
+from tidegauge.drive.contract import Report, Step
+from tidegauge.drive.java_tests.java_words import java_value
+from tidegauge.drive.runner.differences import Difference
+from tidegauge.impl.errors import NONE
+from tidegauge.impl.releases import parse_release, release_of_version
+from tidegauge.impl.rules import UNDEFINED
+
+PLACE = ("core", "kafka.server", "follower.java.j2")
+
+EXPORTED = (3, 9)
+"""Before and since, fetcher threads and their mocks have other packages and signatures."""
+
+STEPS = ("metadata", "append", "fetch", "fetch_response")
+SEEN = frozenset({"leo", "requests"})
+
+
+def is_follower(case: BrokerCase) -> bool:
+    """Return whether a path has what only a follower is given."""
+    return any(step[0] == "fetch_response" for step in case.path)
+
+
+def unexported(case: BrokerCase, reference: BrokerReference, release: str, difference: Difference[BrokerCase] | None) -> str:
+    """Return why a path has no test; empty if it has one."""
+    if parse_release(release_of_version(release).release)[:2] != EXPORTED:
+        wanted = ".".join(map(str, EXPORTED))
+        return f"a follower of {release}, whose fetcher thread has another form than in {wanted}"
+    if len(case.opening.peers) > 1:
+        return "a follower of several peers, each with a fetch under way"
+    state = reference.opened(case.opening)
+    for step in case.path:
+        if step[0] not in STEPS:
+            return f"`{step[0]}`, which a test of a fetcher thread cannot be given"
+        if step[0] == "fetch_response" and (step[2] != NONE or step[5] or step[7]):
+            return "a `fetch_response` with records or an error"
+        if not is_possible(state, step):
+            return f"`{step[0]}` where the contract does not allow it"
+        state, _ = reference.take(state, step)
+    if difference is not None and not SEEN & set(difference.fields):
+        return f"a difference in {', '.join(difference.fields)} alone, which a test of a fetcher thread does not see"
+    return ""
+
+
+def values(
+    case: BrokerCase,
+    reference: BrokerReference,
+    _difference: Difference[BrokerCase] | None,
+    comments: Mapping[int, Sequence[str]],
+) -> dict[str, Any]:
+    """Return what the template is filled with; `comments`: lines before a step, by its number from 1 on."""
+    return {"lines": [*_lines(case, [*reference.reports(case)], comments)]}
+
+
+def _lines(case: BrokerCase, reports: Sequence[Report], comments: Mapping[int, Sequence[str]]) -> Iterator[str]:
+    answered = {_sent_before(case, reports, at): at for at, step in enumerate(case.path, 1) if step[0] == "fetch_response"}
+    epoch, indent = UNDEFINED, ""
+    for at, (step, before, after) in enumerate(zip(case.path, reports, reports[1:], strict=False), 1):
+        yield from (f"{indent}// {comment}" for comment in comments.get(at, ()))
+        if step[0] == "fetch_response":
+            fields = (*step[3:5], *(step[6] or (UNDEFINED, UNDEFINED)))
+            yield f"{indent}return response({', '.join(map(java_value, fields))});"
+            indent = ""
+            yield "});"
+        else:
+            epoch = step[2] if step[0] == "metadata" else epoch
+            yield from (f"{indent}{line}" for line in _calls(step, epoch, before, after))
+        if (step[0], after["hw"]) != ("fetch", before["hw"]):
+            yield f"{indent}assertLogEnd({after['leo']});"
+        request = _request(after)
+        if step[0] == "fetch_response" and request:
+            yield f"assertEquals({request}, nextFetch());"
+        if at in answered:
+            yield f"fetch({request}, () -> {{"
+            indent = "    "
+
+
+def _calls(step: Step, epoch: int, before: Report, after: Report) -> Iterator[str]:
+    match step[0]:
+        case "metadata":
+            yield f"{'lead' if step[1] == BROKER else 'follow'}({epoch});"
+        case "append":
+            yield f"append({epoch});"
+    # Fetches of the peer that raise nothing leave nothing behind.
+    if after["hw"] != before["hw"]:
+        yield f"commit({after['hw']});"
+
+
+def _sent_before(case: BrokerCase, reports: Sequence[Report], at: int) -> int:
+    """Return the step in which the request left that is answered in step `at`."""
+    sent, request = at - 1, _request(reports[at - 1])
+    while sent > 1 and case.path[sent - 1][0] != "fetch_response" and _request(reports[sent - 1]) == request:
+        sent -= 1
+    return sent
+
+
+def _request(report: Report) -> str:
+    """Return the fetch under way as the helper methods of the template spell it; empty if there is none."""
+    for request in report["requests"].values():
+        return java_value(f"epoch {request['current_leader_epoch']}, offset {request['fetch_offset']}")
+    return ""

@@ -188,7 +188,9 @@ def read_topics(
 ) -> tuple[dict[tuple[str, int], ReadAgain], list[str]]:
     """Read topics from their log starts to their ends; return that, and the partitions that could not be read."""
     unread = []
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "truth", "enable.auto.commit": False, "log_level": 0})
+    config = {"bootstrap.servers": bootstrap, "group.id": "truth", "enable.auto.commit": False, "log_level": 0}
+    # Replication keeps a record whatever becomes of its transaction: a client saw a commit, the log an abort, in cluster 1078.
+    consumer = Consumer({**config, "isolation.level": "read_uncommitted"})
     try:
         bounds = {}
         for topic, partition in ((topic, n) for topic, count in topics.items() for n in range(count)):

@@ -171,3 +171,14 @@ def test_a_proposal_is_free_if_only_what_became_of_it_has_a_line(shows: str, tmp
     assert not any("that no line makes" in str(gap) for gap in capture.gaps)
     names = [event.event for trace in capture.traces for event in trace.events if event.node == 1]
     assert names == ["Start", "BecomeLeader", "ExpandIsr", "Stop"]
+
+
+def test_the_signal_to_stop_may_come_between_two_lines_of_a_thread(tmp_path: Path) -> None:
+    """The log set a high watermark, and Partition did not say so before its logger ended: it did behind the signal, or never."""
+    sets = (
+        REQUEST_HANDLER,
+        "UnifiedLog",
+        "[UnifiedLog partition=alpha-0, dir=/d] Setting high watermark (offset=41, segment=[0:0])",
+    )
+    capture = broker(tmp_path, STARTED, *LOADED, LED, sets, STOPS)
+    assert [event.event for trace in capture.traces for event in trace.events] == ["Start", "BecomeLeader", "Stop"]

@@ -173,7 +173,9 @@ class Node:
             next_start = _next_start(runs[number + 1 :])
             closed = self.broker.logs_closed
             # Up to 3.x loggers go on until the logs are closed.
-            if detector.ends_early() and not closed and not self.broker.version.startswith("3."):
+            early = detector.ends_early() and not closed and not self.broker.version.startswith("3.")
+            # A thread that the signal found between two of its lines lacks one even if no line is behind the signal.
+            if early and len(_until_signal(lines)) < len(lines):
                 return number
             # A process that closed its logs wrote the clean shutdown file; of any other the next process knows.
             clean = True if closed else next_start

@@ -197,7 +197,7 @@ def test_the_command_writes_findings_and_starts_nothing(tmp_path, capsys):
 def test_each_finding_has_a_repair_and_a_committed_result_that_is_as_it_should_be():
     assert {name.partition("-")[0] for name in finding_names()} == {*repairs(), *FIXED}
     rows = {row["name"]: row for row in json.loads(RESULTS.read_text(encoding="utf-8"))}
-    assert set(rows) <= set(finding_names())
+    assert [*rows] == [*finding_names()]
     assert all(row["fails"] and row["passes_as_it_is"] and row["passes_repaired"] for row in rows.values())
     assert result_table() in PAGE.read_text(encoding="utf-8")
 

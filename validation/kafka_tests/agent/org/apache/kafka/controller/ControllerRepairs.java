@@ -105,6 +105,8 @@ public final class ControllerRepairs {
         ReplicationControlManager manager, ReplicationControlManager.TopicControlInfo topic,
         Map<Integer, PartitionRegistration> before
     ) {
+        // A topic that is created with a min.insync.replicas of its own has no partition yet, and no count of replicas.
+        if (before.isEmpty()) return;
         Map<Integer, PartitionRegistration> parts = (Map<Integer, PartitionRegistration>) value(topic, "parts");
         int minIsr = manager.getTopicEffectiveMinIsr(topic.name());
         before.forEach((id, registration) -> {

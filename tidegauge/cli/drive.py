@@ -9,7 +9,7 @@ from tidegauge.cli import coverage
 from tidegauge.cli.options import add_profile, chosen_profile, natural, positive, seconds
 from tidegauge.cli.terminal import aside, echo, silent
 from tidegauge.util.errors import UsageError
-from tidegauge.util.exit_codes import CONFORMS
+from tidegauge.util.exit_codes import CONFORMS, FAILS
 from tidegauge.util.files import writable
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     broker.add_argument(
         "--finding",
         metavar="NAME",
-        help="with --cluster: instead of walks the run of F1, F2 or F3, up to the read that lacks what was acknowledged",
+        help="with --cluster: instead of walks the run of F1, F2, F3, F5, F9, F11 or F13, up to the read that lacks what "
+        "was acknowledged; from F5 on beside a controller of the first build",
     )
     parser.add_argument(
         "--jars",
@@ -109,7 +110,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--export-junit",
         metavar="PATH",
         help="with --kafka: write each difference as a JUnit test for Kafka's own tree, to a folder such as a checkout, or "
-        "a file.java; with --scenario F2 .. F13 instead the test of that finding, and nothing is started",
+        "a file.java; with --scenario F1 .. F13 instead the test of that finding, and nothing is started",
     )
     parser.add_argument(
         "--badge", metavar="FILE", help="write the outcome to FILE as JSON for an endpoint badge of shields.io"
@@ -227,12 +228,16 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
     from contextlib import ExitStack
 
     from tidegauge.drive.broker.reference import reference
-    from tidegauge.drive.cluster.cluster_findings import finding_path, finding_text
+    from tidegauge.drive.cluster.cluster_findings import finding_path, finding_text, needs_controller
     from tidegauge.drive.cluster.cluster_run import ClusterMember, cluster_text, play_cluster
     from tidegauge.drive.cluster.cluster_walks import cluster_walks
+    from tidegauge.drive.controller.node import ControllerNode
+    from tidegauge.drive.controller.reference import reference as controller_reference
     from tidegauge.drive.kafka_broker.node import KafkaNode
     from tidegauge.drive.kafka_process.builds import build_of
     from tidegauge.drive.paths import repairs
+    from tidegauge.drive.runner.run import run as drive
+    from tidegauge.drive.runner.run import text_of
     from tidegauge.drive.transports.stdio import StdioNode
     from tidegauge.impl.profiles import SAFE
     from tidegauge.impl.releases import RELEASE, profile_named, profiles_named
@@ -246,6 +251,8 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
             f"and the adapter's --profile; seen {', '.join(seen) or 'another number of brokers, or no adapter'}; "
             "leave that out"
         )
+    # Refuses a name that is none before a broker is started.
+    is_controlled = bool(args.finding) and needs_controller(args.finding)
     builds = {name: build_of(name) for name in dict.fromkeys(args.cluster)}
     with ExitStack() as until_done:
         # Brokers of one build share a process: each path is played on a partition of its own there.
@@ -269,17 +276,29 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
         profiles = ",".join(f"{node}={member.reference.profile.name}" for node, member in enumerate(members, 1))
         controller = profiles_named(profiles, range(1, len(members) + 1)).controller
         models = [member.model for member in members]
+        shown: DriveRun[Any] | None = None
         if args.finding:
-            path = finding_path(args.finding, models, controller)
-            run = play_cluster(members[: len(path.cases)], [path], progress)
-            head = finding_text(run)
+            node, opening = None, None
+            if is_controlled:
+                # The controller is of the first release.
+                controller = members[0].reference.profile
+                node = until_done.enter_context(ControllerNode(builds[args.cluster[0]]))
+                opening = node.opening()
+            finding = finding_path(args.finding, models, controller, opening)
+            run = play_cluster(members[: len(finding.path.cases)], [finding.path], progress)
+            if node is not None and finding.control is not None:
+                shown = drive(node, [finding.control], controller_reference(controller), (), None, progress, node.log_lines)
+            head = finding_text(run, finding.control_steps)
         else:
             drawn = args.walks or CLUSTER_WALKS
             run = play_cluster(members, cluster_walks(models, controller, args.seed, drawn), progress)
             head = f"{drawn} walks of seed {args.seed}"
     echo(head)
+    if shown is not None:
+        echo(text_of(shown))
     echo(cluster_text(run))
-    return run.exit_code
+    codes = {run.exit_code, run.exit_code if shown is None else shown.exit_code}
+    return FAILS if FAILS in codes else max(codes)
 
 
 def _choice(args: argparse.Namespace) -> "Choice":

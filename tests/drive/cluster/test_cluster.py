@@ -12,9 +12,14 @@ from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.cluster.cluster_findings import finding_path, finding_text
 from tidegauge.drive.cluster.cluster_run import ClusterMember, ClusterRun, cluster_text, play_cluster
 from tidegauge.drive.cluster.cluster_walks import ClusterPath, MemberModel, PathBuilder, cluster_walks
+from tidegauge.drive.cluster.controlled import ELSEWHERE, SCRIPTS, ControlledBuilder
 from tidegauge.drive.contract import Capabilities
+from tidegauge.drive.controller.contract import ClusterOpening
+from tidegauge.drive.controller.findings import SHOWN_BY
+from tidegauge.drive.controller.reference import reference as controller_reference
 from tidegauge.drive.runner.player import ReferenceNode
 from tidegauge.drive.transports.stdio import StdioNode
+from tidegauge.impl.controller.features import IBP_4_3_IV0
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.releases import profile_named
 from tidegauge.util.errors import UsageError
@@ -152,7 +157,7 @@ LOST = "LOST: a record that was acknowledged, or shown to consumers, is not ther
 def test_a_finding_ends_with_the_read_that_lacks_the_record(finding: str, names: tuple[str, ...], loses: bool) -> None:
     """It takes one broker that has it, the first, whatever the others are."""
     members = [member(name) for name in names]
-    run = play_cluster(members, [finding_path(finding, [one.model for one in members], LATEST)])
+    run = play_cluster(members, [finding_path(finding, [one.model for one in members], LATEST).path])
     assert run.exit_code == 0
     text = finding_text(run)
     assert (LOST in text) == loses
@@ -165,17 +170,66 @@ def test_a_finding_ends_with_the_read_that_lacks_the_record(finding: str, names:
 def test_a_finding_on_a_broker_that_has_not_the_bug_differs() -> None:
     """The outcome is read from what the broker reports: here nothing is lost, and the step is told."""
     members = [member("4.3.1", LATEST.switched({"keeps_remote_leo": False})), member("4.3.1"), member("4.3.1")]
-    run = play_cluster(members, [finding_path("F2", [one.model for one in members], LATEST)])
+    run = play_cluster(members, [finding_path("F2", [one.model for one in members], LATEST).path])
     assert run.exit_code == 1
     assert "broker 1 was not given what follows" in finding_text(run)
     assert "same as   keeps_remote_leo=off" in cluster_text(run)
 
 
-@pytest.mark.parametrize(("finding", "says"), [("F4", "--controller --scenarios"), ("F3", "releases that have it")])
+WITH_ELR = ClusterOpening(IBP_4_3_IV0)
+UNREADABLE = "UNREADABLE: a record that was acknowledged is in the logs, nobody leads, and nobody is elected cleanly"
+
+
+@pytest.mark.parametrize(("finding", "ends"), [("F5", UNREADABLE), ("F9", LOST), ("F11", LOST), ("F13", UNREADABLE)])
+def test_a_finding_of_the_controller_ends_with_the_read_on_brokers(finding: str, ends: str) -> None:
+    """The brokers read what the controller of the reference has written, and their proposals are its steps."""
+    members = [member("4.3.1"), member("4.3.1")]
+    path, control, steps = finding_path(finding, [one.model for one in members], LATEST, WITH_ELR)
+    run = play_cluster(members, [path])
+    assert run.exit_code == 0
+    text = finding_text(run, steps)
+    assert ends in text
+    assert "with acks=all" in text
+    assert control is not None
+    assert text.count("controller: ") == len(control.path)
+    read = [one.step[1:4] for one in path.steps if one.step[0] == "metadata"]
+    written = [row["t-0"] for report in controller_reference(LATEST).reports(control) if (row := report["partitions"])]
+    assert {step[2] for step in read} <= {row["partition_epoch"] for row in written}
+
+
+@pytest.mark.parametrize(("finding", "leads"), [("F5", 0), ("F9", -1), ("F11", 1), ("F13", 0)])
+def test_a_controller_that_has_it_repaired_loses_nothing(finding: str, leads: int) -> None:
+    """After the same script who leads has what was acknowledged, or nobody leads who has not; the finding is refused."""
+    repaired, members = LATEST.switched({SHOWN_BY[finding]: False}), [member("4.3.1"), member("4.3.1")]
+    modelled = [one.model for one in members]
+    for controller, opening in ((repaired, WITH_ELR), (LATEST, WITH_ELR._replace(elr=0))):
+        with pytest.raises(UsageError, match="name releases with both"):
+            finding_path(finding, modelled, controller, opening)
+    minimum, script = SCRIPTS[finding]
+    builder = ControlledBuilder(modelled, repaired, WITH_ELR, minimum)
+    assert [*script(builder)]
+    run = play_cluster(members, [builder.path()])
+    acknowledged = [base for report in run.reports[0][0] for base, _ in report["produced"]]
+    assert builder.image.leader == leads
+    # With F11 repaired the proposal is refused, and nothing is acknowledged.
+    assert len(acknowledged) == {"F9": 2, "F11": 0}.get(finding, 1)
+    assert leads < 0 or all(base < builder.states[leads].broker.partition.log.end for base in acknowledged)
+
+
+@pytest.mark.parametrize(
+    ("finding", "says"),
+    [
+        ("F4", "never reassigned.*--controller --scenarios"),
+        ("F8", "no log directory that fails"),
+        ("F99", "seen F99; a controller alone"),
+        ("F3", "releases that have it"),
+    ],
+)
 def test_a_finding_that_no_broker_has_is_refused(finding: str, says: str) -> None:
     """With what to do instead."""
     with pytest.raises(UsageError, match=says):
-        finding_path(finding, models("skips-equal", "4.3.1", "4.3.1"), LATEST)
+        finding_path(finding, models("skips-equal", "4.3.1", "4.3.1"), LATEST, WITH_ELR)
+    assert {*SCRIPTS, *ELSEWHERE} == {f"F{number}" for number in range(4, 14)}
 
 
 @pytest.mark.parametrize(
@@ -199,6 +253,18 @@ def test_an_adapter_in_another_process_is_a_member() -> None:
     with StdioNode(command) as node:
         adapter = ClusterMember("adapter", node, reference(profile_named("3.9.1")))
         assert run_of(member("4.3.1"), adapter, member("4.3.1"), count=10).exit_code == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("finding", [*SCRIPTS])
+def test_an_unmodified_controller_and_brokers_show_a_finding(finding: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the brokers read is what the controller has written: neither differs."""
+    find_java()
+    assert main(["drive", "--quiet", "--cluster", "4.3.1", "4.3.1", "4.3.1", "--finding", finding]) == 0
+    text = capsys.readouterr().out
+    assert "Kafka 4.3.1 (controller) CONFORMS" in text
+    assert "the cluster of 2 of Kafka 4.3.1 CONFORMS: no step differs" in text
+    assert (LOST if finding in {"F9", "F11"} else UNREADABLE) in text
 
 
 @pytest.mark.long

@@ -5,21 +5,25 @@ Rules of this file
 1. F1 and F2 are scenarios: each transition of their run is taken by the members themselves. A member's requests leave at
    once, so one that the scenario sends later is lost and sent again. F3 has no scenario; it is written here, step by step.
 2. What was acknowledged, and what the elected leader has then, is read from the members' reports, not from the model.
-3. In the end a consumer asks the leader that was elected for the latest offset, where it can be asked.
+3. In the end a consumer asks the leader that was elected for the latest offset, or where nobody leads every broker.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegauge.conformance.repl.session import Session
 from tidegauge.drive.broker.contract import BROKER, BrokerCase
 from tidegauge.drive.broker.steps import ENDS
 from tidegauge.drive.cluster.cluster_run import ClusterRun
 from tidegauge.drive.cluster.cluster_walks import ClusterPath, MemberModel, PathBuilder
+from tidegauge.drive.cluster.controlled import ELSEWHERE, SCRIPTS, ControllerStep, controlled
 from tidegauge.drive.contract import Report
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
+from tidegauge.drive.controller.steps import step_line
 from tidegauge.drive.paths import scenarios
 from tidegauge.impl.cluster.cluster import Cluster, actions
 from tidegauge.impl.cluster.transitions import Label
+from tidegauge.impl.errors import ERROR_NAMES
 from tidegauge.impl.messages import FetchRequest
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -29,6 +33,15 @@ from tidegauge.util.foreign_text import visible
 OF_BROKERS = ("F1", "F2", "F3")
 """The findings that are a broker's; the others are the controller's."""
 
+
+class FindingPath(NamedTuple):
+    """The path of a finding; where it is the controller's also the controller's part."""
+
+    path: ClusterPath
+    control: ControllerCase | None = None
+    control_steps: tuple[ControllerStep, ...] = ()
+
+
 FOLLOWED = ("SendFetch", "SendEpochRequest", "TruncateToHighWatermark", "AnswerProduce", "Read")
 """What a member does by itself."""
 
@@ -37,30 +50,57 @@ RESPONSES = ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange
 ONE_AND_TWO = ((1, 0), (2, 0))
 
 
-def finding_path(name: str, members: Sequence[MemberModel], controller: Profile) -> ClusterPath:
-    """Return the path of a finding. Raises UsageError where these members do not go it."""
-    if name not in OF_BROKERS:
-        raise UsageError(
-            f"--finding: expected {', '.join(OF_BROKERS)}; seen {name!r}; what a controller does wrong: drive --kafka 4.3.1 "
-            "--controller --scenarios"
-        )
+def needs_controller(name: str) -> bool:
+    """Return whether a finding needs a controller in a process. Raises UsageError for one that no reader sees."""
+    if name in OF_BROKERS or name in SCRIPTS:
+        return name in SCRIPTS
+    reason = f", which no reader of a driven broker sees: {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+    raise UsageError(
+        f"--finding: expected {', '.join((*OF_BROKERS, *SCRIPTS))}; seen {visible(name)}{reason}; a controller alone: "
+        "tidegauge drive --kafka 4.3.1 --controller --scenarios"
+    )
+
+
+def finding_path(
+    name: str, members: Sequence[MemberModel], controller: Profile, opening: ClusterOpening | None = None
+) -> FindingPath:
+    """Return the path of a finding. Raises UsageError where these members do not go it.
+
+    `opening`: how the controller's process begins, for a finding that needs one.
+    """
+    if needs_controller(name):
+        assert opening is not None, name
+        controlled_builder = controlled(name, members, controller, opening)
+        _take_all(name, controlled_builder, SCRIPTS[name][1](controlled_builder))
+        case, steps = controlled_builder.case, tuple(controlled_builder.taken)
+        return FindingPath(_read_in_the_end(name, controlled_builder), case, steps)
     if name == "F3":
         builder = PathBuilder(members, controller)
-        steps: Iterator[tuple[str, bool]] = _erased_proposal(builder)
+        _take_all(name, builder, _erased_proposal(builder))
     else:
         session = scenarios.first_played(name, members[0].reference.profile)
         if session.brokers > len(members):
             raise UsageError(f"--finding {name}: expected {session.brokers} brokers; seen {len(members)}; add some")
         builder = PathBuilder(members[: session.brokers], controller, session.cluster.model.bounds.min_insync_replicas)
-        steps = _followed(builder, session)
+        _take_all(name, builder, _followed(builder, session))
+    return FindingPath(_read_in_the_end(name, builder))
+
+
+def _take_all(name: str, builder: PathBuilder, steps: Iterator[tuple[str, bool]]) -> None:
     for step, happened in steps:
         if not happened:
             raise UsageError(
                 f"--finding {name}: expected brokers that take each of its steps; seen none that takes {step}, the "
                 f"{len(builder) + 1}th; name releases that have it"
             )
+
+
+def _read_in_the_end(name: str, builder: PathBuilder) -> ClusterPath:
+    """Let a consumer ask the leader, or everybody where nobody leads."""
     leader = builder.image.leader
-    builder.consume(leader)
+    for member in range(len(builder.members)) if leader == UNDEFINED else (leader,):
+        builder.read_metadata(member)
+        builder.consume(member)
     return builder.path(name)
 
 
@@ -146,11 +186,13 @@ def _erased_proposal(builder: PathBuilder) -> Iterator[tuple[str, bool]]:
 # What the members really did
 
 
-def finding_text(run: ClusterRun) -> str:
+def finding_text(run: ClusterRun, control: Sequence[ControllerStep] = ()) -> str:
     """Return each step of the path with what it changed, what was acknowledged, and what the elected leader has."""
     (path,), names = run.paths, [visible(member.name) for member in run.members]
-    lines, at = [], [0] * len(run.members)
+    lines: list[str] = []
+    at = [0] * len(run.members)
     for number, own_step in enumerate(path.steps, 1):
+        lines += _control_lines(control, number - 1)
         member = own_step.member
         own = run.reports[member].get(0, ())
         at[member] += 1
@@ -163,12 +205,18 @@ def finding_text(run: ClusterRun) -> str:
     return "\n".join([*lines, *_outcome(run, names)])
 
 
+def _control_lines(control: Sequence[ControllerStep], place: int) -> Iterator[str]:
+    for step in control:
+        if step.place == place:
+            yield f"       controller: {step_line(step.step)}"
+            if step.text:
+                yield f"         {step.text}"
+
+
 def _outcome(run: ClusterRun, names: Sequence[str]) -> Iterator[str]:
     """Yield what was acknowledged, and what the last leader has of it: rule 2."""
     (path,) = run.paths
-    leader = path.steps[-1].member
     reports = [dict(own).get(0, ()) for own in run.reports]
-    last: Mapping[str, Any] = reports[leader][-1] if reports[leader] else {}
     promised = []
     for member, (case, own) in enumerate(zip(path.cases, reports, strict=True)):
         broker = f"broker {member + 1} ({names[member]})"
@@ -178,10 +226,23 @@ def _outcome(run: ClusterRun, names: Sequence[str]) -> Iterator[str]:
             yield f"  acknowledged: the record at offset {base}, by {broker}, with acks=all"
         if shown:
             yield f"  shown: the records below {shown} to consumers, by {broker} while it led"
-    read = last.get("result") or {}
+    last: list[Mapping[str, Any]] = [own[-1] if own else {} for own in reports]
+    leader = path.steps[-1].member
+    refusals = [(report.get("result") or {}).get("error", NONE) for report in last]
+    if NONE not in refusals:
+        for name, (member, report) in zip(names, enumerate(last, 1), strict=True):
+            refusal = ERROR_NAMES.get(refusals[member - 1], refusals[member - 1])
+            yield f"  broker {member} ({name}): its log ends at {report.get('leo')}; a consumer is refused, {refusal}"
+        yield (
+            "  UNREADABLE: a record that was acknowledged is in the logs, nobody leads, and nobody is elected cleanly"
+            if any(offset < (report.get("leo") or 0) for offset in promised for report in last)
+            else "  nobody leads"
+        )
+        return
+    read = last[leader].get("result") or {}
     latest = f"; the latest offset for a consumer is {read['offset']}" if "offset" in read else ""
-    yield f"  broker {leader + 1} ({names[leader]}) leads in the end: its log ends at {last.get('leo')}{latest}"
-    gone = isinstance(end := last.get("leo"), int) and any(offset >= end for offset in promised)
+    yield f"  broker {leader + 1} ({names[leader]}) leads in the end: its log ends at {last[leader].get('leo')}{latest}"
+    gone = isinstance(end := last[leader].get("leo"), int) and any(offset >= end for offset in promised)
     yield "  LOST: a record that was acknowledged, or shown to consumers, is not there" if gone else "  nothing is lost"
 
 

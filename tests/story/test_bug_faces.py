@@ -24,6 +24,17 @@ NOT_ALLOWED = (
     "less than replica's latest offset 2391"
 )
 LOOP = f"{FETCHER} Reset fetch offset for partition x-0 from 120 to the current local replica's end offset 120"
+MISMATCH = "Offset mismatch for partition x-0: fetched offset = 31727, log end offset = 31728."
+FOLLOWS = (
+    "[Broker id=1] Follower x-0 starts at leader epoch 8 from offset 52012 with partition epoch 19 and high watermark 52000"
+    ". Current leader is 2. Previous leader Some(1) and previous leader epoch was 7."
+)
+DIVERGED = (
+    f"{FETCHER} Truncating partition x-0 with TruncationState(offset=52000, completed=true) due to leader epoch and offset "
+    "EpochEndOffset(errorCode=0, partition=0, leaderEpoch=7, endOffset=52000)"
+)
+MOVED = (FOLLOWS, DIVERGED)
+"""A leader that lived on and follows now: what only it had is gone."""
 STALE = f"{FETCHER} Unexpected offset in append to x-0. First offset 10 is less than the next offset 12."
 
 FACES = [
@@ -32,16 +43,24 @@ FACES = [
     ("KAFKA-7414", (NOT_ALLOWED,), "1.0.0", "2.1.0"),
     ("KAFKA-15608", (LOOP, LOOP, LOOP), "3.5.1", "2.6.0"),
     ("KAFKA-13266", (STALE,), "2.8.0", "3.0.0"),
+    ("KAFKA-13266", (MISMATCH,), "2.8.0", "3.0.0"),
+    ("KAFKA-20554", MOVED, "4.1.0", None),
 ]
 
 
-@pytest.mark.parametrize(("bug", "messages", "having", "lacking"), FACES, ids=[face[0] for face in FACES])
+@pytest.mark.parametrize(
+    ("bug", "messages", "having", "lacking"), FACES, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_a_bug_is_named_where_the_release_can_have_it(
-    bug: str, messages: tuple[str, ...], having: str, lacking: str, telling: Telling
+    bug: str, messages: tuple[str, ...], having: str, lacking: str | None, telling: Telling
 ) -> None:
     assert [one.bug for one in telling(log(*messages, release=having)).bugs] == [bug]
     assert [one.bug for one in telling(log(*messages)).bugs] == [bug]
-    assert telling(log(*messages, release=lacking)).bugs == []
+    assert lacking is None or telling(log(*messages, release=lacking)).bugs == []
+
+
+def test_a_leader_that_died_before_is_no_planned_change(telling: Telling) -> None:
+    assert telling(log(*(line.replace("Some(1)", "None") for line in MOVED))).bugs == []
 
 
 def test_one_refusal_or_one_reset_is_no_bug(telling: Telling) -> None:

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 
+import pytest
+
+from tidegauge.story.sentences import headline
 from tidegauge.story.story import Story
 
 Telling = Callable[..., Story]
@@ -99,6 +102,41 @@ def test_a_reset_to_where_retention_left_the_leader_is_no_loss(telling: Telling)
     assert [
         (one.kind, one.fields["from"], one.fields["to"], one.fields["times"]) for one in story.entries if one.kind == "reset"
     ] == [("reset", 120, 786, 1)]
+
+
+FELL = (
+    "[UnifiedLog partition=x-0, dir=/d] Non-monotonic update of high watermark from (offset=5800 segment=[0:1]) to "
+    "(offset=3100 segment=[-1:-1]) (kafka.log.UnifiedLog)"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "first"),
+    [
+        ((UNCLEAN,), "do not tell: x-0: 2026-01-01 00:00:00,000 broker 2 was elected UNCLEANLY"),
+        ((UNCLEAN, leads(2, 5, 700, 700, "2")), "the log of another replica ended"),
+        ((FELL,), "the lines `Truncating ..` of that broker"),
+        (("[UnifiedLog partition=x-0, dir=/d] Truncating to offset 700 (kafka.log.UnifiedLog)",), "ended before"),
+        ((leads(1, 4, 700, 700, "1,2"), UNCLEAN, leads(2, 5, 700, 700, "2")), "No loss of data is told"),
+    ],
+)
+def test_what_may_have_cost_records_is_not_called_no_loss(lines: tuple[str, ...], first: str, telling: Telling) -> None:
+    story = telling(log(*lines))
+    assert story.losses == []
+    assert first in headline(story)[0]
+
+
+def test_the_truncation_of_a_log_that_moves_to_another_directory_is_none_of_the_replica(telling: Telling) -> None:
+    log_line = "[UnifiedLog partition=x-0, dir=/d2] Truncating to offset 700 (kafka.log.UnifiedLog)"
+    future_line = TRUNCATES.replace(FETCHER, "[ReplicaAlterLogDirsThread-0]:") + " (kafka.server.ReplicaAlterLogDirsThread)"
+    assert [one.kind for one in telling(log(future_line, log_line)).entries] == []
+    assert [one.kind for one in telling(log(TRUNCATES, log_line)).entries] == ["truncated"]
+
+
+def test_the_same_invalid_records_again_are_one_entry(telling: Telling) -> None:
+    found = f"{FETCHER} Found invalid messages during fetch for partition x-0 offset {{}}"
+    story = telling(log(found.format(88), found.format(88), found.format(91)))
+    assert [(one.fields["offset"], one.fields["times"]) for one in story.entries] == [(88, 2), (91, 1)]
 
 
 def test_what_a_follower_copies_again_is_no_loss(telling: Telling) -> None:

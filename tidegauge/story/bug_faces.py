@@ -92,6 +92,7 @@ def _stale_fetch_state(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tu
     for entry in telling.entries:
         if entry.kind == "append_refused" and (entry.partition, entry.node) not in truncated:
             yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+    yield from _of_lines("offset-mismatch")(telling, _losses)
 
 
 def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
@@ -102,7 +103,7 @@ def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[tu
         led = [
             entry
             for entry in telling.entries
-            if entry.kind == "leader"
+            if (entry.kind == "leader" or "led before" in entry.said)
             and entry.partition == loss.partition
             and entry.node == loss.node
             and entry.order < loss.order

@@ -84,6 +84,9 @@ class Elections(StoryState):
             offset=number(line.fields["offset"]),
             high_watermark=number(line.fields["high_watermark"]),
         )
+        # A process that has not led this partition, or has restarted since, names another leader, or none.
+        if line.node is not None and optional(line, "previous") == line.node:
+            replica.follower.said.add("led before")
         replica.log_end, replica.ended, replica.known = number(line.fields["offset"]), line.order, True
         replica.high_watermark, replica.truncation = number(line.fields["high_watermark"]), None
         self.had(line, replica.high_watermark, epoch)

@@ -58,6 +58,8 @@ class Fetchers(StoryState):
         if failed is not None and failed.fields["error"] is None and not line.time:
             failed.fields["error"] = line.text.strip()
 
+    say_offset_mismatch = say_out_of_order
+
     def say_epoch_refused(self, line: SourcedLine) -> None:
         replica, error = self.replica_of(line), line.fields["error"]
         last = replica.refused

@@ -99,6 +99,8 @@ class Processes(StoryState):
         if "leader_end" in line.fields:
             ends = f"the leader's log ends at {line.fields['leader_end']}, this replica's at {line.fields['log_end']}"
             error = f"log truncation is not allowed: {ends}"
+        if "Fatal error during" in line.says.text and error is not None:
+            error = f"fatal error during {error}"
         error = error or line.says.text.strip()
         if node.fatal is None or line.order - node.fatal.order > TOGETHER:
             node.fatal = self.add(

@@ -83,7 +83,10 @@ class SourcedLine:
 
 @dataclass
 class ReadFile:
-    """A text file: how many lines, the ids that its lines say as their own, whether it says anything here."""
+    """A text file: how many lines, the ids that its lines say as their own, whether it says anything here.
+
+    `future` are the truncations of logs that move to another directory: partition and offset.
+    """
 
     path: Path
     label: str
@@ -91,6 +94,7 @@ class ReadFile:
     ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     found: list[SourcedLine] = field(default_factory=list)
     head: tuple[str, ...] = ()
+    future: set[tuple[str, str]] = field(default_factory=set)
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -168,11 +172,16 @@ def speaking_lines(block: bytes) -> tuple[list[int], list[str], int]:
 def _take(text: str, number: int, order: int, file: ReadFile, selection: Selection | None) -> int:
     """Add what a line says to the file; return the order of the next line."""
     if "ReplicaAlterLogDirsThread" in text and "future replica" not in text:
-        return order  # another log's: the copy in another directory
+        # Another log's: the copy in another directory, whose own line looks as that of the replica.
+        file.future |= {(str(tp), fields["to"]) for _, tp, fields in statements_in(text) if "to" in fields}
+        return order
     begin, end, time = date_of(text, order)
     if end < 0 and file.found and (exception := exception_in(text)) is not None:
         _add_error(exception, number, file)
     for says, partition, fields in statements_in(text):
+        if says.kind == "truncated" and (str(partition), fields["to"]) in file.future:
+            file.future.discard((str(partition), fields["to"]))
+            return order
         written = time if time is not None else order
         if not selects(selection, written, partition):
             return max(order, written)

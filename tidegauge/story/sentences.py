@@ -7,7 +7,7 @@ Rules of this file
 3. Text of the input goes through `visible`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss
 from tidegauge.story.state import NO_LEADER, StoryEntry
@@ -35,7 +35,7 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
     """
     lines = [visible(line) for line in (*_losses(story), *_bugs(story), *_partitions(story))]
     if not story.losses and any(map(happened, story.entries)) and not failures:
-        lines.insert(0, "No loss of data is told by these logs.")
+        lines.insert(0, visible(_undecided_loss(story)) or "No loss of data is told by these logs.")
     if not lines and story.entries and not judged:
         partitions = len(story.of_partitions())
         lines.append(
@@ -50,10 +50,51 @@ def _losses(story: Story) -> Iterator[str]:
     worst = sorted(story.losses, key=lambda loss: (order[loss.committed], -loss.at_least))
     for loss in worst[:MOST_LOSSES]:
         yield loss_sentence(loss)
-        if loss.do is not None:
+        if loss.do is not None and (loss.missing_line is None or loss.missing_line not in loss.do):
             yield f"  Do: {loss.do}."
     if len(worst) > MOST_LOSSES:
         yield f"... and {len(worst) - MOST_LOSSES:,} more losses; --json has all of them."
+
+
+def _undecided_loss(story: Story) -> str:
+    """Say what may have cost records, and the one line that would tell; empty if no entry leaves that open."""
+    open_entries = []
+    for name, entries in story.of_partitions().items():
+        roles = {(one.kind, one.node) for one in entries} | {
+            ("leader", one.fields["leader_epoch"], "epoch") for one in entries if one.kind == "leader"
+        }
+        for entry in entries:
+            rank, missing_line = _left_open(name, entry, roles)
+            if missing_line:
+                open_entries.append((rank, name.startswith("__"), entry.order, name, entry, missing_line))
+    if not open_entries:
+        return ""
+    *_, name, entry, missing_line = min(open_entries, key=lambda one: one[:3])
+    more = f" ({len(open_entries) - 1:,} more such entries)" if len(open_entries) > 1 else ""
+    says = f"{name}: {entry_sentence(entry)}{more}"
+    return f"Whether data was lost, these lines do not tell: {says}. What would: {missing_line}."
+
+
+def _left_open(name: str, entry: StoryEntry, roles: Set[tuple[object, ...]]) -> tuple[int, str]:
+    """Return how much an entry leaves open whether records were lost, 0 most, and what would tell; "" if it does not.
+
+    `roles` are the kinds of the partition's entries, by node, and the epochs that a leader's own line tells.
+    """
+    fields, who = entry.fields, "that broker" if entry.node is None else f"broker {entry.node}"
+    ends = f"`Follower {name} starts at ..` (state-change.log) or `Completed load of ..` (server.log)"
+    if entry.kind == "elected" and fields["clean"] is False:
+        epoch, leader = fields["leader_epoch"], fields["leader"]
+        leads = ("leader", epoch, "epoch") in roles
+        others = any(role[0] in ("leader", "follower", "loaded") and len(role) == 2 and role[1] != leader for role in roles)
+        begins = f"the line `{name} starts at leader epoch {epoch} from offset ..` of broker {leader}"
+        wanted = [*([] if leads else [begins]), *([] if others else [f"where the log of another replica ended: {ends}"])]
+        return 0, ", and ".join(wanted)
+    if entry.kind == "high_watermark_fell":
+        known = ("truncated", entry.node) in roles or ("reset", entry.node) in roles
+        return 1, "" if known else f"the lines `Truncating ..` of {who} just before it, and {ends}"
+    if entry.kind == "truncated" and fields["relation"] == "unknown" and entry.basis in ("", "untold", "epoch"):
+        return 2, f"where the log of {who} ended before: {ends}"
+    return 3, ""
 
 
 def loss_sentence(loss: Loss) -> str:
@@ -155,19 +196,25 @@ def entry_sentence(entry: StoryEntry) -> str:
         "isr_changed": lambda: _isr_change(fields, who),
         "fetcher_failed": lambda: (
             f"the fetcher of {who} failed{_at_offset(fields['offset'])}"
-            + (f": {fields['error'].partition('. ')[0]}" if fields["error"] else "")
+            + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
         ),
         "append_refused": lambda: (
             f"{who} refused records from {fields['first_offset']} on, where {fields['expected_offset']} was expected"
         ),
-        "corrupt": lambda: f"{who} found invalid records{_at_offset(fields['offset'])}",
+        "corrupt": lambda: f"{who} found invalid records{_at_offset(fields['offset'])}{_times(fields)}",
         "reset": lambda: f"{who} was out of range at {fields['from']} and went to {fields['to']}{_times(fields)}",
         "epoch_refused": lambda: f"{who} was refused with {fields['error']}{_times(fields)}",
         "directory_failed": lambda: f"the log directory {fields['directory']} of {who} failed",
         "replica_lost": lambda: f"{who} started without its log: {fields['directory']} was made anew",
-        "process_failed": lambda: f"{who} failed: {fields['error']}",
+        "process_failed": lambda: (
+            f"{who} failed: {fields['error']}" + (f", {_first_sentence(fields['cause'])}" if "cause" in fields else "")
+        ),
     }
     return at + says[entry.kind]()
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].rstrip(".")
 
 
 def _clean(clean: bool | None) -> str:

@@ -72,6 +72,7 @@ class ReplicaStory:
     follower: StoryEntry | None = None
     refused: StoryEntry | None = None
     failed: StoryEntry | None = None
+    corrupt: StoryEntry | None = None
     older: int | None = None
     role_changed: int | None = None
 

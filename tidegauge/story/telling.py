@@ -11,7 +11,8 @@ from tidegauge.story.truncations import Truncations
 from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
 
 FACES = frozenset(
-    {"too-large", "out-of-order", "index-offset", "isr-refused", "moved", "fatal", "append-refused", "below", "fell"}
+    {"too-large", "out-of-order", "index-offset", "offset-mismatch", "isr-refused", "moved", "fatal", "append-refused"}
+    | {"below", "fell"}
 )
 """Statements that known bugs are recognised by."""
 

@@ -229,14 +229,16 @@ class Truncations(StoryState):
             join(truncation, line)
 
     def say_corrupt(self, line: SourcedLine) -> None:
-        offset = optional(line, "offset")
-        self.add(
-            line,
-            "corrupt",
-            line.partition,
-            offset=offset,
-            **({"byte": number(line.fields["byte"])} if "byte" in line.fields else {}),
-        )
+        fields = {"offset": optional(line, "offset"), "byte": optional(line, "byte")}
+        replica = self.replica_of(line)
+        last = replica.corrupt
+        # A fetcher asks for the same records again, every second.
+        if last is not None and all(last.fields.get(name) == value for name, value in fields.items()):
+            last.fields["times"] += 1
+            join(last, line)
+            return
+        said = {name: value for name, value in fields.items() if value is not None or name == "offset"}
+        replica.corrupt = self.add(line, "corrupt", line.partition, **said, times=1)
 
 
 def relate(entry: StoryEntry) -> None:

@@ -26,12 +26,13 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
     """Yield the report: the story, failures with their causes, rules, inputs, the verdict."""
     # What happened comes before what it proves: a PASS over a loss begins with the loss.
     if report.story is not None and (
-        happenings := headline(report.story, judged=bool(report.events), failures=report.failures)
+        happenings := headline(report.story, judged=_is_decided(report), failures=report.failures)
     ):
         yield from happenings
         yield ""
     elif report.story is not None and not report.events:
         yield "Nothing is told: no line of these files says what happened to a partition."
+        yield from map(visible, _unread(report))
     if report.explanations:
         yield from _broken(report, colour)
     # Whoever asked what happened reads first what was told, and of what a verdict lacks only the first.
@@ -81,7 +82,7 @@ def _read(report: Report, most: int | None = None) -> Iterator[str]:
             + (f", {counted(number_of(checked.problems), 'problem')}" if checked.problems else "")
             + (f": {checked.verdict.value}" if len(report.inputs) > 1 else "")
         )
-        if checked.covered:
+        if checked.covered and checked.events:
             yield f"covered: {'; '.join(checked.covered)}"
         if checked.depends_on_order:
             counts = (f"{rule} {count:,} of {of:,}" for rule, (count, of) in checked.depends_on_order.items())
@@ -90,11 +91,8 @@ def _read(report: Report, most: int | None = None) -> Iterator[str]:
         if most is not None and len(checked.missing) > most:
             yield f"missing: {len(checked.missing) - most:,} more; --all lists them"
     yield from report.notes
-    # What lies about beside the logs is of interest only if there is nothing else.
-    unread = [file for file in report.files if not file.read and (file.kind not in (OTHER, UNKNOWN) or not report.events)]
-    yield from (f"not read: {file.path}, {file.kind}: {file.why}" for file in unread[:UNREAD])
-    if len(unread) > UNREAD:
-        yield f"not read: {len(unread) - UNREAD:,} more files; --json lists them"
+    if report.events or (report.story is not None and report.story.has_entries):
+        yield from _unread(report)
     if report.problems:
         yield f"bad input: {counted(number_of(report.problems), 'problem')}, {counted(report.lost, 'event')} left out"
         shown = PROBLEMS if most is None else most
@@ -102,6 +100,20 @@ def _read(report: Report, most: int | None = None) -> Iterator[str]:
         if len(report.problems) > shown:
             yield f"  ... and {number_of(report.problems) - shown:,} more"
     yield ""
+
+
+def _is_decided(report: Report) -> bool:
+    """Return whether the verdict says how it went; else an uneventful story says so."""
+    return report.verdict in (Verdict.PASS, Verdict.FAIL)
+
+
+def _unread(report: Report) -> Iterator[str]:
+    """Yield what was not read, and what to do instead."""
+    # What lies about beside the logs is of interest only if there is nothing else.
+    unread = [file for file in report.files if not file.read and (file.kind not in (OTHER, UNKNOWN) or not report.events)]
+    yield from (f"not read: {file.path}, {file.kind}: {file.why}" for file in unread[:UNREAD])
+    if len(unread) > UNREAD:
+        yield f"not read: {len(unread) - UNREAD:,} more files; --json lists them"
 
 
 def _rule_line(rule: RuleVerdict, colour: bool) -> str:

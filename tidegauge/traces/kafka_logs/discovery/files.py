@@ -308,7 +308,8 @@ def name_the_unnamed(logs: FoundLogs) -> None:
     with_lines = [files for _, _, files, _ in logs.unnamed if any(lines for _, lines in files)]
     alone = len(with_lines) == 1 and not logs.nodes and not logs.nested
     for folder, label, files, problems in logs.unnamed:
-        if alone and files in with_lines:
+        ours = any(is_brokers(lines) or not _is_foreign(path, lines) for path, lines in files if lines)
+        if alone and ours and files in with_lines:
             logs.nodes.append(NodeFiles(UNNAMED, folder, label, _streams(files), [*problems]))
             continue
         logs.problems += problems

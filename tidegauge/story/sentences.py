@@ -69,7 +69,7 @@ def _undecided_loss(story: Story) -> str:
                 open_entries.append((rank, name.startswith("__"), entry.order, name, entry, missing_line))
     if not open_entries:
         return ""
-    *_, name, entry, missing_line = min(open_entries, key=lambda one: one[:3])
+    *_, name, entry, missing_line = min(open_entries, key=lambda undecided: undecided[:3])
     more = f" ({len(open_entries) - 1:,} more such entries)" if len(open_entries) > 1 else ""
     says = f"{name}: {entry_sentence(entry)}{more}"
     return f"Whether data was lost, these lines do not tell: {says}. What would: {missing_line}."

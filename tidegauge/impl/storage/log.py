@@ -197,11 +197,12 @@ def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
 
 def truncate_fully_and_start_at(log: Log, offset: int, log_start: int | None = None) -> Log:
     """Drop everything and go on at `offset`. UnifiedLog#truncateFullyAndStartAt. The high watermark may rise."""
+    start = offset if log_start is None else log_start
     return log._replace(
-        start=offset if log_start is None else log_start,
+        start=start,
         end=offset,
-        hw=offset,
-        hw_segment=offset,
+        hw=max(offset, start),
+        hw_segment=offset if start <= offset else UNDEFINED,
         batches=(),
         cache=epoch_cache.clear_and_flush(log.cache),
         segments=(offset,),
@@ -300,7 +301,7 @@ def roll(log: Log, first: int = 0) -> Log:
     A high watermark at the log end moves to the new segment (KAFKA-9196); its position is known from then on.
     """
     base = max(first, log.end)
-    rolled = log._replace(hw_segment=base if log.hw == log.end else log.hw_segment)
+    rolled = log._replace(hw=min(log.hw, log.end), hw_segment=base if log.hw >= log.end else log.hw_segment)
     return rolled if active_segment(log) == base else rolled._replace(segments=(*log.segments, base))
 
 
@@ -351,7 +352,9 @@ def load(setup: Setup, log: Log, *, log_start: int = 0, recovery_point: int = 0,
     active = active_segment(log)
     end = max((b.last + 1 for b in log.batches if b.base >= active), default=active)
     start = max(log_start, log.segments[0])
-    loaded = log._replace(end=end, start=start, recovery_point=max(start, min(recovery_point, end)))
+    # After a clean shutdown all is on disk, however old the checkpoint is.
+    recovered_to = end if clean else min(recovery_point, end)
+    loaded = log._replace(end=end, start=start, recovery_point=max(start, recovered_to))
     # Everything is older than the checkpointed log start, which can be ahead of an unflushed log: begin again there.
     if end < log_start:
         cache = epoch_cache.clear_and_flush(cache)

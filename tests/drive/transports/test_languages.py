@@ -18,7 +18,7 @@ import pytest
 from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.contract import Capabilities
-from tidegauge.drive.paths.repairs import ask, telling_cases
+from tidegauge.drive.paths.repairs import TELLING, ask, telling_cases
 from tidegauge.drive.paths.selection import cases_beside_covers, cases_for
 from tidegauge.drive.runner.run import DriveRun, run, text_of
 from tidegauge.drive.transports.stdio import StdioNode
@@ -193,3 +193,36 @@ def test_a_planted_bug_is_caught_in_a_few_steps(language: str, bug: Planted, bui
         assert all(f"same as   {switch}=on: as Kafka did ({bug.finding})" in failure.text for failure in shown.failures)
         nearest = "skips-equal" if bug.finding == "F2" else "repaired"
         assert f"--profile {nearest} accepts every difference that is shown" in text_of(shown)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Holes of Kafka's that an example is too small to have
+
+
+HOLES = tomllib.loads((Path(__file__).parent / "holes.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("language", "finding"), [(language, one["finding"]) for language, holes in HOLES.items() for one in holes]
+)
+def test_a_hole_that_is_put_back_is_told(language: str, finding: str, built: Built, tmp_path: Path) -> None:
+    """With what the example lacks it is right on the path that tells; with the hole the report names it."""
+    ((switch, _),) = [row for row in UNSAFE.items() if row[1] == finding]
+    (hole,) = [one for one in HOLES[language] if one["finding"] == finding]
+    sources = sources_of(language, tmp_path)
+    for changes, exit_code in ((hole["lacks"], 0), (hole["hole"], 1)):
+        for name, was, becomes in changes:
+            text = (sources / name).read_text(encoding="utf-8")
+            assert text.count(was) == 1, f"{was}: not there, or more than once"
+            (sources / name).write_text(text.replace(was, becomes), encoding="utf-8")
+        with StdioNode(built(language, sources)) as node:
+            shown = run(node, [TELLING[switch]], reference(SAFE))
+        assert shown.exit_code == exit_code, text_of(shown)
+    named = [line for line in text_of(shown).splitlines() if line.startswith(f"  same as   {switch}=on: as Kafka did")]
+    assert named
+    assert all(f"({finding})" in line for line in named)
+
+
+def test_each_hole_is_put_back_in_each_language() -> None:
+    covered = {(language, bug.get("finding")) for table in (PLANTED, HOLES) for language in table for bug in table[language]}
+    assert covered >= {(language, finding) for language in TOOLCHAINS for finding in UNSAFE.values()}

@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. The stock: every trace that a test of the kernel judges, written by hand for a rule, the golden traces, and those of
-   tests/conformance/independent; none longer than SHORT.
+1. The stock: every trace that a test of the kernel judges, written by hand for a rule, the golden traces, those of
+   tests/conformance/independent and kernel_apart; none longer than SHORT.
 2. Variants of the stock are drawn with the seed: one thing changed, null or left out, another config, the nodes the other
    way round. Wrong next events of bounded models come as they are, and so do runs of every generation; others are written
    as an unreliable source would (tests.mutation.kernel_runs). Families of short traces come by their theme.
@@ -21,10 +21,11 @@ from typing import Any
 import pytest
 
 from tests.conformance import hand
+from tests.mutation.kernel_apart import apart
 from tests.mutation.kernel_families import families
 from tests.mutation.kernel_heirs import heirs
 from tests.mutation.kernel_little_families import little_families
-from tests.mutation.kernel_runs import unreliable_runs
+from tests.mutation.kernel_runs import mixed_profile, unreliable_runs
 from tidegauge.conformance.engine.judge import REPORTS
 from tidegauge.impl.profiles import PROFILES
 from tidegauge.traces.columns import to_columns
@@ -46,7 +47,7 @@ SHORT = 60
 """Events of a trace at most."""
 VARIED = 30
 """Events of a trace at most of which every value is varied."""
-DRAWN = {"config": 300, "changed": 300, "null": 150, "left out": 350, "turned round": 60}
+DRAWN = {"config": 300, "mixed": 300, "changed": 300, "null": 150, "left out": 350, "turned round": 60}
 """How many variants of each kind are drawn."""
 RUNS, STEPS = 1, 40
 """Runs of each case beyond the graphs, and the steps of each."""
@@ -65,7 +66,7 @@ def stock(kept: Sequence[Trace]) -> list[Trace]:
     """The traces that tests and third parties have written, then those that are `kept`; each once, in a fixed order."""
     found = _judged_by_tests()
     paths = (*sorted(DIRECTORY.glob("*.ndjson")), *sorted(INDEPENDENT.rglob("*.ndjson")))
-    found += [trace for path in paths for trace in ndjson.read(path).traces]
+    found += [trace for path in paths for trace in ndjson.read(path).traces] + apart()
     return once((*(trace for trace in found if 0 < len(trace.events) <= SHORT), *kept))
 
 
@@ -75,6 +76,9 @@ def variants(of: Sequence[Trace], seed: int) -> list[Trace]:
     varied = [trace for trace in of if len(trace.events) <= VARIED]
     made: dict[str, Callable[[], list[Trace]]] = {
         "config": lambda: [other for trace in of for other in _other_configs(trace)],
+        "mixed": lambda: [
+            replace(trace, config=replace(trace.config, profile=mixed_profile(trace.config, rng))) for trace in of
+        ],
         "changed": lambda: [mutant.trace for trace in varied for mutant in mutants(trace)],
         "null": lambda: [other for trace in varied for other in _nulls(trace)],
         "left out": lambda: [less for trace in varied for leave_out in ONE_BY_ONE for _, less in leave_out(trace)],

@@ -75,7 +75,14 @@ def other_config(config: Config, rng: random.Random) -> Config:
     if rng.random() < 0.15:
         extra[UNCLEAN_ELECTIONS] = False
     profile = rng.choice(sorted(PROFILES)) if rng.random() < 0.2 else config.profile
+    if rng.random() < 0.1:
+        profile = mixed_profile(config, rng)
     nodes = config.nodes if rng.random() < 0.5 else tuple(reversed(config.nodes))
     least = rng.randint(1, len(nodes)) if rng.random() < 0.4 else config.min_isr
     lag = config.lag_rule != (rng.random() < 0.25)
     return replace(config, extra=extra, profile=profile, nodes=nodes, min_isr=least, lag_rule=lag)
+
+
+def mixed_profile(config: Config, rng: random.Random) -> str:
+    """Each broker has a profile of its own, as while a cluster is upgraded."""
+    return ",".join(f"{node}={rng.choice(sorted(PROFILES))}" for node in config.nodes)

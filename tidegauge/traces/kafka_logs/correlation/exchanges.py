@@ -12,6 +12,7 @@ Rules of this file
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from tidegauge.impl.errors import NOT_CONTROLLER
@@ -144,17 +145,17 @@ class Exchanges:
             refused = False
             # The fetch counts no earlier than its request was taken up.
             step.begins = max(step.begins, min(request.since, step.ends) - 1)
-        asks = _asks(fetch, partition)
-        step.fields.update(asks)
+        step.fields.update(_asks(partition, fetch.broker_epoch))
         step.depends_on += ties.sent
         answering = step
-        responses = _responses(partition, response)
+        records: Fields = {}
         if response.size and response.error == 0 and not response.diverging:
-            responses |= self._records(ties.answered[0], tp)
+            records = self._records(ties.answered[0], tp)
         if refused or unknown_topic:
-            step.fields.update(responses)
+            step.fields |= _responses(partition, response) | records
         else:
-            fields: Fields = {"peer": fetch.replica, **asks, **responses}
+            fields = _fields_of_response(fetch.replica, fetch.broker_epoch, partition, response)
+            fields = fields | records if records else fields
             answering = self.add(request.completed, "AnswerFetch", tp, fields, request, fetch.topic_ids.get(tp, ""))
             if request.at_once and response.error == 0:
                 # Immediate response:  read -> count the fetch -> respond, with the high watermark from before.
@@ -311,11 +312,17 @@ class Exchanges:
         ]
 
 
-def _asks(fetch: LoggedFetch, partition: PartitionRequest) -> Fields:
+def _asks(partition: PartitionRequest, broker_epoch: int | None) -> Fields:
     fields = request_fields(partition)
-    if fetch.broker_epoch is not None:
-        fields["req_broker_epoch"] = fetch.broker_epoch
-    return fields
+    return fields if broker_epoch is None else {**fields, "req_broker_epoch": broker_epoch}
+
+
+# As request_fields.
+@lru_cache(maxsize=1 << 14)
+def _fields_of_response(
+    replica: int, broker_epoch: int | None, partition: PartitionRequest, response: LoggedResponse
+) -> Fields:
+    return {"peer": replica, **_asks(partition, broker_epoch), **_responses(partition, response)}
 
 
 def _responses(partition: PartitionRequest, response: LoggedResponse) -> Fields:

@@ -40,8 +40,9 @@ Rules of this file
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
@@ -167,12 +168,10 @@ def order(steps: Sequence[LoggedStep], node: int, placement: Ordered, min_isr: i
 
 
 def _peers(steps: Sequence[LoggedStep]) -> set[int]:
-    found = {peer for peer in {step.fields.get("peer") for step in steps} if isinstance(peer, int)}
-    for step in steps:
-        if step.name == KEPT:
-            found.update(leos(str(step.fields["leos"])))
-        elif "isr" in step.fields and isinstance(isr := step.fields["isr"], tuple):
-            found.update(isr)
+    fields = [step.fields for step in steps]
+    found = {peer for peer in {one["peer"] for one in fields if "peer" in one} if isinstance(peer, int)}
+    found.update(*{isr for one in fields if "isr" in one and isinstance(isr := one["isr"], tuple)})
+    found.update(*(leos(str(step.fields["leos"])) for step in steps if step.name == KEPT))
     return found
 
 
@@ -182,7 +181,7 @@ def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
     for step in steps if start is not None else ():
         # Metadata reaches clients before the broker has made the replica: it answers for a partition that it has not
         # (ReplicaManager#getPartitionOrError). The replica starts first all the same: without a role it answers so, too.
-        refused = step.name in ("HandleFetch", "HandleEpochRequest", "ProduceAck") and step.fields.get("error", 0) != 0
+        refused = step.fields.get("error") and step.name in ("HandleFetch", "HandleEpochRequest", "ProduceAck")
         if refused and start is not None and step.ends < start.ends:
             step.begins, step.ends, step.key = start.ends - 1, start.ends, (start.ends, start.place[1], 1)
             step.follows += (start,)
@@ -196,26 +195,27 @@ def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
     if moved:
         in_order = sorted(steps, key=_key)
     # One thread writes its lines in the order in which it does things.
-    position = {id(step): row for row, step in enumerate(in_order)}
+    position = dict(zip(in_order, range(len(in_order)), strict=True))
     last: dict[str, int] = {}
     rows: list[Row] = []
     for row, step in enumerate(in_order):
-        follows = tuple([at for one in step.follows if (at := position.get(id(one), row)) < row]) if step.follows else ()
-        if step.thread:
-            before = last.get(step.thread)
-            if before is not None:
-                follows += (before,)
-            last[step.thread] = row
+        follows: tuple[int, ...] = ()
+        if step.follows:
+            follows = tuple([at for one in step.follows if (at := position.get(one, row)) < row])
+        if thread := step.thread:
+            if thread in last:
+                follows += (last[thread],)
+            last[thread] = row
         kind, values = _row(step, peers)
-        stamp = step.key[0]
-        begins = step.begins if step.begins < stamp else stamp - 1
-        ends = max(stamp, step.ends)
-        response = position.get(id(step.response), -1) if kind == COUNT else -1
-        rows.append(Row(kind, values, begins, ends, follows, step, response))
+        stamp, begins, ends = step.key[0], step.begins, step.ends
+        response = position.get(step.response, -1) if kind == COUNT and step.response is not None else -1
+        begins, ends = begins if begins < stamp else stamp - 1, max(stamp, ends)
+        rows.append(_new_row((kind, values, begins, ends, follows, step, response)))
     return rows
 
 
 _key = attrgetter("key")
+_new_row: Callable[[tuple[object, ...]], Row] = partial(tuple.__new__, Row)
 
 
 def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]:
@@ -223,7 +223,8 @@ def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]
     name, fields = step.name, step.fields
     # The three of a fetch first: nearly every step is one of them.
     if name == "SendFetch":
-        return SENT, (_number(fields, "req_epoch"),)
+        epoch = fields.get("req_epoch")
+        return SENT, (epoch if type(epoch) is int else UNKNOWN,)
     if name == "HandleFetch" and "remote_leo" in fields and fields.get("error", 0) == 0:
         shown = _number(step.response.fields, "res_hw") if step.response is not None else UNKNOWN
         peer = peers.get(_number(fields, "peer"), -1)
@@ -406,6 +407,8 @@ def _observed(kind: int, v: tuple[int, ...], replica: Replica) -> int:
     if replica.role == ABSENT and kind not in (IDLE, SKIPPED):
         error = v[0] if kind == REFUSED else v[1] if kind == ACKNOWLEDGED else NONE
         return FITS if error in NO_REPLICA else BREAKS_RULE
+    if kind == SENT:
+        return FITS if _may_be(replica.epoch, v[0]) else BREAKS_RULE
     if kind == RESPONSE:
         there = UNKNOWN in (replica.leo, v[1]) or replica.leo >= v[1]
         return FITS if there and _may_be(replica.hw, v[0]) else BREAKS_VALUE
@@ -421,8 +424,6 @@ def _observed(kind: int, v: tuple[int, ...], replica: Replica) -> int:
         return FITS
     if kind == REFUSED:
         return FITS if _refuses(v[0], v[1], replica) else BREAKS_RULE
-    if kind == SENT:
-        return FITS if _may_be(replica.epoch, v[0]) else BREAKS_RULE
     return FITS
 
 
@@ -459,8 +460,8 @@ class _Search:
         # A process that makes the replica has none before.
         role = ABSENT if any(row.kind == START for row in rows) else UNKNOWN
         self.begin = Replica(role=role, counted=(UNKNOWN,) * leader.peers)
-        self.least_end = list(accumulate((row.ends for row in reversed(rows)), min, initial=1 << 62))[::-1]
-        self.least_begin = list(accumulate((row.begins for row in reversed(rows)), min, initial=1 << 62))[::-1]
+        self.least_end = list(accumulate([row.ends for row in reversed(rows)], min, initial=1 << 62))[::-1]
+        self.least_begin = list(accumulate([row.begins for row in reversed(rows)], min, initial=1 << 62))[::-1]
 
     def run(self, placement: Ordered) -> list[tuple[int, Replica]]:
         """Return the rows in the order that was found, each with what it left."""
@@ -523,6 +524,9 @@ class _Search:
     def _only(self, front: int, beyond: frozenset[int], replica: Replica) -> Replica | None:
         """Return what the first row leaves if it has to be taken, or may be without losing an order; else None."""
         row = self.rows[front]
+        if row.kind > SKIPPED and replica.cause < 0:
+            fits = _observed(row.kind, row.values, replica) == FITS or front in self.given_up
+            return replica if fits else None
         due = replica.due != UNKNOWN and replica.due > replica.hw
         alone = not due and not beyond and self.least_begin[front + 1] >= row.ends
         if not alone and replica.cause >= 0:
@@ -672,11 +676,20 @@ def checks_of(
     for place, (at, _) in enumerate(sequence):
         if rows[at].kind in places:
             places[rows[at].kind].append(place)
+    of_rule = {kind: sorted(place for one in kinds for place in places[one]) for kind, (_, kinds) in RULES.items()}
     for number, (at, _) in enumerate(sequence):
         row, found = rows[at], states[number]
         if row.kind not in RULES or found.role not in (LEADS, UNKNOWN):
             continue
         rule, kinds = RULES[row.kind]
+        # Nearly always nothing is near on which the check rests.
+        nearest = of_rule[row.kind]
+        behind = bisect_left(nearest, number)
+        if (not behind or ends[nearest[behind - 1]] <= row.begins) and (
+            behind == len(nearest) or begins[nearest[behind]] >= row.ends
+        ):
+            yield at, rule, False
+            continue
         first, last = bisect_right(ends, row.begins), bisect_left(begins, row.ends, number)
         breaks = BREAKS_VALUE if row.kind >= SKIPPED and row.kind != REFUSED else BREAKS_RULE
         others: list[Replica] = []
@@ -756,7 +769,12 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
     lines.reverse()
     events: list[LoggedStep] = []
     for number, (at, after) in enumerate(sequence):
-        step = rows[at].step
+        row = rows[at]
+        step = row.step
+        if row.kind == SENT:
+            step.place = (step.place[0], lines[number], number + 2, step.time)
+            events.append(step)
+            continue
         if step.name in (KEPT, FORGOTTEN) or at in raises:
             continue
         if step.joins is not None and number < numbers.get(id(step.joins), -1):
@@ -764,14 +782,14 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
             step.joins.fields.update(step.fields)
             step.joins.provides += step.provides
             counted = states[numbers[id(step.joins)]].hw
-            if UNKNOWN != counted > rows[at].values[0] != UNKNOWN:
+            if UNKNOWN != counted > row.values[0] != UNKNOWN:
                 # The leader had it when it read, and another one when it counted: the event has one only.
                 del step.joins.fields["res_hw"]
             continue
         if step.name == RAISED:
             step.name = "HandleFetch"  # of an unknown replica: its process stopped logging before it printed which
         if step.name == "BecomeFollower":
-            _, leo, hw = rows[at].values
+            _, leo, hw = row.values
             if not (_may_be(states[number].leo, leo) and _may_be(states[number].hw, hw)):
                 step.fields.pop("leo", None)
                 step.fields.pop("hw", None)
@@ -779,7 +797,7 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
             raised = credited.get(at)
             found = states[number]
             # Only an append between a fetch that allowed a raise and that raise leaves it due.
-            before = found.due if found.cause == after.cause >= 0 and rows[at].kind == APPEND else found.hw
+            before = found.due if found.cause == after.cause >= 0 and row.kind == APPEND else found.hw
             _fill_high_watermark(step, before, after.hw, None if raised is None else rows[raised].values)
         step.place = (step.place[0], lines[number], number + 2, step.time)
         events.append(step)

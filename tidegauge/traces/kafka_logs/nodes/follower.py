@@ -62,7 +62,7 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
     for tp, partition in fetcher.asked.items():
         # The thread sends its next fetch after it has handled the response to the last one.
         broker.open.pop((parsed.line.thread, tp), None)
-        step = broker.step(parsed, "SendFetch", {"peer": fetcher.send.leader, **request_fields(partition)}, tp)
+        step = broker.step(parsed, "SendFetch", request_fields(partition, fetcher.send.leader), tp)
         step.provides = sent
         before = fetcher.last.get(tp)
         # A fetcher waits for each response; only after a lost one does it send again without.

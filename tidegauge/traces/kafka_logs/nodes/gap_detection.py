@@ -186,6 +186,8 @@ class GapDetector:
     def check(self, parsed: ParsedLine) -> None:
         """Check a line; a break is a Gap since the last line that showed the value."""
         broker = self.broker
+        if parsed.kind == "recorded" and self._is_plain_fetch(parsed):
+            return
         breaks = list(self._breaks(parsed, broker))
         here: Seen = ((broker.run, broker.index), parsed.line.time)
         if broker.stopping:
@@ -203,6 +205,17 @@ class GapDetector:
                 replica.forget()
                 broker.step(parsed, FORGOTTEN, {}, tp).thread = ""
         self._note_line(parsed, here)
+
+    def _is_plain_fetch(self, parsed: ParsedLine) -> bool:
+        """Return whether a leader records a fetch within its log: of most lines there is nothing else to ask."""
+        replica = self.broker.replicas.get(parsed.tp)
+        return (
+            replica is not None
+            and replica.loaded
+            and self._leading.get(parsed.tp) is True
+            and not self._raised
+            and (replica.leo is None or parsed.number("remote_leo") <= replica.leo)
+        )
 
     def ends_early(self) -> bool:
         """Return whether loggers ended before others behind the signal to stop: lines contradict, or the last ones lack."""

@@ -80,7 +80,8 @@ class LogDirs:
                 at for at, step in self.broker.open.items() if at[1] == tp and step.name == "HandleFetchResponse"
             }
             return None
-        directory = _DIRECTORY.match(parsed.line.message)
+        message = parsed.line.message
+        directory = _DIRECTORY.match(message) if message.startswith("[UnifiedLog") else None
         if parsed.line.thread.startswith(_MOVER):
             if directory is not None:
                 self._other.setdefault(tp, directory[1])
@@ -233,11 +234,11 @@ class Node:
         return ParsedLine("end", lines[-1], {}) if lines else parsed
 
 
-def _until_signal(lines: list[Line]) -> list[Line]:
+def _until_signal(lines: Sequence[Line]) -> list[Line]:
     """Return the lines of a process up to the one that says that it was told to stop."""
     parsed = (parse_line(line) for line in lines)
     signal = next(at for at, one in enumerate(parsed) if one is not None and one.kind == "process-stopping")
-    return lines[: signal + 1]
+    return [*lines[: signal + 1]]
 
 
 def _unlike_kafka(line: Line, error: Exception) -> Problem:

@@ -14,6 +14,7 @@ Rules of this file
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tidegauge.impl import rules
 from tidegauge.traces.kafka_logs.parsing.lines import Line
@@ -188,10 +189,13 @@ def or_null(value: int) -> int | None:
     return None if value < 0 else value
 
 
-def request_fields(partition: PartitionRequest) -> Fields:
-    """Return the req_ fields of one partition of a fetch."""
+# Fetches ask for the same again and again: what is equal is one dict, which nobody changes.
+@lru_cache(maxsize=1 << 14)
+def request_fields(partition: PartitionRequest, peer: int | None = None) -> Fields:
+    """Return the req_ fields of one partition of a fetch, and the peer if it is given; to be read only."""
     epoch, last_epoch = partition.epoch, partition.last_epoch
     return {
+        **({} if peer is None else {"peer": peer}),
         "req_epoch": None if epoch < 0 else epoch,
         "req_offset": partition.offset,
         "req_last_epoch": None if last_epoch < 0 else last_epoch,
@@ -260,8 +264,10 @@ class LoggedBroker:
     run: int = 0
     index: int = 0
     line: Line | None = None
-    """The line of the last step, and where it is."""
+    """The line of the last step, and where it is; its place and key."""
     at: str = ""
+    place: Place = (-1, -1, 0, 0)
+    key: tuple[int, int, int] = (0, 0, 0)
     steps: list[LoggedStep] = field(default_factory=list)
     replicas: dict[str, LoggedReplica] = field(default_factory=dict)
     open: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
@@ -348,8 +354,9 @@ class LoggedBroker:
         """Add a step at this line."""
         line = parsed.line
         time, index = line.time, self.index
-        if line is not self.line:
-            self.line, self.at = line, line.at
+        # A fetch has a step for each partition of its session: their places are equal, and one tuple.
+        if line is not self.line or self.place[1] != index:
+            self.line, self.at, self.place, self.key = line, line.at, (self.run, index, 0, 0), (time, index, 0)
         made = LoggedStep(
             self.node,
             tp or parsed.tp,
@@ -357,10 +364,10 @@ class LoggedBroker:
             fields,
             self.at,
             time,
-            (self.run, index, 0, 0),
+            self.place,
             self.begins,
             time + self.tick,
-            (time, index, 0),
+            self.key,
             line.thread,
         )
         self.steps.append(made)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
@@ -84,8 +85,7 @@ _METADATA = re.compile(r"metadata=\(sessionId=(?P<session>\d+|INVALID), epoch=(?
 _REMOVED_TP = re.compile(r"(?<![A-Za-z0-9._\-:])(?:[A-Za-z0-9_\-]+:)?((?>[A-Za-z0-9._\-]+-\d+))")
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRequest:
+class PartitionRequest(NamedTuple):
     """What a fetch asks for one partition; -1 is undefined, as on the wire."""
 
     offset: int
@@ -297,7 +297,18 @@ for _kind, _logger, _pattern in TABLE:
 def parse_line(line: Line) -> ParsedLine | None:
     """Parse a line; None if it has no pattern, or is about the metadata log."""
     message = line.message
-    for row in _BY_LOGGER.get(line.logger, ()):
+    # An idle replica is fetched for and recorded again and again, in the very same words.
+    found = _parse_short(line.logger, message) if len(message) <= SHORT else _parse(line.logger, message)
+    return None if found is None else ParsedLine(found[0], line, found[1], found[2])
+
+
+SHORT = 300
+"""Characters of a message that may recur."""
+
+
+def _parse(logger: str, message: str) -> tuple[str, Mapping[str, Value], str] | None:
+    """Return the kind, the values and the partition of a message."""
+    for row in _BY_LOGGER.get(logger, ()):
         # Most patterns are ruled out by their text alone.
         if row.needle in message and (match := row.match(message)) is not None:
             try:
@@ -309,5 +320,8 @@ def parse_line(line: Line) -> ParsedLine | None:
             except ValueError:
                 return None  # not a number where the pattern has one: the line is damaged
             tp = str(values.get("tp", ""))
-            return None if tp == METADATA_LOG else ParsedLine(row.kind, line, values, tp)
+            return None if tp == METADATA_LOG else (row.kind, values, tp)
     return None
+
+
+_parse_short = lru_cache(maxsize=1 << 14)(_parse)

@@ -18,7 +18,7 @@ Rules of this file
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG, PartitionRequest, number
@@ -130,8 +130,7 @@ def _request(line: Line, order: int, name: str, client: str, document: Mapping[s
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedResponse:
+class LoggedResponse(NamedTuple):
     """The response to a fetch for one partition; None is unknown: left out of the JSON and of the responses before."""
 
     error: int

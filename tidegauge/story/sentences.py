@@ -136,14 +136,8 @@ def _bugs(story: Story) -> Iterator[str]:
 
 
 def _partitions(story: Story) -> Iterator[str]:
-    """Yield a sentence for each partition that had something happen, those with losses first."""
-    lossy = {loss.partition for loss in story.losses}
-    eventful = [
-        (name, events)
-        for name, entries in story.of_partitions().items()
-        if (events := [one for one in entries if happened(one)])
-    ]
-    eventful.sort(key=lambda pair: (pair[0] not in lossy, pair[0].startswith("__")))
+    """Yield a sentence for each partition that had something happen."""
+    eventful = eventful_partitions(story)
     for name, events in eventful[:MOST_PARTITIONS]:
         more = f"; and {len(events) - MOST_EVENTS} more" if len(events) > MOST_EVENTS else ""
         yield f"{name}: {'; '.join(entry_sentence(entry) for entry in _telling(events))}{more}."
@@ -156,6 +150,17 @@ def _partitions(story: Story) -> Iterator[str]:
         if entry.partition is None and entry.kind in ("replica_lost", "directory_failed", "process_failed")
     ]
     yield from (f"{entry_sentence(entry)}." for entry in process[:MOST_EVENTS])
+
+
+def eventful_partitions(story: Story) -> list[tuple[str, list[StoryEntry]]]:
+    """Return the partitions that had something happen, with what did: those with losses first, Kafka's own topics last."""
+    lossy = {loss.partition for loss in story.losses}
+    eventful = [
+        (name, events)
+        for name, entries in story.of_partitions().items()
+        if (events := [entry for entry in entries if happened(entry)])
+    ]
+    return sorted(eventful, key=lambda pair: (pair[0] not in lossy, pair[0].startswith("__")))
 
 
 def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:

@@ -22,6 +22,8 @@ from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.conformance.judge.rulebook import releases_of
+from tidegauge.conformance.report.lanes import lanes_of
+from tidegauge.conformance.report.text import NO_VERDICT, verdict_word
 from tidegauge.conformance.report.timeline import Timelines, places
 from tidegauge.story.sentences import headline
 from tidegauge.traces.problems import counted
@@ -89,9 +91,10 @@ def page(report: Report, title: str = "Tidegauge") -> str:
     summary = f"{counted(report.traces, 'trace')}, {counted(report.events, 'event')}, {report.seconds:.1f} s"
     if timelines.left_out:
         summary += f"; {counted(timelines.left_out, 'trace')} not on this page"
-    verdict_class = CSS_CLASSES.get(report.verdict, "fail")
+    verdict = verdict_word(report)
+    verdict_class = "none" if verdict == NO_VERDICT else CSS_CLASSES.get(report.verdict, "fail")
     configs = (judged.batch.config for judged in report.judged)
-    head = PageHead(title, report.verdict.value, verdict_class, summary, judged_by(configs))
+    head = PageHead(title, verdict, verdict_class, summary, judged_by(configs))
     counts = {verdict: sum(rule.verdict is verdict for rule in report.rules) for verdict in CSS_CLASSES}
     return render_page(
         "check.html",
@@ -99,6 +102,7 @@ def page(report: Report, title: str = "Tidegauge") -> str:
         timelines,
         report=report,
         told=[] if report.story is None else headline(report.story, judged=bool(report.events), failures=report.failures),
+        drawings=[] if report.story is None else lanes_of(report.story),
         cards=cards,
         not_shown=report.failures - len(report.explanations),
         holding=counts[Verdict.PASS],

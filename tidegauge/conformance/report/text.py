@@ -11,6 +11,7 @@ from tidegauge.traces.problems import counted, number_of
 from tidegauge.util.foreign_text import visible
 from tidegauge.util.version import SUITE_VERSION
 
+NO_VERDICT = "NO VERDICT"
 PROBLEMS, UNREAD, FIRST = 10, 5, 3
 """Problems, and files that were not read, that are shown, and of each kind beside a story; the others are counted."""
 _ORDER = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NOT_EXERCISED)
@@ -142,10 +143,16 @@ def verdict_line(report: Report, colour: bool = False) -> str:
         Verdict.SUITE_ERROR: _unjudged(report),
     }[report.verdict]
     return (
-        f"{_painted(report.verdict.value, report.verdict, colour)}: {says} "
+        f"{_painted(verdict_word(report), report.verdict, colour)}: {says} "
         f"({counted(report.traces, 'trace')}, {counted(report.events, 'event')}, {report.seconds:.1f} s; "
         f"suite {SUITE_VERSION})"
     )
+
+
+def verdict_word(report: Report) -> str:
+    """Return the verdict as a person reads it: whoever has a story and no judged event has no suite that could err."""
+    without_events = report.story is not None and report.story.has_entries and not report.events
+    return NO_VERDICT if report.verdict is Verdict.SUITE_ERROR and without_events else report.verdict.value
 
 
 def _unjudged(report: Report) -> str:

@@ -170,7 +170,8 @@ EPOCHS = {"epoch": TRUNCATED_BY_EPOCH, "twice": TRUNCATED_TWICE}
 
 def apart() -> list[Trace]:
     """Each run by the generations that differ there."""
-    runs = [(name, events, ("fetch-truncation", "repaired")) for name, events in FETCHES.items()]
+    runs: list[tuple[str, Sequence[Event], Sequence[str]]] = []
+    runs += [(name, events, ("fetch-truncation", "repaired")) for name, events in FETCHES.items()]
     runs += [(name, events, ("fetch-truncation", "elr")) for name, events in ISR.items()]
     runs += [(name, events, ("kip320", "kip279")) for name, events in EPOCHS.items()]
     for gone in ("Crash", "Stop"):

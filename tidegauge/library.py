@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidegauge.bundle.unpacking import opened
 from tidegauge.conformance.checking.check import CheckOptions, check_parts, merge_reports
 from tidegauge.conformance.checking.check import Report as JudgedReport
 from tidegauge.conformance.checking.convert import read_whole, traces_of
@@ -191,7 +192,7 @@ def check(
     layout: str | None = None,
     processes: int | None = None,
 ) -> Report:
-    """Judge logs and traces: NDJSON, Parquet, broker logs, directories of them, or traces in memory.
+    """Judge logs and traces: NDJSON, Parquet, broker logs, directories of them, bundles, or traces in memory.
 
     The arguments are the options of `tidegauge check`; `release` may give each broker its own, {1: "3.9.1", 2: "4.3.1"};
     `begin` and `end` are times such as 2026-11-21T08:27:15. Large inputs are judged by several `processes`, one per core if
@@ -213,13 +214,15 @@ def check(
     selection = selection_of(topics, partitions, begin, end)
     if traces and selection is not None:
         raise UsageError("check: expected broker logs to select topics or times from, seen a trace; leave one of them out")
-    how = CheckOptions(_profile(profile, release), layout, selection)
-    reports = [check_in_parallel(paths, how, processes)] if paths else []
-    if traces:
-        reports.append(check_parts([part_of_traces(traces, "traces")], how))
-    judged = reports[0] if len(reports) == 1 else merge_reports(reports, how.explained)
-    # Of lines and files, as the command tells it: a trace in memory has none.
-    return _view(replace(judged.with_story(story_of(paths)), files=tuple(files_at(paths))) if paths else judged)
+    with opened(paths) as (given, part):
+        how = CheckOptions(_profile(profile, release), layout, selection or part)
+        reports = [check_in_parallel(given, how, processes)] if given else []
+        if traces:
+            reports.append(check_parts([part_of_traces(traces, "traces")], how))
+        judged = reports[0] if len(reports) == 1 else merge_reports(reports, how.explained)
+        # Of lines and files, as the command tells it: a trace in memory has none.
+        story = story_of(given, selection=how.selection) if given else None
+        return _view(judged if story is None else replace(judged.with_story(story), files=tuple(files_at(given))))
 
 
 def _profile(profile: str | None, release: str | Mapping[int, str] | None) -> str | None:

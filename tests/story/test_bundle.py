@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import tidegauge
 from tests.story.conftest import expected
 from tidegauge.bundle import cutting, unpacking
 from tidegauge.bundle.cutting import write_bundle
@@ -173,6 +174,7 @@ def test_check_and_story_read_a_bundle(
     for part in ("verdict", "rules"):
         assert json.dumps(reports[0][part]).count('"passed"') == json.dumps(reports[1][part]).count('"passed"')
     assert [one["records"] for one in reports[0]["losses"]] == [33] == [one["records"] for one in reports[1]["losses"]]
+    assert tidegauge.check("b.tar.gz").exit_code == codes[0]
     assert main(["story", "b.tar.gz"]) == 0
     assert "33 committed records of topic" in capsys.readouterr().out
 

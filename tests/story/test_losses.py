@@ -1,9 +1,11 @@
 """What is a loss and what is none, to the offset; what is not known is not told."""
 
+import io
 from collections.abc import Callable
 
 import pytest
 
+from tidegauge.cli.main import main
 from tidegauge.story.sentences import headline
 from tidegauge.story.story import Story
 
@@ -137,6 +139,13 @@ def test_the_same_invalid_records_again_are_one_entry(telling: Telling) -> None:
     found = f"{FETCHER} Found invalid messages during fetch for partition x-0 offset {{}}"
     story = telling(log(found.format(88), found.format(88), found.format(91)))
     assert [(one.fields["offset"], one.fields["times"]) for one in story.entries] == [(88, 2), (91, 1)]
+
+
+def test_what_is_piped_into_check_is_told_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    text = log(TRUNCATES, follows(1, 2, 4, 700, 700)).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    main(["check", "-"])
+    assert capsys.readouterr().out.startswith("Records were removed: at least 1 record of x-0, from broker 1")
 
 
 def test_what_a_follower_copies_again_is_no_loss(telling: Telling) -> None:

@@ -10,7 +10,7 @@ Rules of this file
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -148,7 +148,7 @@ def _offsets(entry: StoryEntry) -> tuple[int | None, int | None, int | None]:
 
 def _is_bad(entry: StoryEntry) -> bool:
     fields = entry.fields
-    bad = {
+    bad: Mapping[str, Callable[[], bool]] = {
         "elected": lambda: fields["clean"] is False or fields["leader"] < 0,
         "truncated": lambda: fields["relation"] == "below",
         "start": lambda: fields["clean"] is False,
@@ -162,7 +162,7 @@ def _words(entry: StoryEntry) -> str:
     """Say in a word or two what a mark is."""
     fields = entry.fields
     epoch = fields.get("leader_epoch")
-    says = {
+    says: Mapping[str, Callable[[], str]] = {
         "leader": lambda: f"leads {epoch}",
         "follower": lambda: f"follows {epoch}",
         "loaded": lambda: "loads",

@@ -54,6 +54,7 @@ _CLOCK = re.compile(r"(?<!\d)\d\d?:\d\d:\d\d(?!\d)")
 """Every date of a log line has a time of the day; a number alone may be an offset."""
 _SOFT_BREAK = re.compile(rb"=\r?\n")
 _CODED, _NOT_CODED = re.compile(rb"=([0-9A-F]{2})"), re.compile(rb"=(?![0-9A-F]{2}|\r?\n)")
+_GOES_ON = re.compile(rb"^(?!\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\tat |\n|\Z)", re.MULTILINE)
 _SPACES = {
     "\u00a0": " ",
     "&nbsp;": " ",
@@ -84,7 +85,9 @@ def restored(content: bytes) -> bytes:
     if may_be_restored(content):
         text = content.decode("utf-8-sig", "replace")
         return (_of_documents(text) or _of_rows(text) or text).encode() if len(content) <= MOST_DOCUMENTS else content
-    if len(content) > MOST_WRAPPED:
+    # Most files: every line begins as Kafka's own layout begins it, so that none goes on in the next.
+    plain = content.isascii() and b"\r" not in content and b"&nbsp;" not in content
+    if len(content) > MOST_WRAPPED or (plain and not _GOES_ON.search(content)):
         return content
     if _SOFT_BREAK.search(content) and not _NOT_CODED.search(content):
         content = _CODED.sub(lambda coded: bytes.fromhex(coded[1].decode()), _SOFT_BREAK.sub(b"", content))

@@ -233,7 +233,7 @@ def fits(rows: Sequence[search.Row], one: Sequence[int], peers: int) -> bool:
         due = replica.due != UNKNOWN and replica.due > replica.hw
         if due and rows[at].kind > search.SKIPPED:
             return False
-        broken, replica = take(rows[at], at, replica, search.Leader(0, peers, 1))
+        broken, replica = take(rows[at], at, replica, search.Leader(0, peers))
         if broken != FITS:
             return False
     return True
@@ -280,7 +280,7 @@ def test_what_breaks_in_another_order_depends_on_it(steps: list[LoggedStep]) -> 
     """Against all interleavings in which the steps before a check fit: none that breaks it is left out."""
     peers = sorted(search._peers(steps) | {LEADER})
     rows = search._rows(steps, {peer: at for at, peer in enumerate(peers)})
-    ordered = search._Search(rows, search.Leader(0, len(peers), 1))
+    ordered = search._Search(rows, search.Leader(0, len(peers)))
     taken = ordered.run(found := Ordered())
     dependent = {at for at, _, depends in search.checks_of(rows, taken, ordered) if depends}
     broken = {at for one in every_order(rows) for at in _breaking(rows, one, len(peers))}
@@ -291,7 +291,7 @@ def _breaking(rows: Sequence[search.Row], one: Sequence[int], peers: int) -> Ite
     """The first step that does not fit, if that is a rule or what a client is shown; the raise has a cause."""
     replica = Replica(role=search.ABSENT, counted=(UNKNOWN,) * peers)
     for at in one:
-        broken, after = take(rows[at], at, replica._replace(cause=max(replica.cause, 0)), search.Leader(0, peers, 1))
+        broken, after = take(rows[at], at, replica._replace(cause=max(replica.cause, 0)), search.Leader(0, peers))
         if broken != FITS:
             shown = rows[at].kind in (search.SHOWN, search.ACKNOWLEDGED)
             if rows[at].kind in search.RULES and broken == (BREAKS_VALUE if shown else search.BREAKS_RULE):

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from tests.conformance.hand import TWO, change, follow, judged, lead, reported, start
+from tidegauge.impl.errors import INCONSISTENT_TOPIC_ID
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
+    NONE,
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_LEADER_EPOCH,
@@ -23,7 +25,7 @@ ROLES: dict[str, Sequence[Event]] = {
     "leader": (*STARTED, change(1, 1, (1, 2)), lead(1, 1, (1, 2)), follow(2, 1, 1)),
 }
 REFUSALS = (OFFSET_OUT_OF_RANGE, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)
-OTHER = (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
+OTHER = (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID)
 
 
 def right(role: str, epoch: int, error: int, fencing: bool) -> bool:
@@ -48,3 +50,11 @@ def test_a_refusal_is_that_of_the_role_and_the_epoch(role: str, epoch: int, prof
         found = judged((*ROLES[role], refused), replace(TWO, profile=profile))
         failing = {failure.rule for failure in found.failures} & {"FENCE-01", "FENCE-02"}
         assert bool(failing) == (error not in OTHER and not right(role, epoch, error, fencing)), (error, failing)
+
+
+@pytest.mark.parametrize("error", [NONE, *REFUSALS, *OTHER])
+def test_only_who_has_a_replica_is_running(error: int) -> None:
+    """A broker may answer before it makes the replica, about a deleted topic of the same name too, and starts it then."""
+    answered = reported(1, "HandleFetch", peer=2, req_epoch=0, req_offset=0, req_last_epoch=-1, error=error)
+    failing = {failure.rule for failure in judged((answered, start(1), start(2))).failures}
+    assert ("LIFE-01" in failing) == (error not in (NOT_LEADER_OR_FOLLOWER, *OTHER))

@@ -63,11 +63,13 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     KEPT,
     NO_REPLICA,
     OF_A_CONTROLLER,
+    OF_ANOTHER_TOPIC,
     RAISED,
     TAKES_RESPONSES,
     Fields,
     LoggedBroker,
     LoggedStep,
+    Place,
 )
 from tidegauge.traces.kafka_logs.parsing.parsed_line import leos
 
@@ -85,7 +87,10 @@ ACCEPTS = TAKES_RESPONSES - {"HandleFetchError"}
 
 
 class Replica(NamedTuple):
-    """What a step finds and leaves. `cause` is the step that may have allowed a raise, `due` to where it must raise."""
+    """What a step finds and leaves. `cause` is the step that may have allowed a raise, `due` to where it must raise.
+
+    `min_isr` is the highest min.insync.replicas that its log has: below it nothing must be raised (KIP-966).
+    """
 
     leo: int = UNKNOWN
     hw: int = UNKNOWN
@@ -96,14 +101,14 @@ class Replica(NamedTuple):
     cause: int = -1
     due: int = UNKNOWN
     counted: tuple[int, ...] = ()
+    min_isr: int = 1
 
 
 class Leader(NamedTuple):
-    """Which of `peers` a replica's own broker is, and min.insync.replicas: below it nothing must be raised (KIP-966)."""
+    """Which of `peers` a replica's own broker is."""
 
     own: int
     peers: int
-    min_isr: int
 
 
 class Row(NamedTuple):
@@ -144,20 +149,24 @@ def order_of_node(broker: LoggedBroker) -> Ordered:
         else:
             groups.setdefault((step.tp, step.place[0]), []).append(step)
     for steps in groups.values():
-        ordered += order(steps, broker.node, placement, broker.highest_min_isr.get(steps[0].tp))
+        ordered += order(steps, broker.node, placement, broker.min_isr_of_logs.get(steps[0].tp, _UNKNOWN_MIN_ISR))
     broker.steps = ordered
     return placement
 
 
-def order(steps: Sequence[LoggedStep], node: int, placement: Ordered, min_isr: int | None = 1) -> list[LoggedStep]:
-    """Order the steps of one replica in one process of `node`; return those that are events.
+MinIsrOfLogs = Sequence[tuple[tuple[int, int], int | None]]
+"""For each log that a partition had, from which place on, and its highest min.insync.replicas, None if unknown."""
+_UNKNOWN_MIN_ISR: MinIsrOfLogs = (((-1, -1), None),)
+_SMALLEST_MIN_ISR: MinIsrOfLogs = (((-1, -1), 1),)
 
-    `min_isr` is the highest min.insync.replicas of the partition, None if unknown.
-    """
+
+def order(
+    steps: Sequence[LoggedStep], node: int, placement: Ordered, min_isr: MinIsrOfLogs = _SMALLEST_MIN_ISR
+) -> list[LoggedStep]:
+    """Order the steps of one replica in one process of `node`; return those that are events."""
     peers = sorted(_peers(steps) | {node})
-    rows = _rows(steps, {peer: at for at, peer in enumerate(peers)})
-    leader = Leader(peers.index(node), len(peers), len(peers) + 1 if min_isr is None else min_isr)
-    search = _Search(rows, leader)
+    rows = _rows(steps, {peer: at for at, peer in enumerate(peers)}, min_isr)
+    search = _Search(rows, Leader(peers.index(node), len(peers)), _min_isr_at(min_isr, steps[0].place, len(peers)))
     taken = search.run(placement)
     placement.moved += sum(1 for at, (row, _) in enumerate(taken) if at != row)
     placement.checks.update((rule, depends) for _, rule, depends in checks_of(rows, taken, search))
@@ -175,7 +184,13 @@ def _peers(steps: Sequence[LoggedStep]) -> set[int]:
     return found
 
 
-def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
+def _min_isr_at(min_isr: MinIsrOfLogs, place: Place, peers: int) -> int:
+    """Return the min.insync.replicas of the log at a place; where it is unknown, one that no ISR reaches."""
+    highest = next((value for begin, value in reversed(min_isr) if begin <= place[:2]), min_isr[0][1])
+    return peers + 1 if highest is None else highest
+
+
+def _rows(steps: Sequence[LoggedStep], peers: dict[int, int], min_isr: MinIsrOfLogs = _SMALLEST_MIN_ISR) -> list[Row]:
     """Return the steps as rows of the search, in the order of their keys, each with the rows that it follows."""
     start = next((step for step in steps if step.name == "Start"), None)
     for step in steps if start is not None else ():
@@ -207,6 +222,9 @@ def _rows(steps: Sequence[LoggedStep], peers: dict[int, int]) -> list[Row]:
                 follows += (last[thread],)
             last[thread] = row
         kind, values = _row(step, peers)
+        if kind == START:
+            # The topic may be one that was deleted and made again, with another configuration.
+            values = (*values, _min_isr_at(min_isr, step.place, len(peers)))
         stamp, begins, ends = step.key[0], step.begins, step.ends
         response = position.get(step.response, -1) if kind == COUNT and step.response is not None else -1
         begins, ends = begins if begins < stamp else stamp - 1, max(stamp, ends)
@@ -345,7 +363,7 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         fits = _may_be(replica.leo, v[2]) and _may_be(replica.hw, v[3])
         # A leader keeps the log ends that it recorded before it was elected again (finding F2).
         leo = v[2] if v[2] != UNKNOWN else replica.leo
-        after = Replica(leo, v[4], v[0], LEADS, v[1], 0, -1, UNKNOWN, replica.counted)
+        after = Replica(leo, v[4], v[0], LEADS, v[1], 0, -1, UNKNOWN, replica.counted, replica.min_isr)
     elif kind == FOLLOW:
         fits = _may_be(replica.leo, v[1]) and _may_be(replica.hw, v[2])
         after = replica._replace(
@@ -367,11 +385,11 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         hw = UNKNOWN if UNKNOWN in (replica.hw, v[0]) else high_watermark_after_log_start(replica.hw, v[0])
         after = replica._replace(hw=hw, cause=-1)
     elif kind == START:
-        fits, after = True, Replica(v[0], v[1], -1, NO_ROLE, counted=(-1,) * len(replica.counted))
+        fits, after = True, Replica(v[0], v[1], -1, NO_ROLE, counted=(-1,) * len(replica.counted), min_isr=v[2])
     elif kind == FORGET:
-        fits, broken, after = True, FITS, Replica(counted=(UNKNOWN,) * len(replica.counted))
+        fits, broken, after = True, FITS, Replica(counted=(UNKNOWN,) * len(replica.counted), min_isr=replica.min_isr)
     elif kind == GONE:
-        fits, after = True, Replica(role=ABSENT, counted=(UNKNOWN,) * len(replica.counted))
+        fits, after = True, Replica(role=ABSENT, counted=(UNKNOWN,) * len(replica.counted), min_isr=replica.min_isr)
     else:
         fits = True
         broken = broken if _may_be(replica.epoch, v[2]) else BREAKS_RULE
@@ -398,7 +416,7 @@ def _counted(v: tuple[int, ...], at: int, replica: Replica, leader: Leader) -> R
     # With every log end known, those outside the ISR among them, the rule leaves no choice.
     # Partition#maybeIncrementLeaderHW
     lowest = _lowest(after, leader.own, (1 << len(counted)) - 1)
-    short = replica.isr == UNKNOWN or replica.isr.bit_count() < leader.min_isr
+    short = replica.isr == UNKNOWN or replica.isr.bit_count() < replica.min_isr
     return after._replace(due=UNKNOWN if short or after.hw == UNKNOWN or lowest <= after.hw else lowest)
 
 
@@ -454,12 +472,12 @@ class _Node:
 
 
 class _Search:
-    def __init__(self, rows: Sequence[Row], leader: Leader) -> None:
+    def __init__(self, rows: Sequence[Row], leader: Leader, min_isr: int = 1) -> None:
         self.rows, self.leader = rows, leader
         self.given_up: set[int] = set()
         # A process that makes the replica has none before.
         role = ABSENT if any(row.kind == START for row in rows) else UNKNOWN
-        self.begin = Replica(role=role, counted=(UNKNOWN,) * leader.peers)
+        self.begin = Replica(role=role, counted=(UNKNOWN,) * leader.peers, min_isr=min_isr)
         self.least_end = list(accumulate([row.ends for row in reversed(rows)], min, initial=1 << 62))[::-1]
         self.least_begin = list(accumulate([row.begins for row in reversed(rows)], min, initial=1 << 62))[::-1]
 
@@ -816,7 +834,7 @@ def _fill_high_watermark(step: LoggedStep, before: int, after: int, raised: tupl
         else:
             step.fields["hw_before"] = raised[0]
         step.fields["hw"] = raised[1]
-    elif step.name in _SHOWS_HIGH_WATERMARK and before != UNKNOWN:
+    elif step.name in _SHOWS_HIGH_WATERMARK and before != UNKNOWN and step.fields.get("error") not in OF_ANOTHER_TOPIC:
         step.fields.setdefault("hw_before", before)
         step.fields.setdefault("hw", before)
     elif step.name == "LogStartMoved" and after != UNKNOWN:

@@ -62,13 +62,13 @@ def _log_created(broker: LoggedBroker, parsed: ParsedLine) -> None:
     # The line has the configuration of the topic at that time: it is what the broker has read so far.
     if "min_isr" in parsed.values:
         broker.min_isr[parsed.tp] = parsed.number("min_isr")
-        broker.note_min_isr(parsed.tp, parsed.number("min_isr"))
+        broker.note_min_isr(parsed.tp, parsed.number("min_isr"), created=True)
     elif parsed.tp in broker.min_isr or parsed.tp.rpartition("-")[0] in broker.min_isr_read:
         # The topic had one, and has none here: the broker's own counts, which no line shows.
         broker.without_min_isr.add(parsed.tp)
-        broker.note_min_isr(parsed.tp, None)
+        broker.note_min_isr(parsed.tp, None, created=True)
     else:
-        broker.note_min_isr(parsed.tp, DEFAULT_MIN_ISR)
+        broker.note_min_isr(parsed.tp, DEFAULT_MIN_ISR, created=True)
 
 
 def _config_read(broker: LoggedBroker, parsed: ParsedLine) -> None:

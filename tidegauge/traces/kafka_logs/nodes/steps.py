@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tidegauge.impl import rules
+from tidegauge.impl.errors import INCONSISTENT_TOPIC_ID
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.timestamps import resolution
@@ -43,7 +44,9 @@ RAISED, KEPT = "RaiseHighWatermark", "KeepHighWatermark"
 """Lines of a leader that raises its high watermark, or does not, until order.py has found the step that made it look."""
 FORGOTTEN = "LinesMissing"
 """Where lines are missing: what they showed of a replica is unknown from there on, to order.py as well."""
-NO_REPLICA = (rules.UNKNOWN_TOPIC_OR_PARTITION, rules.NOT_LEADER_OR_FOLLOWER, rules.UNKNOWN_TOPIC_ID)
+OF_ANOTHER_TOPIC = (rules.UNKNOWN_TOPIC_OR_PARTITION, rules.UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID)
+"""Errors of a broker that has no such topic, or one of the same name (ReplicaManager#readFromLog)."""
+NO_REPLICA = (*OF_ANOTHER_TOPIC, rules.NOT_LEADER_OR_FOLLOWER)
 """Errors of a broker that has no such replica, not yet or no more (ReplicaManager#getPartitionOrError)."""
 
 
@@ -307,7 +310,7 @@ class LoggedBroker:
     """Partitions whose logs were created without a min.insync.replicas that the topic had before."""
     deleting: dict[str, tuple[LoggedStep, int]] = field(default_factory=dict)
     """By thread, the first replica of a batch that it deletes, and `latest` at its last line."""
-    highest_min_isr: dict[str, int | None] = field(default_factory=dict)
+    min_isr_of_logs: dict[str, list[tuple[tuple[int, int], int | None]]] = field(default_factory=dict)
     """By partition, the highest min.insync.replicas it ever had; None if that is not known."""
     version: str = ""
     upgraded: bool = False
@@ -330,10 +333,14 @@ class LoggedBroker:
             known = self.replicas[tp] = LoggedReplica()
         return known
 
-    def note_min_isr(self, tp: str, value: int | None) -> None:
-        """Note a min.insync.replicas that a partition has from now on."""
-        before = self.highest_min_isr.get(tp, 0)
-        self.highest_min_isr[tp] = None if before is None or value is None else max(before, value)
+    def note_min_isr(self, tp: str, value: int | None, created: bool = False) -> None:
+        """Note a min.insync.replicas that a partition has from now on; `created` says that its log is a new one."""
+        logs = self.min_isr_of_logs.setdefault(tp, [])
+        if created or not logs:
+            logs.append(((self.run, self.index), value))
+        else:
+            begin, before = logs[-1]
+            logs[-1] = begin, None if before is None or value is None else max(before, value)
 
     def partition_of_response(self, parsed: ParsedLine) -> str:
         """Return the partition of an AlterPartition response: 4.2 names it by topic id (`<id>:0`), before `beta-0`."""

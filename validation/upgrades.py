@@ -155,7 +155,7 @@ def loses(finding: str, brokers: Sequence[str]) -> bool:
         path = finding_path(finding, [member.model for member in members], profile_named("4.3.1"))
     except UsageError:
         return False
-    return "LOST" in finding_text(play_cluster(members, [path]))
+    return "LOST" in finding_text(play_cluster(members, [path.path]))
 
 
 def _span(some: Sequence[str], names: Sequence[str]) -> str:

@@ -189,7 +189,7 @@ def read_topics(
     """Read topics from their log starts to their ends; return that, and the partitions that could not be read."""
     unread = []
     config = {"bootstrap.servers": bootstrap, "group.id": "truth", "enable.auto.commit": False, "log_level": 0}
-    # Replication keeps a record whatever becomes of its transaction: a client saw a commit, the log an abort, in cluster 1078.
+    # A record is replicated whatever becomes of its transaction: a client saw a commit, the log an abort, in cluster 1078.
     consumer = Consumer({**config, "isolation.level": "read_uncommitted"})
     try:
         bounds = {}

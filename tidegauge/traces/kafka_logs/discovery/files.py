@@ -294,10 +294,14 @@ def _of_brokers(label: str, parts: Sequence[FileLines], logs: FoundLogs) -> list
     return [(path, lines) for path, lines, _ in parts if path not in others]
 
 
+def _is_of_another_program(path: Path) -> bool:
+    what = identify(path, path.name)
+    return what.kind == CLIENT_LOG or what.system == ZOOKEEPER
+
+
 def _is_foreign(path: Path, lines: Iterable[Line]) -> bool:
     """Return whether lines of which none is surely a broker's are another program's, or say nothing that matters."""
-    what = identify(path, path.name)
-    return what.kind == CLIENT_LOG or what.system == ZOOKEEPER or not any(map(matters, lines))
+    return _is_of_another_program(path) or not any(map(matters, lines))
 
 
 def name_the_unnamed(logs: FoundLogs) -> None:
@@ -308,7 +312,7 @@ def name_the_unnamed(logs: FoundLogs) -> None:
     with_lines = [files for _, _, files, _ in logs.unnamed if any(lines for _, lines in files)]
     alone = len(with_lines) == 1 and not logs.nodes and not logs.nested
     for folder, label, files, problems in logs.unnamed:
-        ours = any(is_brokers(lines) or not _is_foreign(path, lines) for path, lines in files if lines)
+        ours = any(is_brokers(lines) or not _is_of_another_program(path) for path, lines in files if lines)
         if alone and ours and files in with_lines:
             logs.nodes.append(NodeFiles(UNNAMED, folder, label, _streams(files), [*problems]))
             continue

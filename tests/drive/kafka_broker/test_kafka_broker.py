@@ -23,7 +23,7 @@ from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.state import Outcome, ReferenceBroker
 from tidegauge.drive.contract import Report, Step
 from tidegauge.drive.kafka_broker.broker import KafkaBroker
-from tidegauge.drive.kafka_broker.node import CLOSED_AFTER, KafkaNode
+from tidegauge.drive.kafka_broker.node import KafkaNode
 from tidegauge.drive.kafka_broker.partition import DrivenPartition
 from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot, start_slots
 from tidegauge.drive.kafka_process.builds import KafkaBuild, build_of
@@ -33,6 +33,7 @@ from tidegauge.drive.paths.selection import cases_for
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import run
 from tidegauge.drive.runner.transcript import Recorder
+from tidegauge.drive.wire.frames import end_tasks
 from tidegauge.impl.releases import RELEASE, profile_named
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.util.errors import TidegaugeError
@@ -105,7 +106,7 @@ def test_a_fetch_that_waits_is_told_from_one_that_a_high_watermark_wakes() -> No
     profile = profile_named(f"{RELEASE}{NEW}")
     with KafkaNode(build(NEW)) as node:
         cases, _ = cases_for(node.capabilities, profile, graphs=["waits"])
-        found = run(node, cases[::4], profile.switched({"hw_wakes_followers": True}))
+        found = run(node, cases[::4], reference(profile.switched({"hw_wakes_followers": True})))
     assert found.exit_code == 1
     assert {failure.shown.fields for failure in found.failures} == {("fetched",)}
     assert all("same as   hw_wakes_followers=off" in failure.text for failure in found.failures)
@@ -177,7 +178,7 @@ def test_a_deletion_that_followers_have_not_heard_of_wakes_no_fetch_of_another_p
             for slot in slots:
                 slot.close()
             broker.close()
-            await asyncio.sleep(CLOSED_AFTER)
+            await end_tasks()
 
     with closing(moved):
         waiting, deleted = asyncio.run(closed())
@@ -188,7 +189,7 @@ def test_an_old_release_is_told_from_todays_and_its_bug_is_named() -> None:
     """KAFKA-14704, in the broker's own words beside the path."""
     today = profile_named(f"{RELEASE}{NEW}")
     with KafkaNode(build(OLD)) as node:
-        found = run(node, [BrokerCase(Opening(), TAKES_THE_HIGH_WATERMARK)], today, log_lines=node.log_lines)
+        found = run(node, [BrokerCase(Opening(), TAKES_THE_HIGH_WATERMARK)], reference(today), log_lines=node.log_lines)
     said = "\n".join(failure.text for failure in found.failures)
     assert found.exit_code == 1
     assert "applies_diverging=on" in said

@@ -33,7 +33,7 @@ class Broker:
         self.proposals, self.conditions = self, Conditions()
 
     def advance(self, seconds: float) -> None:
-        assert seconds * 1000 == CHECKED_EVERY_MS
+        assert 0 < seconds * 1000 <= CHECKED_EVERY_MS
         self.checks += 1
         self.pending |= {topic: {} for topic in self.lagging if topic not in self.pending}
         beside = self.file.with_name("written")
@@ -97,6 +97,43 @@ def test_a_check_that_is_due_runs_between_two_steps_and_counts_for_nothing(
     asyncio.run(check.play(steps()))
     assert broker.checks == 1
     assert broker.responses == [(topic, {"errorCode": INELIGIBLE_REPLICA}) for topic in (ONE, OTHER)]
+
+
+class FixedRate(Broker):
+    """It checks at a fixed rate by its monotonic clock, from a little before it was noticed to have started."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.real, self.moved, self.noticed_after = 0.0, 0.0, 20.0
+
+    def _runs(self) -> int:
+        return int((self.real + self.moved + self.noticed_after) * 1000 / CHECKED_EVERY_MS)
+
+    def advance(self, seconds: float) -> None:
+        before, self.moved = self._runs(), self.moved + seconds
+        assert self._runs() == before + 1
+        super().advance(seconds)
+
+    def wait(self, seconds: float) -> None:
+        before, self.real = self._runs(), self.real + seconds
+        assert self._runs() == before, "a check in the middle of steps"
+
+
+def test_no_check_runs_by_itself_however_long_the_process_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unmodified broker seemed to propose an ISR that no step had led to."""
+    broker = FixedRate(tmp_path)
+    monkeypatch.setattr(lag_check.time, "monotonic", lambda: broker.real)
+    check = check_of(broker)
+
+    async def steps() -> None:
+        for seconds in (1, DUE_SECONDS / 2, DUE_SECONDS - 1, DUE_SECONDS, 3, DUE_SECONDS + 30) * 10:
+            broker.wait(seconds)
+            await check.run_before_it_is_due()
+            broker.wait(1)
+            await check.run(ONE)
+
+    asyncio.run(check.play(steps()))
+    assert broker.checks > 60
 
 
 @pytest.mark.parametrize("where", ["pending", "sent"])

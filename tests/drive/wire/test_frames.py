@@ -1,7 +1,9 @@
 """Requests and responses between a connection and a listener of ours, in this process."""
 
 import asyncio
+import gc
 import importlib
+import socket
 import struct
 import warnings
 from collections.abc import Coroutine
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from tidegauge.drive.wire.compiler import WireError, WireMessage
-from tidegauge.drive.wire.frames import HOST, Conditions, Connection, Listener, ReceivedRequest, WireRequest
+from tidegauge.drive.wire.frames import HOST, Conditions, Connection, Listener, ReceivedRequest, WireRequest, end_tasks
 from tidegauge.drive.wire.messages import Messages
 
 with warnings.catch_warnings():
@@ -50,6 +52,25 @@ def in_a_loop(work: Coroutine[Any, Any, None]) -> None:
         await asyncio.sleep(0.01)  # what was closed is closed when the loop has gone round
 
     asyncio.run(and_then_closed())
+
+
+@pytest.mark.parametrize("rounds", range(6))
+def test_a_connection_that_was_accepted_a_moment_ago_is_closed_with_the_others(rounds: int) -> None:
+    """A task of asyncio that has not begun would leave it open."""
+
+    async def work() -> None:
+        listener = Listener(MESSAGES, ["ListOffsets"], echo, Conditions())
+        with socket.create_connection((HOST, await listener.start())):
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            listener.close()
+            await end_tasks()
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        asyncio.run(work())
+        gc.collect()
+    assert [str(warning.message) for warning in seen] == []
 
 
 def test_responses_come_in_the_order_of_the_requests_also_to_many_who_share_a_connection() -> None:

@@ -140,7 +140,13 @@ class KafkaBroker:
         self.process.start()
         await self._connect()
         await self.wait_until_applied(self._keep_alive.register(port))
+        await self._keep_alive_and_checks()
+
+    async def _keep_alive_and_checks(self) -> None:
         await self._keep_alive.start(self.connection, self.requests)
+        # The broker leads a partition now, and with the first one it schedules its checkpoints.
+        if self.lag_check is not None:
+            self.lag_check.started()
 
     async def end(self, *, in_order: bool) -> None:
         """End the process: stop it in order, or kill it once it has flushed what it writes with a delay."""
@@ -156,11 +162,9 @@ class KafkaBroker:
         """Start the process again after it was ended, and wait until it has applied all metadata there is."""
         offset = self.controller.log.end - 1
         self.process.start()
-        if self.lag_check is not None:
-            self.lag_check.restarted()
         await self._connect()
         await self.wait_until_applied(offset)
-        await self._keep_alive.start(self.connection, self.requests)
+        await self._keep_alive_and_checks()
         # A process checks the ISR once by itself, at its start, and that races with its first metadata: what it proposes
         # then is no step of any path, and is refused.
         await asyncio.sleep(CHECKED_AFTER)

@@ -2,9 +2,11 @@
 
 Rules of this file
 
-1. The check runs every half of replica.lag.time.max.ms by the monotonic clock, which nothing else moves: by itself it runs
-   once, when the process starts. A process that lives until the next one is near (a loaded machine) is given a check
-   between two steps, of which nothing counts. Which replica lags the check decides by the time of day.
+1. The check runs every half of replica.lag.time.max.ms by the monotonic clock, at a fixed rate (KafkaScheduler#schedule): by
+   itself it runs once, when the process starts. A process that lives until the next one is near (a loaded machine) is given
+   a check between two steps, of which nothing counts. The clock is moved by what is left of the period: moved by a whole
+   one, a check would still run by itself whenever one has really passed. Which replica lags the check decides by the time
+   of day.
 2. The lag time passes before each step. So a follower is in time if it is at the log end, and only then
    (Replica#isCaughtUp). That is what the reference has, and replica.lag.time.max.ms=-2 where no clock can be moved.
 3. One check covers all partitions. So it runs when every slot that plays has come to such a step, and no other partition is
@@ -51,8 +53,8 @@ class LagCheck:
         self.lag_times_passed = 0
         self._checked_at = time.monotonic()
 
-    def restarted(self) -> None:
-        """Take notice that the process has started again: a check runs then."""
+    def started(self) -> None:
+        """Take notice that the process has started, and both tasks were scheduled: the check has run."""
         self._checked_at = time.monotonic()
 
     async def run_before_it_is_due(self) -> None:
@@ -101,10 +103,11 @@ class LagCheck:
         # one of the check.
         await proposals.exchanged()
         expected = {*proposals.pending, *waiting}
-        self._clock.advance(CHECKED_EVERY_MS / 1000)
+        period, now = CHECKED_EVERY_MS / 1000, time.monotonic()
+        self._clock.advance(period - (now - self._checked_at) % period)
+        self._checked_at = now
         # The same thread writes the checkpoint of high watermarks after the check: a new file shows that it is over.
         await self._wait_for_new_file(before)
-        self._checked_at = time.monotonic()
         await proposals.exchanged()
         for topic in proposals.pending.keys() - expected:
             proposals.respond(topic, {"errorCode": INELIGIBLE_REPLICA})

@@ -49,6 +49,7 @@ from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import MovedClock, make_clock
 from tidegauge.drive.runner.player import PrefixTree
 from tidegauge.drive.wire.compiler import WireError
+from tidegauge.drive.wire.frames import end_tasks
 from tidegauge.impl.releases import parse_release
 from tidegauge.util.errors import TidegaugeError
 
@@ -56,9 +57,6 @@ T = TypeVar("T")
 
 SLOTS = 64
 """So many that the process is busy while some of them wait."""
-
-CLOSED_AFTER = 0.01
-"""Seconds after which sockets that were closed are: the loop has gone round."""
 
 LAG = frozenset({"lag"})
 """What takes a process whose clocks can be moved."""
@@ -196,11 +194,7 @@ class KafkaNode:
             self._broker.close()
         if self._clock is not None:
             self._clock.close()
-        own_task = asyncio.current_task()
-        for task in asyncio.all_tasks():
-            if task is not own_task:
-                task.cancel()
-        await asyncio.sleep(CLOSED_AFTER)
+        await end_tasks()
 
     # -----------------------------------------------------------------------------------------------------------------
     # Playing

@@ -205,6 +205,26 @@ class ReceivedRequest(NamedTuple):
 Handler = Callable[[ReceivedRequest], Awaitable[WireMessage]]
 
 
+ROUNDS = 8
+"""So often the loop goes round until a connection that was accepted is served, or one that was closed has no socket."""
+
+
+async def end_tasks() -> None:
+    """Cancel all other tasks, and wait until their sockets are closed."""
+    # A task that is cancelled before it has begun closes nothing: asyncio's own, of a connection just accepted, is one.
+    await _go_round()
+    own_task = asyncio.current_task()
+    for task in asyncio.all_tasks():
+        if task is not own_task:
+            task.cancel()
+    await _go_round()
+
+
+async def _go_round() -> None:
+    for _ in range(ROUNDS):
+        await asyncio.sleep(0)
+
+
 class Listener:
     """A listening port that serves the named requests; each connection is served one request after the other."""
 
@@ -212,7 +232,8 @@ class Listener:
         self._messages, self._handler, self._conditions = messages, handler, conditions
         self._serves = {name: messages.versions(f"{name}Request") for name in serves if f"{name}Request" in messages}
         self._server: asyncio.Server | None = None
-        self._open: set[asyncio.Task[None]] = set()
+        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._is_closed = False
 
     async def start(self) -> int:
         """Listen on a free port of the loopback and return the port."""
@@ -221,15 +242,24 @@ class Listener:
 
     def close(self) -> None:
         """Stop listening and end every connection."""
+        self._is_closed = True
         if self._server is not None:
-            self._server.close()
-        for task in self._open:
+            # asyncio loses a connection that was accepted a moment ago if its server is closed then: one round later.
+            loop = self._server.get_loop()
+            for listening in self._server.sockets:
+                loop.remove_reader(listening.fileno())
+            loop.call_soon(self._server.close)
+        for task, writer in self._open.items():
             task.cancel()
+            writer.close()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_closed:
+            writer.close()
+            return
         task = asyncio.create_task(self._serve(reader, writer))
-        self._open.add(task)  # the event loop itself keeps only weak references to tasks
-        task.add_done_callback(self._open.discard)
+        self._open[task] = writer  # the event loop itself keeps only weak references to tasks
+        task.add_done_callback(self._open.pop)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

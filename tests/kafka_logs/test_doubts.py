@@ -1,13 +1,16 @@
 """Which events lie in a gap."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.traces.kafka_logs.correlation.log_coverage import uncertain_intervals
+from tidegauge.traces.kafka_logs import read
+from tidegauge.traces.kafka_logs.correlation.log_coverage import Gaps, uncertain_intervals
 from tidegauge.traces.kafka_logs.correlation.merge import SLACK, WINDOW, ahead
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, EVERYTHING, LOG, REQUESTS, Gap
-from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep
+from tidegauge.traces.kafka_logs.nodes.steps import LoggedReplica, LoggedStep
 
 SEND = ("answered", 7)
 SECOND = 1_000_000
@@ -30,7 +33,7 @@ def test_a_response_that_nobody_gives_lies_in_a_gap_of_its_leader(logger: str, g
     steps = [taken, *(step(2, "HandleFetch", index) for index in (1, 2, 3, 6))]
     if given:
         steps[-1].provides += (SEND,)
-    assert [first for (first, _), _ in uncertain_intervals([gap(logger)], steps)] == rows
+    assert [first for (first, _), _ in uncertain_intervals(Gaps([gap(logger)]), steps)] == rows
 
 
 def tied(node: int, other: int, sent: int, handled: int) -> list[LoggedStep]:
@@ -76,4 +79,34 @@ def test_a_log_that_goes_on_lacks_nothing_of_what_came_before(
     """Node 2 says nothing of the partition behind its first line, and its log ends at time 8."""
     steps = [step(2, "ChangePartition", 0), *(step(1, "LeaderAppend", index) for index in range(1, 9))]
     ends = Gap(2, EVERYTHING, (0, 100), AFTER_ALL_LINES, (8, None), "its log ends while the process runs")
-    assert uncertain_intervals([ends], steps, bounds, over) == [((first, 8), ends)]
+    assert uncertain_intervals(Gaps([ends]), steps, bounds, over) == [((first, 8), ends)]
+
+
+@given(st.lists(st.sampled_from((LOG, REQUESTS)), min_size=1, max_size=300))
+def test_gaps_between_the_same_steps_are_one_of_each_logger(loggers: list[str]) -> None:
+    """A node whose lines lack a logger has a gap at each line, and each may lie in thousands of partitions."""
+    gaps = [Gap(2, logger, (0, 4 + at), (0, 5 + at), (4, 5), str(at)) for at, logger in enumerate(loggers)]
+    steps = [step(2, "HandleFetch", index) for index in (1, 2, 1000)]
+    firsts = [gap for at, gap in enumerate(gaps) if gap.logger not in loggers[:at]]
+    assert uncertain_intervals(Gaps(gaps), steps) == [((1, 2), gap) for gap in firsts]
+
+
+def test_what_is_forgotten_stays_so_until_a_line_speaks_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a step for each partition at each line that cannot be: 5,000 partitions took gigabytes."""
+    shrinks = (
+        "Shrinking ISR from 1,2 to 1. Leader: (highWatermark: 1, endOffset: 3). "
+        "Out of sync replicas: (brokerId: 2, endOffset: 1). (kafka.cluster.Partition)"
+    )
+    stamps = [f"[2026-11-28 08:00:{at // 50:02d},{at % 50 * 20:03d}]" for at in range(300)]
+    texts = [f"{stamp} INFO [Partition a-{at} broker=1] {shrinks}" for at, stamp in enumerate(stamps)]
+    log = tmp_path / "n1" / "server.log"
+    log.parent.mkdir()
+    log.write_text("\n".join([*texts, *texts]) + "\n")
+    forgotten: list[LoggedReplica] = []
+
+    def forget(replica: LoggedReplica) -> None:
+        forgotten.append(replica)
+
+    monkeypatch.setattr(LoggedReplica, "forget", forget)
+    read(tmp_path)
+    assert 0 < len(forgotten) <= 3 * len(texts)

@@ -5,7 +5,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, EVERYTHING, REQUESTS, Gap, Spot
 from tidegauge.traces.kafka_logs.nodes.node import Node
@@ -167,17 +171,58 @@ BEHIND = AFTER_ALL_LINES[1] - 2
 """From this index on a step comes after the last line of its process."""
 
 
+class GapsOfNode(NamedTuple):
+    """The gaps of a node, by their numbers among all: those that end, where they begin and end, and the others."""
+
+    ended: tuple[int, ...]
+    begins: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    endless: tuple[int, ...]
+
+
+class Gaps:
+    """All gaps of a capture, made ready to be looked for in each of thousands of partitions."""
+
+    def __init__(self, gaps: Sequence[Gap]) -> None:
+        self.gaps = gaps
+        self.of: dict[int, GapsOfNode] = {}
+        self.of_requests: dict[int, int] = {}
+        """By node, its first gap in which a response may lie."""
+        for number, gap in enumerate(gaps):
+            if gap.logger in (REQUESTS, EVERYTHING):
+                self.of_requests.setdefault(gap.node, number)
+        for node in {gap.node for gap in gaps}:
+            own = [number for number, gap in enumerate(gaps) if gap.node == node]
+            ended = tuple(number for number in own if gaps[number].end != AFTER_ALL_LINES)
+            self.of[node] = GapsOfNode(
+                ended,
+                _numbers(gaps[number].begin for number in ended),
+                _numbers(gaps[number].end for number in ended),
+                tuple(number for number in own if gaps[number].end == AFTER_ALL_LINES),
+            )
+
+
+def _numbers(places: Iterable[Spot]) -> npt.NDArray[np.int64]:
+    """Return a number for each place, in the same order; places behind all lines of a process are far behind."""
+    far = 1 << 40
+    return np.array(
+        [(run << 41) + (index if index < far else 2 * far - 1 - AFTER_ALL_LINES[1] + index) for run, index in places],
+        np.int64,
+    )
+
+
 def uncertain_intervals(
-    gaps: Sequence[Gap],
+    gaps: Gaps,
     steps: Sequence[LoggedStep],
     ahead: Mapping[tuple[int, int], int] = {},
     seen_until: Mapping[tuple[int, int], int] = {},
 ) -> list[tuple[tuple[int, int], Gap]]:
-    """Return each gap with the first and the last of `steps` between which it lies; nodes without steps have none.
+    """Return the first gap of each logger between two of `steps`, with the first and the last between which it lies.
 
-    `ahead` bounds the difference of clocks (merge.py); `seen_until` is until when a log was seen to go on (CarryOver).
+    Nodes without steps have none. `ahead` bounds the difference of clocks (merge.py); `seen_until` is until when a log was
+    seen to go on (CarryOver).
     """
-    if not gaps:
+    if not gaps.gaps:
         return []
     # By node, its steps in the order of its lines: their rows and places, and those of steps that have a line.
     every: dict[int, tuple[list[int], list[Spot]]] = {}
@@ -192,22 +237,28 @@ def uncertain_intervals(
             places.append(step.place[:2])
         if step.name in TAKES_RESPONSES and not any(key in provided for key in step.depends_on if _is_response(key)):
             unanswered.setdefault(step.fields.get("peer"), []).append(row)
-    intervals = []
-    for gap in gaps:
-        if gap.node in every:
-            rows, places = logged.get(gap.node, ([], []))
-            at = bisect_left(places, gap.begin)
-            first = rows[at - 1] if at else 0
-            if gap.end == AFTER_ALL_LINES:
-                first = max(first, _steps_before_gap(gap, steps, ahead, seen_until) - 1)
-            rows, places = every[gap.node]
-            at = bisect_left(places, gap.end)
-            last = rows[at] if at < len(rows) else len(steps) - 1
-            intervals.append(((min(first, last), max(first, last)), gap))
+    intervals: list[tuple[int, tuple[int, int]]] = []
+    for node, of_node in gaps.of.items():
         # A response that no step gives lies in the gap of its leader: only clocks order it against the leader's steps.
-        if gap.logger in (REQUESTS, EVERYTHING):
-            intervals += [((row, row), gap) for row in unanswered.pop(gap.node, ())]
-    return intervals
+        if node in gaps.of_requests:
+            intervals += [(gaps.of_requests[node], (row, row)) for row in unanswered.get(node, ())]
+        if node not in every:
+            continue
+        before, behind = logged.get(node, ([], [])), every[node]
+        rows_before, rows_behind = np.array([0, *before[0]]), np.array([*behind[0], len(steps) - 1])
+        first = rows_before[np.searchsorted(_numbers(before[1]), of_node.begins)]
+        last = rows_behind[np.searchsorted(_numbers(behind[1]), of_node.ends)]
+        pairs = zip(np.minimum(first, last).tolist(), np.maximum(first, last).tolist(), strict=True)
+        intervals += zip(of_node.ended, pairs, strict=True)
+        for number in of_node.endless:
+            gap = gaps.gaps[number]
+            at = bisect_left(before[1], gap.begin)
+            begin = max(rows_before[at], _steps_before_gap(gap, steps, ahead, seen_until) - 1)
+            intervals.append((number, (min(begin, len(steps) - 1), len(steps) - 1)))
+    kept = {
+        (gaps.gaps[number].node, gaps.gaps[number].logger, rows): number for number, rows in sorted(intervals, reverse=True)
+    }
+    return [(rows, gaps.gaps[number]) for (_, _, rows), number in sorted(kept.items(), key=itemgetter(1))]
 
 
 def _is_response(key: object) -> bool:

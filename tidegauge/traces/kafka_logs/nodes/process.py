@@ -204,6 +204,7 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
         replica.follows_from = -1
     broker.silent_since = last.line.time if last is not None and broker.stopping and not broker.logs_closed else None
     broker.open.clear()
+    broker.forgotten.clear()
     broker.fetchers.clear()
     broker.counted.clear()
     broker.setting.clear()

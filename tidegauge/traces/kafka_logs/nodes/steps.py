@@ -273,6 +273,8 @@ class LoggedBroker:
     key: tuple[int, int, int] = (0, 0, 0)
     steps: list[LoggedStep] = field(default_factory=list)
     replicas: dict[str, LoggedReplica] = field(default_factory=dict)
+    forgotten: set[str] = field(default_factory=set)
+    """Partitions about which no line came since all was forgotten (gap_detection.py)."""
     open: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
     fetchers: dict[tuple[int, int], LoggedFetcher] = field(default_factory=dict)
     """By the leader that it fetches from, and its number: ReplicaFetcherThread-<number>-<leader>."""
@@ -378,6 +380,8 @@ class LoggedBroker:
             line.thread,
         )
         self.steps.append(made)
+        if self.forgotten:
+            self.forgotten.discard(made.tp)
         return made
 
     def counts_from(self, parsed: ParsedLine) -> int:

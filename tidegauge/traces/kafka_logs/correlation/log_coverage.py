@@ -167,6 +167,9 @@ def _off(node: Node, logger: str, seen: str) -> Problem:
 # other nodes that came before its last line, as far as that is known, do not lie in the gap either.
 
 
+MANY = 1_000
+"""Gaps above which a trace does not list each that lies between the same two steps: it may be one of thousands."""
+
 BEHIND = AFTER_ALL_LINES[1] - 2
 """From this index on a step comes after the last line of its process."""
 
@@ -217,7 +220,7 @@ def uncertain_intervals(
     ahead: Mapping[tuple[int, int], int] = {},
     seen_until: Mapping[tuple[int, int], int] = {},
 ) -> list[tuple[tuple[int, int], Gap]]:
-    """Return the first gap of each logger between two of `steps`, with the first and the last between which it lies.
+    """Return each gap with the first and the last of `steps` between which it lies; of MANY the first of each logger there.
 
     Nodes without steps have none. `ahead` bounds the difference of clocks (merge.py); `seen_until` is until when a log was
     seen to go on (CarryOver).
@@ -253,7 +256,7 @@ def uncertain_intervals(
         for number in of_node.endless:
             gap = gaps.gaps[number]
             at = bisect_left(before[1], gap.begin)
-            begin = max(rows_before[at], _steps_before_gap(gap, steps, ahead, seen_until) - 1)
+            begin = max(int(rows_before[at]), _steps_before_gap(gap, steps, ahead, seen_until) - 1)
             intervals.append((number, (min(begin, len(steps) - 1), len(steps) - 1)))
     kept = {
         (gaps.gaps[number].node, gaps.gaps[number].logger, rows): number for number, rows in sorted(intervals, reverse=True)

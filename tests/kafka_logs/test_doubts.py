@@ -88,6 +88,7 @@ def test_of_many_gaps_between_the_same_steps_there_is_one_of_each_logger() -> No
     gaps = [Gap(2, logger, (0, 4 + at), (0, 5 + at), (4, 5), str(at)) for at, logger in enumerate(loggers)]
     steps = [step(2, "HandleFetch", index) for index in (1, 2, 10_000)]
     assert uncertain_intervals(Gaps(gaps), steps) == [((1, 2), gap) for gap in gaps[:2]]
+    assert uncertain_intervals(Gaps(gaps[:MANY]), steps) == [((1, 2), gap) for gap in gaps[:MANY]]
 
 
 def test_what_is_forgotten_stays_so_until_a_line_speaks_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -210,11 +210,13 @@ def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lamb
     begin = time.perf_counter()
     inputs: list[CheckedInput] = []
     kept_batches: list[JudgedBatch] = []
+    failures_kept = 0
     judgements: list[Judgement] = []
     notes: list[str] = []
     judge_columns = AdaptiveJudge().judge
     for name, kind, batches, findings in parts:
         judgements_of_part: list[Judgement] = []
+        traces = events = 0
         lost: list[LostDisk] = []
         seen: dict[Situation, Seen] = {}
         for judged in (
@@ -227,10 +229,10 @@ def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lamb
                 add(seen, situations(batch.stored, batch.place))
             # Batches with events are kept for the page. All columns together may exceed the memory: of those only the ones
             # with a failure to explain are kept.
-            explainable = sum(len(other.judgement.failures) for other in kept_batches) < how.explained
-            if batch.traces is not None or (judgement.failures and explainable):
+            if batch.traces is not None or (judgement.failures and failures_kept < how.explained):
                 kept_batches.append(judged)
-            traces, events = sum(j.traces for j in judgements_of_part), sum(j.events for j in judgements_of_part)
+                failures_kept += len(judgement.failures)
+            traces, events = traces + judgement.traces, events + judgement.events
             echo(f"{name}: {traces:,} traces, {events:,} events judged")
         inputs.append(replace(checked_input(name, kind, findings, judgements_of_part), situations=seen))
         judgements += judgements_of_part

@@ -1,6 +1,7 @@
 """How much of what happened the logs of a capture cover: which nodes, which time, and what is missing."""
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -168,19 +169,20 @@ def _off(node: Node, logger: str, seen: str) -> Problem:
 
 
 MANY = 1_000
-"""Gaps above which a trace does not list each that lies between the same two steps: it may be one of thousands."""
+"""Gaps of a capture above which a trace lists one of each logger between the same steps: it may be one of 5,000 traces."""
 
 BEHIND = AFTER_ALL_LINES[1] - 2
 """From this index on a step comes after the last line of its process."""
 
 
 class GapsOfNode(NamedTuple):
-    """The gaps of a node, by their numbers among all: those that end, where they begin and end, and the others."""
+    """The gaps of a node, by their numbers among all: those that end, with places and numbers of loggers, and the others."""
 
-    ended: tuple[int, ...]
+    ended: Sequence[int]
     begins: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
-    endless: tuple[int, ...]
+    loggers: npt.NDArray[np.int64]
+    endless: Sequence[int]
 
 
 class Gaps:
@@ -191,18 +193,17 @@ class Gaps:
         self.of: dict[int, GapsOfNode] = {}
         self.of_requests: dict[int, int] = {}
         """By node, its first gap in which a response may lie."""
+        loggers = {logger: at for at, logger in enumerate(dict.fromkeys(gap.logger for gap in gaps))}
+        ended: dict[int, list[int]] = defaultdict(list)
+        endless: dict[int, list[int]] = defaultdict(list)
         for number, gap in enumerate(gaps):
+            (endless if gap.end == AFTER_ALL_LINES else ended)[gap.node].append(number)
             if gap.logger in (REQUESTS, EVERYTHING):
                 self.of_requests.setdefault(gap.node, number)
-        for node in {gap.node for gap in gaps}:
-            own = [number for number, gap in enumerate(gaps) if gap.node == node]
-            ended = tuple(number for number in own if gaps[number].end != AFTER_ALL_LINES)
-            self.of[node] = GapsOfNode(
-                ended,
-                _numbers(gaps[number].begin for number in ended),
-                _numbers(gaps[number].end for number in ended),
-                tuple(number for number in own if gaps[number].end == AFTER_ALL_LINES),
-            )
+        for node in {**ended, **endless}:
+            begins, ends = (_numbers(getattr(gaps[at], edge) for at in ended[node]) for edge in ("begin", "end"))
+            of_loggers = np.array([loggers[gaps[at].logger] for at in ended[node]], np.int64)
+            self.of[node] = GapsOfNode(ended[node], begins, ends, of_loggers, endless[node])
 
 
 def _numbers(places: Iterable[Spot]) -> npt.NDArray[np.int64]:
@@ -220,7 +221,7 @@ def uncertain_intervals(
     ahead: Mapping[tuple[int, int], int] = {},
     seen_until: Mapping[tuple[int, int], int] = {},
 ) -> list[tuple[tuple[int, int], Gap]]:
-    """Return each gap with the first and the last of `steps` between which it lies; of MANY the first of each logger there.
+    """Return each gap with the first and the last of `steps` between which it lies; of more than MANY the first of a logger.
 
     Nodes without steps have none. `ahead` bounds the difference of clocks (merge.py); `seen_until` is until when a log was
     seen to go on (CarryOver).
@@ -242,26 +243,28 @@ def uncertain_intervals(
             unanswered.setdefault(step.fields.get("peer"), []).append(row)
     intervals: list[tuple[int, tuple[int, int]]] = []
     for node, of_node in gaps.of.items():
-        # A response that no step gives lies in the gap of its leader: only clocks order it against the leader's steps.
-        if node in gaps.of_requests:
-            intervals += [(gaps.of_requests[node], (row, row)) for row in unanswered.get(node, ())]
         if node not in every:
             continue
         before, behind = logged.get(node, ([], [])), every[node]
         rows_before, rows_behind = np.array([0, *before[0]]), np.array([*behind[0], len(steps) - 1])
         first = rows_before[np.searchsorted(_numbers(before[1]), of_node.begins)]
         last = rows_behind[np.searchsorted(_numbers(behind[1]), of_node.ends)]
-        pairs = zip(np.minimum(first, last).tolist(), np.maximum(first, last).tolist(), strict=True)
-        intervals += zip(of_node.ended, pairs, strict=True)
+        low, high = np.minimum(first, last), np.maximum(first, last)
+        kept = np.arange(len(low))
+        if len(gaps.gaps) > MANY:
+            _, kept = np.unique((low * len(steps) + high) * len(gaps.gaps) + of_node.loggers, return_index=True)
+        rows_of_kept = zip(low[kept].tolist(), high[kept].tolist(), strict=True)
+        intervals += zip((of_node.ended[at] for at in kept.tolist()), rows_of_kept, strict=True)
         for number in of_node.endless:
             gap = gaps.gaps[number]
             at = bisect_left(before[1], gap.begin)
             begin = max(int(rows_before[at]), _steps_before_gap(gap, steps, ahead, seen_until) - 1)
             intervals.append((number, (min(begin, len(steps) - 1), len(steps) - 1)))
-    kept = {
-        (gaps.gaps[number].node, gaps.gaps[number].logger, rows): number for number, rows in sorted(intervals, reverse=True)
-    }
-    return [(rows, gaps.gaps[number]) for (_, _, rows), number in sorted(kept.items(), key=itemgetter(1))]
+    # A response that no step gives lies in the gap of its leader: only clocks order it against the leader's steps.
+    for node, number in gaps.of_requests.items():
+        intervals += [(number, (row, row)) for row in unanswered.get(node, ())]
+    intervals.sort(key=itemgetter(0))
+    return [(rows, gaps.gaps[number]) for number, rows in intervals]
 
 
 def _is_response(key: object) -> bool:

@@ -143,6 +143,9 @@ INELIGIBLE_REPLICA = 107
 NEW_LEADER_ELECTED = 108
 OFFSET_MOVED_TO_TIERED_STORAGE = 109
 
+OF_ANOTHER_TOPIC = (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID)
+"""What a broker answers that has no such topic, or a deleted one of the same name (ReplicaManager#readFromLog)."""
+
 ERROR_CODES: Mapping[str, int] = MappingProxyType(
     {name: code for name, code in dict(globals()).items() if type(code) is int}
 )

@@ -13,8 +13,8 @@ from tidegauge.conformance.judge.field_groups import ReportedLog
 from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.lineage import cache_truncate, check_order, set_log_start
 from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided
-from tidegauge.impl.errors import INCONSISTENT_TOPIC_ID
-from tidegauge.impl.rules import NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
+from tidegauge.impl.errors import OF_ANOTHER_TOPIC
+from tidegauge.impl.rules import NOT_LEADER_OR_FOLLOWER
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -29,9 +29,9 @@ def alive(st: s.State, b: int) -> None:
 
 def responds(st: s.State, b: int, error: int) -> None:
     """Check LIFE-01 of a broker that answers: without the replica it answers too. ReplicaManager#getPartitionOrError."""
-    # A broker may be asked for a partition it has no metadata of yet, or while it has the deleted topic of the same name
-    # (INCONSISTENT_TOPIC_ID): that does not show that the replica runs.
-    if error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID):
+    # A broker may be asked for a partition it has no metadata of yet, or while it has the deleted topic of the same name:
+    # that does not show that the replica runs.
+    if error in OF_ANOTHER_TOPIC:
         return
     # Its metadata names the partition, and it has not made the replica yet, or has it no more.
     if error == NOT_LEADER_OR_FOLLOWER and st[s.REPLICAS + b, s.UP] in (s.ABSENT, UNKNOWN):

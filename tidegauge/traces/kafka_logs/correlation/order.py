@@ -47,6 +47,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
+from tidegauge.impl.errors import OF_ANOTHER_TOPIC
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     NONE,
@@ -63,12 +64,12 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     KEPT,
     NO_REPLICA,
     OF_A_CONTROLLER,
-    OF_ANOTHER_TOPIC,
     RAISED,
     TAKES_RESPONSES,
     Fields,
     LoggedBroker,
     LoggedStep,
+    MinIsrOfLog,
     Place,
 )
 from tidegauge.traces.kafka_logs.parsing.parsed_line import leos
@@ -154,14 +155,11 @@ def order_of_node(broker: LoggedBroker) -> Ordered:
     return placement
 
 
-MinIsrOfLogs = Sequence[tuple[tuple[int, int], int | None]]
-"""For each log that a partition had, from which place on, and its highest min.insync.replicas, None if unknown."""
-_UNKNOWN_MIN_ISR: MinIsrOfLogs = (((-1, -1), None),)
-_SMALLEST_MIN_ISR: MinIsrOfLogs = (((-1, -1), 1),)
+_UNKNOWN_MIN_ISR, _SMALLEST_MIN_ISR = (MinIsrOfLog((-1, -1), None),), (MinIsrOfLog((-1, -1), 1),)
 
 
 def order(
-    steps: Sequence[LoggedStep], node: int, placement: Ordered, min_isr: MinIsrOfLogs = _SMALLEST_MIN_ISR
+    steps: Sequence[LoggedStep], node: int, placement: Ordered, min_isr: Sequence[MinIsrOfLog] = _SMALLEST_MIN_ISR
 ) -> list[LoggedStep]:
     """Order the steps of one replica in one process of `node`; return those that are events."""
     peers = sorted(_peers(steps) | {node})
@@ -184,13 +182,15 @@ def _peers(steps: Sequence[LoggedStep]) -> set[int]:
     return found
 
 
-def _min_isr_at(min_isr: MinIsrOfLogs, place: Place, peers: int) -> int:
+def _min_isr_at(min_isr: Sequence[MinIsrOfLog], place: Place, peers: int) -> int:
     """Return the min.insync.replicas of the log at a place; where it is unknown, one that no ISR reaches."""
-    highest = next((value for begin, value in reversed(min_isr) if begin <= place[:2]), min_isr[0][1])
+    highest = next((log.highest for log in reversed(min_isr) if log.begin <= place[:2]), min_isr[0].highest)
     return peers + 1 if highest is None else highest
 
 
-def _rows(steps: Sequence[LoggedStep], peers: dict[int, int], min_isr: MinIsrOfLogs = _SMALLEST_MIN_ISR) -> list[Row]:
+def _rows(
+    steps: Sequence[LoggedStep], peers: dict[int, int], min_isr: Sequence[MinIsrOfLog] = _SMALLEST_MIN_ISR
+) -> list[Row]:
     """Return the steps as rows of the search, in the order of their keys, each with the rows that it follows."""
     start = next((step for step in steps if step.name == "Start"), None)
     for step in steps if start is not None else ():

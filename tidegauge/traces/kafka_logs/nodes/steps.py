@@ -15,9 +15,10 @@ Rules of this file
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from tidegauge.impl import rules
-from tidegauge.impl.errors import INCONSISTENT_TOPIC_ID
+from tidegauge.impl.errors import OF_ANOTHER_TOPIC
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.timestamps import resolution
@@ -44,10 +45,15 @@ RAISED, KEPT = "RaiseHighWatermark", "KeepHighWatermark"
 """Lines of a leader that raises its high watermark, or does not, until order.py has found the step that made it look."""
 FORGOTTEN = "LinesMissing"
 """Where lines are missing: what they showed of a replica is unknown from there on, to order.py as well."""
-OF_ANOTHER_TOPIC = (rules.UNKNOWN_TOPIC_OR_PARTITION, rules.UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID)
-"""Errors of a broker that has no such topic, or one of the same name (ReplicaManager#readFromLog)."""
 NO_REPLICA = (*OF_ANOTHER_TOPIC, rules.NOT_LEADER_OR_FOLLOWER)
 """Errors of a broker that has no such replica, not yet or no more (ReplicaManager#getPartitionOrError)."""
+
+
+class MinIsrOfLog(NamedTuple):
+    """From which place on a partition has a log, and its highest min.insync.replicas, None if that is unknown."""
+
+    begin: tuple[int, int]
+    highest: int | None
 
 
 def proposal_keys(
@@ -312,8 +318,8 @@ class LoggedBroker:
     """Partitions whose logs were created without a min.insync.replicas that the topic had before."""
     deleting: dict[str, tuple[LoggedStep, int]] = field(default_factory=dict)
     """By thread, the first replica of a batch that it deletes, and `latest` at its last line."""
-    min_isr_of_logs: dict[str, list[tuple[tuple[int, int], int | None]]] = field(default_factory=dict)
-    """By partition, the highest min.insync.replicas it ever had; None if that is not known."""
+    min_isr_of_logs: dict[str, list[MinIsrOfLog]] = field(default_factory=dict)
+    """By partition, for each of its logs, in order."""
     version: str = ""
     upgraded: bool = False
     """Whether its lines name more than one version."""
@@ -339,10 +345,10 @@ class LoggedBroker:
         """Note a min.insync.replicas that a partition has from now on; `created` says that its log is a new one."""
         logs = self.min_isr_of_logs.setdefault(tp, [])
         if created or not logs:
-            logs.append(((self.run, self.index), value))
+            logs.append(MinIsrOfLog((self.run, self.index), value))
         else:
-            begin, before = logs[-1]
-            logs[-1] = begin, None if before is None or value is None else max(before, value)
+            before = logs[-1].highest
+            logs[-1] = logs[-1]._replace(highest=None if before is None or value is None else max(before, value))
 
     def partition_of_response(self, parsed: ParsedLine) -> str:
         """Return the partition of an AlterPartition response: 4.2 names it by topic id (`<id>:0`), before `beta-0`."""

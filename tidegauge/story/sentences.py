@@ -60,11 +60,10 @@ def _undecided_loss(story: Story) -> str:
     """Say what may have cost records, and the one line that would tell; empty if no entry leaves that open."""
     open_entries = []
     for name, entries in story.of_partitions().items():
-        roles = {(one.kind, one.node) for one in entries} | {
-            ("leader", one.fields["leader_epoch"], "epoch") for one in entries if one.kind == "leader"
-        }
+        kinds = {(one.kind, one.node) for one in entries}
+        led = {one.fields["leader_epoch"] for one in entries if one.kind == "leader"}
         for entry in entries:
-            rank, missing_line = _left_open(name, entry, roles)
+            rank, missing_line = _left_open(name, entry, kinds, led)
             if missing_line:
                 open_entries.append((rank, name.startswith("__"), entry.order, name, entry, missing_line))
     if not open_entries:
@@ -75,22 +74,24 @@ def _undecided_loss(story: Story) -> str:
     return f"Whether data was lost, these lines do not tell: {says}. What would: {missing_line}."
 
 
-def _left_open(name: str, entry: StoryEntry, roles: Set[tuple[object, ...]]) -> tuple[int, str]:
+def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]], led: Set[int]) -> tuple[int, str]:
     """Return how much an entry leaves open whether records were lost, 0 most, and what would tell; "" if it does not.
 
-    `roles` are the kinds of the partition's entries, by node, and the epochs that a leader's own line tells.
+    `kinds` are those of the partition's entries, with their nodes; `led` the epochs that a leader's own line tells.
     """
     fields, who = entry.fields, "that broker" if entry.node is None else f"broker {entry.node}"
     ends = f"`Follower {name} starts at ..` (state-change.log) or `Completed load of ..` (server.log)"
     if entry.kind == "elected" and fields["clean"] is False:
         epoch, leader = fields["leader_epoch"], fields["leader"]
-        leads = ("leader", epoch, "epoch") in roles
-        others = any(role[0] in ("leader", "follower", "loaded") and len(role) == 2 and role[1] != leader for role in roles)
+        others = any(kind in ("leader", "follower", "loaded") and node != leader for kind, node in kinds)
         begins = f"the line `{name} starts at leader epoch {epoch} from offset ..` of broker {leader}"
-        wanted = [*([] if leads else [begins]), *([] if others else [f"where the log of another replica ended: {ends}"])]
+        wanted = [
+            *([] if epoch in led else [begins]),
+            *([] if others else [f"where the log of another replica ended: {ends}"]),
+        ]
         return 0, ", and ".join(wanted)
     if entry.kind == "high_watermark_fell":
-        known = ("truncated", entry.node) in roles or ("reset", entry.node) in roles
+        known = ("truncated", entry.node) in kinds or ("reset", entry.node) in kinds
         return 1, "" if known else f"the lines `Truncating ..` of {who} just before it, and {ends}"
     if entry.kind == "truncated" and fields["relation"] == "unknown" and entry.basis in ("", "untold", "epoch"):
         return 2, f"where the log of {who} ended before: {ends}"

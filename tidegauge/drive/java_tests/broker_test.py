@@ -46,18 +46,26 @@ def unexported(case: BrokerCase, reference: BrokerReference, release: str, diffe
     if parse_release(release_of_version(release).release) < FIRST_EXPORTED:
         wanted = ".".join(map(str, FIRST_EXPORTED))
         return f"a broker of {release}, whose Partition has another form than since {wanted}"
-    state = reference.opened(case.opening)
     for step in case.path:
         if step[0] == "metadata" and step[1] != BROKER:
             return f"`metadata` with the leader {step[1]}: what a follower does is its fetcher thread's"
-        lacking = missing_capability(EXPORTED, state, step)
+    return beyond(EXPORTED, case, reference, difference)
+
+
+def beyond(
+    test: Capabilities, case: BrokerCase, reference: BrokerReference, difference: Difference[BrokerCase] | None
+) -> str:
+    """Return what of a path a kind of test cannot be given, or does not see; empty if there is nothing."""
+    state = reference.opened(case.opening)
+    for step in case.path:
+        lacking = missing_capability(test, state, step)
         if lacking is not None:
-            return f"`{lacking}`, which {EXPORTED.name} cannot be given"
+            return f"`{lacking}`, which {test.name} cannot be given"
         if not is_possible(state, step):
             return f"`{step[0]}` where the contract does not allow it"
         state, _ = reference.take(state, step)
-    if difference is not None and not EXPORTED.reports & set(difference.fields):
-        return f"a difference in {', '.join(difference.fields)} alone, which {EXPORTED.name} does not see"
+    if difference is not None and not test.reports & set(difference.fields):
+        return f"a difference in {', '.join(difference.fields)} alone, which {test.name} does not see"
     return ""
 
 

@@ -11,9 +11,10 @@ Rules of this file
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tidegauge.drive.broker.contract import BROKER, BrokerCase
-from tidegauge.drive.broker.reference import BrokerReference, is_possible
-from tidegauge.drive.contract import Report, Step
+from tidegauge.drive.broker.contract import ACKS_ALL, BROKER, BrokerCase
+from tidegauge.drive.broker.reference import BrokerReference
+from tidegauge.drive.contract import Capabilities, Report, Step
+from tidegauge.drive.java_tests.broker_test import beyond
 from tidegauge.drive.java_tests.java_words import java_value
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.impl.errors import NONE
@@ -25,8 +26,12 @@ PLACE = ("core", "kafka.server", "follower.java.j2")
 EXPORTED = (3, 9)
 """Before and since, fetcher threads and their mocks have other packages and signatures."""
 
-STEPS = ("metadata", "append", "fetch", "fetch_response")
-SEEN = frozenset({"leo", "requests"})
+GIVEN = Capabilities(
+    "a test of a fetcher thread",
+    frozenset({"metadata", "append", "fetch", "fetch_response", ACKS_ALL}),
+    frozenset({"leo", "requests"}),
+)
+"""What such a test can be given, and what it sees."""
 
 
 def is_follower(case: BrokerCase) -> bool:
@@ -41,18 +46,9 @@ def unexported(case: BrokerCase, reference: BrokerReference, release: str, diffe
         return f"a follower of {release}, whose fetcher thread has another form than in {wanted}"
     if len(case.opening.peers) > 1:
         return "a follower of several peers, each with a fetch under way"
-    state = reference.opened(case.opening)
-    for step in case.path:
-        if step[0] not in STEPS:
-            return f"`{step[0]}`, which a test of a fetcher thread cannot be given"
-        if step[0] == "fetch_response" and (step[2] != NONE or step[5] or step[7]):
-            return "a `fetch_response` with records or an error"
-        if not is_possible(state, step):
-            return f"`{step[0]}` where the contract does not allow it"
-        state, _ = reference.take(state, step)
-    if difference is not None and not SEEN & set(difference.fields):
-        return f"a difference in {', '.join(difference.fields)} alone, which a test of a fetcher thread does not see"
-    return ""
+    if any(step[0] == "fetch_response" and (step[2] != NONE or step[5] or step[7]) for step in case.path):
+        return "a `fetch_response` with records or an error"
+    return beyond(GIVEN, case, reference, difference)
 
 
 def values(

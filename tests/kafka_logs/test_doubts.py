@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegauge.traces.kafka_logs import read
-from tidegauge.traces.kafka_logs.correlation.log_coverage import MANY, Gaps, uncertain_intervals
+from tidegauge.traces.kafka_logs.correlation.log_coverage import MANY, CaptureGaps, uncertain_intervals
 from tidegauge.traces.kafka_logs.correlation.merge import SLACK, WINDOW, ahead
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, EVERYTHING, LOG, REQUESTS, Gap
 from tidegauge.traces.kafka_logs.nodes.steps import LoggedReplica, LoggedStep
@@ -33,7 +33,7 @@ def test_a_response_that_nobody_gives_lies_in_a_gap_of_its_leader(logger: str, g
     steps = [taken, *(step(2, "HandleFetch", index) for index in (1, 2, 3, 6))]
     if given:
         steps[-1].provides += (SEND,)
-    assert [first for (first, _), _ in uncertain_intervals(Gaps([gap(logger)]), steps)] == rows
+    assert [first for (first, _), _ in uncertain_intervals(CaptureGaps([gap(logger)]), steps)] == rows
 
 
 def tied(node: int, other: int, sent: int, handled: int) -> list[LoggedStep]:
@@ -79,7 +79,7 @@ def test_a_log_that_goes_on_lacks_nothing_of_what_came_before(
     """Node 2 says nothing of the partition behind its first line, and its log ends at time 8."""
     steps = [step(2, "ChangePartition", 0), *(step(1, "LeaderAppend", index) for index in range(1, 9))]
     ends = Gap(2, EVERYTHING, (0, 100), AFTER_ALL_LINES, (8, None), "its log ends while the process runs")
-    assert uncertain_intervals(Gaps([ends]), steps, bounds, over) == [((first, 8), ends)]
+    assert uncertain_intervals(CaptureGaps([ends]), steps, bounds, over) == [((first, 8), ends)]
 
 
 def test_of_many_gaps_between_the_same_steps_there_is_one_of_each_logger() -> None:
@@ -87,8 +87,8 @@ def test_of_many_gaps_between_the_same_steps_there_is_one_of_each_logger() -> No
     loggers = [LOG, REQUESTS] * MANY
     gaps = [Gap(2, logger, (0, 4 + at), (0, 5 + at), (4, 5), str(at)) for at, logger in enumerate(loggers)]
     steps = [step(2, "HandleFetch", index) for index in (1, 2, 10_000)]
-    assert uncertain_intervals(Gaps(gaps), steps) == [((1, 2), gap) for gap in gaps[:2]]
-    assert uncertain_intervals(Gaps(gaps[:MANY]), steps) == [((1, 2), gap) for gap in gaps[:MANY]]
+    assert uncertain_intervals(CaptureGaps(gaps), steps) == [((1, 2), gap) for gap in gaps[:2]]
+    assert uncertain_intervals(CaptureGaps(gaps[:MANY]), steps) == [((1, 2), gap) for gap in gaps[:MANY]]
 
 
 def test_what_is_forgotten_stays_so_until_a_line_speaks_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from tidegauge.drive.broker.contract import BROKER, BrokerCase
 from tidegauge.drive.broker.steps import ENDS
 from tidegauge.drive.cluster.cluster_run import ClusterRun
 from tidegauge.drive.cluster.cluster_walks import ClusterPath, MemberModel, PathBuilder
-from tidegauge.drive.cluster.controlled import ELSEWHERE, SCRIPTS, ControllerStep, controlled
+from tidegauge.drive.cluster.controlled import ELSEWHERE, SCRIPTS, PlacedStep, controlled
 from tidegauge.drive.contract import Report
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
 from tidegauge.drive.controller.steps import step_line
@@ -39,7 +39,7 @@ class FindingPath(NamedTuple):
 
     path: ClusterPath
     control: ControllerCase | None = None
-    control_steps: tuple[ControllerStep, ...] = ()
+    control_steps: tuple[PlacedStep, ...] = ()
 
 
 FOLLOWED = ("SendFetch", "SendEpochRequest", "TruncateToHighWatermark", "AnswerProduce", "Read")
@@ -186,7 +186,7 @@ def _erased_proposal(builder: PathBuilder) -> Iterator[tuple[str, bool]]:
 # What the members really did
 
 
-def finding_text(run: ClusterRun, control: Sequence[ControllerStep] = ()) -> str:
+def finding_text(run: ClusterRun, control: Sequence[PlacedStep] = ()) -> str:
     """Return each step of the path with what it changed, what was acknowledged, and what the elected leader has."""
     (path,), names = run.paths, [visible(member.name) for member in run.members]
     lines: list[str] = []
@@ -205,7 +205,7 @@ def finding_text(run: ClusterRun, control: Sequence[ControllerStep] = ()) -> str
     return "\n".join([*lines, *_outcome(run, names)])
 
 
-def _control_lines(control: Sequence[ControllerStep], place: int) -> Iterator[str]:
+def _control_lines(control: Sequence[PlacedStep], place: int) -> Iterator[str]:
     for step in control:
         if step.place == place:
             yield f"       controller: {step_line(step.step)}"

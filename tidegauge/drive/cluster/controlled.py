@@ -51,7 +51,7 @@ ELSEWHERE: Mapping[str, str] = MappingProxyType(
 """The findings of controllers that no reader of a driven broker sees, and why."""
 
 
-class ControllerStep(NamedTuple):
+class PlacedStep(NamedTuple):
     """A step of the controller, after how many steps of brokers, and what it makes of the partition's registration."""
 
     place: int
@@ -66,7 +66,7 @@ class ControlledBuilder(PathBuilder):
         super().__init__(members, controller, min_isr)
         self.reference, self._opening = reference(controller), opening
         self._control = self.reference.opened(opening)
-        self.taken: list[ControllerStep] = []
+        self.taken: list[PlacedStep] = []
 
     @property
     def case(self) -> ControllerCase:
@@ -78,7 +78,7 @@ class ControlledBuilder(PathBuilder):
         error = NONE
         for step in steps:
             self._control, report = self.reference.take(self._control, step)
-            self.taken.append(ControllerStep(len(self), step, self._read(report["partitions"])))
+            self.taken.append(PlacedStep(len(self), step, self._read(report["partitions"])))
             error = (report["result"] or {}).get("error", NONE)
         return error
 
@@ -117,7 +117,7 @@ class ControlledBuilder(PathBuilder):
         return False
 
 
-Script = Callable[[ControlledBuilder], Iterator[tuple[str, bool]]]
+FindingPart = Callable[[ControlledBuilder], Iterator[tuple[str, bool]]]
 
 
 def _begin(builder: ControlledBuilder, value: int, *before: Step) -> Iterator[tuple[str, bool]]:
@@ -183,7 +183,7 @@ def _switched_on_leaderless(builder: ControlledBuilder) -> Iterator[tuple[str, b
     builder.ask(SWITCH_ON, beats(2), ("session_expires", 1), registers(1), beats(1))
 
 
-SCRIPTS: Mapping[str, tuple[int, Script]] = MappingProxyType(
+SCRIPTS: Mapping[str, tuple[int, FindingPart]] = MappingProxyType(
     {
         "F5": (2, _forgotten_elr),
         "F9": (1, _old_elr_elects),

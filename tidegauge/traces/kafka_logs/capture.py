@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_of_release, release_of_version
 from tidegauge.traces.kafka_logs.correlation.log_coverage import (
-    Gaps,
+    CaptureGaps,
     NodeCoverage,
     missing,
     node_coverage,
@@ -249,7 +249,7 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
     # Only a gap that ends nowhere asks for clocks.
     endless = any(gap.end == AFTER_ALL_LINES for gap in reading.gaps)
     clocks = ahead(step for node in nodes for step in node.broker.steps) if endless else {}
-    gaps = Gaps(reading.gaps)
+    gaps = CaptureGaps(reading.gaps)
     uncertain = {
         trace.name: uncertain_intervals(gaps, one.steps, clocks, before.seen_until)
         for trace, one in zip(traces, merged.values(), strict=True)

@@ -185,7 +185,7 @@ class GapsOfNode(NamedTuple):
     endless: Sequence[int]
 
 
-class Gaps:
+class CaptureGaps:
     """All gaps of a capture, made ready to be looked for in each of thousands of partitions."""
 
     def __init__(self, gaps: Sequence[Gap]) -> None:
@@ -216,7 +216,7 @@ def _numbers(places: Iterable[Spot]) -> npt.NDArray[np.int64]:
 
 
 def uncertain_intervals(
-    gaps: Gaps,
+    gaps: CaptureGaps,
     steps: Sequence[LoggedStep],
     ahead: Mapping[tuple[int, int], int] = {},
     seen_until: Mapping[tuple[int, int], int] = {},

@@ -134,6 +134,6 @@ def test_ours_are_shown() -> None:
     artefacts = read_artefacts([RUNS])
     probed = {result.party for result in read_results()}
     targets = histories(artefacts)
-    assert sum(target.command == "probe" for target in targets) == len(probed | {"krafka", "rivine"})
+    assert sum(target.command == "probe" for target in targets) == len(probed | {"krafka", "noida-db", "rivine"})
     page = matrix_page(artefacts)
     assert all(run.version in page for target in targets for run in target.runs)

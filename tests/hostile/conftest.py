@@ -1,4 +1,4 @@
-"""What the tests of hostile inputs share. The cases come from data/hostile of the task's shared files and its make.py."""
+"""What the tests of hostile inputs share."""
 
 import os
 import subprocess

@@ -1,6 +1,6 @@
 """The cases of hostile inputs: each ends, in bounded memory, with the rest judged, and what is printed is ours.
 
-They are those of the task's shared data/hostile, whose make.py makes them of the capture 3.4.0/b-kill-leader, as here.
+They are made of the capture 3.4.0/b-kill-leader.
 """
 
 import gzip
@@ -59,6 +59,13 @@ def unreadable(logs: Path) -> None:
     (logs / "n1" / "closed").mkdir(mode=0)
 
 
+def holes(logs: Path) -> None:
+    """Add a log and a trace of a terabyte each, of which nothing is on the disk."""
+    for name in ("server.log.1", "x.ndjson"):
+        (logs / "n1" / name).touch()
+        os.truncate(logs / "n1" / name, 1 << 40)
+
+
 def odd_things(logs: Path) -> None:
     """Put pipes and a socket under every name that is looked for."""
     (logs / "n1" / "alpha-0").mkdir()
@@ -94,6 +101,7 @@ HARMS: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda logs: os.truncate(logs / "n1" / "replication-offset-checkpoint", SPARSE),
         "n1/replication-offset-checkpoint",
     ),
+    "holes": (holes, "n1/server.log.1:1"),
     "link-up": (lambda logs: (logs / "n1" / "up").symlink_to(".."), "n1/up"),
     "link-out": (lambda logs: (logs / "n1" / "other.log").symlink_to("/etc/passwd"), "n1/other.log"),
     "unreadable-folder": (lambda logs: (logs / "n1" / "proc").symlink_to("/proc"), "n1/proc"),

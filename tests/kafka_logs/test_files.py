@@ -7,6 +7,8 @@ import pytest
 
 from tidegauge.traces.kafka_logs import is_log, read
 from tidegauge.traces.kafka_logs.discovery.files import find_nodes
+from tidegauge.traces.kafka_logs.parsing.lines import read_lines
+from tidegauge.util.bounds import pieces_on_disk
 
 
 def line(second: int, message: str = "Kafka version: 4.2.0", node: int = 0) -> str:
@@ -108,3 +110,26 @@ def test_a_log_by_its_name_or_its_lines(tmp_path: Path) -> None:
         False,
         False,
     ]
+
+
+def test_a_hole_costs_the_line_that_it_stands_in(tmp_path: Path) -> None:
+    """A log that was emptied below its writer has a hole up to where the writer goes on."""
+    with (tmp_path / "server.log").open("wb") as log:
+        log.write((line(0, "first") + line(1, "second")).encode())
+        log.seek(1 << 40)
+        log.write((line(2) + line(3, "last")).encode())
+        log.truncate(1 << 41)
+    read_log = read_lines(tmp_path / "server.log", "server.log")
+    assert [each.message for each in read_log.lines] == ["first", "second", "last"]
+    assert [(problem.line, problem.lost) for problem in read_log.problems] == [(3, 1), (5, 1)]
+
+
+def test_small_holes_are_read_as_they_are(tmp_path: Path) -> None:
+    place = tmp_path / "holes"
+    with place.open("wb") as file:
+        for number in range(40):
+            file.seek(number * 20_000)
+            file.write(b"%d\n" % number)
+        file.truncate(1_000_000)
+    with place.open("rb") as file:
+        assert b"".join(pieces_on_disk(file, 4096)) == place.read_bytes()

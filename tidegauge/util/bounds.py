@@ -8,11 +8,14 @@ Rules of this file
    the command line; processes that are started inherit them as environment variables.
 """
 
+import errno
 import os
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 LONGEST_LINE = 1 << 20
 LONGEST_LINE_VARIABLE = "TIDEGAUGE_LONGEST_LINE"
@@ -48,6 +51,40 @@ def read_regular(path: Path, most: int) -> bytes:
     if len(content) > most:
         raise OSError(0, f"more than {most:,} bytes", str(path))
     return content
+
+
+def size_on_disk(status: os.stat_result) -> int:
+    """Return the bytes of a file without its holes."""
+    return min(status.st_size, getattr(status, "st_blocks", status.st_size) * 512)
+
+
+def pieces_on_disk(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """Yield the content of a file that was just opened, in pieces of at most `size` bytes, with its holes shortened.
+
+    A sparse file of a few bytes on disk may have terabytes of NULs: a hole above the longest line is as long as a line that
+    is just too long, which is what is reported of it.
+    """
+    descriptor, status = file.fileno(), os.fstat(file.fileno())
+    if not hasattr(os, "SEEK_DATA") or not stat.S_ISREG(status.st_mode) or size_on_disk(status) == status.st_size:
+        yield from iter(partial(file.read, size), b"")
+        return
+    at = 0
+    while at < status.st_size:
+        try:
+            begin = os.lseek(descriptor, at, os.SEEK_DATA)
+            end = os.lseek(descriptor, begin, os.SEEK_HOLE)
+        except OSError as error:
+            # ENXIO: no data follows. Any other error: the file system does not tell holes, and all of it is data.
+            begin, end = (status.st_size if error.errno == errno.ENXIO else at), status.st_size
+        hole = min(begin - at, longest_line() + 1)
+        yield from (b"\0" * min(size, left) for left in range(hole, 0, -size))
+        at = begin
+        while at < end and (piece := os.pread(descriptor, min(size, end - at), at)):
+            at += len(piece)
+            yield piece
+        # Nothing is there where data was: the file was cut meanwhile.
+        if at < end:
+            return
 
 
 def has_long_line(path: Path) -> bool:

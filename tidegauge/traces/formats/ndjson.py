@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from tidegauge.traces import schema
 from tidegauge.traces.problems import Problem, lost, note, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, Config, Event, FieldKind, Trace, is_int
-from tidegauge.util.bounds import LineBound, longest_line
+from tidegauge.util.bounds import LineBound, longest_line, pieces_on_disk
 
 ENVELOPE = ("v", "trace", "tp", "node", "seq", "event", "time", "corr", "at")
 """Keys of an event line that are not fields of the event, in the order in which they are written."""
@@ -92,8 +92,10 @@ def read(path: str | Path, name: str | None = None) -> NdjsonReading:
     reader = LineReader(called)
     try:
         with Path(path).open("rb") as file:
-            while not reader.stopped and (piece := file.read(PIECE)):
+            for piece in pieces_on_disk(file, PIECE):
                 reader.feed(piece)
+                if reader.stopped:
+                    break
     except OSError as error:
         return NdjsonReading([], [Problem(called, None, "a readable file", error.strerror or str(error), "check the path")])
     return _reading(reader)

@@ -41,6 +41,7 @@ from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, SEE, Line, LogFile,
 from tidegauge.traces.kafka_logs.parsing.merge_streams import FileCopies
 from tidegauge.traces.kafka_logs.parsing.metadata_dump import read_metadata_dump
 from tidegauge.traces.problems import Problem
+from tidegauge.util.bounds import size_on_disk
 
 PACKED = 12
 """The ratio by which gzip compresses a log."""
@@ -142,7 +143,7 @@ def logs_in(path: Path) -> list[Path]:
 def log_size(path: Path) -> int:
     """Estimate the uncompressed bytes of the logs below a path."""
     files = logs_in(path)
-    return sum(file.stat().st_size * (PACKED if file.suffix == ".gz" else 1) for file in files)
+    return sum(size_on_disk(file.stat()) * (PACKED if file.suffix == ".gz" else 1) for file in files)
 
 
 def log_groups(path: Path, walk: FolderWalk | None = None, by_content: bool = False) -> list[tuple[Path, list[Path]]]:

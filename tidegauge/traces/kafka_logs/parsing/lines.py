@@ -5,7 +5,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from sys import intern
@@ -21,7 +21,7 @@ from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS, Entry
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.kafka_logs.parsing.timestamps import EPOCH
 from tidegauge.traces.problems import Problem, note, shown
-from tidegauge.util.bounds import LineBound, UnpackingError, longest_line, unpacked
+from tidegauge.util.bounds import LineBound, UnpackingError, longest_line, pieces_on_disk, unpacked
 
 # Blocks of complete lines of a file, compressed or not: of a file of any size, one block is in memory.
 #
@@ -104,7 +104,7 @@ def pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
     """Yield the content, uncompressed, in pieces of any length."""
     try:
         with path.open("rb") as file:
-            rest = iter(partial(file.read, BLOCK), b"")
+            rest = pieces_on_disk(file, BLOCK)
             first = next(rest, b"")
             content = chain([first], rest)
             yield from unpacked(content) if first.startswith(_GZIP) else content

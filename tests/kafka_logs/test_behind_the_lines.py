@@ -57,6 +57,71 @@ def test_a_broker_that_serves_on_behind_its_last_line(role: str, tmp_path: Path)
     assert failing(tmp_path) == set()
 
 
+RECOVERS = ("main", "LogManager", "Recovering 1 logs from /d since no clean shutdown file was found")
+BEYOND = "is loaded, and no line goes beyond"
+
+
+def with_more(leo: int) -> tuple[tuple[str, str, str], ...]:
+    """The log is loaded with a log end; its high watermark is as it was."""
+    return ((*LOADED[0][:2], LOADED[0][2].replace("logEndOffset=40", f"logEndOffset={leo}")), *LOADED[1:])
+
+
+def of_alpha_1(*lines: tuple[str, str, str]) -> list[tuple[str, str, str]]:
+    return [(thread, logger, message.replace("alpha-0", "alpha-1")) for thread, logger, message in lines]
+
+
+@pytest.mark.parametrize("role", ["leader", "follower"])
+def test_an_append_in_which_a_process_was_killed(role: str, tmp_path: Path) -> None:
+    """The records are in the log, and their line was not written."""
+    led = (*LEADS[:2], LEADS[2].format("1,2"))
+    took = (led, recorded(2, 40)) if role == "leader" else (FOLLOWS, sends(40), takes(40)[0])
+    capture = broker(tmp_path, STARTED, *LOADED, *took, STARTED, RECOVERS, *with_more(42))
+    last = [event for event in capture.traces[0].events if event.event not in ("BecomeLeader", "BecomeFollower")][-3:]
+    names = ["LeaderAppend" if role == "leader" else "HandleFetchResponse", "Crash", "Start"]
+    assert [event.event for event in last] == names
+    assert (last[0].fields["rec_base"], last[0].fields["rec_end"], last[0].fields["leo"]) == (40, 42, 42)
+    assert [str(gap) for gap in capture.gaps if BEYOND in str(gap)] == []
+    (note,) = [note for note in capture.summary.notes() if "without a line" in note]
+    assert note.startswith("1 append")
+    assert "alpha-0 40 to 42 (behind server.log:" in note
+    assert failing(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("role", "starts"),
+    [("follower", (RECOVERS,)), ("leader", (CLEAN,)), ("leader", ())],
+    ids=["a follower without a response", "a clean end", "no word of how it ended"],
+)
+def test_more_than_a_killed_process_may_have_appended(
+    role: str, starts: tuple[tuple[str, str, str], ...], tmp_path: Path
+) -> None:
+    took = (*LEADS[:2], LEADS[2].format("1")) if role == "leader" else FOLLOWS
+    capture = broker(tmp_path, STARTED, *LOADED, took, STARTED, *starts, *with_more(41))
+    assert any(BEYOND in str(gap) for gap in capture.gaps), [str(gap) for gap in capture.gaps]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_thread_of_a_killed_process_leaves_one_line_unwritten(threads: int, tmp_path: Path) -> None:
+    """So logs that have more than their lines say are no more than its threads."""
+    led = (*LEADS[:2], LEADS[2].format("1"))
+    both = [*LOADED, led, appended(40)], of_alpha_1(*LOADED, led, appended(40))
+    other = [(thread.replace("handler-0", f"handler-{threads - 1}"), *rest) for thread, *rest in both[1]]
+    again = (*with_more(42), *of_alpha_1(*with_more(42)))
+    capture = broker(tmp_path, STARTED, *both[0], *other, STARTED, RECOVERS, *again)
+    assert any(BEYOND in str(gap) for gap in capture.gaps) is (threads == 1), [str(gap) for gap in capture.gaps]
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_an_append_that_failed_may_have_written_its_records(failed: bool, tmp_path: Path) -> None:
+    """What failed was the index of aborted transactions behind it; the process ended in order, and said so."""
+    error = (REQUEST_HANDLER, "LogDirFailureChannel", "Error while appending records to alpha-0 in dir /d")
+    lines = (STARTED, *LOADED, (*LEADS[:2], LEADS[2].format("1")), *((error,) if failed else ()), STOPPING, CLOSED)
+    capture = broker(tmp_path, *lines, STARTED, CLEAN, *with_more(41), STOPPING, CLOSED)
+    assert any(BEYOND in str(gap) for gap in capture.gaps) is not failed
+    assert [event.fields["rec_end"] for event in events(capture, "LeaderAppend")] == ([41] if failed else [])
+    assert failing(tmp_path) == set()
+
+
 @pytest.mark.parametrize("role", ["leader", "follower"])
 def test_a_high_watermark_that_moves_behind_the_last_line(role: str, tmp_path: Path) -> None:
     """As above, without a record: the checkpoint of the orderly end has a high watermark that no line told of."""

@@ -66,6 +66,9 @@ def test_a_proposal_behind_the_last_line_comes_before_who_learned_of_its_change(
         ("paused-leader", "n3/server.log", "18:09:46,496869", "no line records it"),
         ("stop-leader", "n1/server.log", "18:12:53,141610", "no line records it"),
         ("stop-follower", "n3/request.log", "18:12:57,086923", "of session"),
+        ("seed-2005-__consumer_offsets-2", "n1/server.log", "no clean shutdown file", "no line goes beyond 2"),
+        ("seed-2005-__consumer_offsets-2", "n1/server.log", "next offset: 2,", "no line says for what"),
+        ("seed-2002-orders-11", "n1/server.log", "next offset: 17,", "which no line brings about"),
     ],
 )
 def test_a_line_that_is_lost_is_missed(name: str, file: str, line: str, missing: str, tmp_path: Path) -> None:

@@ -125,7 +125,8 @@ class Summary:
 
     `unexplained` are responses whose high watermark no place in their time window explains. `concurrent` are pairs of a
     commit and a possible loss on two nodes that only clocks order. `checks` counts by rule the checks that hold in any order
-    of a replica's lines (False), and those that depend on it (True). `layouts` counts the files by layout, `passed_over`
+    of a replica's lines (False), and those that depend on it (True). `unlogged` are appends of killed processes and failed
+    directories that only the next load of their logs shows. `layouts` counts the files by layout, `passed_over`
     names the files that were not read.
     """
 
@@ -144,6 +145,7 @@ class Summary:
     moved: int
     unexplained: int
     checks: Mapping[tuple[str, bool], int] = field(default_factory=dict)
+    unlogged: tuple[str, ...] = ()
     layouts: Mapping[str, int] = field(default_factory=dict)
     passed_over: tuple[str, ...] = ()
 
@@ -155,10 +157,20 @@ class Summary:
         if KAFKAS in self.layouts:
             without = counted(self.layouts[KAFKAS], "file")
             yield f"{without} without the thread of each line: some rules cannot be decided"
+        if self.unlogged:
+            why = "by a process that was killed or a directory that failed; the log shows it when it is loaded"
+            yield f"{counted(len(self.unlogged), 'append')} without a line, {why}: {_named(self.unlogged)}"
         if self.passed_over:
-            yield f"{counted(len(self.passed_over), 'file')} passed over: {', '.join(self.passed_over[:NAMED])}" + (
-                ", .." if len(self.passed_over) > NAMED else ""
-            )
+            yield f"{counted(len(self.passed_over), 'file')} passed over: {_named(self.passed_over)}"
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (", .." if len(names) > NAMED else "")
+
+
+def _extent(step: LoggedStep) -> str:
+    """Return which records a step appended, and behind which line."""
+    return f"{step.tp} {step.fields['leo_before']} to {step.fields['leo']} (behind {step.at})"
 
 
 @dataclass(frozen=True)
@@ -275,6 +287,7 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
             moved=reading.moved,
             unexplained=reading.unexplained,
             checks=reading.checks,
+            unlogged=tuple(_extent(step) for node in nodes for step in node.broker.unlogged),
             layouts=logs.layouts,
             passed_over=tuple(logs.passed_over),
         ),

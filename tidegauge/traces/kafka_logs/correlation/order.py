@@ -816,7 +816,8 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
             found = states[number]
             # Only an append between a fetch that allowed a raise and that raise leaves it due.
             before = found.due if found.cause == after.cause >= 0 and row.kind == APPEND else found.hw
-            _fill_high_watermark(step, before, after.hw, None if raised is None else rows[raised].values)
+            if raised is not None or not step.in_flight:
+                _fill_high_watermark(step, before, after.hw, None if raised is None else rows[raised].values)
         step.place = (step.place[0], lines[number], number + 2, step.time)
         events.append(step)
     return events

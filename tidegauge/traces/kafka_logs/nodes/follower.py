@@ -121,6 +121,16 @@ def _appended(broker: LoggedBroker, parsed: ParsedLine) -> None:
     broker.add(step, leo=end, **record_fields(replica, base, end))
 
 
+def _append_failed(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Note an append whose records may be in the log all the same: the log ends the next time where it is loaded."""
+    step = broker.opened(parsed, "HandleFetchResponse")
+    if step is None:
+        step = broker.step(parsed, "LeaderAppend", {})
+        broker.steps.pop()
+        step.in_flight = True
+    broker.unfinished[parsed.tp] = step
+
+
 def _after_append(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = broker.opened(parsed, "HandleFetchResponse")
     if step is not None:
@@ -282,6 +292,7 @@ HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {
     "fetch-lost": _fetch_lost,
     "received": _received,
     "appended": _appended,
+    "append-failed": _append_failed,
     "after-append": _after_append,
     "high-watermark": _high_watermark,
     "high-watermark-lowered": _high_watermark_lowered,

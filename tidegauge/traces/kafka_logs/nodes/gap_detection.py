@@ -346,7 +346,8 @@ class GapDetector:
                 yield EVERYTHING, ("load", parsed.tp), "a log is created for a replica that is loaded"
         elif kind == "log-completed":
             self._sized.add(parsed.tp)
-            yield from self._found(parsed.number("leo"), "leo", parsed.tp)
+            if broker.append_in_flight(parsed.tp) is None:
+                yield from self._found(parsed.number("leo"), "leo", parsed.tp)
         elif kind == "log-loaded":
             yield from self._found(parsed.number("hw"), "hw", parsed.tp)
             if parsed.tp not in self._sized:

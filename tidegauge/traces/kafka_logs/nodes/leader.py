@@ -117,6 +117,7 @@ def _follower_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Add an append outside a fetcher thread: records of a producer (or of a group coordinator)."""
     _handles_another(broker, parsed.line.thread)
+    broker.appenders.add(parsed.line.thread)
     replica = broker.replica(parsed.tp)
     base, end = parsed.number("rec_base"), parsed.number("rec_end")
     fields = record_fields(replica, base, end)

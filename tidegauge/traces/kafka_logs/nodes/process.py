@@ -10,7 +10,16 @@ log4j2 stops first). If the next process loads more than the last line showed, t
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 
-from tidegauge.traces.kafka_logs.nodes.steps import LoggedBroker, LoggedReplica, LoggedStep, Place, reported
+from tidegauge.traces.kafka_logs.nodes.steps import (
+    LATE,
+    REQUEST_HANDLER,
+    LoggedBroker,
+    LoggedReplica,
+    LoggedStep,
+    Place,
+    record_fields,
+    reported,
+)
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine
 from tidegauge.traces.kafka_logs.parsing.timestamps import resolution
@@ -99,7 +108,10 @@ def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take `Completed load of Log`: its ends show what the process before did after its last line."""
     replica = broker.replica(parsed.tp)
     had_leader = replica.leader is not None  # after a gap the leader is unknown
-    if broker.silent_since is not None and had_leader and replica.leo is not None:
+    in_flight = broker.append_in_flight(parsed.tp)
+    if in_flight is not None:
+        _appended_in_flight(broker, replica, in_flight, parsed.number("leo"))
+    elif broker.silent_since is not None and had_leader and replica.leo is not None:
         moved = replica.log_start is not None and replica.log_start < parsed.number("log_start")
         if replica.leo < parsed.number("leo") or moved:
             _served_on(broker, parsed, replica, (replica.leo, parsed.number("leo")), broker.silent_since)
@@ -112,6 +124,19 @@ def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica.leo, replica.log_start = parsed.number("leo"), parsed.number("log_start")
     replica.created = False
     replica.truncate_epochs_at_end(replica.leo)
+
+
+def _appended_in_flight(broker: LoggedBroker, replica: LoggedReplica, step: LoggedStep, end: int) -> None:
+    """Add an append without a line, as far as the log has more than lines say."""
+    if broker.unfinished.pop(step.tp, None) is None and replica.leo is not None and replica.leo < end:
+        broker.appending -= 1
+    if replica.leo is None or replica.leo >= end:
+        return
+    step.fields |= {"leo_before": replica.leo, "leo": end, **record_fields(replica, replica.leo, end)}
+    if step.in_flight:
+        step.fields.pop("epochs", None)
+        broker.steps.append(step)
+    broker.unlogged.append(step)
 
 
 def _served_on(
@@ -187,8 +212,25 @@ HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {
 }
 
 
+def _killed(broker: LoggedBroker, last: ParsedLine) -> None:
+    """Note what threads may have been appending when their process was killed, behind its last line."""
+    for (_, tp), step in broker.open.items():
+        if step.name == "HandleFetchResponse" and "rec_base" not in step.fields:
+            broker.unfinished[tp] = step
+    handlers = {thread for thread in broker.spoken if REQUEST_HANDLER in thread} | broker.appenders
+    broker.killed = broker.step(last, "LeaderAppend", {}, "-")
+    broker.steps.pop()
+    broker.killed.thread = ""
+    began = (broker.spoken[thread] if thread else last.line.time - LATE for thread in handlers)
+    broker.killed.begins = min(began, default=last.line.time - LATE)
+    broker.appending = len(handlers)
+
+
 def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, clean: bool | None) -> None:
     """End a process: Stop if it was told to stop, Crash if another one follows, else it still runs."""
+    broker.killed = None
+    if last is not None and followed and not broker.stopping:
+        _killed(broker, last)
     if last is not None and (broker.stopping or followed):
         name = "Stop" if broker.stopping else "Crash"
         logged = {step.tp for step in broker.steps if step.place[0] == broker.run}
@@ -210,6 +252,7 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
     broker.setting.clear()
     broker.taking_effect.clear()
     broker.deleting.clear()
+    broker.appenders.clear()
     broker.expanding.clear()
     broker.proposals.clear()
     broker.stop_signal, broker.logs_closed = None, False

@@ -13,7 +13,7 @@ Rules of this file
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -86,6 +86,8 @@ class LoggedStep:
     thread: str = ""
     topic_id: str = ""
     takes_effect: bool = False
+    in_flight: bool = False
+    """An append without its line: its thread may not have come to raise the high watermark."""
     follows: tuple["LoggedStep", ...] = ()
     response: "LoggedStep | None" = None
     joins: "LoggedStep | None" = None
@@ -320,6 +322,15 @@ class LoggedBroker:
     """By thread, the first replica of a batch that it deletes, and `latest` at its last line."""
     min_isr_of_logs: dict[str, list[MinIsrOfLog]] = field(default_factory=dict)
     """By partition, for each of its logs, in order."""
+    appenders: set[str] = field(default_factory=set)
+    """Threads that have appended as a leader, or may do so."""
+    unfinished: dict[str, LoggedStep] = field(default_factory=dict)
+    """By partition, an append that may have been made without its line: it failed, or a fetcher was killed in it."""
+    killed: LoggedStep | None = None
+    """Such an append of a leader, of any partition: the process before was killed. `appending` threads may have made one."""
+    appending: int = 0
+    unlogged: list[LoggedStep] = field(default_factory=list)
+    """Those that the next process found on its disk."""
     version: str = ""
     upgraded: bool = False
     """Whether its lines name more than one version."""
@@ -340,6 +351,20 @@ class LoggedBroker:
         if known is None:
             known = self.replicas[tp] = LoggedReplica()
         return known
+
+    def append_in_flight(self, tp: str) -> LoggedStep | None:
+        """Return the append that the process before may have made to a log without writing its line.
+
+        A thread prints the line when it has appended, so a process that is killed leaves at most one a thread (SIGKILL keeps
+        what was written to files). UnifiedLog#append that fails may have written the records: what fails may be the index of
+        aborted transactions.
+        """
+        if tp in self.unfinished:
+            return self.unfinished[tp]
+        leads = tp in self.replicas and self.replicas[tp].leader == self.node
+        if self.killed is None or self.clean_start is not False or not leads or not self.appending:
+            return None
+        return replace(self.killed, tp=tp, fields={}, in_flight=True)
 
     def note_min_isr(self, tp: str, value: int | None, created: bool = False) -> None:
         """Note a min.insync.replicas that a partition has from now on; `created` says that its log is a new one."""

@@ -121,6 +121,7 @@ _LOG_FILE = (
         + r"Appended message set with last offset: -?\d+, first offset: (?:(?:Some\(|Optional\[)\(offset=)?"
         + r"(?P<rec_base>\d++).*?, next offset: (?P<rec_end>\d+)",
     ),
+    ("append-failed", "LogDirFailureChannel", rf"^Error while appending records to {_TP} in dir "),
     ("high-watermark", "UnifiedLog", _LOG + "Setting high watermark " + _OFFSET.format("hw")),
     ("high-watermark-lowered", "UnifiedLog", _LOG + "Non-monotonic update of high watermark" + _FROM_TO),
     ("cut", "UnifiedLog", _LOG + r"Truncating to offset (?P<leo>\d+)"),

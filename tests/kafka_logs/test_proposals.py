@@ -141,6 +141,30 @@ def test_a_leader_that_logs_no_more_may_propose(
         assert names.index(made) < names.index("Stop")
 
 
+@pytest.mark.parametrize(
+    ("changed", "isr", "partition_epoch", "made"),
+    [
+        ("", [1], 7, True),
+        ("", [1], 8, False),
+        ("leaderEpoch: 3 -> 4, ", [1], 7, False),
+        ("leader: 1 -> 2, leaderEpoch: 3 -> 4, ", [1], 7, False),
+        ("", [1, 2], 7, False),
+    ],
+)
+def test_a_leader_that_logs_no_more_may_propose_what_its_last_response_led_to(
+    changed: str, isr: list[int], partition_epoch: int, made: bool, tmp_path: Path
+) -> None:
+    """Its proposal was accepted, or metadata came, behind its last line: the next one has that partition epoch."""
+    broker(tmp_path / "n1", STARTED, *LOADED, LED, STOPS)
+    change = (*CHANGED[:2], CHANGED[2].replace("partitionEpoch", f"{changed}partitionEpoch"))
+    requests = (proposed({1: 5, 2: 9}, 6, 0), proposed(dict.fromkeys(isr, 9), partition_epoch, 74))
+    broker(tmp_path / "n100", REGISTERED, change, requests=requests)
+    capture = read(tmp_path)
+    assert any("that no line makes" in str(gap) for gap in capture.gaps) is not made
+    names = [event.event for trace in capture.traces for event in trace.events if event.node == 1]
+    assert names == ["Start", "BecomeLeader", "ExpandIsr", *(("BecomeLeader", "ShrinkIsr") if made else ()), "Stop"]
+
+
 @pytest.mark.parametrize(("second", "epochs"), [(12, [9, 12]), (9, [9])])
 def test_a_proposal_behind_the_lines_is_told_from_a_refused_one_by_broker_epochs(
     second: int, epochs: list[int], tmp_path: Path

@@ -403,8 +403,9 @@ def _responses_of_the_dead(node: Node) -> None:
 # Proposals of a leader after SIGTERM: in 4.x it goes on serving after its loggers have stopped, and may propose an ISR.
 #
 # Only the controller reports such a proposal. It is the leader's if it has the epochs and the ISR that the leader
-# had when its log ended; any other proposal without a line shows that lines are missing (unmatched.py). It was made before
-# any other broker learned of a later partition epoch.
+# had when its log ended, or that the controller has registered in that leader epoch since: the leader has learned of them
+# without a line, by metadata or the response to a proposal. Any other proposal without a line shows that lines are missing
+# (unmatched.py). It was made before any other broker learned of a later partition epoch.
 
 
 def add_unlogged_proposals(nodes: Sequence[Node]) -> None:
@@ -413,19 +414,28 @@ def add_unlogged_proposals(nodes: Sequence[Node]) -> None:
     offered = {key for node in nodes for step in node.broker.steps if step.name in PROPOSES for key in step.provides}
     judged = [step for node in nodes for step in node.broker.steps if step.name == "AlterPartition"]
     learned = _learned(nodes) if judged else {}
+    registered = {
+        (step.tp, step.fields.get("leader"), step.fields.get("leader_epoch"), step.fields.get("partition_epoch")): step
+        for node in (nodes if judged else ())
+        for step in node.broker.steps
+        if step.name == "ChangePartition"
+    }
     for step in judged:
         keys = [key for key in step.depends_on if isinstance(key, tuple) and key[0] == "proposal" and key not in offered]
         leader = by_id.get(step.fields.get("peer"))
         if leader is None:
             continue
         for key in keys:
-            made = next(_made(leader, step, learned.get((step.tp, step.fields["leader_epoch"]), ())), None)
-            if made is not None:
+            based_on = registered.get((step.tp, leader.id, step.fields["leader_epoch"], step.fields["partition_epoch"]))
+            later = learned.get((step.tp, step.fields["leader_epoch"]), ())
+            steps = next(_made(leader, step, later, based_on), ())
+            if steps:
+                made = steps[-1]
                 if made.name == "ExpandIsr":
                     epochs = dict(key[5]) if len(key) > 5 else {}
                     made.fields |= reported(broker_epoch=epochs.get(made.fields["peer"]))
                 made.provides += (key,)
-                leader.broker.steps.append(made)
+                leader.broker.steps += steps
                 offered.add(key)
 
 
@@ -437,8 +447,13 @@ def _learned(nodes: Sequence[Node]) -> dict[tuple[str, object], list[LoggedStep]
     return found
 
 
-def _made(leader: Node, judged: LoggedStep, learned: Iterable[LoggedStep]) -> Iterator[LoggedStep]:
-    """Yield the proposal of each process that may have made it after its last line."""
+def _made(
+    leader: Node, judged: LoggedStep, learned: Iterable[LoggedStep], based_on: LoggedStep | None
+) -> Iterator[tuple[LoggedStep, ...]]:
+    """Yield the proposal of each process that may have made it after its last line, behind what it has learned first.
+
+    `based_on` is the registration that the proposal wants to change.
+    """
     later = [step.time for step in learned if step.node != leader.id and _partition_epoch(step) > _partition_epoch(judged)]
     for run in leader.runs:
         # A log that was closed has everything; a crash ends the process with its log.
@@ -456,17 +471,26 @@ def _made(leader: Node, judged: LoggedStep, learned: Iterable[LoggedStep]) -> It
                 }
             elif step.name == "BecomeFollower":
                 known = {}
+        place = (run.number, AFTER_LINES, 3, min([run.last, *later]))
+        learns: list[LoggedStep] = []
+        # A leader that has closed its term has no known epoch.
+        if based_on is not None and known.get("leader_epoch") == based_on.fields["leader_epoch"]:
+            epoch = known.get("partition_epoch")
+            if isinstance(epoch, int) and epoch < _partition_epoch(based_on) and "isr" in based_on.fields:
+                known = {name: based_on.fields[name] for name in ("leader_epoch", "partition_epoch", "isr")}
+                learns = [LoggedStep(leader.id, judged.tp, "BecomeLeader", dict(known), based_on.at, run.last, place)]
+                learns[0].depends_on += (("metadata", judged.tp, _partition_epoch(based_on)),)
         old, new = known.get("isr"), judged.fields.get("isr")
         same = all(known.get(name, ()) == judged.fields.get(name) for name in ("leader_epoch", "partition_epoch"))
         if not same or not isinstance(old, tuple) or not isinstance(new, tuple):
             continue
         fields: Fields = {"isr": new, "partition_epoch": known["partition_epoch"]}
         joins, leaves = set(new) - set(old), set(old) - set(new)
-        place = (run.number, AFTER_LINES, 3, min([run.last, *later]))
         if len(joins) == 1 and not leaves:
-            yield LoggedStep(leader.id, judged.tp, "ExpandIsr", {"peer": joins.pop(), **fields}, judged.at, run.last, place)
+            fields = {"peer": joins.pop(), **fields}
+            yield *learns, LoggedStep(leader.id, judged.tp, "ExpandIsr", fields, judged.at, run.last, place)
         elif leaves and not joins:
-            yield LoggedStep(leader.id, judged.tp, "ShrinkIsr", fields, judged.at, run.last, place)
+            yield *learns, LoggedStep(leader.id, judged.tp, "ShrinkIsr", fields, judged.at, run.last, place)
 
 
 def _partition_epoch(step: LoggedStep) -> int:

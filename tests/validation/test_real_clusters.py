@@ -166,6 +166,21 @@ def test_a_record_that_is_nowhere_is_lost() -> None:
     assert truth.forbidden == []
 
 
+@pytest.mark.parametrize(
+    ("name", "there", "lost"),
+    [
+        ("tx-3-228", "tx-3-201", 0),
+        ("tx-3-228", "tx-3-230", 1),
+        ("tx-3-228", "tx-4-201", 1),
+        ("acksall-3-228", "acksall-3-201", 1),
+    ],
+)
+def test_a_record_that_was_answered_as_a_duplicate_was_never_there(name: str, there: str, lost: int) -> None:
+    """The broker answers with the offset of the earlier record whose sequence number its producer used again."""
+    truth = truth_of([Acknowledged("a", 0, 7, name, "all")], {("a", 0): ReadAgain(0, {7: there})})
+    assert (len(truth.lost), truth.duplicates) == (lost, 1 - lost)
+
+
 def test_a_loss_without_acks_is_allowed() -> None:
     assert truth_of([Acknowledged("a", 0, 0, "a", "1")], {("a", 0): ReadAgain(0, {})}).forbidden == []
 

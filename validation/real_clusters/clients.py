@@ -8,7 +8,7 @@ from threading import Lock, Thread
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from validation.real_clusters.truth import Acknowledged, ReadAgain
+from validation.real_clusters.truth import TRANSACTIONAL, Acknowledged, ReadAgain
 
 SMALL, LARGE = (40, 200), (60_000, 140_000)
 """Bytes of a record, from and to."""
@@ -35,7 +35,7 @@ class Load:
 
     def transact(self, rate: float, aborts: float) -> None:
         """Start a transactional producer of about `rate` transactions a second; a share of them is aborted."""
-        self._start(lambda random, label: self._transact(random, label, rate, aborts), "tx")
+        self._start(lambda random, label: self._transact(random, label, rate, aborts), TRANSACTIONAL[:-1])
 
     def consume(self, kind: str) -> None:
         """Start a consumer: plain, committed (read_committed), or rack (which may read from a follower)."""
@@ -189,7 +189,7 @@ def read_topics(
     """Read topics from their log starts to their ends; return that, and the partitions that could not be read."""
     unread = []
     config = {"bootstrap.servers": bootstrap, "group.id": "truth", "enable.auto.commit": False, "log_level": 0}
-    # A record is replicated whatever becomes of its transaction: a client saw a commit, the log an abort, in cluster 1078.
+    # A record is replicated whatever becomes of its transaction.
     consumer = Consumer({**config, "isolation.level": "read_uncommitted"})
     try:
         bounds = {}

@@ -4,7 +4,10 @@ Rules of this file
 
 1. A record is lost if it was acknowledged, its offset is not below the log start, and its name is nowhere in its partition.
 2. Losses of acks=1, and after an unclean election, are allowed; others are not, and a verdict on that run is not known.
-3. Replicas hold the same batches wherever two of them have the offset. Brokers have stopped in order by then.
+3. A record whose offset an earlier one of its transactional producer has was never appended: librdkafka 2.16 uses the
+   sequence number of a record again that an abort left in flight, and the broker answers with the offset of that record, as
+   for a duplicate (cluster 1078). No broker lost it.
+4. Replicas hold the same batches wherever two of them have the offset. Brokers have stopped in order by then.
 """
 
 from collections import defaultdict
@@ -18,6 +21,8 @@ from tidegauge.traces.segments.record_batch import RecordBatch
 from tidegauge.traces.segments.segment import read
 
 SHOWN = 20
+TRANSACTIONAL = "tx-"
+"""How the names of transactional producers begin."""
 
 
 class Acknowledged(NamedTuple):
@@ -44,13 +49,14 @@ class ReadAgain(NamedTuple):
 class Truth:
     """`unread` partitions could not be read to their end; `differ` names replicas whose batches are not the same.
 
-    `expired` records are below the log start; those `elsewhere` are there, at another offset than was acknowledged.
+    `expired` records are below the log start; those `elsewhere` are there, at another offset than was acknowledged; `duplicates`: rule 3.
     """
 
     acknowledged: int = 0
     expired: int = 0
     lost: list[Acknowledged] = field(default_factory=list)
     elsewhere: int = 0
+    duplicates: int = 0
     unread: list[str] = field(default_factory=list)
     differ: list[str] = field(default_factory=list)
     unclean: bool = False
@@ -80,11 +86,20 @@ def truth_of(acknowledged: Iterable[Acknowledged], read_again: Mapping[tuple[str
         # Without an offset a record that is not there may have been below the log start.
         if record.offset < found.log_start and not there:
             truth.expired += 1
+        elif not there and _sent_as_duplicate(record, found.names.get(record.offset, "")):
+            truth.duplicates += 1
         elif not there:
             truth.lost.append(record)
         elif record.offset >= 0 and found.names.get(record.offset) != record.name:
             truth.elsewhere += 1
     return truth
+
+
+def _sent_as_duplicate(record: Acknowledged, there: str) -> bool:
+    """Return whether the record at its offset is an earlier one of the same transactional producer (rule 3)."""
+    producer, _, number = record.name.rpartition("-")
+    other, _, before = there.rpartition("-")
+    return producer.startswith(TRANSACTIONAL) and other == producer and int(before) < int(number)
 
 
 def differences(directories: Mapping[int, Iterable[Path]]) -> list[str]:

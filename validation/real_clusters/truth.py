@@ -49,7 +49,8 @@ class ReadAgain(NamedTuple):
 class Truth:
     """`unread` partitions could not be read to their end; `differ` names replicas whose batches are not the same.
 
-    `expired` records are below the log start; those `elsewhere` are there, at another offset than was acknowledged; `duplicates`: rule 3.
+    `expired` records are below the log start; those `elsewhere` are there, at another offset than was acknowledged;
+    `duplicates` are those of rule 3.
     """
 
     acknowledged: int = 0

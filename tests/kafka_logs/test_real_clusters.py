@@ -80,6 +80,21 @@ def test_a_line_that_is_lost_is_missed(name: str, file: str, line: str, missing:
     assert any(missing in str(gap) for gap in read(folder).gaps)
 
 
+@pytest.mark.parametrize("name", ["seed-2005-__consumer_offsets-2", "seed-2002-orders-11"])
+def test_the_end_of_the_log_of_a_process_that_was_killed_is_missed(name: str, tmp_path: Path) -> None:
+    """From its last append as a leader on: what the others sent it shows that it was more than an append in flight."""
+    folder = case(name, tmp_path)
+    log = folder / "n1" / "server.log"
+    lines = log.read_text().splitlines(keepends=True)
+    end = [at for at, line in enumerate(lines) if "Log4jController" in line][1]
+    last = max(at for at in range(end) if "Appended message set" in lines[at] and "[ReplicaFetcher" not in lines[at])
+    log.write_text("".join(lines[:last] + lines[end:]))
+    requests = folder / "n1" / "request.log"
+    kept = (line for line in requests.read_text().splitlines(keepends=True) if not lines[last] <= line < lines[end])
+    requests.write_text("".join(kept))
+    assert read(folder).gaps
+
+
 @pytest.mark.parametrize(("name", "missed"), [("append-raises-hw", False), ("read-ms", True)])
 def test_a_logger_that_ends_behind_the_signal_to_stop_leaves_no_gap(name: str, missed: bool, tmp_path: Path) -> None:
     """In 4.x loggers end one after the other while the broker serves; in 3.x they go on until the logs are closed."""

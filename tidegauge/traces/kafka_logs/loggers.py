@@ -61,6 +61,14 @@ NEEDED = (
     Logger(_same("kafka.server.ReplicaFetcherManager"), "INFO", "which fetchers there are"),
     Logger({3: ("kafka.log.LogManager",), 4: ("kafka.log.LogManager", f"{_STORAGE}.log.LogManager")}, "INFO", "restarts"),
     Logger(
+        {
+            3: ("kafka.server.LogDirFailureChannel", f"{_STORAGE}.log.LogDirFailureChannel"),
+            4: (f"{_STORAGE}.log.LogDirFailureChannel",),
+        },
+        "INFO",
+        "appends that failed",
+    ),
+    Logger(
         # until 3.4 the second of them
         _same("kafka.server.metadata.DynamicConfigPublisher", "kafka.server.metadata.BrokerMetadataPublisher"),
         "INFO",

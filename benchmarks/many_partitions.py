@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tidegauge.util.exit_codes import UNDECIDED
+from tidegauge.util.errors import UNDECIDED
 
 BROKERS = (1, 2, 3)
 SHRUNK = (

@@ -14,8 +14,7 @@ import pytest
 from tests.hostile.conftest import ROOT, Run
 from tidegauge.traces.columns import INT_FIELDS, to_columns
 from tidegauge.traces.formats import ndjson, parquet
-from tidegauge.traces.formats.parquet import EPOCHS, METADATA, Reader, Unreadable
-from tidegauge.traces.formats.parquet_pages import pages_of, unpacked_bytes
+from tidegauge.traces.formats.parquet import EPOCHS, METADATA, Reader, Unreadable, pages_of, unpacked_bytes
 
 (TRACE,) = ndjson.read(ROOT / "tidegauge" / "traces" / "golden" / "append.ndjson").traces
 ROWS = 2_000_000

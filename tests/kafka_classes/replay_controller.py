@@ -9,7 +9,6 @@ from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, com
 from tidegauge.impl import releases, rules
 from tidegauge.impl.controller import brokers as heartbeats_
 from tidegauge.impl.controller import configurations, quorum_controller, requests
-from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.brokers import BrokerHeartbeat
 from tidegauge.impl.controller.configurations import ConfigChange
 from tidegauge.impl.controller.features import ELR_VERSION, METADATA_VERSION, FeatureUpdate
@@ -17,7 +16,7 @@ from tidegauge.impl.controller.partition_change import Election
 from tidegauge.impl.controller.partition_registration import RecoveryState
 from tidegauge.impl.controller.quorum_controller import QuorumController
 from tidegauge.impl.controller.records import ConfigResource, ControllerRecord, ControllerResult, RegisterBrokerRecord
-from tidegauge.impl.controller.replication_control import ReplicationControl
+from tidegauge.impl.controller.replication_control import AlterPartition, Proposal, ReplicationControl, alter_partition
 from tidegauge.impl.controller.requests import DirectoryAssignment, Reassignment
 from tidegauge.impl.errors import ERROR_NAMES
 from tidegauge.impl.frozen_map import FrozenMap

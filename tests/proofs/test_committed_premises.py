@@ -6,10 +6,10 @@ import pytest
 
 from tests.proofs.committed_cluster import Cluster
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.committed.claims import COMMITTED_DATA
 from tidegauge.spec.proofs.committed.cluster import ClusterState, CommittedPremise
-from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
+from tidegauge.spec.proofs.committed.concrete import COMMITTED_LOSSES
 from tidegauge.spec.proofs.committed.steps import (
+    COMMITTED_DATA,
     accept,
     commit,
     delete,

@@ -4,8 +4,8 @@ import re
 from pathlib import Path as File
 
 from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
+from tidegauge.spec.proofs.eligible.concrete import CLEAN_LOSSES
 from tidegauge.spec.proofs.eligible.invariant import ELECTION_INVARIANT
-from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
 from tidegauge.spec.proofs.mutants import equivalents, mutants
 from tidegauge.spec.proofs.premises import all_groups
 

@@ -9,11 +9,10 @@ import pytest
 
 from tidegauge.cli.main import main
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.eligible.claims import CLEAN_ELECTION
-from tidegauge.spec.proofs.eligible.concrete import PlainRegistration
+from tidegauge.spec.proofs.eligible.concrete import CLEAN_LOSSES, PlainRegistration
 from tidegauge.spec.proofs.eligible.invariant import WHOLE
 from tidegauge.spec.proofs.eligible.registration import NOBODY, NUMBERS, ElectionPremise, RegistrationState
-from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
+from tidegauge.spec.proofs.eligible.steps import CLEAN_ELECTION
 from tidegauge.spec.proofs.engine.induction import perform
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.spec import SPEC
-from tidegauge.spec.tlc import models, parallel
+from tidegauge.spec.tlc import models, tlc
 from tidegauge.spec.tlc.models import (
     Model,
     PinComparison,
@@ -129,7 +129,7 @@ def test_a_tier_is_told_in_the_order_of_the_file(monkeypatch: pytest.MonkeyPatch
         return compare_with_pins(model, FOUND)
 
     monkeypatch.setattr(models, "run_model", ran)
-    monkeypatch.setattr(parallel, "warm_start", lambda *_: ())
+    monkeypatch.setattr(tlc, "warm_start", lambda *_: ())
     reported: list[str] = []
     done = models.run_models(models.in_tier("small"), on_done=lambda comparison: reported.append(comparison.model.name))
     assert reported == [comparison.model.name for comparison in done] == [model.name for model in in_tier("small")]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.spec.tlc.models import find_model, run_model
-from tidegauge.spec.tlc.parallel import TlcStart, warm_start
+from tidegauge.spec.tlc.tlc import TlcStart, warm_start
 from tidegauge.util.java import Java, find_java
 
 

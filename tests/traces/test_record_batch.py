@@ -14,28 +14,26 @@ from tidegauge.impl.profiles import Setup
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.log import Log
 from tidegauge.traces.segments import segment
-from tidegauge.traces.segments.compression import (
+from tidegauge.traces.segments.record_batch import (
+    CONTROL,
     GZIP,
+    HEADER,
+    LOG_APPEND_TIME,
     LZ4,
     NAMES,
     NONE,
     SNAPPY,
+    TRANSACTIONAL,
     ZSTD,
     CompressionError,
-    compress,
-    decompress,
-)
-from tidegauge.traces.segments.record_batch import (
-    CONTROL,
-    HEADER,
-    LOG_APPEND_TIME,
-    TRANSACTIONAL,
     CorruptBatchError,
     FileBytes,
     Record,
     RecordBatch,
     batch_of,
+    compress,
     decode,
+    decompress,
     encode,
     varint,
 )

@@ -10,8 +10,7 @@ from tidegauge.conformance.counterexamples import proof_runs
 from tidegauge.conformance.counterexamples.proof_runs import Reporter, committed_run
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.conformance.judge.rulebook import rulebook
-from tidegauge.spec.proofs.committed.concrete import PlainCluster
-from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
+from tidegauge.spec.proofs.committed.concrete import COMMITTED_LOSSES, PlainCluster
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson
 from tidegauge.util.errors import SpecError

@@ -4,7 +4,7 @@ import argparse
 
 from tidegauge.cli.options import natural
 from tidegauge.cli.terminal import aside, echo, silent
-from tidegauge.util.exit_codes import CONFORMS, FAILS
+from tidegauge.util.errors import CONFORMS, FAILS
 
 SEED = 1
 
@@ -19,13 +19,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show which test catches which known bug: the judge on traces, the covers, or the walks of a driven broker."""
     from tidegauge.drive.broker.known_bugs import BUGS, bug_named
-    from tidegauge.drive.bugs.kill_matrix import Killed, kill_all
-    from tidegauge.drive.bugs.matrix_file import (
+    from tidegauge.drive.bugs.kill_matrix import (
         ELSEWHERE,
         MATRIX_FILE,
         TO_EXERCISE,
+        Killed,
         differences,
         expected,
+        kill_all,
         text_of,
         to_json,
         wrong,

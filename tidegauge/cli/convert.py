@@ -4,7 +4,7 @@ import argparse
 
 from tidegauge.cli.options import add_bounds, add_layout
 from tidegauge.cli.terminal import aside, echo
-from tidegauge.util.exit_codes import BAD, CONFORMS
+from tidegauge.util.errors import BAD, CONFORMS
 from tidegauge.util.foreign_text import visible
 
 

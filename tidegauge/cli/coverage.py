@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegauge.cli.terminal import echo
-from tidegauge.util.exit_codes import CONFORMS
+from tidegauge.util.errors import CONFORMS
 from tidegauge.util.files import writable
 
 if TYPE_CHECKING:

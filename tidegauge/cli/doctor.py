@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegauge.cli.terminal import echo
-from tidegauge.util.errors import SpecError
-from tidegauge.util.exit_codes import BAD, CONFORMS
+from tidegauge.util.errors import BAD, CONFORMS, SpecError
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tidegauge.cli import coverage
 from tidegauge.cli.options import add_profile, chosen_profile, natural, positive, seconds
 from tidegauge.cli.terminal import aside, echo, silent
-from tidegauge.util.errors import UsageError
-from tidegauge.util.exit_codes import CONFORMS, FAILS
+from tidegauge.util.errors import CONFORMS, FAILS, UsageError
 from tidegauge.util.files import writable
 
 if TYPE_CHECKING:
@@ -387,8 +386,7 @@ def _compare(args: argparse.Namespace) -> int:
 
 def _export_findings(args: argparse.Namespace) -> int:
     """Write the tests of findings, for a release that need not be here."""
-    from tidegauge.drive.java_tests.export import write
-    from tidegauge.drive.java_tests.findings import finding_test
+    from tidegauge.drive.java_tests.export import finding_test, write
     from tidegauge.drive.paths.repairs import LATEST
 
     besides = (
@@ -480,8 +478,7 @@ def _controller_paths(
     from tidegauge.drive.controller.cover import MODELS, cover_of
     from tidegauge.drive.controller.findings import finding_cases
     from tidegauge.drive.controller.reference import unseen
-    from tidegauge.drive.controller.refusals import OUT_OF_REACH, refusal_cases, usual_cases
-    from tidegauge.drive.controller.walks import walks
+    from tidegauge.drive.controller.walks import OUT_OF_REACH, refusal_cases, usual_cases, walks
 
     graphs, opening = args.graph or (MODELS if args.cover else ()), node.opening()
     covers = {name: cover_of(name, profile, opening) for name in graphs}

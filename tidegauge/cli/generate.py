@@ -4,8 +4,7 @@ import argparse
 
 from tidegauge.cli.options import add_profile, add_spark, chosen_master, chosen_profile, natural, positive
 from tidegauge.cli.terminal import echo
-from tidegauge.util.errors import TidegaugeError, UsageError
-from tidegauge.util.exit_codes import CONFORMS, UNDECIDED
+from tidegauge.util.errors import CONFORMS, UNDECIDED, TidegaugeError, UsageError
 from tidegauge.util.files import replacing, writable
 from tidegauge.util.workers import DEFAULT_SEED
 

@@ -35,8 +35,7 @@ from tidegauge.cli import (
 )
 from tidegauge.cli.options import chosen_bounds
 from tidegauge.cli.terminal import aside, echo, flushed, interrupted, nobody_reads
-from tidegauge.util.errors import TidegaugeError, UsageError
-from tidegauge.util.exit_codes import BAD
+from tidegauge.util.errors import BAD, TidegaugeError, UsageError
 from tidegauge.util.version import SUITE_VERSION, TOOL
 from tidegauge.util.workers import collect_garbage_rarely
 

@@ -12,8 +12,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegauge.util.errors import TidegaugeError, UsageError
-from tidegauge.util.exit_codes import CONFORMS
+from tidegauge.util.errors import CONFORMS, TidegaugeError, UsageError
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer

@@ -6,8 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from tidegauge.cli.terminal import echo
-from tidegauge.util.errors import SpecError
-from tidegauge.util.exit_codes import CONFORMS, FAILS
+from tidegauge.util.errors import CONFORMS, FAILS, SpecError
 
 if TYPE_CHECKING:
     from tidegauge.spec.tlc.models import Model, PinComparison

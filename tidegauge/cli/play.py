@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from tidegauge.cli.terminal import echo
-from tidegauge.util.exit_codes import CONFORMS
+from tidegauge.util.errors import CONFORMS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from tidegauge.cli.options import positive, seconds
 from tidegauge.cli.terminal import echo
-from tidegauge.util.errors import SpecError
-from tidegauge.util.exit_codes import CONFORMS
+from tidegauge.util.errors import CONFORMS, SpecError
 
 if TYPE_CHECKING:
     from tidegauge.traces.schema import Trace
@@ -43,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
-    from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
+    from tidegauge.spec.proofs.committed.concrete import COMMITTED_LOSSES
+    from tidegauge.spec.proofs.eligible.concrete import CLEAN_LOSSES
     from tidegauge.spec.proofs.premises import REMOVALS, all_groups
 
     for group in all_groups().values():
@@ -85,8 +84,8 @@ def _prove(args: argparse.Namespace) -> int:
 
 def _counter_model(args: argparse.Namespace) -> int:
     """Print the run that --scenario names."""
-    from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
-    from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
+    from tidegauge.spec.proofs.committed.concrete import COMMITTED_LOSSES
+    from tidegauge.spec.proofs.eligible.concrete import CLEAN_LOSSES
     from tidegauge.spec.proofs.premises import REMOVALS
 
     # Three kinds of runs: of the committed-data proof, of two logs that do not converge, of the proof about elections.
@@ -128,7 +127,7 @@ def _committed_run(args: argparse.Namespace) -> int:
 
 
 def _clean_loss(args: argparse.Namespace) -> int:
-    from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES, describe_clean_loss
+    from tidegauge.spec.proofs.eligible.concrete import CLEAN_LOSSES, describe_clean_loss
 
     loss = CLEAN_LOSSES[args.scenario]
     if args.trace:

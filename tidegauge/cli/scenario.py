@@ -3,7 +3,7 @@
 import argparse
 
 from tidegauge.cli.terminal import echo
-from tidegauge.util.exit_codes import CONFORMS, FAILS
+from tidegauge.util.errors import CONFORMS, FAILS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

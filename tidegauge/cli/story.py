@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tidegauge.cli.options import add_bounds, add_parts, chosen_selection
 from tidegauge.cli.terminal import aside, echo, silent
-from tidegauge.util.errors import UsageError
-from tidegauge.util.exit_codes import BAD, CONFORMS
+from tidegauge.util.errors import BAD, CONFORMS, UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

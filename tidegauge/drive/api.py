@@ -18,8 +18,7 @@ from tidegauge.drive.transports.in_process import InProcessNode, PythonBroker
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import SAFE
 from tidegauge.impl.releases import RELEASE, profile_named
-from tidegauge.util.errors import UsageError
-from tidegauge.util.exit_codes import CONFORMS, FAILS, UNDECIDED
+from tidegauge.util.errors import CONFORMS, FAILS, UNDECIDED, UsageError
 
 if TYPE_CHECKING:
     import os

@@ -1,4 +1,4 @@
-"""The errors of Tidegauge itself: every other error is one of these."""
+"""The errors of Tidegauge itself, of which every other error is one, and the exit codes of every command."""
 
 
 class TidegaugeError(Exception):
@@ -11,3 +11,7 @@ class UsageError(TidegaugeError):
 
 class SpecError(TidegaugeError):
     """Something that `spec` needs is missing or broken; the message says what, where, and what to do."""
+
+
+CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3
+"""Nothing differs; a rule fails, or a step differs; bad usage or bad input; nothing could be decided."""

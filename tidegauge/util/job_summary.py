@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from tidegauge.util.errors import UsageError
-from tidegauge.util.exit_codes import BAD, CONFORMS, FAILS, UNDECIDED
+from tidegauge.util.errors import BAD, CONFORMS, FAILS, UNDECIDED, UsageError
 from tidegauge.util.foreign_text import visible, visible_lines
 from tidegauge.util.known_failures import KnownFailure
 from tidegauge.util.version import SUITE_VERSION

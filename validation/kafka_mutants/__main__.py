@@ -22,7 +22,7 @@ from tidegauge.cli.drive import CONTROLLER_WALKS
 from tidegauge.drive.broker.reference import reference as broker_reference
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.reference import reference as controller_reference
-from tidegauge.drive.controller.refusals import OUT_OF_REACH, usual_cases
+from tidegauge.drive.controller.walks import OUT_OF_REACH, usual_cases
 from tidegauge.drive.kafka_broker.node import KafkaNode
 from tidegauge.drive.kafka_process.builds import KafkaBuild, build_of
 from tidegauge.drive.paths.distinguishing import OUT_OF_REACH_IN_KAFKA

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from tidegauge.drive.java_tests.export import JavaTest
-from tidegauge.drive.java_tests.findings import FIXED, finding_names, finding_test, release_with
+from tidegauge.drive.java_tests.export import FIXED, JavaTest, finding_names, finding_test, release_with
 from tidegauge.util.errors import TidegaugeError
 from validation.docs.tables import page_with, table
 from validation.kafka_tests.junit_runs import HERE, compiled, failures, repaired

@@ -8,8 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from tidegauge.util.errors import UsageError
-from tidegauge.util.exit_codes import BAD, CONFORMS
+from tidegauge.util.errors import BAD, CONFORMS, UsageError
 from tidegauge.util.files import replacing
 from validation.results.matrix import matrix_page, read_artefacts
 from validation.results.ours import RUNS, ours

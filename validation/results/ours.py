@@ -13,14 +13,13 @@ from tidegauge.conformance.checking.situations import Seen
 from tidegauge.conformance.report.results import FAIL, PASS, UNDECIDED, RunResults, as_json, counts_of
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
-from tidegauge.drive.paths.coverage import Exercised, results_of_differences
-from tidegauge.drive.paths.covered_model import rows_of
+from tidegauge.drive.paths.coverage import Exercised, results_of_differences, rows_of
 from tidegauge.drive.probe.run import CheckVerdict
 from tidegauge.drive.runner.differences import by_kind
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.transcript import read
 from tidegauge.impl.profiles import SAFE
-from tidegauge.util.exit_codes import CONFORMS, FAILS
+from tidegauge.util.errors import CONFORMS, FAILS
 from validation.third_parties.results import ThirdPartyResult, read_results
 from validation.third_parties.run import PARTIES
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from tidegauge.drive.probe.connection import tcp
 from tidegauge.drive.probe.report import probe_json
 from tidegauge.drive.probe.run import probe
-from tidegauge.util.errors import UsageError
-from tidegauge.util.exit_codes import BAD, CONFORMS, FAILS
+from tidegauge.util.errors import BAD, CONFORMS, FAILS, UsageError
 from tidegauge.util.interrupts import interruptible
 from validation.third_parties.kfake import KFAKE
 from validation.third_parties.librdkafka import LIBRDKAFKA

@@ -14,19 +14,19 @@ from tests.conformance.judge.test_superseded import reign, reigns, unheard
 from tidegauge.conformance.engine.judge import PAST as PAST_AT_FIRST
 from tidegauge.conformance.engine.judge import ROOM as ROOM_AT_FIRST
 from tidegauge.conformance.engine.judge import grown
-from tidegauge.conformance.follow import growing_trace
-from tidegauge.conformance.follow.growing_trace import Window, WindowEvent
+from tidegauge.conformance.follow import ndjson as follow_ndjson
 from tidegauge.conformance.follow.loop import News
+from tidegauge.conformance.follow.ndjson import Window, WindowEvent
 from tidegauge.conformance.judge.lineage import fork, fork_end, fork_start
 from tidegauge.conformance.judge.state import CACHE_ROOM, PARTITION, PAST_ROOM, SIZED, TALLIES, epochs_row
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.schema import Trace
 
 
-@pytest.mark.parametrize("window", [8, growing_trace.WINDOW])
+@pytest.mark.parametrize("window", [8, follow_ndjson.WINDOW])
 def test_a_table_that_is_too_small_is_copied(window: int, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """More leader epochs than there was room for at first, in a cache and of the past: the same tallies and failures."""
-    monkeypatch.setattr(growing_trace, "WINDOW", window)
+    monkeypatch.setattr(follow_ndjson, "WINDOW", window)
     epochs = tuple((epoch, epoch) for epoch in range(3 * ROOM_AT_FIRST))
     caches = [reported(node, "Start", clean=True, leo=100, hw=100, log_start=0, epochs=epochs) for node in (1, 2)]
     last = [reported(node, "Observe", leo=100, hw=100, log_start=0, epochs=epochs[:-1]) for node in (1, 2)]
@@ -103,8 +103,8 @@ def test_what_is_held_does_not_grow(events: int) -> None:
             measured.append((held(one), sys.getallocatedblocks(), len(trace.window.events)))
     assert len(measured) == 3
     assert measured[0][0] == measured[1][0] == measured[2][0]
-    assert max(kept for _, _, kept in measured) <= 2 * growing_trace.WINDOW
-    assert max(kept for _, _, kept in measured) - min(kept for _, _, kept in measured) <= growing_trace.WINDOW
+    assert max(kept for _, _, kept in measured) <= 2 * follow_ndjson.WINDOW
+    assert max(kept for _, _, kept in measured) - min(kept for _, _, kept in measured) <= follow_ndjson.WINDOW
     blocks = [count for _, count, _ in measured]
-    assert blocks[2] - blocks[0] < 60 * growing_trace.WINDOW, "a window more or less"
+    assert blocks[2] - blocks[0] < 60 * follow_ndjson.WINDOW, "a window more or less"
     assert one.report().failures == 0

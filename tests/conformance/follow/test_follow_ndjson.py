@@ -14,7 +14,7 @@ from tests.conformance.follow.same_report import FedNdjson, follow, hand, same, 
 from tests.conformance.hand import COPIED, TWO, bent, reported
 from tests.conformance.judge.test_superseded import reigns, unheard
 from tests.traces.strategies import trace_lists
-from tidegauge.conformance.follow import growing_trace
+from tidegauge.conformance.follow import ndjson as follow_ndjson
 from tidegauge.conformance.follow.loop import Alarm, News, Withdrawn
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.from_model.behaviour import numbered
@@ -149,7 +149,7 @@ def test_what_shows_behind_a_whole_window_changes_nothing(
     events: int, failures: int, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     """Then what was said stands: this is what `check` knows better, and docs/judge.md says so."""
-    monkeypatch.setattr(growing_trace, "WINDOW", 16)
+    monkeypatch.setattr(follow_ndjson, "WINDOW", 16)
     data = text_of(quiet_then_gap(events))
     seen, _ = follow(data, range(0, len(data), 100))
     assert whole(data, folder).failures == 0
@@ -159,7 +159,7 @@ def test_what_shows_behind_a_whole_window_changes_nothing(
 @pytest.mark.parametrize("window", [4, 16])
 def test_a_small_window_judges_whole_traces_the_same(window: int, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Where no line is missing nothing shows late."""
-    monkeypatch.setattr(growing_trace, "WINDOW", window)
+    monkeypatch.setattr(follow_ndjson, "WINDOW", window)
     for wrong in (hand(numbered(reigns(12))), hand(bent(reigns(12), 100, leo=3)), hand(unheard(reigns(12)))):
         data = text_of(wrong)
         same(data, range(0, len(data), 50), folder)

@@ -14,15 +14,17 @@ from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.known_bugs import BUGS, WRONG_STEPS, bug_named
 from tidegauge.drive.broker.reference import reference, reference_with
 from tidegauge.drive.broker.steps import EVERYTHING
-from tidegauge.drive.bugs.kill_matrix import CHUNK, WALKS, kill
-from tidegauge.drive.bugs.matrix_file import (
+from tidegauge.drive.bugs.kill_matrix import (
+    CHUNK,
     ELSEWHERE,
     TO_EXERCISE,
+    WALKS,
     BugRow,
     Caught,
     Matrix,
     differences,
     expected,
+    kill,
     of_json,
     text_of,
     to_json,

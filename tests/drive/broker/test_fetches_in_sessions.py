@@ -27,7 +27,7 @@ from tidegauge.drive.broker.steps import EVERYTHING, IN_SESSION
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.contract import Capabilities, Path, Report, Step
 from tidegauge.drive.kafka_broker.clients import PartitionRequests, Topic
-from tidegauge.drive.kafka_broker.waiting_requests import PeerSessions
+from tidegauge.drive.kafka_broker.partition import PeerSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.probe.connection import shipped_messages

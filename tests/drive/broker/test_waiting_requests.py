@@ -18,7 +18,7 @@ from tidegauge.drive.broker.steps import EVERYTHING, MAY_WAIT
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
 from tidegauge.drive.contract import Capabilities, Node, Path, Report, Step, Watch
 from tidegauge.drive.kafka_broker.clients import PartitionRequests, Topic, fetched_partition
-from tidegauge.drive.kafka_broker.waiting_requests import WaitingFetches
+from tidegauge.drive.kafka_broker.partition import WaitingFetches
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.probe.connection import shipped_messages

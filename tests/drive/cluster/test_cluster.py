@@ -9,10 +9,9 @@ from tidegauge.cli.main import main
 from tidegauge.drive.broker.known_bugs import bug_named
 from tidegauge.drive.broker.reference import reference, reference_with
 from tidegauge.drive.broker.steps import EVERYTHING
-from tidegauge.drive.cluster.cluster_findings import finding_path, finding_text
+from tidegauge.drive.cluster.cluster_findings import ELSEWHERE, SCRIPTS, ControlledBuilder, finding_path, finding_text
 from tidegauge.drive.cluster.cluster_run import ClusterMember, ClusterRun, cluster_text, play_cluster
 from tidegauge.drive.cluster.cluster_walks import ClusterPath, MemberModel, PathBuilder, cluster_walks
-from tidegauge.drive.cluster.controlled import ELSEWHERE, SCRIPTS, ControlledBuilder
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.controller.contract import ClusterOpening
 from tidegauge.drive.controller.findings import SHOWN_BY

@@ -2,7 +2,7 @@
 
 from tidegauge.drive.controller.contract import ClusterOpening
 from tidegauge.drive.controller.reference import reference
-from tidegauge.drive.controller.refusals import refusal_cases
+from tidegauge.drive.controller.walks import refusal_cases
 from tidegauge.impl import errors, rules
 from tidegauge.impl.releases import profile_named
 

@@ -13,8 +13,16 @@ from tidegauge.drive.broker.reference import reference as broker_reference
 from tidegauge.drive.controller.contract import ClusterOpening
 from tidegauge.drive.controller.findings import finding_cases
 from tidegauge.drive.controller.reference import reference as controller_reference
-from tidegauge.drive.java_tests.export import Origin, failure_tests, java_test, write
-from tidegauge.drive.java_tests.findings import FIXED, finding_names, finding_test, release_with
+from tidegauge.drive.java_tests.export import (
+    FIXED,
+    Origin,
+    failure_tests,
+    finding_names,
+    finding_test,
+    java_test,
+    release_with,
+    write,
+)
 from tidegauge.drive.java_tests.java_words import class_name, comment_lines, java_value
 from tidegauge.drive.paths.repairs import TELLING
 from tidegauge.drive.runner.player import ReferenceNode

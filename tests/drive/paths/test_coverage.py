@@ -18,6 +18,8 @@ from tidegauge.drive.broker.steps import EVERYTHING, step_of
 from tidegauge.drive.contract import frozen
 from tidegauge.drive.paths.cover import cover
 from tidegauge.drive.paths.coverage import (
+    COVERED,
+    CoveredModel,
     as_json,
     coverage_json,
     coverage_of,
@@ -25,9 +27,12 @@ from tidegauge.drive.paths.coverage import (
     coverage_text,
     exercised_by_check,
     exercised_by_run,
+    explored,
+    model_of,
     read_exercised,
+    shipped_models,
+    situations_of,
 )
-from tidegauge.drive.paths.covered_model import COVERED, CoveredModel, explored, model_of, shipped_models, situations_of
 from tidegauge.drive.paths.graphs import GRAPHS
 from tidegauge.drive.paths.selection import smoke_case
 from tidegauge.impl.profiles import KIP320, SAFE
@@ -87,7 +92,7 @@ def test_the_shipped_models_are_those_of_the_graphs() -> None:
 
 @pytest.mark.long
 def test_the_shipped_models_are_exactly_those_of_the_graphs() -> None:
-    """`python -m tidegauge.drive.paths.covered_model` makes them anew."""
+    """`python -m tidegauge.drive.paths.coverage` makes them anew."""
     for profile in (SAFE, KIP320):
         assert shipped_models()[profile.name] == explored(profile, COVERED)
 

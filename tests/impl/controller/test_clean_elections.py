@@ -15,7 +15,6 @@ from collections import Counter
 import pytest
 
 from tidegauge.impl.controller import brokers as brokers_
-from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.configurations import ConfigChange, incremental_alter_configs, update_features
 from tidegauge.impl.controller.features import ELR_VERSION, Features, FeatureUpdate
 from tidegauge.impl.controller.partition_change import Election
@@ -24,8 +23,11 @@ from tidegauge.impl.controller.records import TOPIC, ConfigResource, RegisterBro
 from tidegauge.impl.controller.replay import replay_records
 from tidegauge.impl.controller.replication_control import (
     MIN_IN_SYNC_REPLICAS,
+    AlterPartition,
     BrokerRegistration,
+    Proposal,
     ReplicationControl,
+    alter_partition,
     is_active,
     min_isr,
 )

@@ -1,7 +1,6 @@
 """F11: the controller makes an ELR by the min.insync.replicas it wrote, a leader commits by the one it has read."""
 
 from tests.impl.controller.controls import fence_broker
-from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.configurations import ConfigChange, incremental_alter_configs, update_features
 from tidegauge.impl.controller.features import ELR_VERSION, FeatureUpdate
 from tidegauge.impl.controller.partition_registration import PartitionRegistration, RecoveryState
@@ -10,8 +9,11 @@ from tidegauge.impl.controller.replay import replay_records
 from tidegauge.impl.controller.replication_control import (
     CLUSTER,
     MIN_IN_SYNC_REPLICAS,
+    AlterPartition,
     BrokerRegistration,
+    Proposal,
     ReplicationControl,
+    alter_partition,
 )
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionRequest, Batch, BrokerState

@@ -5,15 +5,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.impl.controller import controls as c
-from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.partition_change import ChangeRequest, Election, build_change
 from tidegauge.impl.controller.partition_registration import PartitionRegistration, RecoveryState, merge_change
 from tidegauge.impl.controller.records import TOPIC, ConfigResource
 from tidegauge.impl.controller.replay import replay_records
 from tidegauge.impl.controller.replication_control import (
     UNCLEAN_LEADER_ELECTION,
+    AlterPartition,
     BrokerRegistration,
+    Proposal,
     ReplicationControl,
+    alter_partition,
     is_active,
 )
 from tidegauge.impl.errors import (

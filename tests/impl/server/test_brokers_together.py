@@ -6,11 +6,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.impl.brokers import OTHER, broker
-from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.brokers import broker_fenced, broker_unfenced
 from tidegauge.impl.controller.partition_registration import PartitionRegistration
 from tidegauge.impl.controller.replay import replay_records
-from tidegauge.impl.controller.replication_control import BrokerRegistration, ReplicationControl
+from tidegauge.impl.controller.replication_control import (
+    AlterPartition,
+    BrokerRegistration,
+    Proposal,
+    ReplicationControl,
+    alter_partition,
+)
 from tidegauge.impl.fetch import fetch_session as s
 from tidegauge.impl.fetch import fetch_session_handler as h
 from tidegauge.impl.fetch import fetcher_manager as fetchers_

@@ -32,7 +32,6 @@ from tidegauge.impl.rules import (
 from tidegauge.impl.server import role_changes as r
 from tidegauge.impl.server.append_records import append_records
 from tidegauge.impl.server.fetch_messages import fetch_messages
-from tidegauge.impl.server.leader_and_isr import LeaderAndIsrRequest, become_leader_or_follower
 from tidegauge.impl.server.offset_requests import delete_records, last_offset_for_leader_epoch, list_offsets
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
@@ -44,7 +43,7 @@ from tidegauge.impl.server.replica_manager import (
     partition_count,
     partition_error,
 )
-from tidegauge.impl.server.role_changes import PartitionChange
+from tidegauge.impl.server.role_changes import LeaderAndIsrRequest, PartitionChange, become_leader_or_follower
 from tidegauge.impl.topic_partition import TopicPartition
 
 ANY_REPLICA = FetchParams(max_wait_ms=0, rack="a")

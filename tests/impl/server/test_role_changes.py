@@ -14,14 +14,6 @@ from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server import role_changes as r
 from tidegauge.impl.server.append_records import append_records
-from tidegauge.impl.server.leader_and_isr import (
-    EPOCH_DURING_DELETE,
-    LeaderAndIsrRequest,
-    StopReplicaRequest,
-    StopReplicaState,
-    become_leader_or_follower,
-    stop_replicas,
-)
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
     high_watermarks,
@@ -33,7 +25,15 @@ from tidegauge.impl.server.replica_manager import (
     under_replicated_partitions,
     with_partition,
 )
-from tidegauge.impl.server.role_changes import PartitionChange
+from tidegauge.impl.server.role_changes import (
+    EPOCH_DURING_DELETE,
+    LeaderAndIsrRequest,
+    PartitionChange,
+    StopReplicaRequest,
+    StopReplicaState,
+    become_leader_or_follower,
+    stop_replicas,
+)
 from tidegauge.impl.storage.log import Log
 from tidegauge.impl.topic_partition import TopicPartition
 

@@ -10,11 +10,17 @@ from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica_settings import settings
 from tidegauge.impl.storage import log as log_
-from tidegauge.impl.storage import log_segment, offset_index
+from tidegauge.impl.storage import segmented_log
 from tidegauge.impl.storage import segmented_log as s
-from tidegauge.impl.storage.log_segment import LogConfig, SizedBatch, config_of, new_segment
-from tidegauge.impl.storage.offset_index import OffsetIndex, OffsetPosition
-from tidegauge.impl.storage.segmented_log import SegmentedLog
+from tidegauge.impl.storage.segmented_log import (
+    LogConfig,
+    OffsetIndex,
+    OffsetPosition,
+    SegmentedLog,
+    SizedBatch,
+    config_of,
+    new_segment,
+)
 
 SETUP = Setup()
 SMALL = LogConfig(segment_bytes=300, index_interval_bytes=100, retention_ms=-1)
@@ -43,22 +49,22 @@ def committed(log: SegmentedLog) -> SegmentedLog:
 
 def test_a_look_up_finds_the_largest_entry_at_or_below() -> None:
     """Below the first, the start of the segment."""
-    index = offset_index.append_entry(offset_index.append_entry(OffsetIndex(100), 110, 40), 120, 80)
-    found = [offset_index.lookup(index, target) for target in (100, 109, 110, 119, 120, 999)]
+    index = segmented_log.append_entry(segmented_log.append_entry(OffsetIndex(100), 110, 40), 120, 80)
+    found = [segmented_log.lookup(index, target) for target in (100, 109, 110, 119, 120, 999)]
     assert found == [(100, 0), (100, 0), (110, 40), (110, 40), (120, 80), (120, 80)]
 
 
 def test_an_index_refuses_what_kafka_refuses() -> None:
     """No room; out of reach of 32 bits; not above the last entry."""
-    one = offset_index.append_entry(OffsetIndex(100, max_bytes=8), 110, 0)
+    one = segmented_log.append_entry(OffsetIndex(100, max_bytes=8), 110, 0)
     assert one.is_full
     with pytest.raises(IllegalArgumentError, match="full"):
-        offset_index.append_entry(one, 120, 1)
+        segmented_log.append_entry(one, 120, 1)
     for offset in (99, 100 + (1 << 31)):
         with pytest.raises(IllegalArgumentError, match="32 bits"):
-            offset_index.append_entry(OffsetIndex(100), offset, 0)
+            segmented_log.append_entry(OffsetIndex(100), offset, 0)
     with pytest.raises(InvalidOffsetError):
-        offset_index.append_entry(one._replace(max_bytes=80), 110, 1)
+        segmented_log.append_entry(one._replace(max_bytes=80), 110, 1)
 
 
 @given(st.lists(st.integers(1, 5), max_size=20), st.integers(0, 120))
@@ -66,10 +72,10 @@ def test_a_truncated_index_answers_below_the_truncation_as_before(steps: list[in
     """And has no entry at or above it."""
     index = OffsetIndex(0)
     for number in range(1, len(steps) + 1):
-        index = offset_index.append_entry(index, sum(steps[:number]), number)
-    shorter = offset_index.truncate_index(index, truncated)
+        index = segmented_log.append_entry(index, sum(steps[:number]), number)
+    shorter = segmented_log.truncate_index(index, truncated)
     assert all(entry.offset < truncated for entry in shorter.entries)
-    assert all(offset_index.lookup(shorter, t) == offset_index.lookup(index, t) for t in range(truncated))
+    assert all(segmented_log.lookup(shorter, t) == segmented_log.lookup(index, t) for t in range(truncated))
 
 
 def test_an_entry_is_made_when_enough_bytes_came_since_the_last() -> None:
@@ -135,7 +141,7 @@ def test_a_batch_is_found_through_the_index() -> None:
         (30, 0),
         None,
     ]
-    found = log_segment.translate_offset(log.segments[0], 13)
+    found = segmented_log.translate_offset(log.segments[0], 13)
     assert found is not None
     assert found[2] < len(log.segments[0].batches)
     later = s.truncate_fully_and_start_at(log, 50, 0)
@@ -218,8 +224,8 @@ def test_a_log_takes_the_brokers_settings() -> None:
     assert config_of() == LogConfig()
     assert config_of(settings({"log.segment.bytes": 300})).segment_bytes == 300
     assert new_segment(SMALL, 5, 7).largest_timestamp == 7
-    assert log_segment.rebuild_index(SMALL, new_segment(SMALL, 5, 7)) == new_segment(SMALL, 5, 7)
-    assert log_segment.should_roll(SMALL, new_segment(SMALL, 0, 0), (SizedBatch(Batch(0, 0, 0), 301),), 0)
+    assert segmented_log.rebuild_index(SMALL, new_segment(SMALL, 5, 7)) == new_segment(SMALL, 5, 7)
+    assert segmented_log.should_roll(SMALL, new_segment(SMALL, 0, 0), (SizedBatch(Batch(0, 0, 0), 301),), 0)
 
 
 class SegmentedLogs(RuleBasedStateMachine):

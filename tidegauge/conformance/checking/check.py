@@ -60,8 +60,7 @@ from tidegauge.traces.kafka_logs.discovery.identify import InputFile
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem, lost
 from tidegauge.traces.schema import Config
-from tidegauge.util.errors import TidegaugeError
-from tidegauge.util.exit_codes import BAD, CONFORMS, FAILS, UNDECIDED
+from tidegauge.util.errors import BAD, CONFORMS, FAILS, UNDECIDED, TidegaugeError
 from tidegauge.util.workers import Echo
 
 Origin = TypeVar("Origin")

@@ -16,8 +16,7 @@ from tidegauge.conformance.engine.judge import Failure, Judgement, judge
 from tidegauge.impl import rules
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
 from tidegauge.spec.proofs.committed.cluster import ACCEPTED, CommittedPremise
-from tidegauge.spec.proofs.committed.concrete import PlainCluster
-from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES, CommittedLoss
+from tidegauge.spec.proofs.committed.concrete import COMMITTED_LOSSES, CommittedLoss, PlainCluster
 from tidegauge.spec.proofs.engine.induction import PlainStep, perform
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.views import CONTROLLER

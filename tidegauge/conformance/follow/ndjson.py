@@ -14,12 +14,15 @@ import os
 import select
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from io import FileIO
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from tidegauge.conformance.checking.check import (
     CheckOptions,
@@ -30,15 +33,344 @@ from tidegauge.conformance.checking.check import (
     worst_first,
 )
 from tidegauge.conformance.checking.inputs import InputFindings
-from tidegauge.conformance.checking.verdicts import LostDisk, log_gaps, lost_disk_notes, rule_verdicts
-from tidegauge.conformance.engine.judge import Failure, TooLargeError, total_tallies
-from tidegauge.conformance.explain.explain import Explanation
-from tidegauge.conformance.explain.replay import comparison_text
-from tidegauge.conformance.follow.growing_trace import GrowingTrace
+from tidegauge.conformance.checking.rules_outside_kernel import (
+    COMPARED,
+    MOST,
+    TRUNCATING,
+    UNKNOWN_CACHES_RULE,
+    LatestEpochs,
+    Numbers,
+    UndecidedTruncation,
+    can_explain,
+    find_explaining_cache,
+    undecided_truncation,
+    with_numbers,
+    with_truncations,
+)
+from tidegauge.conformance.checking.verdicts import LostDisk, log_gaps, lost_disk_notes, rule_verdicts, undecide_after_loss
+from tidegauge.conformance.engine.judge import (
+    COMPILE_FROM,
+    LOAD_FROM,
+    MOST_ROOM,
+    PAST,
+    ROOM,
+    Failure,
+    Judgement,
+    TooLargeError,
+    execution,
+    failure_of,
+    frozen,
+    frozen_inputs,
+    grown,
+    judgement_of,
+    more_room,
+    options_of,
+    total_tallies,
+)
+from tidegauge.conformance.explain.explain import Explanation, TraceRow, explain_at
+from tidegauge.conformance.explain.replay import comparison_text, replica_of
 from tidegauge.conformance.follow.loop import PROBLEMS, Alarm, Publish, Source, Withdrawn
+from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.events.lifecycle import logs_agree
+from tidegauge.conformance.judge.fields import RULES
+from tidegauge.conformance.judge.kernel import judge_traces
+from tidegauge.conformance.judge.unobserved import forget_unobserved
+from tidegauge.traces.columns import Columns, Gaps, positions, to_columns
 from tidegauge.traces.formats.ndjson import LineReader
 from tidegauge.traces.problems import Problem
-from tidegauge.traces.schema import MISSING, Config, Trace
+from tidegauge.traces.schema import MISSING, MISSING_AHEAD, MISSING_BEHIND, Config, Event, Trace
+
+# One trace that grows: at any time the verdict that `check` gives on the events so far.
+#
+#     | folded into `base`           | window, kept as events                     | next events
+#     | first_row events, not kept   | 512 to 1,024 events, may be judged again   |
+#                                    ^ base: the judge's table here               ^ now: the table here
+#
+# Rules of this part
+#
+# 1. Some events change how earlier ones must be judged: a number shows that lines are missing before it, an option of the
+#    judge shows in the first event of its kind (conformance.engine.judge), a table becomes too small. Then the window is
+#    judged again. What is before the window stands.
+# 2. Where lines may be missing without a number that shows it, a node without an event in a whole window is taken to have
+#    ended there: that decides less, and makes nothing fail.
+# 3. A failure is news once. It is withdrawn when later lines show that missing lines may explain it.
+
+
+WINDOW = 512
+"""Events that are kept at least, and twice as many at most."""
+NO_LAST_STATES = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
+"""The judge's last states are not wanted while a trace goes on."""
+
+
+class WindowEvent(NamedTuple):
+    """An event in the window. `missing`: whether lines of its node are missing beside it; `latest`: the epoch for which its
+    node asked its leader last.
+    """
+
+    event: Event
+    missing: int
+    latest: int | None
+
+
+class Findings(NamedTuple):
+    """Failures and undecided truncations, by the rows of the trace."""
+
+    failures: list[Failure]
+    truncations: list[UndecidedTruncation]
+
+    def and_(self, more: "Findings") -> "Findings":
+        """Append more findings."""
+        return Findings([*self.failures, *more.failures], [*self.truncations, *more.truncations])
+
+
+class GrowingTrace:
+    """A trace that is judged as its events come: `take` them, then ask."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.name = trace.name
+        self.damaged: int | None = None
+        """The row of the first event after a line that could not be read."""
+        self.window = Window(trace)
+        self._numbers = Numbers(trace.name)
+        self._gaps = Gaps(trace.config)
+        self._asked = LatestEpochs()
+        self._reported: set[tuple[str, int]] = set()
+
+    @property
+    def event_count(self) -> int:
+        """Events so far."""
+        return self.window.event_count
+
+    def take(self, events: Iterable[Event]) -> tuple[list[Failure], list[tuple[str, int]]]:
+        """Judge the next events; return the new failures, and those withdrawn, by rule and row."""
+        first_new, again, new = self.event_count, False, list[WindowEvent]()
+        for row, event in enumerate(events, first_new):
+            self._numbers.take(row, event)
+            lost, before = self._gaps.take(row, event)
+            if lost and before is not None and before >= first_new:
+                new[before - first_new] = with_lines_missing_after(new[before - first_new])
+            elif lost and before is not None:
+                # The gap begins after an event that was judged already, as if nothing were missing there.
+                again = self.window.mark_missing_after(before) or again
+            new.append(WindowEvent(event, MISSING_AHEAD if lost else 0, self._asked.latest(event)))
+        self.window.take(new, again)
+        failures = {(failure.rule, failure.row): failure for failure in self._failures()}
+        news = [failure for key, failure in failures.items() if key not in self._reported]
+        # A failure before the window cannot be judged again: that it is not among `failures` withdraws nothing.
+        withdrawn = [key for key in sorted(self._reported) if key not in failures and key[1] >= self.window.first_row]
+        self._reported = set(failures)
+        return news, withdrawn
+
+    def shrink_window(self) -> None:
+        """Keep the last WINDOW events only, once there are twice as many."""
+        surplus = len(self.window.events) - WINDOW
+        if surplus <= WINDOW:
+            return
+        end = self.window.first_row + surplus
+        # Rule 2: a node whose last event leaves the window is taken to have ended there.
+        marked = [self.window.mark_missing_after(row) for row in self._gaps.ends() if row < end]
+        self.window.drop_first(surplus)
+        if any(marked):
+            self.window.judge_again()
+
+    def judgement(self) -> Judgement:
+        """Judge the trace as if it ended here."""
+        st, findings = self._as_if_ended()
+        findings = findings.and_(Findings(_failures_at_end(st, self.event_count - 1), []))
+        judgement = judgement_of(self.event_count, 1, st, *NO_LAST_STATES)
+        tallies = {rule: replace(tally, failed_traces=min(tally.failed, 1)) for rule, tally in judgement.tallies.items()}
+        judgement = replace(judgement, tallies=tallies, failures=tuple(firsts(findings.failures)), failures_left_out=0)
+        judgement = with_truncations(with_numbers(judgement, [self._numbers], [0]), findings.truncations)
+        return judgement if self.damaged is None else undecide_after_loss(judgement, self.damaged, self.name)
+
+    def explained(self, failure: Failure) -> Explanation | None:
+        """Explain a failure; None if its event is kept no longer."""
+        located = self.window.locate(failure)
+        return None if located is None else explain_at(*located)
+
+    def at(self, failure: Failure) -> str:
+        """Where the event of a failure was read."""
+        row = failure.row - self.window.first_row
+        return (self.window.events[row].event.at if row >= 0 else "") or f"event {failure.row + 1}"
+
+    def _as_if_ended(self) -> tuple[s.State, Findings]:
+        """Return the table and the findings if no node logs anything more."""
+        window, ends = self.window, [row for row in self._gaps.ends() if row >= self.window.first_row]
+        if not ends:
+            return window.now.copy(), window.past.and_(window.recent)
+        events = [*window.events]
+        for row in ends:
+            events[row - window.first_row] = with_lines_missing_after(events[row - window.first_row])
+        st, findings = window.judged_from_base(events)
+        return st, window.past.and_(findings)
+
+    def _failures(self) -> list[Failure]:
+        """Return all failures that are certain so far."""
+        window, number = self.window, self._numbers.first
+        # To judge the window again costs time: only failures in it can become undecided by what may be missing at the end.
+        findings = self._as_if_ended()[1] if window.recent.failures else window.past.and_(window.recent)
+        failures = [*findings.failures]
+        if findings.truncations and can_explain():
+            unexplained = [
+                truncation for truncation in findings.truncations[:MOST] if find_explaining_cache(truncation) is None
+            ]
+            failures += [Failure(0, truncation.row, UNKNOWN_CACHES_RULE, COMPARED, 1, 0) for truncation in unexplained]
+        if number is not None:
+            failures.append(number)
+        return [failure for failure in failures if self.damaged is None or failure.row < self.damaged]
+
+
+def _failures_at_end(st: s.State, row: int) -> list[Failure]:
+    """Return what fails when a trace ends after this row, as judge_traces does (conformance.judge.kernel)."""
+    st[s.PARTITION, s.NOW] = 0
+    if st[s.OPTION, s.UNOBSERVED] != 0:
+        for b in range(st[s.OPTION, s.BROKERS]):
+            forget_unobserved(st, b)
+    logs_agree(st)
+    return _take_failures(st, row)
+
+
+class Window:
+    """The last events of a trace: `base` and `now` are the judge's tables before and after them, `past` and `recent` the
+    findings before them and in them.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = replace(trace, events=())
+        self.first_row = 0
+        """The row of the trace at which the window begins."""
+        self.events: list[WindowEvent] = []
+        options = options_of(to_columns([self.trace], trace.config), trace.config)
+        options[s.PIECEWISE] = 1
+        self.base = s.allocate(options, ROOM, RULES, PAST)
+        s.forget(self.base, 0)
+        self.now = self.base.copy()
+        self.past = self.recent = Findings([], [])
+        self._run: Callable[..., None] = judge_traces
+        self._choose_again_at = LOAD_FROM
+
+    @property
+    def event_count(self) -> int:
+        """Events of the trace so far."""
+        return self.first_row + len(self.events)
+
+    def take(self, events: Sequence[WindowEvent], again: bool) -> None:
+        """Judge the next events; with `again` those of the window before them, too."""
+        row = self.event_count
+        self.events.extend(events)
+        if self.event_count >= self._choose_again_at:
+            # Machine code is loaded if it is cached. Compiling would hold up the news for half a minute: never here.
+            self._run, self._choose_again_at = (
+                execution(min(self.event_count, COMPILE_FROM - 1)),
+                2 * self._choose_again_at,
+            )
+        columns, trace = self._columns(events)
+        # Otherwise the window has to be judged again, since its events were judged by other options, or as if complete.
+        if not self._new_options(columns) and not again:
+            findings = self._judge_into(self.now, events, row, columns, trace)
+            if self.now[s.PARTITION, s.OVERFLOW] == 0:
+                self.recent = self.recent.and_(findings)
+                return
+        self.judge_again()
+
+    def judge_again(self) -> None:
+        """Judge the window from its beginning."""
+        self.now, self.recent = self.judged_from_base(self.events)
+
+    def judged_from_base(self, events: Sequence[WindowEvent]) -> tuple[s.State, Findings]:
+        """Judge events that begin where the window does; return the table after them and the findings in them."""
+        columns, trace = self._columns(events)
+        while True:
+            st = self.base.copy()
+            findings = self._judge_into(st, events, self.first_row, columns, trace)
+            if st[s.PARTITION, s.OVERFLOW] == 0:
+                return st, findings
+            room, past = more_room(st)
+            if room > MOST_ROOM:
+                raise TooLargeError(f"expected at most {MOST_ROOM} leader epochs in one epoch cache, seen more")
+            self.base = grown(self.base, room, past)
+
+    def mark_missing_after(self, row: int) -> bool:
+        """Note that lines are missing after this event; return False if it is kept no longer."""
+        if row < self.first_row:
+            return False
+        self.events[row - self.first_row] = with_lines_missing_after(self.events[row - self.first_row])
+        return True
+
+    def drop_first(self, count: int) -> None:
+        """Fold the first `count` events into `base`, and their findings into `past`."""
+        self.base, findings = self.judged_from_base(self.events[:count])
+        past = self.past.and_(findings)
+        # A report shows the first failure of a rule and the first truncations; the tallies are in the table.
+        self.past = Findings(list(firsts(past.failures)), past.truncations[: MOST + 1])
+        del self.events[:count]
+        self.first_row += count
+        self.recent = Findings(
+            [failure for failure in self.recent.failures if failure.row >= self.first_row],
+            [truncation for truncation in self.recent.truncations if truncation.row >= self.first_row],
+        )
+
+    def locate(self, failure: Failure) -> tuple[TraceRow, Failure] | None:
+        """Return where a failure is in the window; None if it is before it."""
+        row = failure.row - self.first_row
+        if row < 0:
+            return None
+        columns, trace = self._columns(self.events)
+        place = TraceRow(columns, trace.config, 0, row, (trace,), "", self.base.copy(), self.first_row)
+        return place, replace(failure, row=row)
+
+    def _new_options(self, columns: Columns) -> bool:
+        """Switch on the judge's options that new events show; return whether one was off when others were judged."""
+        shown = np.array(options_of(columns, self.trace.config))
+        new = bool((shown > self.base[s.OPTION, : len(shown)]).any())
+        for st in (self.base, self.now):
+            st[s.OPTION, : len(shown)] = np.maximum(st[s.OPTION, : len(shown)], shown)
+        return new
+
+    def _judge_into(self, st: s.State, events: Sequence[WindowEvent], row: int, columns: Columns, trace: Trace) -> Findings:
+        """Judge events, the first of which is this row of the trace, into a table."""
+        inputs, begin, last = frozen_inputs(columns, None, columns.missing)[:-1], 0, len(events)
+        findings = Findings([], [])
+        # The run stops before each truncation: what its replica's epoch cache holds then is gone after it.
+        for stop in (*(at for at, entry in enumerate(events) if entry.event.event in TRUNCATING), last):
+            self._run(st, *inputs, frozen(np.array([begin, stop])), *NO_LAST_STATES)
+            findings.failures.extend(_take_failures(st, row))
+            if stop < last:
+                event, replica = events[stop].event, replica_of(st, positions(trace.config)[events[stop].event.node])
+                truncation = undecided_truncation(0, row + stop, event, row + stop, replica, events[stop].latest)
+                findings.truncations.extend([truncation] if truncation is not None else [])
+            begin = stop
+        return findings
+
+    def _columns(self, events: Sequence[WindowEvent]) -> tuple[Columns, Trace]:
+        """Return events of the window as columns that know where lines are missing, and as a trace."""
+        trace = replace(self.trace, events=tuple(entry.event for entry in events))
+        missing = np.array([entry.missing for entry in events], np.int64)
+        return replace(to_columns([trace], trace.config), missing=missing if missing.any() else missing[:0]), trace
+
+
+def with_lines_missing_after(entry: WindowEvent) -> WindowEvent:
+    """Return the event with lines missing after it."""
+    return entry._replace(missing=entry.missing | MISSING_BEHIND)
+
+
+def firsts(failures: Iterable[Failure]) -> Iterator[Failure]:
+    """Yield the first failure of each rule, in the order of the rows."""
+    seen: set[str] = set()
+    for failure in sorted(failures, key=lambda failure: failure.row):
+        if failure.rule not in seen:
+            seen.add(failure.rule)
+            yield failure
+
+
+def _take_failures(st: s.State, row: int) -> list[Failure]:
+    """Take the failures out of a table whose row 0 is this row of the trace."""
+    first, count = int(st[s.PARTITION, s.AT_FAILURES]), int(st[s.PARTITION, s.FAILURES])
+    failures = [failure_of(failure_row) for failure_row in st[first : first + count, :6].tolist()]
+    # A table holds the first failure of each rule. Taken out, the next one of the rule is recorded, too: it is news again.
+    st[s.PARTITION, s.FAILURES] = st[s.PARTITION, s.FAILED] = 0
+    return [replace(failure, row=failure.row + row) for failure in failures]
+
 
 PIECE = 1 << 18
 """Bytes that are judged at once: a thousand lines, some tenths of a second."""

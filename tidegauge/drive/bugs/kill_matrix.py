@@ -9,24 +9,167 @@ Rules of this file
    change what no rule of the judge is about, or nothing within the smaller bounds: that is told, and the others must see it.
 """
 
+import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
+from tidegauge.conformance.judge.rulebook import rulebook
 from tidegauge.conformance.kill_matrix import GROWING, Fate, Judged, judged_within, shown_in
-from tidegauge.drive.broker.applied_rules import ROWS, Count, counting, with_callees
+from tidegauge.drive.broker.applied_rules import ROWS, T_TABLE, Count, counting, with_callees
 from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.known_bugs import BUGS, DrivenBug
 from tidegauge.drive.broker.reference import reference
-from tidegauge.drive.bugs.matrix_file import BugRow, Caught, Matrix
 from tidegauge.drive.paths.graphs import USUAL, cover_of
 from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.explorer.faults import FAULTS, RevealingModel
+from tidegauge.impl.profiles import Rules
 from tidegauge.util.python_processes import python_command
+
+# The kill matrix as a committed file: which column catches which bug, and in how many steps.
+#
+# Rules of this part
+#
+# 1. The file holds what is the same on every machine; how long it took is in docs/drive.md.
+# 2. A bug that no column catches, a rule that nothing exercises and a result that is not the committed one fail the build,
+#    each with a line.
+
+
+MATRIX_FILE = Path(__file__).parent / "matrix.json"
+
+
+@dataclass(frozen=True)
+class Caught:
+    """A path on which a broker with a bug differs: from which graph or walk it comes, and its steps once it is shrunk."""
+
+    where: str
+    steps: int
+
+
+@dataclass(frozen=True)
+class BugRow:
+    """One bug. `judge` has the rules that fail on its traces; `fate` says what became of it there."""
+
+    name: str
+    fate: str
+    judge: tuple[str, ...] = ()
+    cover: Caught | None = None
+    walks: Caught | None = None
+
+    @property
+    def survives(self) -> bool:
+        """Whether no column catches it."""
+        return not (self.judge or self.cover or self.walks)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All rows, and what was exercised for them: rules of the judge, rules of impl.rules, rows of their tables."""
+
+    seed: int
+    rows: tuple[BugRow, ...]
+    judged: frozenset[str] = field(default_factory=frozenset)
+    applied: frozenset[str] = field(default_factory=frozenset)
+
+
+def text_of(row: BugRow, sentence: str) -> str:
+    """Return a bug's row as text, with a sentence about the bug."""
+    seen = [f"judge: {', '.join(row.judge[:4]) or row.fate}"]
+    seen += [
+        f"{name}: " + ("not seen" if caught is None else f"{caught.where}, {caught.steps} steps")
+        for name, caught in (("cover", row.cover), ("walks", row.walks))
+    ]
+    return f"{row.name:<32} {' | '.join(seen)}\n{'':<32} {sentence}"
+
+
+def wrong(matrix: Matrix, rules: Mapping[str, str], elsewhere: Mapping[str, str]) -> list[str]:
+    """Return what fails the build, a line each. `rules`: what must be exercised; `elsewhere`: what other tests exercise."""
+    lines = [f"{row.name} survives: no column catches it" for row in matrix.rows if row.survives]
+    exercised = matrix.judged | matrix.applied
+    lines += [
+        f"{rule} is exercised by nothing; {sentence}"
+        for rule, sentence in rules.items()
+        if rule not in exercised and rule not in elsewhere
+    ]
+    lines += [f"{rule} is exercised here after all: take it out of ELSEWHERE" for rule in elsewhere if rule in exercised]
+    return lines
+
+
+def differences(committed: Matrix, matrix: Matrix) -> list[str]:
+    """Return what differs from the committed matrix, a line each."""
+    before, now = {row.name: row for row in committed.rows}, {row.name: row for row in matrix.rows}
+    lines = [f"{name}: expected {before.get(name)}; seen {row}" for name, row in now.items() if before.get(name) != row]
+    lines += [f"{name}: expected {row}; seen nothing" for name, row in before.items() if name not in now]
+    for name, was, seen in (("judged", committed.judged, matrix.judged), ("applied", committed.applied, matrix.applied)):
+        if was != seen:
+            lines.append(f"{name}: expected {_words(was - seen)} more and {_words(seen - was)} less")
+    return lines
+
+
+def _words(words: Collection[str]) -> str:
+    return ", ".join(sorted(words)) or "nothing"
+
+
+def to_json(matrix: Matrix) -> str:
+    """Return the text of the file."""
+    rows = {row.name: {key: value for key, value in asdict(row).items() if key != "name"} for row in matrix.rows}
+    document = {"seed": matrix.seed, "judged": sorted(matrix.judged), "applied": sorted(matrix.applied), "rows": rows}
+    return json.dumps(document, indent=1) + "\n"
+
+
+def of_json(text: str) -> Matrix:
+    """Read the text of the file."""
+    document = json.loads(text)
+    rows = tuple(
+        BugRow(name, row["fate"], tuple(row["judge"]), _caught(row["cover"]), _caught(row["walks"]))
+        for name, row in document["rows"].items()
+    )
+    return Matrix(document["seed"], rows, frozenset(document["judged"]), frozenset(document["applied"]))
+
+
+def _caught(saved: Mapping[str, str | int] | None) -> Caught | None:
+    return None if saved is None else Caught(str(saved["where"]), int(saved["steps"]))
+
+
+def expected() -> Matrix:
+    """Return the committed matrix."""
+    return of_json(MATRIX_FILE.read_text(encoding="utf-8"))
+
+
+# The rules that the kill matrix has to exercise, and those that other tests exercise.
+
+
+TO_EXERCISE: Mapping[str, str] = MappingProxyType(
+    {
+        **{rule.id: rule.sentence for rule in rulebook().values()},
+        **{name: f"a decision of impl.rules:{name}" for name in Rules._fields},
+        **dict.fromkeys(T_TABLE, "a row of the truncation table"),
+    }
+)
+"""The rules of the judge, those of impl, the rows of the T-table; each with what it is."""
+
+_JUDGE = "tests/conformance/judge/test_rules.py"
+_SCENARIOS = "conformance/scenarios/"
+
+ELSEWHERE: Mapping[str, str] = MappingProxyType(
+    {
+        "TRUNC-02": f"{_SCENARIOS}021_ex_leader_truncates_in_two_rounds.txt",
+        "TRUNC-05": f"{_SCENARIOS}010_hw_only_loses_committed.txt",
+        "T2": f"{_SCENARIOS}100_fast_leader_changes_fork.txt",
+        **dict.fromkeys(("APPEND-03", "EPOCH-06", "CTRL-08", "CTRL-09", "LOG-02", "SEQ-01"), _JUDGE),
+        "epoch_for_offset": "tests/impl/storage/test_epoch_cache.py",
+    }
+)
+"""What no bug here exercises, with the file that does. No rounds of TRUNC-02 fit the bounds, a bug of the generation that
+takes T2 is seen before; the others need fields that traces of the model do not have."""
+
 
 ORDER = ("isr", "acks", "stops", "crash", "starts", "two", "waits", "both", "session_starts", "sessions", "session_waits")
 GRAPHS = ("small", *sorted(USUAL, key=ORDER.index))

@@ -16,14 +16,19 @@ from tidegauge.drive.controller.contract import ALL, BROKERS, REPORTED, director
 from tidegauge.drive.controller.findings import registers
 from tidegauge.drive.controller.state import ReferenceController, epoch_of, lapsed
 from tidegauge.impl.controller import configurations, quorum_controller, requests
-from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.brokers import BrokerHeartbeat
 from tidegauge.impl.controller.configurations import ConfigChange
 from tidegauge.impl.controller.features import ELR_VERSION, METADATA_VERSION, FeatureUpdate
 from tidegauge.impl.controller.partition_change import Election
 from tidegauge.impl.controller.partition_registration import RecoveryState
 from tidegauge.impl.controller.records import BROKER, TOPIC, ConfigResource, ControllerRecord, RegisterBrokerRecord
-from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
+from tidegauge.impl.controller.replication_control import (
+    MIN_IN_SYNC_REPLICAS,
+    UNCLEAN_LEADER_ELECTION,
+    AlterPartition,
+    Proposal,
+    alter_partition,
+)
 from tidegauge.impl.controller.requests import DirectoryAssignment, Reassignment
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.rules import NONE, UNDEFINED

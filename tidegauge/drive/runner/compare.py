@@ -13,7 +13,7 @@ from tidegauge.drive.runner.report import SuspectedBugs, explanations, story
 from tidegauge.drive.runner.transcript import TranscriptNode
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import profile_named
-from tidegauge.util.exit_codes import CONFORMS, FAILS, UNDECIDED
+from tidegauge.util.errors import CONFORMS, FAILS, UNDECIDED
 
 UNEXPLAINED = "no known bug"
 

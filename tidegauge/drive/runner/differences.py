@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Generic, NamedTuple
 
 from tidegauge.drive.contract import CaseT, Report, Step
-from tidegauge.util.exit_codes import CONFORMS, FAILS, UNDECIDED
+from tidegauge.util.errors import CONFORMS, FAILS, UNDECIDED
 
 
 class Difference(NamedTuple, Generic[CaseT]):

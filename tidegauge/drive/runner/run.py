@@ -10,7 +10,7 @@ from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.reference import Reference
 from tidegauge.drive.runner.report import NAMES, SuspectedBugs, accepting, explain_most, explanations, story
 from tidegauge.drive.runner.shrink import shrunk
-from tidegauge.util.exit_codes import CONFORMS, FAILS, UNDECIDED
+from tidegauge.util.errors import CONFORMS, FAILS, UNDECIDED
 from tidegauge.util.version import SUITE_VERSION
 
 KINDS = 5

@@ -10,9 +10,9 @@ Rules of this file
 
 from typing import NamedTuple
 
-from tidegauge.impl.controller.alter_partition import validate_proposal
 from tidegauge.impl.controller.partition_change import ChangeRequest, Election, build_change
 from tidegauge.impl.controller.partition_registration import PartitionRegistration, merge_change
+from tidegauge.impl.controller.replication_control import validate_proposal
 from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import NONE, UNDEFINED

@@ -29,8 +29,7 @@ from tidegauge.impl.cluster.broker import REGISTERED, Broker
 from tidegauge.impl.cluster.cluster import DIRECT, Cluster, after_crash, apply
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.cluster.transitions import BoundedModel, Bounds, Label, Transition, metadata_cache, record_epochs
-from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
-from tidegauge.impl.controller.replication_control import is_active, min_isr
+from tidegauge.impl.controller.replication_control import AlterPartition, Proposal, alter_partition, is_active, min_isr
 from tidegauge.impl.controller.requests import create_topic
 from tidegauge.impl.explorer import controller_model
 from tidegauge.impl.explorer.controller_model import (

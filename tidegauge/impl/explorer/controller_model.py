@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeVar
 
 from tidegauge.impl.cluster.transitions import Label, mask
 from tidegauge.impl.controller import requests
-from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.brokers import BrokerHeartbeat, BrokerHeartbeatState, Heartbeats
 from tidegauge.impl.controller.brokers_to_elrs import DELETED
 from tidegauge.impl.controller.configurations import ConfigChange, incremental_alter_configs, update_features
@@ -37,8 +36,11 @@ from tidegauge.impl.controller.records import TOPIC, ConfigResource, ControllerR
 from tidegauge.impl.controller.replay import replay_records
 from tidegauge.impl.controller.replication_control import (
     MIN_IN_SYNC_REPLICAS,
+    AlterPartition,
     BrokerRegistration,
+    Proposal,
     ReplicationControl,
+    alter_partition,
     is_active,
     min_isr,
 )

@@ -17,11 +17,16 @@ from typing import NamedTuple
 
 from tidegauge.impl.cluster.transitions import Label, mask
 from tidegauge.impl.controller import brokers as brokers_
-from tidegauge.impl.controller.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.controller.partition_registration import PartitionRegistration
 from tidegauge.impl.controller.records import RegisterBrokerRecord
 from tidegauge.impl.controller.replay import replay_records
-from tidegauge.impl.controller.replication_control import BrokerRegistration, ReplicationControl
+from tidegauge.impl.controller.replication_control import (
+    AlterPartition,
+    BrokerRegistration,
+    Proposal,
+    ReplicationControl,
+    alter_partition,
+)
 from tidegauge.impl.explorer.search import Graph, Search, View, Violation
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse, BrokerState, BrokerStates, FetchRequest

@@ -10,15 +10,214 @@ Rules of this file
 5. Source: org.apache.kafka.storage.internals.log.UnifiedLog#maybeRoll, #deleteOldSegments, LocalLog.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tidegauge.impl.errors import IllegalArgumentError, InvalidOffsetError
 from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import Setup
+from tidegauge.impl.replica_settings import DEFAULTS, ReplicaSettings
+from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import log as log_
-from tidegauge.impl.storage import log_segment
 from tidegauge.impl.storage.log import AppendInfo, Log
-from tidegauge.impl.storage.log_segment import LogConfig, LogSegment, SizedBatch
+
+# LogSegment: batches of one file with their index, and when it is time for the next file.
+#
+# Rules of this part
+#
+# 1. One index entry is made when more than index.interval.bytes were appended since the last: for the batch that comes then.
+# 2. A truncation takes the whole batch that holds the offset. Recovery builds the index anew from the batches.
+# 3. Sizes come with the batches: this file does not know what a record takes.
+# 4. Source: org.apache.kafka.storage.internals.log.LogSegment.
+
+
+# OffsetIndex: a sparse map from offsets to positions in a segment.
+#
+# Rules of this part
+#
+# 1. An entry says: the batch whose last offset this is starts at that position. Offsets increase.
+# 2. A look-up gives the largest entry at or below the target, the start of the segment for none: the rest is scanned.
+# 3. An entry takes 8 bytes: the offset relative to the segment's base, and the position, both 32 bits.
+# 4. Source: org.apache.kafka.storage.internals.log.OffsetIndex, AbstractIndex.
+
+
+ENTRY_BYTES = 8
+LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
+
+
+class OffsetPosition(NamedTuple):
+    """An offset and where the scan for it begins."""
+
+    offset: int
+    position: int
+
+
+class OffsetIndex(NamedTuple):
+    """The index of the segment that begins at `base`."""
+
+    base: int
+    max_bytes: int = 10 << 20
+    entries: tuple[OffsetPosition, ...] = ()
+
+    @property
+    def is_full(self) -> bool:
+        """AbstractIndex#isFull: the segment rolls."""
+        return len(self.entries) >= self.max_bytes // ENTRY_BYTES
+
+
+def can_append_offset(index: OffsetIndex, offset: int) -> bool:
+    """Return whether the offset fits in 32 bits above the base. AbstractIndex#canAppendOffset."""
+    return 0 <= offset - index.base <= LARGEST_RELATIVE_OFFSET
+
+
+def append_entry(index: OffsetIndex, offset: int, position: int) -> OffsetIndex:
+    """Add an entry. OffsetIndex#append."""
+    if index.is_full:
+        raise IllegalArgumentError(f"offset index: expected room for one more entry; seen {len(index.entries)}, full")
+    if not can_append_offset(index, offset):
+        raise IllegalArgumentError(f"index offset: expected in 32 bits above {index.base}; seen {offset}")
+    if index.entries and offset <= index.entries[-1].offset:
+        raise InvalidOffsetError(f"index offset: expected > {index.entries[-1].offset}; seen {offset}")
+    return index._replace(entries=(*index.entries, OffsetPosition(offset, position)))
+
+
+def lookup(index: OffsetIndex, target: int) -> OffsetPosition:
+    """Return where to begin scanning for `target`. OffsetIndex#lookup."""
+    count = bisect_right(index.entries, target, key=lambda entry: entry.offset)
+    return index.entries[count - 1] if count else OffsetPosition(index.base, 0)
+
+
+def truncate_index(index: OffsetIndex, offset: int) -> OffsetIndex:
+    """Drop entries at and above `offset`. OffsetIndex#truncateTo."""
+    return index._replace(entries=index.entries[: bisect_left(index.entries, offset, key=lambda entry: entry.offset)])
+
+
+class LogConfig(NamedTuple):
+    """The settings of one topic's log, under their topic names."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3_600_000
+    index_interval_bytes: int = 4096
+    segment_index_bytes: int = 10 << 20
+    retention_bytes: int = -1
+    retention_ms: int = 7 * 24 * 3_600_000
+
+
+def config_of(settings: ReplicaSettings = DEFAULTS) -> LogConfig:
+    """Return the log settings of a topic that has none of its own."""
+    return LogConfig(
+        settings.number("log.segment.bytes"),
+        settings.number("log.roll.ms"),
+        settings.number("log.index.interval.bytes"),
+        settings.number("log.index.size.max.bytes"),
+        settings.number("log.retention.bytes"),
+        settings.number("log.retention.ms"),
+    )
+
+
+class SizedBatch(NamedTuple):
+    """A batch, its bytes on disk, and the time of its newest record."""
+
+    batch: Batch
+    size: int
+    timestamp: int = 0
+
+
+class LogSegment(NamedTuple):
+    """One segment. `first_timestamp` UNDEFINED: nothing was appended, so its age counts from `created_ms`."""
+
+    offsets: OffsetIndex
+    batches: tuple[SizedBatch, ...] = ()
+    bytes_since_last_index_entry: int = 0
+    created_ms: int = 0
+    first_timestamp: int = UNDEFINED
+
+    @property
+    def base(self) -> int:
+        """Offset of its first record."""
+        return self.offsets.base
+
+    @property
+    def size(self) -> int:
+        """Bytes of its batches."""
+        return sum(b.size for b in self.batches)
+
+    @property
+    def largest_timestamp(self) -> int:
+        """LogSegment#largestTimestamp: of the records, else of the file."""
+        return max((b.timestamp for b in self.batches), default=self.created_ms)
+
+
+def new_segment(config: LogConfig, base: int, now: int) -> LogSegment:
+    """Create an empty segment."""
+    return LogSegment(OffsetIndex(base, config.segment_index_bytes), created_ms=now)
+
+
+def should_roll(config: LogConfig, segment: LogSegment, batches: tuple[SizedBatch, ...], now: int) -> bool:
+    """Return whether `batches` need a new segment: size, age, full index, offsets out of reach. LogSegment#shouldRoll."""
+    newest = max(b.timestamp for b in batches)
+    # Age is counted in record time once there is a record, so that replicas roll alike whenever they copied it.
+    age = now - segment.created_ms if segment.first_timestamp == UNDEFINED else newest - segment.first_timestamp
+    return (
+        segment.size > config.segment_bytes - sum(b.size for b in batches)
+        or (segment.size > 0 and age > config.segment_ms)
+        or segment.offsets.is_full
+        or not can_append_offset(segment.offsets, batches[-1].batch.last)
+    )
+
+
+def append_batches(config: LogConfig, segment: LogSegment, batches: tuple[SizedBatch, ...]) -> LogSegment:
+    """Append, making an index entry where one is due. LogSegment#append."""
+    index, since, position = segment.offsets, segment.bytes_since_last_index_entry, segment.size
+    for batch in batches:
+        # The entry is made before the batch is added: it names the position where this batch starts.
+        if since > config.index_interval_bytes:
+            index, since = append_entry(index, batch.batch.last, position), 0
+        position += batch.size
+        since += batch.size
+    first = segment.first_timestamp if segment.first_timestamp != UNDEFINED else batches[0].timestamp
+    return segment._replace(
+        offsets=index,
+        batches=segment.batches + batches,
+        bytes_since_last_index_entry=since,
+        first_timestamp=first,
+    )
+
+
+def rebuild_index(config: LogConfig, segment: LogSegment) -> LogSegment:
+    """Build the index from the batches. LogSegment#recover."""
+    empty = new_segment(config, segment.base, segment.created_ms)
+    return append_batches(config, empty, segment.batches) if segment.batches else empty
+
+
+def translate_offset(segment: LogSegment, offset: int) -> tuple[Batch, int, int] | None:
+    """Return the first batch that reaches `offset`, its position and the number of batches scanned. None: there is none.
+
+    LogSegment#translateOffset: the index gives the position where the scan begins.
+    """
+    begin, position, scanned = lookup(segment.offsets, offset).position, 0, 0
+    for sized in segment.batches:
+        if position >= begin:
+            scanned += 1
+            if sized.batch.last >= offset:
+                return sized.batch, position, scanned
+        position += sized.size
+    return None
+
+
+def truncate_segment(segment: LogSegment, offset: int) -> LogSegment:
+    """Truncate at `offset`; an empty segment is as good as new. LogSegment#truncateTo."""
+    remaining = tuple(b for b in segment.batches if b.batch.last < offset)
+    if len(remaining) == len(segment.batches):
+        return segment
+    return segment._replace(
+        offsets=truncate_index(segment.offsets, offset),
+        batches=remaining,
+        bytes_since_last_index_entry=0,
+        first_timestamp=segment.first_timestamp if remaining else UNDEFINED,
+    )
+
 
 SizeOf = Callable[[Batch], int]
 
@@ -39,7 +238,7 @@ class SegmentedLog(NamedTuple):
 
 def empty_log(config: LogConfig, now: int, *, tiered: bool = False) -> SegmentedLog:
     """Create a new log."""
-    return SegmentedLog(Log(), config, (log_segment.new_segment(config, 0, now),), tiered)
+    return SegmentedLog(Log(), config, (new_segment(config, 0, now),), tiered)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -66,10 +265,10 @@ def append_as_follower(
 def _appended(setup: Setup, log: SegmentedLog, batches: tuple[Batch, ...], size_of: SizeOf, now: int) -> SegmentedLog:
     sized = tuple(SizedBatch(b, size_of(b), now) for b in batches)
     # The new segment starts at the first batch, which after compaction may be above the log end.
-    if log_segment.should_roll(log.config, log.segments[-1], sized, now):
+    if should_roll(log.config, log.segments[-1], sized, now):
         log = roll(log, now, batches[0].base)
     written, _ = log_.append_as_follower(setup, log.log, batches, max(b.epoch for b in batches))
-    active = log_segment.append_batches(log.config, log.segments[-1], sized)
+    active = append_batches(log.config, log.segments[-1], sized)
     return log._replace(log=written, segments=(*log.segments[:-1], active))
 
 
@@ -79,7 +278,7 @@ def roll(log: SegmentedLog, now: int, first: int = 0) -> SegmentedLog:
     An empty segment that starts there already is made anew; one that starts below stays, empty.
     """
     rolled = log_.roll(log.log, first)
-    fresh = log_segment.new_segment(log.config, log_.active_segment(rolled), now)
+    fresh = new_segment(log.config, log_.active_segment(rolled), now)
     before = log.segments if fresh.base > log.segments[-1].base else log.segments[:-1]
     return log._replace(log=rolled, segments=(*before, fresh))
 
@@ -97,7 +296,7 @@ def find_position(log: SegmentedLog, offset: int) -> tuple[int, int] | None:
         return None
     floor = max(i for i, s in enumerate(log.segments) if s.base <= offset)
     for segment in log.segments[floor:]:
-        position = log_segment.translate_offset(segment, offset)
+        position = translate_offset(segment, offset)
         if position is not None:
             return segment.base, position[1]
     return None
@@ -112,14 +311,14 @@ def truncate_to(setup: Setup, log: SegmentedLog, offset: int, now: int) -> tuple
 def truncate_fully_and_start_at(log: SegmentedLog, offset: int, now: int, log_start: int | None = None) -> SegmentedLog:
     """Drop everything and go on at `offset`. UnifiedLog#truncateFullyAndStartAt."""
     fresh = log_.truncate_fully_and_start_at(log.log, offset, log_start)
-    return log._replace(log=fresh, segments=(log_segment.new_segment(log.config, offset, now),))
+    return log._replace(log=fresh, segments=(new_segment(log.config, offset, now),))
 
 
 def _with(log: SegmentedLog, truncated: Log, now: int) -> SegmentedLog:
     """Return the segments of a log that was truncated."""
     segment_at = {s.base: s for s in log.segments}
-    remaining = (segment_at.get(base) or log_segment.new_segment(log.config, base, now) for base in truncated.segments)
-    return log._replace(log=truncated, segments=tuple(log_segment.truncate_segment(s, truncated.end) for s in remaining))
+    remaining = (segment_at.get(base) or new_segment(log.config, base, now) for base in truncated.segments)
+    return log._replace(log=truncated, segments=tuple(truncate_segment(s, truncated.end) for s in remaining))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -208,5 +407,5 @@ def recover(
     batches = tuple(b.batch for s in (*log.segments[:-1], whole) for b in s.batches)
     loaded = log_.load(setup, log.log._replace(batches=batches), log_start=log_start, recovery_point=recovery_point)
     segment_at = {s.base: s for s in (*log.segments[:-1], whole)}
-    segments = (segment_at.get(base) or log_segment.new_segment(log.config, base, now) for base in loaded.segments)
-    return log._replace(log=loaded, segments=tuple(log_segment.rebuild_index(log.config, s) for s in segments))
+    segments = (segment_at.get(base) or new_segment(log.config, base, now) for base in loaded.segments)
+    return log._replace(log=loaded, segments=tuple(rebuild_index(log.config, s) for s in segments))

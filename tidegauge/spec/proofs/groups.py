@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from tidegauge.spec.proofs.committed.claims import COMMITTED_DATA
-from tidegauge.spec.proofs.eligible.claims import CLEAN_ELECTION
+from tidegauge.spec.proofs.committed.steps import COMMITTED_DATA
+from tidegauge.spec.proofs.eligible.steps import CLEAN_ELECTION
 from tidegauge.spec.proofs.engine import loops
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalResult, GoalTally, ProofPath, explore

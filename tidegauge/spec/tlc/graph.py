@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 from tidegauge.spec.tlc.cfg import Cfg
 from tidegauge.spec.tlc.models import Model, specification_of
 from tidegauge.spec.tlc.output import OnProgress
-from tidegauge.spec.tlc.parallel import ONLY_RUN, TlcStart
-from tidegauge.spec.tlc.tlc import Limits, TlcOutcome, run_tlc
+from tidegauge.spec.tlc.tlc import ONLY_RUN, Limits, TlcOutcome, TlcStart, run_tlc
 from tidegauge.util.errors import SpecError
 
 View: TypeAlias = tuple[Any, ...]

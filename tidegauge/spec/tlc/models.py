@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 from tidegauge.spec import SPEC
 from tidegauge.spec.tlc.cfg import Cfg, parse_cfg
 from tidegauge.spec.tlc.output import OnProgress
-from tidegauge.spec.tlc.parallel import ONLY_RUN, TlcStart, run_several
-from tidegauge.spec.tlc.tlc import Limits, TlcOutcome, TlcResult, modules, run_tlc
+from tidegauge.spec.tlc.tlc import ONLY_RUN, Limits, TlcOutcome, TlcResult, TlcStart, modules, run_several, run_tlc
 from tidegauge.util.errors import SpecError
 
 TIERS = ("small", "medium", "large")

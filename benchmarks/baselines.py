@@ -14,11 +14,11 @@ from benchmarks.measure import Point, Report, Timing
 from tidegauge.conformance.engine.adaptive_judge import LOAD_FROM, AdaptiveJudge
 from tidegauge.impl.explorer.explore import Graph
 from tidegauge.spec.tlc.models import find_model
-from tidegauge.spec.trace_validation.trace_validation import observe_behaviour, validate_traces
 from tidegauge.traces.columns import Columns
 from tidegauge.traces.formats import parquet
 from tidegauge.traces.from_model.edges import EdgeTable
 from tidegauge.traces.from_model.walks import STEPS, draw
+from validation.trace_validation import observe_behaviour, validate_traces
 
 OFTEN = 15
 """How often what takes a fraction of a second is timed, a copy or a judgement of columns."""

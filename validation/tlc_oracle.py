@@ -4,7 +4,7 @@ Half of the traces are right ones, half mutants. Exit code 1 if a difference has
 
 Rules of this file
 
-1. TLC decides whether the spec can produce a trace (spec/trace_validation/TraceEvents.tla), the judge whether a rule fails,
+1. TLC decides whether the spec can produce a trace (validation/tla/TraceEvents.tla), the judge whether a rule fails,
    of the same events of schema v1.
 2. They may differ where one of them is stricter: a rule that a profile breaks, so that the spec does too; a line or value
    that the judge leaves free on purpose. ASKS_MORE, FREE and the REASONS of judge = spec list these, by the rules and by
@@ -24,7 +24,6 @@ from tidegauge.conformance.engine.judge import judge
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.spec.tlc.models import find_model
 from tidegauge.spec.tlc.tlc import Limits
-from tidegauge.spec.trace_validation.trace_validation import EventValue, Reported, validate_events
 from tidegauge.traces.columns import positions, to_columns
 from tidegauge.traces.from_model.impl_walks import bounds_of, impl_walks
 from tidegauge.traces.schema import FIELDS, Event, FieldKind, Trace
@@ -32,6 +31,7 @@ from tidegauge.util.workers import Echo
 from validation import random_runs
 from validation.product.reasons import REASONS
 from validation.trace_mutants import CHANGED, DROPPED, ONE_NUMBER, SWAPPED, TraceMutant, mutants
+from validation.trace_validation import EventValue, Reported, validate_events
 
 STEPS = 40
 MAX_FETCH = 2

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tidegauge.spec.proofs import mutants
-from tidegauge.spec.proofs.mutants import Mutant, Replacements, Swaps, confused
+from validation.rule_mutants import Mutant, Replacements, Swaps, confused
 
 SWAPS: Swaps = {
     ast.Lt: (ast.LtE, ast.GtE),

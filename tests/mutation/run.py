@@ -8,7 +8,7 @@ Rules of this file
 2. A child forgets what its parent has imported of `impl`, so it sees only the mutated module. One that does not end
    counts as killed: what that is, the unchanged module says.
 3. Survivors that cannot be told from the original stand in survivors.toml, each with its reason; those of the rules where
-   the proofs have them (spec/proofs/equivalent.toml). All others fail the run.
+   the proofs have them (validation/rule_mutants.toml). All others fail the run.
 """
 
 import gzip
@@ -31,7 +31,7 @@ from typing import Any
 import pytest
 
 from tests.mutation.mutants import mutants_of
-from tidegauge.spec.proofs.mutants import Mutant, equivalents
+from validation.rule_mutants import Mutant, equivalents
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "tests" / "kafka_classes" / "data"

@@ -22,9 +22,9 @@ from tests.mutation.prepared import prepared
 from tests.mutation.run import KILLERS, killed, known_survivors, load_tables, path_of
 from tidegauge.conformance.judge import state
 from tidegauge.conformance.judge.state import FAILED_TRACES, HELD_COUNT, MOST_PAST, PAST_FULL
-from tidegauge.spec.proofs.mutants import Mutant
 from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.schema import Trace
+from validation.rule_mutants import Mutant
 
 SOURCE = '''
 def rule(a: int, b: int) -> int:

@@ -3,8 +3,9 @@
 import pytest
 
 from tidegauge.cli.main import main
-from tidegauge.spec.proofs.mutants import MutationReport
 from tidegauge.spec.proofs.premises import REMOVALS
+from validation import rule_mutants
+from validation.rule_mutants import MutationReport
 
 
 def test_the_default_output_is_one_line_per_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,14 +35,14 @@ def test_a_name_that_does_not_exist_is_bad_usage(option: str, capsys: pytest.Cap
 
 
 def test_mutants_that_go_unnoticed_fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """--mutants prints the report and exits with its code, with as many processes as asked for."""
+    """The command prints the report and exits with its code, with as many processes as asked for."""
     asked: list[int] = []
 
-    def kill_all(processes: int, progress: object) -> MutationReport:
+    def kill_all(processes: int) -> MutationReport:
         asked.append(processes)
-        return MutationReport({"a": "lemma"}, {}, ("b",), (), 1.0)
+        return MutationReport({"a": "lemma"}, {}, ("b",), ())
 
-    monkeypatch.setattr("tidegauge.spec.proofs.mutants.kill_all", kill_all)
-    assert main(["prove", "--mutants", "--processes", "3"]) == 1
+    monkeypatch.setattr("validation.rule_mutants.kill_all", kill_all)
+    assert rule_mutants.main(["--processes", "3"]) == 1
     assert asked == [3]
     assert "UNNOTICED      b" in capsys.readouterr().out

@@ -14,8 +14,8 @@ import z3
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.engine.paths import ProofPath, explore
 from tidegauge.spec.proofs.engine.symbolic import symbolic_rules, term
-from tidegauge.spec.proofs.mutants import SWAPS, equivalents, killer, mutants, refuter
 from tidegauge.spec.proofs.prove import namespace_of
+from validation.rule_mutants import SWAPS, equivalents, killer, mutants, refuter
 
 MUTANTS = {mutant.key: mutant for mutant in mutants()}
 SIGNS = {"<", "<=", ">", ">=", "==", "!="}

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from tidegauge.spec.proofs.mutants import MutationReport, equivalents, killer, mutants
+from validation.rule_mutants import MutationReport, equivalents, killer, mutants
 
 ALL = {mutant.key: mutant for mutant in mutants()}
 EVERY = os.environ.get("TIDEGAUGE_MUTANTS") == "all"
@@ -26,7 +26,7 @@ def test_there_are_many_and_every_rule_has_some() -> None:
 
 
 def test_the_list_of_equivalents_names_mutants_with_a_reason() -> None:
-    """Every row of equivalent.toml is a mutant that exists, and says why it is the same function."""
+    """Every row of rule_mutants.toml is a mutant that exists, and says why it is the same function."""
     for key, reason in equivalents().items():
         assert key in ALL, f"{key} is no mutant of impl/rules.py any more"
         assert len(reason.split()) >= 5, key
@@ -40,16 +40,16 @@ def test_a_mutant_is_killed(key: str) -> None:
 
 @pytest.mark.parametrize("key", list(equivalents())[:: 1 if EVERY else 12])
 def test_a_listed_mutant_survives(key: str) -> None:
-    """A row of equivalent.toml that a proof kills is wrong."""
+    """A row of rule_mutants.toml that a proof kills is wrong."""
     assert killer(ALL[key]) is None
 
 
 def test_a_hole_fails_the_report() -> None:
     """A mutant nobody notices, a row that is wrong and a run without mutants are failures, and are named."""
-    fine = MutationReport({"a": "lemma"}, {"b": "reason"}, (), (), 1.0)
+    fine = MutationReport({"a": "lemma"}, {"b": "reason"}, (), ())
     assert fine.exit_code == 0
     assert fine.describe() == ["2 mutants: 1 killed, 1 equivalent, 0 unnoticed"]
-    assert MutationReport({"a": "lemma"}, {}, ("c",), (), 1.0).exit_code == 1
-    assert "UNNOTICED      c" in MutationReport({"a": "lemma"}, {}, ("c",), (), 1.0).describe()[1]
-    assert MutationReport({"a": "lemma"}, {}, (), ("d",), 1.0).exit_code == 1
-    assert MutationReport({}, {}, (), (), 1.0).exit_code == 1
+    assert MutationReport({"a": "lemma"}, {}, ("c",), ()).exit_code == 1
+    assert "UNNOTICED      c" in MutationReport({"a": "lemma"}, {}, ("c",), ()).describe()[1]
+    assert MutationReport({"a": "lemma"}, {}, (), ("d",)).exit_code == 1
+    assert MutationReport({}, {}, (), ()).exit_code == 1

@@ -9,14 +9,14 @@ from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explorer.explore import Walker
 from tidegauge.spec.tlc.behaviour import Behaviour
 from tidegauge.spec.tlc.models import find_model
-from tidegauge.spec.trace_validation.trace_validation import (
+from tidegauge.util.errors import SpecError
+from validation.trace_validation import (
     NONE,
     UNKNOWN,
     StepObservation,
     observe_behaviour,
     validate_traces,
 )
-from tidegauge.util.errors import SpecError
 
 SMALL = find_model("Small")
 

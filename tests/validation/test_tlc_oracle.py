@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from tidegauge.spec.tlc.models import find_model
-from tidegauge.spec.trace_validation.trace_validation import TlcVerdict, validate_events
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.schema import Event, Trace
@@ -14,6 +13,7 @@ from tidegauge.util.errors import SpecError
 from validation.golden import DIRECTORY
 from validation.tlc_oracle import CASES, FORKED, OracleCase, Ruling, oracle_rulings, reported, rulings, table, unexplained
 from validation.trace_mutants import CHANGED, SWAPPED, TraceMutant
+from validation.trace_validation import TlcVerdict, validate_events
 
 TWO, HW_ONLY = CASES[0], CASES[-1]
 

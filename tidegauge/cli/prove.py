@@ -22,9 +22,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--time-limit", type=seconds, default=300.0, metavar="SECONDS", help="time for each group (default 300)"
     )
     parser.add_argument("--verbose", action="store_true", help="also report what goes wrong without each premise")
-    parser.add_argument(
-        "--mutants", action="store_true", help="instead: check that a proof refutes every small change of a rule"
-    )
     parser.add_argument("--scenario", metavar="NAME", help="instead: show what goes wrong without a premise")
     parser.add_argument("--trace", metavar="DIR", help="with --scenario: also write that run to DIR as a trace")
     parser.add_argument("--list", action="store_true", help="list the groups and scenarios and prove nothing")
@@ -36,8 +33,6 @@ def run(args: argparse.Namespace) -> int:
         return _list()
     if args.scenario:
         return _counter_model(args)
-    if args.mutants:
-        return _mutants(args)
     return _prove(args)
 
 
@@ -146,16 +141,3 @@ def _write(args: argparse.Namespace, trace: "Trace") -> None:
 
     if args.trace:
         write([trace], directory(args.trace) / f"{trace.name}.ndjson")
-
-
-def _mutants(args: argparse.Namespace) -> int:
-    from tidegauge.spec.proofs.mutants import kill_all
-
-    def progress(done: int, total: int) -> None:
-        if not args.quiet and (done % 100 == 0 or done == total):
-            echo(f"{done} of {total} mutants tried")
-
-    report = kill_all(args.processes, progress)
-    for line in report.describe():
-        echo(line)
-    return report.exit_code

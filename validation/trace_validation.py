@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
+from pathlib import Path
 from typing import NamedTuple
 
 from tidegauge.spec.tlc.cfg import Cfg, named_brokers
@@ -22,6 +23,8 @@ from tidegauge.util.errors import SpecError
 
 UNKNOWN = -2
 NONE = -1
+
+_TLA = Path(__file__).parent / "tla"
 
 _CONTROLLER = frozenset({"FenceBroker", "UnfenceBroker", "ElectPreferred", "AlterPartition"})
 _RESPONSES = frozenset(
@@ -111,6 +114,11 @@ def trace_config(model: Model, brokers: int, **constants: int) -> Cfg:
     return config._replace(specification="TraceSpec")
 
 
+def _modules(root: str, written: str, text: str) -> dict[str, str]:
+    """Return the modules that TLC reads beside those of the spec: the one that it runs, and the one with the traces."""
+    return {f"{root}.tla": (_TLA / f"{root}.tla").read_text(encoding="utf-8"), f"{written}.tla": text}
+
+
 def validate_traces(
     traces: Sequence[Sequence[StepObservation]], model: Model, *, brokers: int = 2, limits: Limits | None = None
 ) -> Validation:
@@ -128,7 +136,7 @@ def validate_traces(
     result = run_tlc(
         "TraceReplication",
         trace_config(model, brokers).text(),
-        extra_modules={"Traces.tla": _written(traces)},
+        extra_modules=_modules("TraceReplication", "Traces", _written(traces)),
         limits=limits,
         on_line=take,
     )
@@ -216,7 +224,9 @@ def validate_events(
     result = run_tlc(
         "TraceEvents",
         trace_config(model, brokers, MaxFetch=max_fetch).text(),
-        extra_modules={"TraceTree.tla": tree.module("TruncateOnBecomeFollower" in model.config().substitutions)},
+        extra_modules=_modules(
+            "TraceEvents", "TraceTree", tree.module("TruncateOnBecomeFollower" in model.config().substitutions)
+        ),
         limits=limits,
         on_line=lambda line: reached.add(int(line.strip("<> "))),
     )

@@ -1,7 +1,7 @@
 ---------------------------- MODULE TraceReplication -----------------------------
 (***********************************************************************************
  Many traces against `Replication` in one run of TLC.  The traces are the constant
- operator `Traces` of a module that spec/trace_validation/trace_validation.py writes: TLC 2.15 reads no
+ operator `Traces` of a module that validation/trace_validation.py writes: TLC 2.15 reads no
  JSON.  A trace is accepted when the steps it names can be taken one after the other
  from Init and show what was observed; what a trace does not tell is left open.
 

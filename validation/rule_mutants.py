@@ -1,11 +1,15 @@
-"""Mutants of the rules: small changes of one expression each, and whether a proof notices them."""
+"""Mutants of the rules: small changes of one expression each, and whether a proof notices them.
 
+    python -m validation.rule_mutants --processes 2
+"""
+
+import argparse
 import ast
 import inspect
-import time
+import sys
 import tomllib
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path as File
@@ -136,10 +140,10 @@ def _put(parent: ast.AST, field: str, index: int | None, node: ast.expr) -> None
 #
 # A mutant of `impl/rules.py` is *killed* when a lemma that reaches the changed
 # rule finds a counter-model. A mutant that no lemma kills must be the same function on all arguments that the
-# protocol can pass; `equivalent.toml` lists those, each with its reason. Any other is a hole in the proofs.
+# protocol can pass; `rule_mutants.toml` lists those, each with its reason. Any other is a hole in the proofs.
 
 
-EQUIVALENT = File(__file__).with_name("equivalent.toml")
+EQUIVALENT = File(__file__).with_name("rule_mutants.toml")
 
 SWAPS: Swaps = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -246,7 +250,6 @@ class MutationReport:
     """Mutants that survive and are not listed."""
     wrongly_listed: tuple[str, ...]
     """Listed as equivalent, but killed or no mutant at all."""
-    seconds: float
 
     @property
     def exit_code(self) -> int:
@@ -266,28 +269,37 @@ class MutationReport:
         return lines
 
 
-def kill_all(processes: int = 2, progress: Callable[[int, int], None] | None = None) -> MutationReport:
-    """Try every mutant, in several processes at once; `progress` is called with (done, total)."""
-    started = time.monotonic()
+def kill_all(processes: int) -> MutationReport:
+    """Try every mutant, in several processes at once."""
     listed, made = equivalents(), mutants()
     killed: dict[str, str] = {}
     survived: list[str] = []
     with process_context().Pool(processes) as pool:
-        for done, (key, lemma_and_goal) in enumerate(pool.imap_unordered(_try, made, chunksize=10), 1):
+        for key, lemma_and_goal in pool.imap_unordered(_try, made, chunksize=10):
             if lemma_and_goal is None:
                 survived.append(key)
             else:
                 killed[key] = lemma_and_goal
-            if progress is not None:
-                progress(done, len(made))
     return MutationReport(
         killed={k: v for k, v in killed.items() if k not in listed},
         equivalent={k: listed[k] for k in survived if k in listed},
         holes=tuple(k for k in survived if k not in listed),
         wrongly_listed=tuple(k for k in listed if k not in survived),
-        seconds=time.monotonic() - started,
     )
 
 
 def _try(mutant: Mutant) -> tuple[str, str | None]:
     return mutant.key, killer(mutant)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Try every mutant and print the report."""
+    parser = argparse.ArgumentParser(prog="python -m validation.rule_mutants", description=__doc__)
+    parser.add_argument("--processes", type=int, default=2, help="number of mutants tried at once (default 2)")
+    report = kill_all(parser.parse_args(argv).processes)
+    print("\n".join(report.describe()))
+    return report.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -4,7 +4,7 @@
  asks which steps a trace names; here a trace is what the nodes told, and each step of
  the spec tells some events, or none.
 
- The constant operators of TraceTree, which spec/trace_validation/trace_validation.py writes, are a tree:
+ The constant operators of TraceTree, which validation/trace_validation.py writes, are a tree:
  traces that begin alike share nodes, so what they share is tried once.
    Events                 the different events: [node, event, fields]
    Children[n]            pairs of an event and the node that it leads to from node n

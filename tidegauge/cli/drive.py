@@ -487,7 +487,7 @@ def _controller_paths(
     covered = (case for cover in covers.values() for case in cover.cases)
     refused = () if args.walks or args.scenarios or graphs else refusal_cases(opening)
     made = (
-        usual_cases(profile, opening, walks=drawn, seed=args.seed)
+        usual_cases(profile, opening, walk_count=drawn, seed=args.seed)
         if refused
         else (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
     )

@@ -147,7 +147,7 @@ def _outcome(result: MutantResult | None, is_named: bool) -> str:
 def default_parts(role: str, node: Any, profile: Profile) -> Iterator[tuple[Sequence[Any], bool]]:
     """Yield the paths of the default run in the order in which they are tried, and whether only those near a mutant are."""
     if role != BROKER:
-        cases = node.possible(usual_cases(profile, node.opening(), walks=CONTROLLER_WALKS))
+        cases = node.possible(usual_cases(profile, node.opening(), walk_count=CONTROLLER_WALKS))
         yield from ((cases, True), (cases, False))
         return
     refused = refusals(profile, node.capabilities)

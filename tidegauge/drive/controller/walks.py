@@ -130,9 +130,9 @@ def refusal_cases(opening: ClusterOpening) -> tuple[ControllerCase, ...]:
     return tuple(ControllerCase(opening, path, f"refusal {number}") for number, path in enumerate(paths))
 
 
-def usual_cases(profile: Profile, opening: ClusterOpening, *, walks: int, seed: int = 1) -> tuple[ControllerCase, ...]:
+def usual_cases(profile: Profile, opening: ClusterOpening, *, walk_count: int, seed: int = 1) -> tuple[ControllerCase, ...]:
     """Return the paths of a run for which none were named: the findings', refusals, and random walks."""
-    return (*finding_cases(opening), *refusal_cases(opening), *walks(seed, walks, profile, opening))
+    return (*finding_cases(opening), *refusal_cases(opening), *walks(seed, walk_count, profile, opening))
 
 
 def _proposals() -> Iterator[Step]:

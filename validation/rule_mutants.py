@@ -1,6 +1,6 @@
 """Mutants of the rules: small changes of one expression each, and whether a proof notices them.
 
-    python -m validation.rule_mutants --processes 2
+python -m validation.rule_mutants --processes 2
 """
 
 import argparse

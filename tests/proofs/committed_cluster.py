@@ -2,8 +2,8 @@
 
 import random
 
-from tidegauge.spec.proofs.committed import concrete
-from tidegauge.spec.proofs.committed.concrete import PLAIN_BROKERS
+from validation.premises import committed as concrete
+from validation.premises.committed import PLAIN_BROKERS
 
 
 class Cluster(concrete.PlainCluster):

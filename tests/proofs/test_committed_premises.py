@@ -7,7 +7,6 @@ import pytest
 from tests.proofs.committed_cluster import Cluster
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.committed.cluster import ClusterState, CommittedPremise
-from tidegauge.spec.proofs.committed.concrete import COMMITTED_LOSSES
 from tidegauge.spec.proofs.committed.steps import (
     COMMITTED_DATA,
     accept,
@@ -21,10 +20,11 @@ from tidegauge.spec.proofs.committed.steps import (
     serve,
     truncate,
 )
-from tidegauge.spec.proofs.engine.induction import perform
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
+from validation.premises.committed import COMMITTED_LOSSES
+from validation.premises.plain import perform
 
 Step = Callable[[ProofPath, ClusterState], ClusterState]
 

@@ -4,9 +4,9 @@ import re
 from pathlib import Path as File
 
 from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
-from tidegauge.spec.proofs.eligible.concrete import CLEAN_LOSSES
 from tidegauge.spec.proofs.eligible.invariant import ELECTION_INVARIANT
 from tidegauge.spec.proofs.premises import all_groups
+from validation.premises.eligible import CLEAN_LOSSES
 from validation.rule_mutants import equivalents, mutants
 
 PAGE = (File(__file__).parents[2] / "docs" / "proofs.md").read_text(encoding="utf-8")

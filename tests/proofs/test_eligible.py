@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
-from tidegauge.cli.main import main
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.eligible.concrete import CLEAN_LOSSES, PlainRegistration
 from tidegauge.spec.proofs.eligible.invariant import WHOLE
 from tidegauge.spec.proofs.eligible.registration import NOBODY, NUMBERS, ElectionPremise, RegistrationState
 from tidegauge.spec.proofs.eligible.steps import CLEAN_ELECTION
-from tidegauge.spec.proofs.engine.induction import perform
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
+from validation.premises.__main__ import main as show
+from validation.premises.eligible import CLEAN_LOSSES, PlainRegistration
+from validation.premises.plain import perform
 
 BROKERS = (1, 2, 3)
 WAITS = "a leader waits for every eligible replica, or stands still"
@@ -169,7 +169,7 @@ def test_a_step_chooses_nothing_that_the_state_is_called_by() -> None:
 @pytest.mark.parametrize("name", list(CLEAN_LOSSES))
 def test_a_run_is_told_in_words(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each step with the registration after it, and the step that needs the premise."""
-    assert main(["prove", "--scenario", name]) == 0
+    assert show([name]) == 0
     reported = capsys.readouterr().out.splitlines()
     assert reported[0] == f"Suppose this does not hold: {CLEAN_LOSSES[name].premise}"
     assert len([line for line in reported if line.endswith("<- needs the premise")]) == 1
@@ -178,5 +178,5 @@ def test_a_run_is_told_in_words(name: str, capsys: pytest.CaptureFixture[str]) -
 
 def test_a_run_without_a_trace_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     """--trace is for scenarios that have one."""
-    assert main(["prove", "--scenario", "removed-stays-eligible", "--trace", "x"]) == 2
+    assert show(["removed-stays-eligible", "--trace", "x"]) == 2
     assert "--trace: expected a scenario that has a trace" in capsys.readouterr().err

@@ -55,12 +55,12 @@ def test_every_counter_model_is_the_same_in_another_process(groups: tuple[str, .
 
 @pytest.mark.parametrize("removal", ["kip-101", "records-match"])
 def test_a_scenario_and_its_trace_are_the_same_bytes_again(removal: str, tmp_path: File) -> None:
-    """`--scenario --trace` writes and prints the same bytes in two processes."""
+    """A scenario with `--trace` writes and prints the same bytes in two processes."""
     runs = []
     for seed in ("1", "2"):
         out = tmp_path / seed
         done = subprocess.run(
-            [sys.executable, "-m", "tidegauge", "prove", "--scenario", removal, "--trace", str(out)],
+            [sys.executable, "-m", "validation.premises", removal, "--trace", str(out)],
             capture_output=True,
             env={**os.environ, "PYTHONHASHSEED": seed},
             cwd=ROOT,

@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from tidegauge.cli.main import main
-from tidegauge.conformance.counterexamples import proof_runs
-from tidegauge.conformance.counterexamples.proof_runs import Reporter, committed_run
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.conformance.judge.rulebook import rulebook
-from tidegauge.spec.proofs.committed.concrete import COMMITTED_LOSSES, PlainCluster
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson
 from tidegauge.util.errors import SpecError
+from validation.premises import committed_traces
+from validation.premises.__main__ import main as show
+from validation.premises.committed import COMMITTED_LOSSES, PlainCluster
+from validation.premises.committed_traces import Reporter, committed_run
 
 FIRST_BROKEN = {
     "elected-outside-isr": "CTRL-01",
@@ -91,8 +92,8 @@ def test_with_the_premise_kept_nothing_is_lost_and_the_judge_accepts(name: str) 
 def test_the_command_tells_the_run_and_writes_what_check_rejects(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`prove --scenario NAME --trace DIR`: every step in words, the loss, the judge's word; `check` has it, too."""
-    assert main(["prove", "--scenario", name, "--trace", str(tmp_path)]) == 0
+    """`python -m validation.premises NAME --trace DIR`: each step in words, the loss, the word of the judge."""
+    assert show([name, "--trace", str(tmp_path)]) == 0
     reported = capsys.readouterr().out
     assert COMMITTED_LOSSES[name].premise in reported
     assert reported.count("<- needs the premise") == 1
@@ -107,7 +108,7 @@ def test_the_command_tells_the_run_and_writes_what_check_rejects(
 
 def test_the_runs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """--list names every run and its premise."""
-    assert main(["prove", "--list"]) == 0
+    assert show(["--list"]) == 0
     listed = capsys.readouterr().out
     assert all(f"\n{name:<24} without: {loss.premise}\n" in listed for name, loss in COMMITTED_LOSSES.items())
 
@@ -130,5 +131,5 @@ def test_what_brokers_would_not_do_is_not_told() -> None:
     alone = Reporter(PlainCluster(without=COMMITTED_LOSSES["commit-alone"].premise))
     for step in (("learn", 0, 0), ("append", 0), ("propose_shrink", 0, 2)):
         assert alone.step(step) is not None
-    with pytest.raises(SpecError, match=rf"in one of {proof_runs.RAISES[0]}.* seen ShrinkIsr"):
+    with pytest.raises(SpecError, match=rf"in one of {committed_traces.RAISES[0]}.* seen ShrinkIsr"):
         alone.step(("commit", 0))

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from tidegauge.cli.main import main
-from tidegauge.conformance.counterexamples.counter_models import MENDED, NO_EPOCH, counter_model_trace
 from tidegauge.spec.proofs.premises import REMOVALS, modes_of
 from tidegauge.spec.proofs.replay import EPOCH_MODE, FETCH_MODE, common_end, record_epoch
 from tidegauge.traces.formats import ndjson
+from validation.premises.__main__ import main as show
+from validation.premises.counter_models import MENDED, NO_EPOCH, counter_model_trace
 
 CASES = [(removal, mode) for removal in REMOVALS for mode in modes_of(removal)]
 
@@ -65,8 +66,8 @@ def test_there_is_no_excuse_for_logs_that_differ() -> None:
 
 
 def test_the_trace_is_written_and_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`prove --scenario NAME --trace DIR` writes what `check` then rejects."""
-    assert main(["prove", "--scenario", "kip-101", "--trace", str(tmp_path)]) == 0
+    """`python -m validation.premises NAME --trace DIR` writes what `check` then rejects."""
+    assert show(["kip-101", "--trace", str(tmp_path)]) == 0
     assert "the judge rejects the trace: EPOCH-05" in capsys.readouterr().out
     path = tmp_path / f"kip-101-{EPOCH_MODE}.ndjson"
     assert not ndjson.read(path).problems

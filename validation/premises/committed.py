@@ -7,7 +7,7 @@ from typing import Any
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, REFUSED, SENT, ClusterState, CommittedPremise
 from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
-from tidegauge.spec.proofs.engine.induction import PlainStep, PlainSystem, PremiseRun, broken_conjuncts
+from validation.premises.plain import PlainStep, PlainSystem, PremiseRun, broken_conjuncts
 
 PLAIN_BROKERS = 3
 
@@ -552,4 +552,4 @@ COMMITTED_LOSSES: Mapping[str, CommittedLoss] = {
         CommittedPremise.DELETE_BELOW_HIGH_WATERMARK, (*BOTH_LEARN, ("append", 0), ("delete", 0, 1), ("reset", 1))
     ),
 }  # fmt: skip
-"""By the name that `tidegauge prove --scenario` takes."""
+"""By the name that `python -m validation.premises` takes."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.eligible.invariant import ELECTION_INVARIANT
 from tidegauge.spec.proofs.eligible.registration import NOBODY, NUMBERS, ElectionPremise, RegistrationState
-from tidegauge.spec.proofs.engine.induction import PlainStep, PlainSystem, PremiseRun, broken_conjuncts, perform
+from validation.premises.plain import PlainStep, PlainSystem, PremiseRun, broken_conjuncts, perform
 
 
 class RegistrationVersion(NamedTuple):
@@ -348,7 +348,7 @@ CLEAN_LOSSES: Mapping[str, CleanLoss] = {
         minimum=1,
     ),
 }  # fmt: skip
-"""By the name that `tidegauge prove --scenario` takes."""
+"""By the name that `python -m validation.premises` takes."""
 
 
 # A run as text: each step as a sentence, with the registration after it.

@@ -16,12 +16,12 @@ from tidegauge.conformance.engine.judge import Failure, Judgement, judge
 from tidegauge.impl import rules
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
 from tidegauge.spec.proofs.committed.cluster import ACCEPTED, CommittedPremise
-from tidegauge.spec.proofs.committed.concrete import COMMITTED_LOSSES, CommittedLoss, PlainCluster
-from tidegauge.spec.proofs.engine.induction import PlainStep, perform
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.views import CONTROLLER
 from tidegauge.traces.schema import Config, Event, Trace
 from tidegauge.util.errors import SpecError
+from validation.premises.committed import COMMITTED_LOSSES, CommittedLoss, PlainCluster
+from validation.premises.plain import PlainStep, perform
 
 # The steps of the proof's cluster, reported as the events of a trace.
 #

@@ -1,0 +1,103 @@
+"""The kernel while another process compiles it: interpreted, some traces at a time, until the machine code is ready.
+
+Rules of this file
+
+1. When the code becomes ready changes the time and nothing else: both kernels are one text, and each goes on with the table
+   that the other has left.
+2. A trace is judged as a whole by one kernel, unless it is long: then it is judged in pieces, as one that grows.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegauge.conformance.engine.compiled import compiled, is_ready
+from tidegauge.conformance.engine.precompile import LISTENER
+from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.events.lifecycle import logs_agree
+from tidegauge.conformance.judge.fields import RULE_IDS
+from tidegauge.conformance.judge.kernel import judge_traces
+from tidegauge.conformance.judge.unobserved import forget_unobserved
+
+PIECE = 20_000
+"""Events that are interpreted before the code is looked for again: a second or two."""
+
+
+def judge_until_compiled(st: s.State, *arguments: Any) -> None:
+    """Judge as `kernel.judge_traces` does, with the same arguments."""
+    *inputs, trace_starts, final, caches = arguments
+    traces, begin = len(trace_starts) - 1, 0
+    # The caller has begun the trace, and ends it.
+    if st[s.OPTION, s.PIECEWISE] == 1:
+        for piece in range(traces):
+            _judge_pieces(st, inputs, int(trace_starts[piece]), int(trace_starts[piece + 1]))
+        return
+    while begin < traces and st[s.PARTITION, s.OVERFLOW] == 0:
+        kernel, end = judge_traces, traces
+        if is_ready():
+            kernel = compiled()
+        else:
+            # As many traces as begin in the next piece, and at least one.
+            end = max(begin + 1, int(np.searchsorted(trace_starts, trace_starts[begin] + PIECE, side="right")) - 1)
+        # Last states are kept of few and short traces, and are copied by the kernel itself.
+        if end == begin + 1 and begin >= len(final) and trace_starts[end] - trace_starts[begin] > PIECE:
+            _judge_in_pieces(st, inputs, int(trace_starts[begin]), int(trace_starts[end]), begin)
+        else:
+            _judge_some(st, kernel, inputs, trace_starts, (begin, end), final, caches)
+        begin = end
+        _show_progress(st, int(trace_starts[begin]), int(trace_starts[-1]))
+
+
+def _judge_some(
+    st: s.State,
+    kernel: Any,
+    inputs: list[Any],
+    trace_starts: s.Ints,
+    some: tuple[int, int],
+    final: NDArray[np.int64],
+    caches: NDArray[np.int64],
+) -> None:
+    begin, end = some
+    before = int(st[s.PARTITION, s.FAILURES])
+    kernel(st, *inputs, _frozen(trace_starts[begin : end + 1]), final[begin:end], caches[begin:end])
+    # The kernel numbers the traces that it is given from 0.
+    first = int(st[s.PARTITION, s.AT_FAILURES])
+    st[first + before : first + int(st[s.PARTITION, s.FAILURES]), 0] += begin
+
+
+def _judge_in_pieces(st: s.State, inputs: list[Any], first: int, last: int, trace: int) -> None:
+    """Judge one trace, the events from `first` up to `last`."""
+    s.forget(st, trace)
+    st[s.OPTION, s.PIECEWISE] = 1
+    _judge_pieces(st, inputs, first, last)
+    st[s.OPTION, s.PIECEWISE] = 0
+    # What the kernel does itself at the end of a trace that it is given as a whole.
+    if st[s.OPTION, s.UNOBSERVED] != 0:
+        for b in range(st[s.OPTION, s.BROKERS]):
+            forget_unobserved(st, b)
+    logs_agree(st)
+
+
+def _judge_pieces(st: s.State, inputs: list[Any], first: int, last: int) -> None:
+    """Judge these events of a trace, each piece by the kernel that is there then."""
+    no_states = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
+    while first < last and st[s.PARTITION, s.OVERFLOW] == 0:
+        ready = is_ready()
+        stop = last if ready else min(first + PIECE, last)
+        kernel: Any = compiled() if ready else judge_traces
+        kernel(st, *inputs, _frozen(np.array([first, stop], np.int64)), *no_states)
+        first = stop
+        _show_progress(st, first, last)
+
+
+def _show_progress(st: s.State, judged: int, events: int) -> None:
+    failing = [rule for at, rule in enumerate(RULE_IDS) if st[s.TALLIES + at, s.FAILED_COUNT] > 0]
+    verdict = f"FAIL: {', '.join(failing)}" if failing else "no rule fails so far"
+    LISTENER.progress(f"{judged:,} of {events:,} events judged: {verdict}")
+
+
+def _frozen(column: s.Ints) -> s.Ints:
+    view = np.ascontiguousarray(column).view()
+    view.flags.writeable = False
+    return view

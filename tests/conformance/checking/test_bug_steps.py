@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.conformance.hand import CONFIG, COPIED, append, change, follow, lead, reported, serve, start
-from tidegauge.conformance.explain.bug_steps import STEPS, Before, happened
+from tidegauge.conformance.explain.explain import BUG_STEPS, Before, happened
 from tidegauge.conformance.judge.rulebook import known_bugs, rulebook
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.behaviour import numbered
@@ -53,7 +53,7 @@ def before(events: Sequence[Event]) -> Before:
     return Before(to_columns([trace], CONFIG), 0, len(events) - 1, lambda row: trace.events[row])
 
 
-@pytest.mark.parametrize("bug", sorted(STEPS))
+@pytest.mark.parametrize("bug", sorted(BUG_STEPS))
 def test_a_bug_has_its_own_step(bug: str) -> None:
     """Each row of the table, with the step and without."""
     with_step, without = CASES[bug]
@@ -63,7 +63,7 @@ def test_a_bug_has_its_own_step(bug: str) -> None:
 
 def test_every_step_is_of_a_bug_that_a_rule_names() -> None:
     """None stands there in vain."""
-    assert set(STEPS) <= {bug for rule in rulebook().values() for bug in rule.bugs} <= set(known_bugs())
+    assert set(BUG_STEPS) <= {bug for rule in rulebook().values() for bug in rule.bugs} <= set(known_bugs())
 
 
 @pytest.mark.parametrize("epochs", [(None, 3), (3, None)])

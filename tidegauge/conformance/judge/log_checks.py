@@ -93,8 +93,8 @@ def log_unmoved(st: s.State, b: int, before: ReportedLog) -> None:
     hw_unmoved(st, b, before.hw, field.HW_BEFORE)
 
 
-def log_start_unmoved(st: s.State, b: int, reported: int) -> None:
-    """Take a first log start as it is; a later one is judged by LogStartMoved."""
+def take_first_log_start(st: s.State, b: int, reported: int) -> None:
+    """Take the first log start that a broker reports as it is; a later one is judged by LogStartMoved."""
     if reported != UNKNOWN and st[s.REPLICAS + b, s.LOG_START] == UNKNOWN:
         set_log_start(st, b, reported)
 

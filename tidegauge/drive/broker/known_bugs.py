@@ -45,7 +45,7 @@ FETCHES = frozenset({"fetch", "fetch_in_session"}) | MAY_WAIT
 
 
 def _as_in(issue: str) -> Callable[[WrongStep], WrongStep]:
-    """Register a wrong step under its issue."""
+    """Register the decorated function, a step as a broker with that known bug takes it, under the issue."""
 
     def register(wrong: WrongStep) -> WrongStep:
         _ALL[issue] = wrong

@@ -212,6 +212,7 @@ class Image:
         return records_.UnregisterBrokerRecord(self._broker(body), body["brokerEpoch"])
 
     def _config(self, body: WireMessage) -> records_.ControllerRecord | None:
+        """Return a ConfigRecord in the names of this path, None if it is about a resource of another path."""
         kind = next((kind for kind, number in TYPES.items() if number == body["resourceType"]), None)
         name: str | None = body["resourceName"]
         # The broker named "" is the default of the cluster, which all paths share.

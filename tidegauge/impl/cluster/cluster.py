@@ -77,7 +77,7 @@ class Cluster(NamedTuple):
 
 
 class Caller:
-    """Calls the local functions. impl.explorer.explore has one that remembers."""
+    """Calls the functions of one broker or of the controller; the one of impl.explorer.explore remembers their results."""
 
     def transitions(self, function: Callable[..., tuple[Transition, ...]], *args: Any) -> tuple[Transition, ...]:
         """Return the transitions that `function` finds."""
@@ -88,7 +88,7 @@ class Caller:
         return function(*args)
 
     def value(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return the result of `function`."""
+        """Return what `function` makes of a broker or of the controller."""
         return function(*args)
 
 

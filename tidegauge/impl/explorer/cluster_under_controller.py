@@ -219,9 +219,12 @@ def _alter_partition_steps(state: ControlledCluster, b: int) -> Iterator[tuple[L
 
 
 def _broker_epoch(control: ControlCluster, b: int, incarnation: int) -> int:
-    """Return the broker epoch that is meant: the registered one, or an earlier one."""
+    """Return the broker epoch that a leader means by an incarnation: the registered one, or an earlier one."""
     broker = control.control.brokers.get(b)
-    return UNDEFINED if incarnation == UNDEFINED or broker is None else broker.epoch - (incarnation != REGISTERED)
+    if incarnation == UNDEFINED or broker is None:
+        return UNDEFINED
+    # Which earlier one is not compared: every epoch but the registered one is refused alike.
+    return broker.epoch if incarnation == REGISTERED else broker.epoch - 1
 
 
 def _controller_steps(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:

@@ -22,10 +22,10 @@ from tidegauge.conformance.judge.log_checks import (
     hw_unmoved,
     hw_within_log,
     leo_unmoved,
-    log_start_unmoved,
     log_unmoved,
     set_hw,
     set_leo,
+    take_first_log_start,
 )
 from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided
 from tidegauge.conformance.judge.terms import check_one_leader, close_term, forget_appends, open_term
@@ -219,7 +219,7 @@ def become_follower(
     log_unmoved(st, b, before)
     leo_unmoved(st, b, after.leo, field.LEO)
     hw_unmoved(st, b, after.hw, field.HW)
-    log_start_unmoved(st, b, log_start)
+    take_first_log_start(st, b, log_start)
     old = st[s.REPLICAS + b, s.EPOCH]
     if epoch != UNKNOWN:
         check_metadata(st, b, epoch, leader, UNKNOWN)

@@ -210,7 +210,10 @@ def fetch_answered(
 
 
 def forget_response(st: s.State, b: int, p: int, remote_leo: int, hw: int) -> None:
-    """Make unknown what became of a fetch: it may have been recorded."""
+    """Make unknown what became of the fetch of pair `p` at leader `b`: it may have been recorded.
+
+    `remote_leo`: the follower's recorded LEO afterwards, as reported.
+    """
     # The same LEO, recorded in this epoch, is current whether or not this fetch recorded it again.
     again = remote_leo != UNKNOWN and remote_leo == st[p, s.REMOTE] and st[p, s.REMOTE_EPOCH] == st[s.REPLICAS + b, s.EPOCH]
     st[p, s.KIND] = UNKNOWN

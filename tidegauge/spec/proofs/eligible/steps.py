@@ -123,7 +123,7 @@ def below_min_isr(path: ProofPath, size: Any, minimum: Any, premise: ElectionPre
 
 
 def _version(path: ProofPath, s: RegistrationState, isr: Function, elr: Function, size: Any) -> RegistrationState:
-    """Write one more version."""
+    """Write the next version of the registration, with this ISR, its size, this ELR, and any number of replicas."""
     new, replicas, b = s.version + 1, path.integer("replicas", low=1), z3.Int("b")
     # Sizes are numbers of their own: an eligible replica outside the ISR makes the ISR smaller than the replicas.
     for trigger in (s.elr(b), s.isr(s.version, b)):

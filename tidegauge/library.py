@@ -218,7 +218,7 @@ def check(
         how = CheckOptions(_profile(profile, release), layout, selection or part)
         reports = [check_in_parallel(given, how, processes)] if given else []
         if traces:
-            reports.append(check_parts([part_of_traces(traces, "traces")], how))
+            reports.append(check_parts([part_of_traces(traces)], how))
         judged = reports[0] if len(reports) == 1 else merge_reports(reports, how.explained)
         # Of lines and files, as the command tells it: a trace in memory has none.
         story = story_of(given, selection=how.selection) if given else None

@@ -55,7 +55,7 @@ from tidegauge.traces.segments.record_batch import (
 )
 from tidegauge.util.bounds import UnpackingError, unpacked
 from tidegauge.util.errors import SpecError, UsageError
-from tidegauge.util.known_failures import known_failures
+from tidegauge.util.job_summary import known_failures
 
 ROOT = Path(__file__).parents[2]
 LOG_LINES = ROOT / "tests" / "kafka_logs" / "lines.json"
@@ -308,7 +308,7 @@ REPORTED = (
 def _tlc(data: bytes, _folder: Path) -> None:
     text = data.decode("utf-8", "replace")
     with suppress(SpecError):
-        read_transcript(text.splitlines(keepends=True), None)
+        read_transcript(text.splitlines(keepends=True))
     reporter = GraphReporter()
     for line in text.splitlines():
         with suppress(SpecError):

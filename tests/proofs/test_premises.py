@@ -4,8 +4,16 @@ import pytest
 
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.lemmas.logs import LogValue
-from tidegauge.spec.proofs.premises import REMOVALS, counter_model_scenario, modes_of
-from tidegauge.spec.proofs.replay import EPOCH_MODE, FETCH_MODE, OUT_OF_RANGE, common_end, replay
+from tidegauge.spec.proofs.premises import (
+    EPOCH_MODE,
+    FETCH_MODE,
+    OUT_OF_RANGE,
+    REMOVALS,
+    common_end,
+    counter_model_scenario,
+    modes_of,
+    replay,
+)
 from tidegauge.util.errors import SpecError
 
 CASES = [(removal, mode) for removal in REMOVALS for mode in modes_of(removal)]

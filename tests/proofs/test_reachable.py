@@ -9,7 +9,7 @@ from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explorer.explore import explore
 from tidegauge.impl.explorer.view import FOLLOWER, LEADER
 from tidegauge.spec.proofs.lemmas.logs import LogValue
-from tidegauge.spec.proofs.replay import FETCH_MODE, record_epoch, replay
+from tidegauge.spec.proofs.premises import FETCH_MODE, record_epoch, replay
 
 
 def log_of(broker: Any) -> LogValue:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.spec.tlc import tlc
-from tidegauge.spec.tlc.output import TlcProgress, read_transcript
+from tidegauge.spec.tlc.output import read_transcript
 from tidegauge.spec.tlc.tlc import Limits, TlcOutcome, TlcResult, run_tlc
 from tidegauge.util.errors import SpecError
 from tidegauge.util.java import Java
@@ -204,15 +204,7 @@ def test_an_error_without_a_number_is_one() -> None:
     said = [
         line for number in ("-1:1", "2209:0") for line in (f"@!@!@STARTMSG {number} @!@!@", "said", "@!@!@ENDMSG -1 @!@!@")
     ]
-    assert read_transcript(said, None).errors == ["said"]
-
-
-def test_progress_is_passed_on() -> None:
-    """Progress messages are read whether or not numbers are grouped."""
-    seen: list[TlcProgress] = []
-    text = "Progress(20) at x: 101,922 states generated (1 s/min), 21162 distinct states found (9 ds/min), 857 states left"
-    read_transcript(["@!@!@STARTMSG 2200:0 @!@!@", text, "@!@!@ENDMSG 2200 @!@!@"], seen.append)
-    assert seen == [TlcProgress(20, 101922, 21162, 857)]
+    assert read_transcript(said).errors == ["said"]
 
 
 def test_an_altered_jar_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.spec.tlc.values import ModelValue, parse_state, parse_value
+from tidegauge.spec.tlc.output import ModelValue, parse_state, parse_value
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True).filter(lambda name: name not in {"TRUE", "FALSE"})
 scalars = st.booleans() | st.integers(-99, 10**12) | st.text("abc \"\\'<>", max_size=4) | names.map(ModelValue)

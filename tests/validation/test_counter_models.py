@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.cli.main import main
-from tidegauge.spec.proofs.premises import REMOVALS, modes_of
-from tidegauge.spec.proofs.replay import EPOCH_MODE, FETCH_MODE, common_end, record_epoch
+from tidegauge.spec.proofs.premises import EPOCH_MODE, FETCH_MODE, REMOVALS, common_end, modes_of, record_epoch
 from tidegauge.traces.formats import ndjson
 from validation.premises.__main__ import main as show
 from validation.premises.counter_models import MENDED, NO_EPOCH, counter_model_trace

@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
             echo(line)
         return CONFORMS
 
-    from tidegauge.drive.kafka_process.jars import find_maven
+    from tidegauge.drive.kafka_process.builds import find_maven
 
     maven = find_maven()
     fetches = "tidegauge drive --kafka without --jars: Maven fetches the jars of a release"

@@ -25,8 +25,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Sum up the results of a CI job as Markdown, and hold them against a list of known failures."""
-    from tidegauge.util.job_summary import badge, markdown, on_github, read_cases, summarize, summary_annotations
-    from tidegauge.util.known_failures import known_failures
+    from tidegauge.util.job_summary import (
+        badge,
+        known_failures,
+        markdown,
+        on_github,
+        read_cases,
+        summarize,
+        summary_annotations,
+    )
     from tidegauge.util.version import SUITE_VERSION
 
     runs = [read_cases(Path(file)) for file in args.junit]

@@ -6,14 +6,14 @@ Rules of this file
 1. It reads JUnit XML, which `check`, `probe` and the pytest plugin all write: whatever ran, the list of known failures and
    the summary are the same.
 2. A job fails for a case that fails and is not known, for an error, and for a line of the list that is stale
-   (util/known_failures.py). A job in which nothing was decided has not passed either.
+   (`known_failures`). A job in which nothing was decided has not passed either.
 3. Texts of cases stand in code: what a broker or a log says is no Markdown of the summary, and no command of the CI server.
 """
 
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -21,8 +21,48 @@ from xml.etree import ElementTree
 
 from tidegauge.util.errors import BAD, CONFORMS, FAILS, UNDECIDED, UsageError
 from tidegauge.util.foreign_text import visible, visible_lines
-from tidegauge.util.known_failures import KnownFailure
 from tidegauge.util.version import SUITE_VERSION
+
+# The list of failures that a project knows: which cases fail, and which fail at times.
+#
+# Rules of this part
+#
+# 1. A line is the id of a case; `flaky:` before it says that it fails at times. A # and the reason may follow.
+# 2. The list is strict: a case that fails and is not listed is a failure, and so is a line that is stale. A line is stale if
+#    its case is no longer there, or passes and is not flaky. Left in the list, it would hide that nothing is expected any
+#    more.
+
+
+FLAKY = "flaky:"
+
+
+class KnownFailure(NamedTuple):
+    """A line of the list: where it is, why the case fails, and whether it does so only at times."""
+
+    where: str
+    reason: str
+    flaky: bool = False
+
+
+def known_failures(place: Path, cases: Collection[str] | None = None) -> Mapping[str, KnownFailure]:
+    """Read a list; return its lines by the id of the case. Raises UsageError, also for an id of none of the `cases`."""
+    try:
+        lines = place.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UsageError(f"{place}: expected a file of ids; seen {problem}; make one, with an id per line") from None
+    known: dict[str, KnownFailure] = {}
+    for number, line in enumerate(lines, start=1):
+        text, _, reason = line.partition("#")
+        name = text.strip().removeprefix(FLAKY).strip()
+        if not name:
+            continue
+        if cases is not None and name not in cases:
+            raise UsageError(f"{place}:{number}: expected the id of a case; seen {name!r}; take the line out")
+        flaky = text.strip().startswith(FLAKY)
+        why = reason.strip() or ("fails at times" if flaky else "expected to fail")
+        known[name] = KnownFailure(f"{place}:{number}", why, flaky)
+    return known
+
 
 PASSED, SKIPPED, FAILED, ERROR = "passed", "skipped", "failure", "error"
 SHOWN = 20

@@ -22,7 +22,7 @@ from tidegauge.drive.paths.repairs import TELLING
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.reference import Suspect
-from tidegauge.drive.runner.shrink import shrunk
+from tidegauge.drive.runner.run import shrunk
 from tidegauge.impl.profiles import SAFE, Profile
 from tidegauge.impl.releases import profile_named
 from validation.docs.tables import code, page_with, table

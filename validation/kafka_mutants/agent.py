@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tidegauge.drive.kafka_process.jars import DEPENDENCY, POM, find_maven, run_tool
+from tidegauge.drive.kafka_process.builds import DEPENDENCY, POM, find_maven, run_tool
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import cache
 

@@ -18,8 +18,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 from tidegauge.drive.java_tests.export import JavaTest, write
-from tidegauge.drive.kafka_process.builds import build_of
-from tidegauge.drive.kafka_process.jars import POM, find_maven, run_tool
+from tidegauge.drive.kafka_process.builds import POM, build_of, find_maven, run_tool
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import cache
 from tidegauge.util.java import find_java

@@ -16,8 +16,16 @@ from dataclasses import dataclass, field
 from tidegauge.conformance.engine.judge import Judgement, ReplicaState, judge
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.lemmas.logs import LogValue
-from tidegauge.spec.proofs.premises import REMOVALS, counter_model_scenario
-from tidegauge.spec.proofs.replay import DONE, EPOCH_MODE, LossScenario, common_end, record_epoch, truncated
+from tidegauge.spec.proofs.premises import (
+    DONE,
+    EPOCH_MODE,
+    REMOVALS,
+    LossScenario,
+    common_end,
+    counter_model_scenario,
+    record_epoch,
+    truncated,
+)
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.schema import Config, Event, Trace
 

@@ -18,9 +18,8 @@ from contextlib import closing
 from pathlib import Path
 from random import SystemRandom
 
-from tidegauge.drive.kafka_process.builds import build_of
+from tidegauge.drive.kafka_process.builds import build_of, run_tool
 from tidegauge.drive.kafka_process.guarded import Guarded
-from tidegauge.drive.kafka_process.jars import run_tool
 from tidegauge.drive.kafka_process.process import CLUSTER_ID, MAIN_CLASS, base64_of
 from tidegauge.traces.kafka_logs.loggers import LAYOUTS, levels, major
 from tidegauge.util.errors import UsageError

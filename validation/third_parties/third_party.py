@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegauge.drive.kafka_process.jars import run_tool
+from tidegauge.drive.kafka_process.builds import run_tool
 from tidegauge.util.errors import UsageError
 
 STARTERS = Path(__file__).with_name("starters")

@@ -34,7 +34,7 @@ from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.report import explanations
-from tidegauge.drive.runner.shrink import shrunk
+from tidegauge.drive.runner.run import shrunk
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.util.errors import UsageError
 

@@ -33,8 +33,7 @@ from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.probe.connection import shipped_messages
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.report import story
-from tidegauge.drive.runner.run import run
-from tidegauge.drive.runner.shrink import shrunk
+from tidegauge.drive.runner.run import run, shrunk
 from tidegauge.drive.runner.transcript import place_of, read
 from tidegauge.drive.transports.lines import DrivenProgramError, parse_report
 from tidegauge.drive.wire.compiler import WireMessage

@@ -25,8 +25,7 @@ from tidegauge.drive.probe.connection import shipped_messages
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.report import story
-from tidegauge.drive.runner.run import run
-from tidegauge.drive.runner.shrink import shrunk
+from tidegauge.drive.runner.run import run, shrunk
 from tidegauge.drive.runner.transcript import Recorder, TranscriptNode, place_of, read
 from tidegauge.drive.transports.lines import DrivenProgramError, parse_report
 from tidegauge.drive.wire.compiler import WireMessage

@@ -15,8 +15,7 @@ from tidegauge.drive.controller.state import empty
 from tidegauge.drive.kafka_broker.controller_stub import MetadataLog, MetadataRecord
 from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import MOVED_SESSION
-from tidegauge.drive.wire.compiler import WireError
-from tidegauge.drive.wire.messages import Messages
+from tidegauge.drive.wire.compiler import Messages, WireError
 from tidegauge.impl.releases import profile_named
 
 NAMES = Names(3)

@@ -8,7 +8,7 @@ import pytest
 from tidegauge.cli.main import main
 from tidegauge.drive.kafka_broker.broker import HIGH_WATERMARKS
 from tidegauge.drive.kafka_broker.node import begins_at, common_sequence, crash_checkpoint, ends_of, write_checkpoint
-from tidegauge.drive.kafka_process import jars
+from tidegauge.drive.kafka_process import builds
 from tidegauge.util.errors import UsageError
 
 LEAD = ("metadata", 1, 0, 0, (1, 2))
@@ -54,16 +54,16 @@ def test_a_checkpoint_keeps_what_it_is_not_asked_to_change(tmp_path: Path) -> No
 
 
 def test_the_pom_asks_for_a_broker_and_for_what_it_logs_with() -> None:
-    assert "<artifactId>kafka_2.13</artifactId> <version>3.9.1</version>" in jars.pom("3.9.1")
-    assert "reload4j" in jars.pom("3.9.1")
-    assert "log4j-core" in jars.pom("4.0.1")
+    assert "<artifactId>kafka_2.13</artifactId> <version>3.9.1</version>" in builds.pom("3.9.1")
+    assert "reload4j" in builds.pom("3.9.1")
+    assert "log4j-core" in builds.pom("4.0.1")
 
 
 def test_without_maven_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(jars, "find_maven", lambda: None)
+    monkeypatch.setattr(builds, "find_maven", lambda: None)
     with pytest.raises(UsageError, match="install Maven, or name a folder: --kafka FOLDER"):
-        jars.fetched_jars("4.1.1")
+        builds.fetched_jars("4.1.1")
 
 
 @pytest.mark.parametrize("works", [True, False])
@@ -79,14 +79,14 @@ def test_what_maven_fetches_is_kept_whole_or_not_at_all(
     )
     maven.chmod(0o755)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(jars, "find_maven", lambda: str(maven))
+    monkeypatch.setattr(builds, "find_maven", lambda: str(maven))
     if works:
-        assert [jar.name for jar in jars.fetched_jars("4.1.1").iterdir()] == ["kafka-clients-4.1.1.jar"]
+        assert [jar.name for jar in builds.fetched_jars("4.1.1").iterdir()] == ["kafka-clients-4.1.1.jar"]
         maven.unlink()
-        assert jars.fetched_jars("4.1.1") == jars.jar_cache("4.1.1")
+        assert builds.fetched_jars("4.1.1") == builds.jar_cache("4.1.1")
     else:
         with pytest.raises(UsageError, match=r"seen exit code 1(.|\n)*no such artifact"):
-            jars.fetched_jars("4.1.1")
+            builds.fetched_jars("4.1.1")
         assert not list((tmp_path / "cache").rglob("*.jar"))
 
 

@@ -6,8 +6,7 @@ from uuid import uuid4
 import pytest
 
 from tests.drive.wire.test_frames import in_a_loop
-from tidegauge.drive.kafka_broker.clients import DEBUGGING_CONSUMER, PartitionRequests, Topic
-from tidegauge.drive.kafka_broker.state_reader import ReadReplicaState, StateReader
+from tidegauge.drive.kafka_broker.clients import DEBUGGING_CONSUMER, PartitionRequests, ReadReplicaState, StateReader, Topic
 from tidegauge.drive.probe.connection import shipped_messages
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest

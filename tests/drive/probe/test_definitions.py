@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive.kafka_process.jars import jar_cache
+from tidegauge.drive.kafka_process.builds import jar_cache
 from tidegauge.drive.probe.connection import PACKED, REQUESTS, pack_definitions, shipped_messages
 
 

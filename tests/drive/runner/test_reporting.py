@@ -9,8 +9,7 @@ from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.report import explain_most, explanations, story, value_text
-from tidegauge.drive.runner.run import run, text_of
-from tidegauge.drive.runner.shrink import shrunk
+from tidegauge.drive.runner.run import run, shrunk, text_of
 from tidegauge.impl import rules as rules_
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, Rules

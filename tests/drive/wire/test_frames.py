@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from tidegauge.drive.wire.compiler import WireError, WireMessage
+from tidegauge.drive.wire.compiler import Messages, WireError, WireMessage
 from tidegauge.drive.wire.frames import HOST, Conditions, Connection, Listener, ReceivedRequest, WireRequest, end_tasks
-from tidegauge.drive.wire.messages import Messages
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tidegauge.drive.wire.compiler import WireError, versions_of
-from tidegauge.drive.wire.messages import Messages
+from tidegauge.drive.wire.compiler import Messages, WireError, versions_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it reads its definitions in a way that Python has left behind

@@ -208,10 +208,10 @@ def trace_batches(traces: Sequence[Trace], source: str, damaged: Mapping[str, in
             yield InputBatch(source, columns, trace.config, (trace,), damaged=damaged.get(trace.name), doubts=doubts)
 
 
-def part_of_traces(traces: Sequence[Trace], name: str) -> InputPart:
-    """Return traces that were read or made before as a part called `name`."""
+def part_of_traces(traces: Sequence[Trace]) -> InputPart:
+    """Return traces that were read or made before as a part."""
     findings = InputFindings()
-    return InputPart(name, "traces", _lacking(trace_batches(traces, name, {}), findings), findings)
+    return InputPart("traces", "traces", _lacking(trace_batches(traces, "traces", {}), findings), findings)
 
 
 def _logs(source: InputSource, layout: str | None, selection: Selection | None) -> Iterator[InputPart]:

@@ -154,7 +154,7 @@ def compare_all(every: Sequence[Compared], on_done: Callable[[Equality], None]) 
 
 
 def _theirs(compared: Compared, start: TlcStart = ONLY_RUN) -> LabelledGraph:
-    return labelled_graph(find_model(compared.model), on_progress=None, start=start, **compared.constants)
+    return labelled_graph(find_model(compared.model), start=start, **compared.constants)
 
 
 def _equality(compared: Compared, theirs: LabelledGraph, rules: Rules | None = None) -> Equality:

@@ -27,7 +27,7 @@ from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.paths.graphs import USUAL, cover_of
 from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.runner.player import play
-from tidegauge.drive.runner.shrink import shrunk
+from tidegauge.drive.runner.run import shrunk
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.explorer.faults import FAULTS, RevealingModel
 from tidegauge.impl.profiles import Rules

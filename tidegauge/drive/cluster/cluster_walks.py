@@ -356,11 +356,8 @@ def _turns(builder: PathBuilder, rng: random.Random, may_end: bool) -> Iterator[
             yield turn(builder.stop, member), 1
 
 
-def cluster_walks(
-    members: Sequence[MemberModel], controller: Profile, seed: int, count: int, min_isr: int = 1
-) -> tuple[ClusterPath, ...]:
+def cluster_walks(members: Sequence[MemberModel], controller: Profile, seed: int, count: int) -> tuple[ClusterPath, ...]:
     """Return the first walks of a seed; every fourth needs two in-sync replicas."""
     return tuple(
-        cluster_walk(members, controller, seed, number, 2 if number % 4 == 3 and min_isr == 1 else min_isr)
-        for number in range(count)
+        cluster_walk(members, controller, seed, number, min_isr=2 if number % 4 == 3 else 1) for number in range(count)
     )

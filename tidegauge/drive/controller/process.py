@@ -13,9 +13,8 @@ from tidegauge.drive.kafka_broker.controller_stub import TOPIC_ID
 from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import Clock, make_clock
 from tidegauge.drive.kafka_process.process import KafkaProcess
-from tidegauge.drive.wire.compiler import Cursor, WireError, WireMessage, read_uvarint
+from tidegauge.drive.wire.compiler import Cursor, Messages, WireError, WireMessage, definitions_in, read_uvarint
 from tidegauge.drive.wire.frames import API_VERSIONS, HOST, PATIENCE, Connection, WireRequest
-from tidegauge.drive.wire.messages import Messages, definitions_in
 from tidegauge.impl.controller.features import METADATA_VERSION
 from tidegauge.impl.errors import NOT_CONTROLLER
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_LEADER_EPOCH

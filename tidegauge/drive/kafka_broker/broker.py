@@ -16,17 +16,15 @@ from contextlib import asynccontextmanager
 from uuid import uuid4
 
 from tidegauge.drive.broker.contract import BROKER, FENCED, SHUTTING_DOWN
-from tidegauge.drive.kafka_broker.clients import PartitionRequests, Topic, fetched_partition
+from tidegauge.drive.kafka_broker.clients import PartitionRequests, StateReader, Topic, fetched_partition
 from tidegauge.drive.kafka_broker.controller_stub import CONTROLLER_ID, ControllerStub
 from tidegauge.drive.kafka_broker.lag_check import CHECKED_EVERY_MS, LAG_MS, LagCheck
 from tidegauge.drive.kafka_broker.peers import Peer
-from tidegauge.drive.kafka_broker.state_reader import StateReader
 from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import MovedClock
 from tidegauge.drive.kafka_process.process import KafkaProcess
-from tidegauge.drive.wire.compiler import WireError
+from tidegauge.drive.wire.compiler import Messages, WireError, definitions_in
 from tidegauge.drive.wire.frames import HOST, PATIENCE, Conditions, Connection
-from tidegauge.drive.wire.messages import Messages, definitions_in
 from tidegauge.impl.releases import parse_release
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, UNDEFINED
 

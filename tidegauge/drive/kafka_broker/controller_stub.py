@@ -19,9 +19,8 @@ from bisect import bisect_left
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from tidegauge.drive.wire.compiler import WireError, WireMessage, write_uvarint
+from tidegauge.drive.wire.compiler import Messages, WireError, WireMessage, write_uvarint
 from tidegauge.drive.wire.frames import HOST, Conditions, Listener, ReceivedRequest
-from tidegauge.drive.wire.messages import Messages
 from tidegauge.impl.errors import STALE_BROKER_EPOCH
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE
 from tidegauge.traces.segments.record_batch import batch_of, encode

@@ -14,6 +14,8 @@ from tidegauge.drive.kafka_broker.clients import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     ONE_BATCH,
+    Reading,
+    ReadReplicaState,
     Topic,
     batches_of,
     diverging_of,
@@ -21,7 +23,6 @@ from tidegauge.drive.kafka_broker.clients import (
 )
 from tidegauge.drive.kafka_broker.controller_stub import MetadataRecord
 from tidegauge.drive.kafka_broker.peers import fetch_response
-from tidegauge.drive.kafka_broker.state_reader import Reading, ReadReplicaState
 from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Connection, WireRequest

@@ -19,9 +19,8 @@ from itertools import cycle
 from uuid import UUID, uuid4
 
 from tidegauge.drive.kafka_broker.controller_stub import ControllerStub
-from tidegauge.drive.wire.compiler import WireError, WireMessage
+from tidegauge.drive.wire.compiler import Messages, WireError, WireMessage
 from tidegauge.drive.wire.frames import Conditions, Listener, ReceivedRequest
-from tidegauge.drive.wire.messages import Messages
 from tidegauge.impl.cluster.broker import NOW
 from tidegauge.impl.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from tidegauge.impl.fetch import fetch_session as sessions

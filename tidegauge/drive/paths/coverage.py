@@ -442,7 +442,7 @@ def _local_steps(exercised: Exercised, model: CoveredModel) -> Share:
     return Share(done, total)
 
 
-def coverage_text(coverage: Coverage, shown: int = SHOWN) -> str:
+def coverage_text(coverage: Coverage) -> str:
     """Return the coverage as text: the shares, then what was not exercised, the nearest with their steps."""
     lines = [f"coverage of the model {coverage.exercised.model}, by {', '.join(coverage.exercised.sources)}"]
     lines += [f"  {name:<22} {share}" for name, share in coverage.shares.items()]
@@ -450,12 +450,12 @@ def coverage_text(coverage: Coverage, shown: int = SHOWN) -> str:
         lines.append(f"no decision on {', '.join(undecided)}")
     if coverage.untouched:
         lines.append("not exercised, the nearest first")
-    for item in coverage.untouched[:shown]:
+    for item in coverage.untouched[:SHOWN]:
         lines.append(f"  {_says(item)}:")
         lines += [f"    {at:>2}  {step_text(step)}" for at, step in enumerate(item.example.case.path, start=1)]
-    for item in coverage.untouched[shown : 4 * shown]:
+    for item in coverage.untouched[SHOWN : 4 * SHOWN]:
         lines.append(f"  {_says(item)}")
-    more = len(coverage.untouched) - 4 * shown
+    more = len(coverage.untouched) - 4 * SHOWN
     if more > 0:
         lines.append(f"  and {more} more; --coverage FILE has all with their steps")
     return "\n".join(map(visible, lines))

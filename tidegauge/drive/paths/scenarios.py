@@ -75,9 +75,9 @@ def cases_of(place: File, profile: Profile) -> list[ScenarioCase]:
     return cases
 
 
-def scenario_cases(profile: Profile, capabilities: Capabilities, places: Sequence[File] = ()) -> list[ScenarioCase]:
-    """Return the cases of all scenarios that are shipped, or of those at `places`, as far as a broker can be given them."""
-    cases = [scenario for place in places or shipped() for scenario in cases_of(place, profile)]
+def scenario_cases(profile: Profile, capabilities: Capabilities) -> list[ScenarioCase]:
+    """Return the cases of all scenarios that are shipped, as far as a broker can be given them."""
+    cases = [scenario for place in shipped() for scenario in cases_of(place, profile)]
     return [scenario for scenario in cases if lacks(scenario.case, profile, capabilities) is None]
 
 

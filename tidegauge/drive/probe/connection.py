@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from tidegauge.drive.kafka_process.builds import find_build
-from tidegauge.drive.wire.compiler import WireError, WireMessage
+from tidegauge.drive.wire.compiler import Messages, WireError, WireMessage, definitions_in
 from tidegauge.drive.wire.frames import (
     API_VERSIONS,
     LARGEST_FRAME,
@@ -31,7 +31,6 @@ from tidegauge.drive.wire.frames import (
     request_frame,
     shared_versions,
 )
-from tidegauge.drive.wire.messages import Messages, definitions_in
 
 CLIENT = b"tidegauge-probe"
 PART, HEED_SECONDS = 1 << 20, 0.2

@@ -25,9 +25,8 @@ from tidegauge.drive.probe.connection import (
     single_entry,
 )
 from tidegauge.drive.probe.partition import LATEST, NotOfferedError, ProbePartition, ProbeSession
-from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.compiler import Messages, WireMessage
 from tidegauge.drive.wire.frames import WireRequest
-from tidegauge.drive.wire.messages import Messages
 from tidegauge.impl import errors
 from tidegauge.impl.errors import error_text
 from tidegauge.impl.rules import UNDEFINED

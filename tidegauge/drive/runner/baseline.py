@@ -16,7 +16,7 @@ from tidegauge.drive.contract import CaseT, Node
 from tidegauge.drive.runner.compare import UNEXPLAINED, Change, Comparison, compare
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.reference import Reference
-from tidegauge.drive.runner.shrink import shrunk
+from tidegauge.drive.runner.run import shrunk
 from tidegauge.drive.runner.transcript import Recorder, TranscriptFormat, TranscriptNode
 from tidegauge.util.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 

@@ -16,8 +16,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tidegauge.drive.wire.compiler import WireError, WireMessage
-from tidegauge.drive.wire.messages import Messages
+from tidegauge.drive.wire.compiler import Messages, WireError, WireMessage
 from tidegauge.impl.errors import UNSUPPORTED_VERSION
 
 HOST = "127.0.0.1"

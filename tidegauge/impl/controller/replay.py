@@ -15,12 +15,10 @@ from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.topic_partition import TopicPartition
 
 
-def replay_records(
-    control: ReplicationControl, records: Iterable[records_.ControllerRecord], offset: int = 0
-) -> ReplicationControl:
-    """Replay a batch whose first record has this offset."""
-    for record_offset, record in enumerate(records, start=offset):
-        control = replay_record(control, record, record_offset)
+def replay_records(control: ReplicationControl, records: Iterable[records_.ControllerRecord]) -> ReplicationControl:
+    """Replay a batch that begins the log."""
+    for offset, record in enumerate(records):
+        control = replay_record(control, record, offset)
     return control
 
 

@@ -398,14 +398,12 @@ def _without_oldest(setup: Setup, log: SegmentedLog, count: int) -> SegmentedLog
 # Restart
 
 
-def recover(
-    setup: Setup, log: SegmentedLog, torn: int, now: int, *, log_start: int = 0, recovery_point: int = 0
-) -> SegmentedLog:
+def recover(setup: Setup, log: SegmentedLog, torn: int, now: int, *, log_start: int = 0) -> SegmentedLog:
     """Recover after a crash that tore the last `torn` batches: they are dropped, indexes are rebuilt. LogLoader#load."""
     active = log.segments[-1]
     whole = active._replace(batches=active.batches[: max(0, len(active.batches) - torn)])
     batches = tuple(b.batch for s in (*log.segments[:-1], whole) for b in s.batches)
-    loaded = log_.load(setup, log.log._replace(batches=batches), log_start=log_start, recovery_point=recovery_point)
+    loaded = log_.load(setup, log.log._replace(batches=batches), log_start=log_start)
     segment_at = {s.base: s for s in (*log.segments[:-1], whole)}
     segments = (segment_at.get(base) or new_segment(log.config, base, now) for base in loaded.segments)
     return log._replace(log=loaded, segments=tuple(rebuild_index(log.config, s) for s in segments))

@@ -24,11 +24,11 @@ class ObservedTruncation:
     latest_epoch: int | None = None
 
 
-def cache_explaining(seen: ObservedTruncation, max_entries: int = 4) -> LogValue | None:
+def cache_explaining(seen: ObservedTruncation) -> LogValue | None:
     """Return the smallest well-formed cache with which the follower's rule truncates as observed, or None."""
     # The rule reads at most four entries: the first, the last not above the epoch of the response, the next, and the last.
     # A longer cache can be thinned to those without changing the truncation, so four is a complete search.
-    for entries in range(max_entries + 1):
+    for entries in range(5):
 
         def not_seen(path: ProofPath, entries: int = entries) -> None:
             log = well_formed_log(path, "cache", entries)

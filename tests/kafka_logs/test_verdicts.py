@@ -1,8 +1,10 @@
 """What the judge says of the captures: the broken brokers are named, the others are not accused."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tidegauge.conformance.engine.judge import Judgement, judge
@@ -40,6 +42,18 @@ def test_a_capture_breaks_exactly_the_rules_its_broker_breaks(name: str, capture
     assert broken(capture(name)) == BROKEN.get(name, set())
     held = {rule for trace in capture(name).traces for rule, tally in judged(trace).tallies.items() if tally.held}
     assert {"HW-01", "HW-05", "FETCH-01", "FETCH-04", "EPOCH-03", "ACK-01"} <= held
+
+
+def test_fetches_that_are_alike_share_their_fields_and_have_the_columns_of_copies(capture: Callable[[str], Capture]) -> None:
+    """An idle replica's fetches are most of a log."""
+    for trace in capture("4.2.0/a-steady").traces:
+        events = [replace(event, fields=dict(event.fields)) for event in trace.events]
+        assert len({id(event.fields) for event in trace.events}) < len(events)
+        shared, copied = (to_columns([one], one.config) for one in (trace, replace(trace, events=tuple(events))))
+        assert shared.ints.keys() == copied.ints.keys()
+        assert all(np.array_equal(column, copied.ints[name]) for name, column in shared.ints.items())
+        for name in ("event", "node", "epochs_reported", "epochs_at", "epochs"):
+            assert np.array_equal(getattr(shared, name), getattr(copied, name))
 
 
 def test_14704_is_found_at_the_line_of_broker_1(capture: Callable[[str], Capture]) -> None:

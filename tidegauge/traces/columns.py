@@ -47,23 +47,26 @@ def to_columns(traces: Sequence[Trace], config: Config, *, counted: bool = False
     events = [event for trace in traces for event in trace.events]
     starts = np.cumsum([0, *(len(trace.events) for trace in traces)], dtype=np.int64)
     position = positions(config)
-    # Events with the same fields together: there are few such sets, and their values become columns at once.
+    # Events that share their fields are one row until the end: of broker logs most do.
+    shared = {id(event.fields): event.fields for event in events}
+    number = dict(zip(shared, range(len(shared)), strict=True))
+    row_of = np.array([number[id(event.fields)] for event in events], dtype=np.int64)
+    different = list(shared.values())
+    # Those with the same fields together: there are few such sets, and their values become columns at once.
     by_fields: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for row, event in enumerate(events):
-        by_fields[tuple(event.fields)].append(row)
+    for row, fields in enumerate(different):
+        by_fields[tuple(fields)].append(row)
     found: dict[str, Ints] = {}
-    pairs: list[Sequence[Sequence[int]] | None] = [None] * len(events)
     for names, rows in by_fields.items():
         at = np.array(rows)
-        for name, of_field in zip(names, zip(*[events[row].fields.values() for row in rows], strict=True), strict=False):
+        for name, of_field in zip(names, zip(*[different[row].values() for row in rows], strict=True), strict=False):
             if name in _INT_FIELDS:
                 if name not in found:
-                    found[name] = np.full(len(events), UNKNOWN, np.int64)
+                    found[name] = np.full(len(different), UNKNOWN, np.int64)
                 found[name][at] = _encoded(name, of_field, position)
-            elif name == "epochs":
-                for row, value in zip(rows, of_field, strict=True):
-                    pairs[row] = value
-    ints = {name: found[name] for name in INT_FIELDS if name in found}
+    ints = {name: found[name][row_of] for name in INT_FIELDS if name in found}
+    epochs = [fields.get("epochs") for fields in different]
+    pairs = [epochs[row] for row in row_of.tolist()]
     return Columns(
         trace_starts=starts,
         event=np.array([_CODES[event.event] for event in events], dtype=np.int64),

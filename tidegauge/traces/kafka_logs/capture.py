@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -244,18 +244,21 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
     tps = {step.tp for node in nodes for step in node.broker.steps}
     wanted = tps if selection is None else {tp for tp in tps if selection.wants(tp)}
     merged = {generation: merge(steps) for generation, steps in by_generation(nodes, wanted).items()}
-    assigned = {tp: replicas for node in nodes for tp, replicas in node.controller.replicas.items()}
+    # In a combined process the controller has replicas of its own: it stays among the brokers.
+    both_roles = controller is not None and any(node.id == controller.id and node.has_replicas for node in nodes)
+    release = _release(nodes)
+    cluster = Config(
+        nodes=(),
+        profile=_profile(nodes),
+        min_isr=DEFAULT_MIN_ISR,
+        lag_rule=True,
+        controller=None if controller is None else controller.id,
+        source=f"Kafka {release} broker logs".replace("  ", " "),
+        extra={"release": release, "reports": REPORTED},
+    )
     traces = [
-        _trace(
-            name,
-            topic_generation,
-            one,
-            nodes=nodes,
-            controller=controller,
-            replicas=assigned.get(topic_generation.tp, ()),
-            names=reading.names,
-        )
-        for topic_generation, one in merged.items()
+        _trace(name, generation, one, reading, cluster, None if both_roles else cluster.controller)
+        for generation, one in merged.items()
     ]
     brokers = {broker for trace in traces for broker in trace.config.nodes}
     # Only a gap that ends nowhere asks for clocks.
@@ -274,7 +277,7 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
         Summary(
             nodes=tuple(node.id for node in nodes),
             controller=None if controller is None else controller.id,
-            release=_release(nodes),
+            release=release,
             lines=sum(len(node.lines) for node in nodes),
             understood=sum(node.kinds.total() for node in nodes),
             requests=sum(len(node.requests) for node in nodes),
@@ -338,47 +341,34 @@ def _profile_of_cluster(nodes: Sequence[Node]) -> str:
     return FETCH_TRUNCATION.name
 
 
-def _trace(
-    name: str,
-    generation: Generation,
-    merged: Merged,
-    *,
-    nodes: Sequence[Node],
-    controller: Node | None,
-    replicas: Sequence[int],
-    names: Mapping[str, str],
-) -> Trace:
-    """Return the trace of a partition: its config, from what all nodes logged, and its events with numbers by node."""
-    tp = generation.tp
+def _trace(name: str, generation: Generation, merged: Merged, reading: Reading, cluster: Config, apart: int | None) -> Trace:
+    """Return the trace of a partition: its config, from what all nodes logged, and its events with numbers by node.
+
+    `cluster` is what all have in common, `apart` a controller that is no broker.
+    """
+    tp, controller, nodes = generation.tp, cluster.controller, reading.nodes
     # Another controller of the quorum may have judged a proposal: in a trace they are one.
-    actors = [
-        step.node if controller is None or step.name not in OF_A_CONTROLLER else controller.id for step in merged.steps
-    ]
-    brokers = {*actors, *replicas}
-    for value in {step.fields.get(one) for step in merged.steps for one in _NAMES_NODES[step.name]}:
+    actors = [step.node if controller is None or step.name not in OF_A_CONTROLLER else controller for step in merged.steps]
+    brokers = {*actors, *next((node.controller.replicas[tp] for node in nodes[::-1] if tp in node.controller.replicas), ())}
+    # Many steps share their fields.
+    different = {id(step.fields): step for step in merged.steps}.values()
+    for value in {step.fields.get(one) for step in different for one in _NAMES_NODES[step.name]}:
         if isinstance(value, tuple):
             brokers.update(value)
         elif isinstance(value, int):
             brokers.add(value)
-    # In a combined process the controller has replicas of its own: it stays among the brokers.
-    both_roles = controller is not None and any(node.id == controller.id and node.has_replicas for node in nodes)
-    if controller is not None and not both_roles:
-        brokers.discard(controller.id)
+    brokers -= {apart}
     min_isr = next((node.broker.min_isr[tp] for node in nodes if tp in node.broker.min_isr), DEFAULT_MIN_ISR)
     assigned = [step.fields.get("replicas") for step in merged.steps if step.name == "ChangePartition"]
     # Only a trace in which every change names all brokers as replicas was surely not reassigned.
     stays = assigned and all(isinstance(one, tuple) and set(one) == brokers for one in assigned)
-    topic_id = generation.topic_id or next((one for one, topic in names.items() if topic == topic_of(tp)), None)
-    config = Config(
+    topic_id = generation.topic_id or next((one for one, topic in reading.names.items() if topic == topic_of(tp)), None)
+    config = replace(
+        cluster,
         nodes=tuple(sorted(brokers)),
-        profile=_profile(nodes),
         min_isr=min_isr,
-        lag_rule=True,
-        controller=None if controller is None else controller.id,
-        source=f"Kafka {_release(nodes)} broker logs".replace("  ", " "),
         extra={
-            "release": _release(nodes),
-            "reports": REPORTED,
+            **cluster.extra,
             **({} if stays else {REASSIGNED: True}),  # the lines may not show who was a replica when
             **({} if topic_id is None else {"topic_id": topic_id}),
         },

@@ -28,6 +28,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     Send,
     or_null,
     proposal_keys,
+    recorded_fields,
     reported,
     request_fields,
 )
@@ -99,37 +100,22 @@ class Exchanges:
         """Add the steps of each partition of a fetch."""
         run, ties = self.run_of(fetch.request.line.time), _ties(fetch, self.sends.get(id(fetch)))
         for tp, response in fetch.responses.items():
-            partition = fetch.asked[tp]
             if fetch.replica < 0:
-                self._read(fetch, tp, partition, response)
+                self._read(fetch, tp, response)
             else:
-                self._handle(fetch, tp, partition, response, run, ties)
+                self._handle(fetch, tp, response, run, ties)
 
-    def _read(self, fetch: LoggedFetch, tp: str, partition: PartitionRequest, response: LoggedResponse) -> None:
+    def _read(self, fetch: LoggedFetch, tp: str, response: LoggedResponse) -> None:
         # read_committed ends at the last stable offset, read_uncommitted at the high watermark.
         committed = fetch.request.body.get("isolationLevel", 0) == 1
         bound = response.stable if committed else response.hw
         if response.error == 0 and bound is not None:
-            self.add(
-                fetch.request.completed,
-                "Read",
-                tp,
-                {"bound": bound, "rec_base": partition.offset},
-                fetch.request,
-                fetch.topic_ids.get(tp, ""),
-            )
+            fields: Fields = {"bound": bound, "rec_base": fetch.asked[tp].offset}
+            self.add(fetch.request.completed, "Read", tp, fields, fetch.request, fetch.topic_ids.get(tp, ""))
 
-    def _handle(
-        self,
-        fetch: LoggedFetch,
-        tp: str,
-        partition: PartitionRequest,
-        response: LoggedResponse,
-        run: ProcessRun,
-        ties: "_Ties",
-    ) -> None:
+    def _handle(self, fetch: LoggedFetch, tp: str, response: LoggedResponse, run: ProcessRun, ties: _Ties) -> None:
         """Put a fetch beside its line, or where its response fits. A response that left later is a step of its own."""
-        request = fetch.request
+        request, partition = fetch.request, fetch.asked[tp]
         refused = request.at_once and (response.error != 0 or response.diverging)
         # A fetch that diverges, or is refused as it is read, is not recorded (Partition#fetchRecords). One that was recorded
         # may be refused all the same: DelayedFetch#tryComplete finds a replica that has gone, in the same thread.
@@ -140,19 +126,20 @@ class Exchanges:
         unknown_topic = step is None and response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
         if step is None:
             topic_id = fetch.topic_ids.get(tp, "")
-            step = self.add(request.handled, "HandleFetch", tp, {"peer": fetch.replica}, request, topic_id)
+            fields = _fields_of_request(fetch.replica, fetch.broker_epoch, partition, recorded=False)
+            step = self.add(request.handled, "HandleFetch", tp, fields, request, topic_id)
         else:
             refused = False
+            step.fields = _fields_of_request(fetch.replica, fetch.broker_epoch, partition, recorded=True)
             # The fetch counts no earlier than its request was taken up.
             step.begins = max(step.begins, min(request.since, step.ends) - 1)
-        step.fields.update(_asks(partition, fetch.broker_epoch))
         step.depends_on += ties.sent
         answering = step
         records: Fields = {}
         if response.size and response.error == 0 and not response.diverging:
             records = self._records(ties.answered[0], tp)
         if refused or unknown_topic:
-            step.fields |= _responses(partition, response) | records
+            step.fields = step.fields | _responses(partition, response) | records
         else:
             fields = _fields_of_response(fetch.replica, fetch.broker_epoch, partition, response)
             fields = fields | records if records else fields
@@ -312,17 +299,20 @@ class Exchanges:
         ]
 
 
-def _asks(partition: PartitionRequest, broker_epoch: int | None) -> Fields:
-    fields = request_fields(partition)
+# As request_fields.
+@lru_cache(maxsize=1 << 14)
+def _fields_of_request(replica: int, broker_epoch: int | None, partition: PartitionRequest, recorded: bool) -> Fields:
+    fields = {"peer": replica} if not recorded else recorded_fields(replica, partition.offset)
+    fields = fields | request_fields(partition)
     return fields if broker_epoch is None else {**fields, "req_broker_epoch": broker_epoch}
 
 
-# As request_fields.
 @lru_cache(maxsize=1 << 14)
 def _fields_of_response(
     replica: int, broker_epoch: int | None, partition: PartitionRequest, response: LoggedResponse
 ) -> Fields:
-    return {"peer": replica, **_asks(partition, broker_epoch), **_responses(partition, response)}
+    asked = _fields_of_request(replica, broker_epoch, partition, recorded=False)
+    return asked | _responses(partition, response)
 
 
 def _responses(partition: PartitionRequest, response: LoggedResponse) -> Fields:

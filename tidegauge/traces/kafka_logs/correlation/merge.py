@@ -58,16 +58,21 @@ def merge(steps: Sequence[LoggedStep]) -> Merged:
         if step.depends_on:
             found = [one for key in step.depends_on for one in provides[key] if one != number]
             if found:
-                causes[number] = found
+                # Of a node the last one comes after all others (the end of a process depends on all its requests).
+                last = found if len(found) == 1 else [*{numbered[one].node: one for one in sorted(found)}.values()]
+                causes[number] = last
                 ties += len(found)
-    order, dropped = _order(numbered, causes)
+    order, dropped = _order(numbered, causes, provides)
     return Merged(tuple(map(numbered.__getitem__, order)), ties, dropped, _concurrent(numbered, order, causes))
 
 
-def _order(numbered: Sequence[LoggedStep], causes: dict[int, list[int]]) -> tuple[list[int], int]:
+def _order(
+    numbered: Sequence[LoggedStep], causes: dict[int, list[int]], provides: Mapping[Hashable, Sequence[int]]
+) -> tuple[list[int], int]:
     """Sort topologically, the earliest step first; return the order, and how many cycles were broken."""
     begins = [at for at, step in enumerate(numbered) if not at or step.node != numbered[at - 1].node]
     ends = [*begins[1:], len(numbered)]
+    node_of = [at for at, (begin, end) in enumerate(zip(begins, ends, strict=True)) for _ in range(begin, end)]
     # Only the heads of the nodes can be next. `waits` counts the causes of a step that are to come, `after` has who waits.
     waits = {number: len(found) for number, found in causes.items()}
     after: dict[int, list[int]] = {}
@@ -87,13 +92,13 @@ def _order(numbered: Sequence[LoggedStep], causes: dict[int, list[int]]) -> tupl
             # waits for; the logs themselves stay in order.
             dropped += 1
             stuck = min((head for head, end in zip(heads, ends, strict=True) if head < end), key=times.__getitem__)
-            causes[stuck] = [cause for cause in causes[stuck] if done[cause]]
+            causes[stuck] = [one for key in numbered[stuck].depends_on for one in provides[key] if done[one]]
             waits.pop(stuck)
             heap.append((times[stuck], stuck))
         number = heap[0][1]
         done[number] = True
         order.append(number)
-        at = bisect_right(begins, number) - 1
+        at = node_of[number]
         heads[at] = following = number + 1
         if following < ends[at] and following not in waits:
             heapq.heapreplace(heap, (times[following], following))

@@ -121,6 +121,8 @@ class Row(NamedTuple):
     ends: int
     follows: tuple[int, ...]
     step: LoggedStep
+    alike: int
+    """A number that rows of one kind and the same values share, if they were made of the same fields."""
     response: int = -1
     """The row of the response that was sent at once, of a fetch that is counted."""
 
@@ -175,7 +177,7 @@ def order(
 
 
 def _peers(steps: Sequence[LoggedStep]) -> set[int]:
-    fields = [step.fields for step in steps]
+    fields = {id(step.fields): step.fields for step in steps}.values()
     found = {peer for peer in {one["peer"] for one in fields if "peer" in one} if isinstance(peer, int)}
     found.update(*{isr for one in fields if "isr" in one and isinstance(isr := one["isr"], tuple)})
     found.update(*(leos(str(step.fields["leos"])) for step in steps if step.name == KEPT))
@@ -194,10 +196,11 @@ def _rows(
     """Return the steps as rows of the search, in the order of their keys, each with the rows that it follows."""
     start = next((step for step in steps if step.name == "Start"), None)
     for step in steps if start is not None else ():
+        if start is None or step.ends >= start.ends:
+            continue
         # Metadata reaches clients before the broker has made the replica: it answers for a partition that it has not
         # (ReplicaManager#getPartitionOrError). The replica starts first all the same: without a role it answers so, too.
-        refused = step.fields.get("error") and step.name in ("HandleFetch", "HandleEpochRequest", "ProduceAck")
-        if refused and start is not None and step.ends < start.ends:
+        if step.fields.get("error") and step.name in ("HandleFetch", "HandleEpochRequest", "ProduceAck"):
             step.begins, step.ends, step.key = start.ends - 1, start.ends, (start.ends, start.place[1], 1)
             step.follows += (start,)
     in_order = sorted(steps, key=_key)
@@ -213,6 +216,8 @@ def _rows(
     position = dict(zip(in_order, range(len(in_order)), strict=True))
     last: dict[str, int] = {}
     rows: list[Row] = []
+    # Fetches ask and answer the same again and again, and their steps share their fields.
+    made: dict[tuple[int, int], tuple[int, tuple[int, tuple[int, ...]]]] = {}
     for row, step in enumerate(in_order):
         follows: tuple[int, ...] = ()
         if step.follows:
@@ -221,17 +226,36 @@ def _rows(
             if thread in last:
                 follows += (last[thread],)
             last[thread] = row
-        kind, values = _row(step, peers)
+        key = id(step.fields), 0 if step.response is None else id(step.response.fields)
+        if (known := made.get(key)) is None:
+            known = made[key] = len(made), _row(step, peers)
+        alike, (kind, values) = known
         if kind == START:
             # The topic may be one that was deleted and made again, with another configuration.
             values = (*values, _min_isr_at(min_isr, step.place, len(peers)))
         stamp, begins, ends = step.key[0], step.begins, step.ends
         response = position.get(step.response, -1) if kind == COUNT and step.response is not None else -1
         begins, ends = begins if begins < stamp else stamp - 1, max(stamp, ends)
-        rows.append(_new_row((kind, values, begins, ends, follows, step, response)))
+        rows.append(_new_row((kind, values, begins, ends, follows, step, alike, response)))
     return rows
 
 
+_VALUES = {
+    "Start": (START, ("leo", "hw")),
+    "BecomeLeader": (LEAD, ("leader_epoch", "isr", "leo", "hw_before", "hw")),
+    "BecomeFollower": (FOLLOW, ("leader_epoch", "leo", "hw")),
+    "LeaderAppend": (APPEND, ("rec_base", "rec_end")),
+    RAISED: (RAISE, ("hw_before", "hw")),
+    "ShrinkIsr": (SHRINK, ("isr", "leo", "hw")),
+    "ExpandIsr": (EXPAND, ("isr",)),
+    "HandleAlterPartitionResponse": (ISR, ("isr", "hw_before", "hw")),
+    "LogStartMoved": (LOG_START, ("log_start",)),
+    "DeleteReplica": (GONE, ()),
+    "LoseDisk": (GONE, ()),
+    FORGOTTEN: (FORGET, ()),
+    "Read": (SHOWN, ("bound",)),
+}
+"""By step: the kind of its row, and the fields that are its values."""
 _key = attrgetter("key")
 _new_row: Callable[[tuple[object, ...]], Row] = partial(tuple.__new__, Row)
 
@@ -253,44 +277,20 @@ def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]
         return RESPONSE, (_number(fields, "res_hw"), _number(fields, "rec_end"))
 
     def number(name: str) -> int:
-        return _number(fields, name)
+        value = fields.get(name)
+        return sum(1 << peers[peer] for peer in value) if isinstance(value, tuple) else _number(fields, name)
 
-    def members() -> int:
-        isr = fields.get("isr")
-        return sum(1 << peers[peer] for peer in isr) if isinstance(isr, tuple) else UNKNOWN
-
-    if name == "Start":
-        return START, (number("leo"), number("hw"))
-    if name == "BecomeLeader":
-        return LEAD, (number("leader_epoch"), members(), number("leo"), number("hw_before"), number("hw"))
-    if name == "BecomeFollower":
-        return FOLLOW, (number("leader_epoch"), number("leo"), number("hw"))
-    if name == "LeaderAppend":
-        return APPEND, (number("rec_base"), number("rec_end"))
-    if name == "ShrinkIsr":
-        return SHRINK, (members(), number("leo"), number("hw"))
-    if name == "ExpandIsr":
-        return EXPAND, (members(),)
-    if name == "HandleAlterPartitionResponse":
-        return ISR, (members(), number("hw_before"), number("hw"))
-    if name == "LogStartMoved":
-        return LOG_START, (number("log_start"),)
-    if name in ("DeleteReplica", "LoseDisk"):
-        return GONE, ()
-    if name == FORGOTTEN:
-        return FORGET, ()
+    if name in _VALUES:
+        kind, names = _VALUES[name]
+        return kind, tuple(map(number, names))
     if name == "HandleFetch" and "hw_before" in fields:
         # It raised, and its process stopped logging before it printed of which replica it is.
         return UNNAMED, (number("hw_before"), number("hw"))
-    if name == RAISED:
-        return RAISE, (number("hw_before"), number("hw"))
     if name == KEPT:
         ends = leos(str(fields["leos"]))
         # Up to 3.x the leader's own log end is among them.
         pairs = [value for peer, end in sorted(ends.items()) for value in (-1 if peer == step.node else peers[peer], end)]
         return SKIPPED, (number("hw"), *pairs)
-    if name == "Read":
-        return SHOWN, (number("bound"),)
     if name == "ProduceAck":
         acknowledged = fields.get("acks") == -1 and fields.get("error") == 0
         return ACKNOWLEDGED, (number("rec_end") if acknowledged else UNKNOWN, number("error"))
@@ -534,9 +534,21 @@ class _Search:
             front += 1
         beyond = frozenset(row for row in node.beyond if row > front) if node.beyond else node.beyond
         end = front if beyond else min(len(self.rows), front + DEPTH // 8)
-        while front < end and (after := self._only(front, beyond, replica)) is not None:
-            sequence.append((front, after))
-            front, replica = front + 1, after
+        # What changed nothing, and was free to, does so again at the same replica.
+        idle: set[int] = set()
+        while front < end:
+            alike = self.rows[front].alike
+            if alike not in idle:
+                after = self._only(front, beyond, replica)
+                if after is None:
+                    break
+                if after is not replica:
+                    replica = after
+                    idle.clear()
+                elif replica.cause < 0 and front not in self.given_up:
+                    idle.add(alike)
+            sequence.append((front, replica))
+            front += 1
         return _Node(front, beyond, replica, len(sequence))
 
     def _only(self, front: int, beyond: frozenset[int], replica: Replica) -> Replica | None:
@@ -786,10 +798,11 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
         lines.append(min(rows[at].step.place[1], lines[-1]) if lines else rows[at].step.place[1])
     lines.reverse()
     events: list[LoggedStep] = []
+    filled: Filled = {}
     for number, (at, after) in enumerate(sequence):
         row = rows[at]
         step = row.step
-        if row.kind == SENT:
+        if row.kind >= RESPONSE and row.kind != REFUSED and step.joins is None:
             step.place = (step.place[0], lines[number], number + 2, step.time)
             events.append(step)
             continue
@@ -797,7 +810,7 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
             continue
         if step.joins is not None and number < numbers.get(id(step.joins), -1):
             # It was read before the fetch was counted, at the high watermark that the fetch found.
-            step.joins.fields.update(step.fields)
+            step.joins.fields = step.joins.fields | step.fields
             step.joins.provides += step.provides
             counted = states[numbers[id(step.joins)]].hw
             if UNKNOWN != counted > row.values[0] != UNKNOWN:
@@ -817,26 +830,31 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
             # Only an append between a fetch that allowed a raise and that raise leaves it due.
             before = found.due if found.cause == after.cause >= 0 and row.kind == APPEND else found.hw
             if raised is not None or not step.in_flight:
-                _fill_high_watermark(step, before, after.hw, None if raised is None else rows[raised].values)
+                _fill_high_watermark(step, before, after.hw, None if raised is None else rows[raised].values, filled)
         step.place = (step.place[0], lines[number], number + 2, step.time)
         events.append(step)
     return events
 
 
+Filled = dict[tuple[int, int], tuple[Fields, Fields]]
 _SHOWS_HIGH_WATERMARK = frozenset({"HandleFetch", "LeaderAppend", "HandleAlterPartitionResponse"})
 _CHANGES_HIGH_WATERMARK = _SHOWS_HIGH_WATERMARK | {"LogStartMoved"}
 
 
-def _fill_high_watermark(step: LoggedStep, before: int, after: int, raised: tuple[int, ...] | None) -> None:
-    """Give a step of a leader the high watermark that it found and left: lines tell only those that change it."""
+def _fill_high_watermark(step: LoggedStep, before: int, after: int, raised: tuple[int, ...] | None, filled: Filled) -> None:
+    """Give a step of a leader the high watermark that it found and left: lines tell only those that change it.
+
+    `filled` has, by fields and high watermark, these fields and what they became: steps that share them still do.
+    """
+    fields = step.fields
     if raised is not None:
-        if step.name == "HandleAlterPartitionResponse":
-            step.fields.setdefault("hw_before", raised[0])
-        else:
-            step.fields["hw_before"] = raised[0]
-        step.fields["hw"] = raised[1]
-    elif step.name in _SHOWS_HIGH_WATERMARK and before != UNKNOWN and step.fields.get("error") not in OF_ANOTHER_TOPIC:
-        step.fields.setdefault("hw_before", before)
-        step.fields.setdefault("hw", before)
+        keeps = step.name == "HandleAlterPartitionResponse" and "hw_before" in fields
+        step.fields = fields | ({} if keeps else {"hw_before": raised[0]}) | {"hw": raised[1]}
+    elif step.name in _SHOWS_HIGH_WATERMARK and before != UNKNOWN:
+        key = id(fields), before
+        if key not in filled:
+            others = fields.get("error") in OF_ANOTHER_TOPIC
+            filled[key] = fields, fields if others else fields | {"hw_before": before, "hw": before} | fields
+        step.fields = filled[key][1]
     elif step.name == "LogStartMoved" and after != UNKNOWN:
         step.fields["hw"] = after

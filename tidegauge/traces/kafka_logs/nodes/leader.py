@@ -29,6 +29,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     or_null,
     proposal_keys,
     record_fields,
+    recorded_fields,
     reported,
 )
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, broker_epochs, leos, proposal
@@ -41,6 +42,14 @@ def _takes_effect(broker: LoggedBroker, step: LoggedStep) -> LoggedStep:
     return step
 
 
+def _becomes(broker: LoggedBroker, parsed: ParsedLine, name: str, values: Fields, leader: Fields | None = None) -> None:
+    """Begin a role, which the metadata of its partition epoch brings."""
+    epoch = parsed.number("partition_epoch")
+    epochs: Fields = {"leader_epoch": parsed.number("leader_epoch"), "partition_epoch": epoch}
+    step = broker.begin(parsed, name, {**(leader or {}), **epochs, **values})
+    _takes_effect(broker, step).depends_on += (("metadata", parsed.tp, epoch),)
+
+
 def _leader(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     replica.leo, replica.hw, replica.leader_epoch = parsed.number("leo"), parsed.number("hw"), parsed.number("leader_epoch")
@@ -48,70 +57,29 @@ def _leader(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica.recorded.clear()
     replica.isr = frozenset(parsed.ids())
     broker.learn_topic(parsed)
-    step = broker.begin(
-        parsed,
-        "BecomeLeader",
-        {
-            "leader_epoch": replica.leader_epoch,
-            "partition_epoch": parsed.number("partition_epoch"),
-            "isr": parsed.ids(),
-            "leo": replica.leo,
-            "hw_before": replica.hw,
-            "hw": replica.hw,
-        },
-    )
-    _takes_effect(broker, step).depends_on += (("metadata", parsed.tp, parsed.number("partition_epoch")),)
+    fields: Fields = {"isr": parsed.ids(), "leo": replica.leo, "hw_before": replica.hw, "hw": replica.hw}
+    _becomes(broker, parsed, "BecomeLeader", fields)
 
 
 def _leader_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     replica.leader_epoch, replica.hw = parsed.number("leader_epoch"), parsed.number("hw")
     replica.isr = frozenset(parsed.ids())
-    step = broker.begin(
-        parsed,
-        "BecomeLeader",
-        {
-            "leader_epoch": replica.leader_epoch,
-            "partition_epoch": parsed.number("partition_epoch"),
-            "isr": parsed.ids(),
-            "hw_before": replica.hw,
-            "hw": replica.hw,
-            **reported(leo=replica.leo),
-        },
-    )
-    _takes_effect(broker, step).depends_on += (("metadata", parsed.tp, parsed.number("partition_epoch")),)
+    fields: Fields = {"isr": parsed.ids(), "hw_before": replica.hw, "hw": replica.hw, **reported(leo=replica.leo)}
+    _becomes(broker, parsed, "BecomeLeader", fields)
 
 
 def _follower(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     replica.leo, replica.hw, replica.leader_epoch = parsed.number("leo"), parsed.number("hw"), parsed.number("leader_epoch")
     replica.leader, replica.follows_from = parsed.number("leader"), broker.now
-    step = broker.begin(
-        parsed,
-        "BecomeFollower",
-        {
-            "leader": or_null(parsed.number("leader")),
-            "leader_epoch": replica.leader_epoch,
-            "partition_epoch": parsed.number("partition_epoch"),
-            "leo": replica.leo,
-            "hw": replica.hw,
-        },
-    )
-    _takes_effect(broker, step).depends_on += (("metadata", parsed.tp, parsed.number("partition_epoch")),)
+    fields: Fields = {"leo": replica.leo, "hw": replica.hw}
+    _becomes(broker, parsed, "BecomeFollower", fields, {"leader": or_null(replica.leader)})
 
 
 def _follower_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
     broker.replica(parsed.tp).leader_epoch = parsed.number("leader_epoch")
-    step = broker.begin(
-        parsed,
-        "BecomeFollower",
-        {
-            "leader": or_null(parsed.number("leader")),
-            "leader_epoch": parsed.number("leader_epoch"),
-            "partition_epoch": parsed.number("partition_epoch"),
-        },
-    )
-    _takes_effect(broker, step).depends_on += (("metadata", parsed.tp, parsed.number("partition_epoch")),)
+    _becomes(broker, parsed, "BecomeFollower", {}, {"leader": or_null(parsed.number("leader"))})
 
 
 def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -187,7 +155,7 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     peer, position = parsed.number("peer"), parsed.number("remote_leo")
     replica.recorded[peer] = position
-    step = broker.step(parsed, "HandleFetch", {"peer": peer, "req_offset": position, "remote_leo": position})
+    step = broker.step(parsed, "HandleFetch", recorded_fields(peer, position))
     counted = broker.counted.pop(key, None)
     if broker.counted:
         _handles_another(broker, parsed.line.thread)
@@ -262,7 +230,7 @@ def settle_all(broker: LoggedBroker) -> None:
     for (_, peer, leo), counted in broker.looked.items():
         if counted.kept is not None:
             parsed, place = counted.kept
-            step = broker.step(parsed, "HandleFetch", reported(peer=peer, req_offset=leo, remote_leo=leo))
+            step = broker.step(parsed, "HandleFetch", recorded_fields(peer, leo))
             step.begins, step.ends, step.key = counted.begins, counted.ends, (counted.ends - broker.tick, counted.index, -1)
             step.place = place
             broker.replica(parsed.tp).recorded[peer] = leo

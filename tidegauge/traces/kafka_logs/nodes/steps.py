@@ -2,7 +2,8 @@
 
 Rules of this file
 
-1. A LoggedStep is an event in the making: `fields` grows while more lines of the same thread add to it.
+1. A LoggedStep is an event in the making: `fields` grows while more lines of the same thread add to it. Fetches that
+   are alike share theirs, from line to column: those are replaced, never changed.
 2. `place` orders the steps of one node: (process run, index of the line, 0 for a line of the log and 1 for a request put
    after it, time). Places of different nodes cannot be compared. `begins` and `ends` bound when the step happened, `key` is
    where its stamp puts it: correlation/order.py finds the order, and sets `place`.
@@ -202,14 +203,19 @@ def or_null(value: int) -> int | None:
 
 # Fetches ask for the same again and again: what is equal is one dict, which nobody changes.
 @lru_cache(maxsize=1 << 14)
+def recorded_fields(peer: int, offset: int) -> Fields:
+    """Return the fields of a fetch that was counted, as its line has them; to be read only."""
+    return {"peer": peer, "req_offset": offset, "remote_leo": offset}
+
+
+@lru_cache(maxsize=1 << 14)
 def request_fields(partition: PartitionRequest, peer: int | None = None) -> Fields:
     """Return the req_ fields of one partition of a fetch, and the peer if it is given; to be read only."""
-    epoch, last_epoch = partition.epoch, partition.last_epoch
     return {
         **({} if peer is None else {"peer": peer}),
-        "req_epoch": None if epoch < 0 else epoch,
+        "req_epoch": or_null(partition.epoch),
         "req_offset": partition.offset,
-        "req_last_epoch": None if last_epoch < 0 else last_epoch,
+        "req_last_epoch": or_null(partition.last_epoch),
         "req_log_start": partition.log_start,
     }
 

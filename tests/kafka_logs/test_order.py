@@ -5,6 +5,7 @@ row:  thread, what, after (its thread's line before), by (its own line)
 
 from collections.abc import Iterator, Sequence
 from itertools import permutations
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -182,6 +183,32 @@ def test_a_search_without_end_is_cut_off_and_counted(monkeypatch: pytest.MonkeyP
     events = order(steps, LEADER, found := Ordered())
     assert [one.at for one in found.at_limit] == [one.at for one, _ in found.stuck]
     assert len(events) >= 13, "a cut search loses no event"
+
+
+def test_a_replica_with_many_steps_that_no_order_fits_takes_back_ever_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stamps in whole seconds: every step of a second may come before every other, and raises lack their counts."""
+    monkeypatch.setattr(search, "LIMIT", 400)
+    steps, taken = leads(9, 0), 0
+    for second in range(12):
+        begins = 100 * second + 3
+        steps += [counts(f"T{at}", begins, begins + 50, 2, 1 + at) for at in range(9)]
+        steps.append(raises(f"R{second}", begins, begins + 60, 5, 9))
+    take = search.take
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal taken
+        taken += 1
+        return take(*arguments)
+
+    monkeypatch.setattr(search, "take", counted)
+    events = order(steps, LEADER, found := Ordered())
+    assert len(events) >= 12 * 10
+    assert len(found.at_limit) > 5
+    assert taken < MOST_TAKEN
+
+
+MOST_TAKEN = 15_000
+"""With LIMIT for each of them it is three times as many."""
 
 
 # Brute force: every order of a few steps

@@ -1,10 +1,13 @@
 """An excerpt tells the same as the whole or less, never something else; the form of the lines changes nothing."""
 
+import bz2
 import gzip
 import html
 import json
+import lzma
 import random
 import re
+import shutil
 import textwrap
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -79,6 +82,15 @@ def the_end(texts: Texts, seed: int) -> Texts:
     return {name: lines[len(lines) * (seed + 1) // 5 :] for name, lines in texts.items()}
 
 
+def trimmed(texts: Texts, seed: int) -> Texts:
+    """By a viewer, in the middle of a word or of a number."""
+    width = (140, 170, 200)[seed % 3]
+    return {
+        name: [line if len(line) <= width else line[: width - 1] + "…" * (seed % 2) for line in lines]
+        for name, lines in texts.items()
+    }
+
+
 def in_containers(texts: Texts, _seed: int) -> Texts:
     prefixed = []
     for name, lines in texts.items():
@@ -130,6 +142,83 @@ def escaped(texts: Texts, _seed: int) -> Texts:
     return {name: [html.escape(line) for line in lines] for name, lines in texts.items()}
 
 
+def _by_host(texts: Texts) -> dict[str, list[str]]:
+    hosts: dict[str, list[str]] = {}
+    for name, lines in texts.items():
+        hosts.setdefault(name.partition("/")[0], []).extend(lines)
+    return hosts
+
+
+def below_headings(texts: Texts, _seed: int) -> Texts:
+    """As `tail` prints the ends of several files."""
+    return {"tail.txt": [row for name, lines in texts.items() for row in (f"==> /mnt/{name} <==", *lines, "")]}
+
+
+def of_ansible(texts: Texts, _seed: int) -> Texts:
+    hosts = _by_host(texts)
+    return {"ad-hoc.txt": [row for host, lines in hosts.items() for row in (f"{host} | CHANGED | rc=0 >>", *lines)]}
+
+
+def in_opentelemetry(texts: Texts, _seed: int) -> Texts:
+    """One document of the collector's file exporter, hosts as attributes of the resource."""
+    resources = [
+        {
+            "resource": {"attributes": [{"key": "k8s.pod.name", "value": {"stringValue": host}}]},
+            "scopeLogs": [{"logRecords": [{"body": {"stringValue": line}} for line in lines]}],
+        }
+        for host, lines in _by_host(texts).items()
+    ]
+    return {"otlp.json": [json.dumps({"resourceLogs": resources})]}
+
+
+def in_a_query_of_azure(texts: Texts, _seed: int) -> Texts:
+    rows = [[host, line] for host, lines in _by_host(texts).items() for line in lines if line.startswith("[2")]
+    table = {"columns": [{"name": "PodName"}, {"name": "LogEntry"}], "rows": rows}
+    return {"query.json": json.dumps({"tables": [table]}, indent=1).splitlines()}
+
+
+def in_yaml(texts: Texts, _seed: int) -> Texts:
+    """As `gcloud logging read` prints it."""
+    return {
+        "logs.yaml": [
+            row
+            for host, lines in _by_host(texts).items()
+            for line in lines
+            if line.startswith("[2")
+            for row in (
+                *("---", "insertId: a", "resource:", "  labels:", f"    pod_name: {host}"),
+                "textPayload: '{}'".format(line.replace("'", "''")),
+            )
+        ]
+    }
+
+
+def in_log4j2_json(texts: Texts, _seed: int) -> Texts:
+    def document(line: str) -> str:
+        second = int(datetime.fromisoformat(f"{line[1:20]}+00:00").timestamp())
+        instant = {"epochSecond": second, "nanoOfSecond": int(line[21:24]) * 1_000_000}
+        level, _, message = line[26:].partition(" ")
+        message, _, logger = message.rpartition(" (")
+        return json.dumps({"instant": instant, "level": level, "loggerName": logger.rstrip(")"), "message": message})
+
+    return {name: [document(line) for line in lines if line.startswith("[2")] for name, lines in texts.items()}
+
+
+def in_logfmt(texts: Texts, _seed: int) -> Texts:
+    lines = [(line, host) for host, lines in _by_host(texts).items() for line in lines if line.startswith("[2")]
+    rows = [f"ts={line[1:11]}T{line[12:20]}.{line[21:24]}Z host={host} msg={json.dumps(line)}" for line, host in lines]
+    return {"logfmt.txt": rows}
+
+
+def on_windows(texts: Texts, _seed: int) -> Texts:
+    """A directory with a backslash before an n."""
+
+    def there(line: str) -> str:
+        return re.sub(r"(?<=[=( '])/\w[\w./\-]*", lambda path: "C:\\new" + path[0].replace("/", "\\"), line)
+
+    return {name: [there(line) for line in lines] for name, lines in texts.items()}
+
+
 Row = Callable[[str, str], str]
 
 
@@ -152,6 +241,10 @@ def _rows(row: Row) -> Callable[[Texts, int], Texts]:
 PLATFORMS = {
     "logcli": lambda pod, line: f'{line[1:11]}T{line[12:20]}Z {{app="kafka", pod="{pod}"}} {line}',
     "splunk": lambda pod, line: '"{}",{},/var/log/server.log,"{}"'.format(line[1:20], pod, line.replace('"', '""')),
+    "journald": lambda pod, line: json.dumps({"_HOSTNAME": pod, "MESSAGE": line}),
+    "journald, coloured": lambda pod, line: json.dumps({"_HOSTNAME": pod, "MESSAGE": list(line.encode())}),
+    "journald's export": lambda pod, line: f"__CURSOR=s\n_HOSTNAME={pod}\nMESSAGE={line}\n",
+    "datadog": lambda pod, line: json.dumps({"attributes": {"host": pod, "message": line}}, indent=1),
     "elastic": lambda pod, line: json.dumps({"_source": {"host": {"name": pod}, "message": line}}),
 }
 
@@ -183,8 +276,11 @@ def test_a_mail_whose_lines_are_full_is_joined_between_words(width: int) -> None
     assert [line for _, line in joined] == logged
 
 
-EXCERPTS = (one_node, a_grep, lines_left_out, the_end)
-FORMS = (in_containers, with_crlf, in_json, pasted, wrapped_by_mail, newest_first, escaped)
+EXCERPTS = (one_node, a_grep, lines_left_out, the_end, trimmed)
+FORMS = (
+    *(in_containers, with_crlf, in_json, pasted, wrapped_by_mail, newest_first, escaped, below_headings, of_ansible),
+    *(in_opentelemetry, in_a_query_of_azure, in_yaml, in_log4j2_json, in_logfmt),
+)
 
 
 def contradictions(part: Story, whole: Story) -> Iterator[str]:
@@ -240,6 +336,28 @@ def test_the_form_of_the_lines_changes_nothing(
     assert [(one.partition, one.first, one.end, one.committed, one.why) for one in other.losses] == [
         (one.partition, one.first, one.end, one.committed, one.why) for one in whole.losses
     ]
+
+
+@pytest.mark.parametrize("case", ["zk-2.8-wiped", "kraft-4.1-power"])
+def test_directories_of_windows_are_read(case: str, wild: Path, tmp_path: Path) -> None:
+    whole, other = story_of([wild / case]), story_of([written(on_windows(texts_of(wild / case), 0), tmp_path)])
+    assert [(one.kind, one.partition, one.node) for one in other.entries] == [
+        (one.kind, one.partition, one.node) for one in whole.entries
+    ]
+    assert [(one.first, one.end, one.why) for one in other.losses] == [(one.first, one.end, one.why) for one in whole.losses]
+
+
+@pytest.mark.parametrize("name", ["logs.zip", "logs.tar", "server.log.bz2", "server.log.xz"])
+def test_an_archive_is_named_and_nothing_is_told_of_it(name: str, wild: Path, tmp_path: Path) -> None:
+    folder = wild / "zk-1.1-acks1"
+    if name.startswith("logs"):
+        shutil.make_archive(str(tmp_path / "logs"), name.rpartition(".")[2], folder)
+    else:
+        pack = {"bz2": bz2.compress, "xz": lzma.compress}[name.rpartition(".")[2]]
+        (tmp_path / name).write_bytes(pack((folder / "broker-1" / "server.log").read_bytes()))
+    story = story_of([tmp_path])
+    assert not story.has_entries
+    assert [(one.path, one.do) for one in story.problems] == [(name, "unpack it; it is not read")]
 
 
 def test_the_comparison_can_fail(wild: Path) -> None:

@@ -19,15 +19,21 @@ LONG = 3_000
 DAY = 86_400 * 1_000_000
 
 _UNIX = re.compile(rf"(?<!\d){UNIX_PARTS.regex}(?!\d)")
+_INSTANT = re.compile(r'"epochSecond": ?(\d{10}), ?"nanoOfSecond": ?(\d{1,9})')
+_SECONDS = re.compile(r"(?<![\w.])(1\d{9})\.(\d{1,9})(?![\w.])")
 _CREATED = re.compile(r"CreateTime: (\d{13})")
 _TIME = re.compile(r"(?<![\d:])(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?(?![\d:])")
 _LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 _PODS = (
     *("pod_name", "podName", "PodName", "pod", "@logStream", "logStreamName", "hostname", "source_host", "host", "instance"),
-    "container_name",
+    *("_HOSTNAME", "HOSTNAME", "container_name"),
 )
 """Where shippers and platforms name the writer, the most precise first."""
 _POD = re.compile(rf'"({"|".join(_PODS)})": ?(?:\{{ ?"name": ?)?"([^"]{{1,200}})"')
+_LOGFMT, _OF_LOGFMT = (
+    re.compile(r"(?:time|ts|t|level|lvl|host|pod)="),
+    re.compile(r'\b(?:pod|host|hostname|instance)="?([^\s"]+)'),
+)
 _NO_WRITER = re.compile(r"CreateTime:|^\d|^std(?:out|err)\b")
 _OF_ITS_OWN = re.compile(
     r"<\d{1,3}>\d? ?|^\S{3} +\d+ \d\d:\d\d:\d\d |\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
@@ -35,6 +41,7 @@ _OF_ITS_OWN = re.compile(
 )
 _EXPORTED_AT = re.compile(r'^[\s"]*[A-Z][a-z]{2} \d\d?, \d{4} @ [\d:.]+[\s",]*')
 """What each line has of its own before its date: the platform's date, numbers of lines, events and processes."""
+_LAST_WORD = re.compile(r"^[^\s\])}]+")
 _ESCAPED = re.compile(r"\\u00([0-9a-fA-F]{2})")
 _OBJECTS = re.compile(r"(?<=\}),\s*(?=\{)")
 _EXCEPTION = re.compile(r"^[^\[\d]{0,80}?((?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b.*)$")
@@ -49,7 +56,8 @@ def lines_within(text: str) -> Iterator[str]:
     """Yield the log lines that a line of a file is: one, or many of a JSON document; of each its own lines."""
     parts = _OBJECTS.split(text) if len(text) > LONG and text.lstrip()[:1] in ("{", "[") else (text,)
     for part in parts:
-        yield from (plain(line) for line in part.split("\\n") if line)
+        # A directory of Windows may begin with an n.
+        yield from (plain(line) for line in (part.split("\\n") if '"' in part else (part,)) if line)
 
 
 def plain(text: str) -> str:
@@ -59,6 +67,19 @@ def plain(text: str) -> str:
     if '""' in text:
         text = text.replace('""', '"')
     return html.unescape(text) if "&" in text else text
+
+
+def whole_part(text: str) -> str:
+    """Return what a viewer left of a line that it trimmed: up to the last whole word, without the brackets left open."""
+    text = text.removesuffix("…").removesuffix("...")
+    text = _LAST_WORD.sub("", text[::-1], count=1)[::-1]
+    opened: list[int] = []
+    for at, character in enumerate(text):
+        if character in "([{":
+            opened.append(at)
+        elif character in ")]}" and opened:
+            opened.pop()
+    return text[: opened[0]] if opened else text
 
 
 def date_of(text: str, before: int = 0) -> Dated:
@@ -76,7 +97,14 @@ def date_of(text: str, before: int = 0) -> Dated:
     if found_unix is not None:
         digits = found_unix[0].removeprefix("CreateTime: ")
         return found_unix.end() - len(digits), found_unix.end(), UNIX_PARTS.microseconds(digits)
-    clock = _TIME.search(head, 0, level.start() if level else len(head))
+    # log4j2's JSON has nanoseconds without zeros in front, a number of seconds has a fraction.
+    since = _INSTANT.search(text) or _SECONDS.search(head)
+    if since is not None:
+        fraction = since[2].zfill(9) if since.re is _INSTANT else since[2]
+        return since.start(1), since.end(), int(since[1]) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
+    clock = _TIME.search(head, 0, level.start() if level else len(head)) or _TIME.match(
+        head, level.end() + 1 if level else 0
+    )
     if clock is not None:
         hours, minutes, seconds = int(clock[1]), int(clock[2]), int(clock[3])
         time = (hours * 3600 + minutes * 60 + seconds) * 1_000_000 + int((clock[4] or "").ljust(6, "0"))
@@ -89,6 +117,9 @@ def writer_of(text: str, begin: int) -> str:
     if text[:1] == "{":
         pods = {found[1]: found[2] for found in reversed(list(_POD.finditer(text[:LONG])))}
         return next((pods[name] for name in _PODS if name in pods), "")
+    if _LOGFMT.match(text) is not None:
+        named = _OF_LOGFMT.search(text[:LONG].partition(" msg=")[0])
+        return named[1] if named is not None else ""
     before = text[:begin] if begin >= 0 else text[:60] if "| " in text[:60] else ""
     # The second part of a date in the language of a console (`@ 16:49`) is no writer either.
     before = "" if len(before) > 400 else _EXPORTED_AT.sub("", _OF_ITS_OWN.sub(" ", before))

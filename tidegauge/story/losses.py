@@ -137,7 +137,18 @@ class _Bill:
                 self._by_truncation(entry)
         for loss in self.found:
             self._note_copies(loss)
-        return self.found
+        return [loss for loss in self.found if not self._is_told_twice(loss)]
+
+    def _is_told_twice(self, loss: Loss) -> bool:
+        """Return whether lines that name no node tell a loss twice, and this one less surely."""
+        return (
+            loss.node is None
+            and loss.committed == "unknown"
+            and any(
+                one.node is None and one.committed != "unknown" and (one.first, one.end) == (loss.first, loss.end)
+                for one in self.found
+            )
+        )
 
     def _leaders(self) -> list[_Led]:
         """Return who led, in order: leader lines, and elections that no leader line tells (0.10)."""

@@ -7,7 +7,9 @@ Rules of this file
 2. Most lines of a log say nothing here: they are passed over as bytes, a block at a time.
 3. A line belongs to the node that it says itself, else to the only node that its writer names: the container, pod or host
    before the date or in the JSON, else the file, else the folder. What cannot be told is nobody's: the node is None.
-4. Binary files, record segments and their indexes are no text; nothing is printed about them here.
+4. Binary files, record segments and their indexes are no text; nothing is printed about them here. An archive is a problem:
+   what is in it is not told.
+5. Lines that a viewer trimmed to one length end in the middle of a word, or of a number: that word is not read.
 """
 
 import re
@@ -19,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tidegauge.story.forms import date_of, exception_in, lines_within, writer_of
+from tidegauge.story.forms import date_of, exception_in, lines_within, whole_part, writer_of
 from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements_in
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
@@ -34,8 +36,12 @@ SAMPLE = 400
 """Lines at the beginning of a file that are looked at for the ids of its node."""
 
 _NO_TEXT = re.compile(
-    r"\d{20}(?:-\d{10})?\.(?:log|index|timeindex|snapshot|txnindex|checkpoint)|.*\.(?:jar|class|png|pdf|zip|tgz|parquet)"
+    r"\d{20}(?:-\d{10})?\.(?:log|index|timeindex|snapshot|txnindex|checkpoint)|.*\.(?:jar|class|png|pdf|parquet)"
 )
+
+_ARCHIVES = {b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf": "7z"}
+_TRIMMED, _DIGITS = 3, re.compile(r"\d+")
+"""So many lines of the greatest length, different not only in their numbers, are no chance."""
 
 OWN_ID = re.compile(
     rf"{OWN_IDENTITY}|\b(?:{OWN_IN_WORDS})"
@@ -95,6 +101,8 @@ class ReadFile:
     found: list[SourcedLine] = field(default_factory=list)
     head: tuple[str, ...] = ()
     future: set[tuple[str, str]] = field(default_factory=set)
+    trimmed: int = 1 << 62
+    """Characters to which a viewer trimmed its lines, if it did."""
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -144,14 +152,23 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
     order = 0
     for block in blocks(path, label, problems):
         if file.lines == 0:
+            kind = next((name for magic, name in _ARCHIVES.items() if block.startswith(magic)), None)
+            if kind is not None or block[257:262] == b"ustar":
+                problems.append(Problem(label, None, "text", f"an archive ({kind or 'tar'})", "unpack it; it is not read"))
+                return None
             if is_binary(block) or b'"event":"Config"' in block[:4096]:
                 return None  # a trace in NDJSON has events, no lines
             file.head = tuple(block[:65536].decode("utf-8", "replace").split("\n")[:SAMPLE])
+            longest = max(map(len, file.head))
+            # Lines of one wording may have one length.
+            if len({_DIGITS.sub("", text) for text in file.head if len(text) == longest}) >= _TRIMMED:
+                file.trimmed = longest
             for text in file.head:
                 _note_ids(text, writer_of(text, date_of(text)[0]), file)
         numbers, texts, count = speaking_lines(block)
         for number, text in zip(numbers, texts, strict=True):
-            for line in lines_within(text):
+            left = whole_part(text) if len(text) >= file.trimmed or text.endswith(("…", "...")) else text
+            for line in lines_within(left):
                 order = _take(line, file.lines + number + 1, order, file, selection)
         file.lines += count
     times = [line.order for line in file.found]

@@ -43,7 +43,7 @@ _FROM_TO = r"\(?(?:offset=)?(?P<from>\d+)[^)]*\) to \(?(?:offset=)?(?P<to>\d+)"
 _STATE = r"(?:Offset)?TruncationState\(offset=(?P<to>\d+), completed=(?P<completed>true|false)\)"
 _RESET = r"(?P<from>\d+)(?: to|;) (?>.*?offset (?:to )?(?=\d))(?P<to>\d+)"
 _DIR = r"(?P<directory>[^\s,()]+[^\s,().])"
-_TOPIC_DIR = r"(?P<directory>[^,)]*?)/(?P<tp>[^/,)]+)"
+_TOPIC_DIR = r"(?P<directory>[^,)]*?)[/\\](?P<tp>[^/\\,)]+)"
 
 Row = tuple[str, str, str, str, tuple[str | None, str | None], str]
 
@@ -105,7 +105,7 @@ _LOG: tuple[Row, ...] = (
     ("fell", "Non-monotonic update of high watermark from ", _FROM_TO, "", ("2.3", None), "Log, UnifiedLog"),
     ("corrupt", "Found invalid messages during fetch for partition ", rf"{_ANY_TP} offset (?P<offset>\d+)", "", ("0.10", None), "ReplicaFetcherThread"),
     ("corrupt", "Corruption found in segment ", r"\d+(?: of log (?P<tp>(?>[A-Za-z0-9._\-]+-\d+)))?,? truncating to offset (?P<offset>\d+)", "", (None, None), "Log, LogLoader"),
-    ("corrupt", "Found invalid messages in log segment ", r"\S*?/(?P<tp>[^/\s]+-\d+)/\d+\.log at byte offset (?P<byte>\d+)", "", (None, None), "LogSegment"),
+    ("corrupt", "Found invalid messages in log segment ", r"\S*?[/\\](?P<tp>[^/\\\s]+-\d+)[/\\]\d+\.log at byte offset (?P<byte>\d+)", "", (None, None), "LogSegment"),
 )
 
 _ROLES: tuple[Row, ...] = (
@@ -158,7 +158,7 @@ _FETCHER: tuple[Row, ...] = (
     ("out-of-order", "Out of order offsets found in append to ", rf"{TP}", "", (None, None), "OffsetsOutOfOrderException"),
     ("too-large", " is too large for segment with current file position at ", r"(?P<position>\d+)", "", ("1.0", None), "FileRecords"),
     ("produce-error", "Error processing append operation on partition ", rf"{TP}", "", (None, None), "ReplicaManager"),
-    ("index-offset", "Attempt to append an offset (", r"(?P<offset>\d+)\) to position \d+ no larger than the last offset appended \(\d+\) to \S*?/(?P<tp>[^/\s]+-\d+)/\d+\.index", "", (None, None), "OffsetIndex"),
+    ("index-offset", "Attempt to append an offset (", r"(?P<offset>\d+)\) to position \d+ no larger than the last offset appended \(\d+\) to \S*?[/\\](?P<tp>[^/\\\s]+-\d+)[/\\]\d+\.index", "", (None, None), "OffsetIndex"),
     ("epoch-refused", "as the leader reported an error: ", r"(?P<error>UNKNOWN_LEADER_EPOCH|FENCED_LEADER_EPOCH)", rf"for partition {TP} $", ("2.1", None), "ReplicaFetcherThread"),
     ("epoch-older", "has an older epoch (", r"(?P<epoch>\d+)\) than the current leader", rf"Partition {TP} $", ("2.1", None), "ReplicaFetcherThread"),
     ("epoch-newer", "has a newer epoch (", r"(?P<epoch>\d+)\) than the current leader", rf"Partition {TP} $", ("2.1", "3.4"), "ReplicaFetcherThread"),

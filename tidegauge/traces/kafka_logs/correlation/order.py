@@ -26,7 +26,8 @@ Rules of this file
    Such an append finds the old value, and its event shows the new one.
 
 4. If no order fits, the step that holds the others up is given up: it goes where its stamp puts it, and the judge sees it
-   there. The search is bounded: at most LIMIT steps are taken back for one that is given up, out of the last DEPTH.
+   there. The search is bounded: at most LIMIT steps are taken back for one that is given up, out of the last DEPTH; half
+   as many after each time that was not enough, for stamps in whole seconds leave every step of a second open.
 
 | step | one or two | when, and under which lock | Kafka |
 |---|---|---|---|
@@ -74,8 +75,9 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
 )
 from tidegauge.traces.kafka_logs.parsing.parsed_line import leos
 
-LIMIT, DEPTH, AHEAD = 4000, 400, 96
-"""Steps that are taken back for one that is stuck; rows back to which it goes at most; rows that are looked at ahead."""
+LIMIT, FEW, DEPTH, AHEAD = 4000, 10, 400, 96
+"""Steps that are taken back for one that is stuck, at most and at least; rows back to which it goes at most; rows that are
+looked at ahead."""
 
 (OTHER, START, LEAD, FOLLOW, APPEND, COUNT, RAISE, SHRINK, EXPAND, ISR, LOG_START, GONE, FORGET, UNNAMED) = range(14)
 (SKIPPED, RESPONSE, SHOWN, ACKNOWLEDGED, REFUSED, SENT, IDLE) = range(14, 21)
@@ -487,7 +489,7 @@ class _Search:
         stack = [_Node(0, frozenset(), self.begin, 0)]
         dead: set[tuple[int, frozenset[int], Replica]] = set()
         # How far the search came before it had to go back, and where it was then.
-        furthest, stuck, returns = -1, stack[0], 0
+        furthest, stuck, returns, limit = -1, stack[0], 0, LIMIT
         while stack[-1].front < len(self.rows):
             node = stack[-1]
             if node.choices is None:
@@ -509,13 +511,14 @@ class _Search:
                 furthest, stuck = len(taken), node
             dead.add((node.front, node.beyond, node.replica))
             returns += 1
-            if len(stack) > 1 and returns <= LIMIT:
+            if len(stack) > 1 and returns <= limit:
                 stack.pop()
                 del taken[stack[-1].depth :]
                 continue
             # No order fits, or none was found within the limit. One step is given up: it goes where its stamp puts it.
             at, broken = self._blocking(stuck)
-            if returns > LIMIT:
+            if returns > limit:
+                limit = max(limit // 2, FEW)
                 placement.at_limit.append(self.rows[at].step)
             self.given_up.add(at)
             placement.stuck.append((self.rows[at].step, broken))

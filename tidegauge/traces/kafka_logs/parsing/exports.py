@@ -5,8 +5,8 @@ Rules of this file
 1. A log line stands where it began, empty lines fill up: the numbers of lines stay those of the file. Only a line of several
    documents becomes several lines.
 2. What one line shows by itself is not looked at here: `layout.py` and the story's `forms.py` read it.
-3. A row of a table, or a document, becomes a document with the line and its writer: columns are told by what they hold,
-   whatever the language of their names.
+3. A row of a table, a document, or a line below a heading becomes a document with the line and its writer: columns are told
+   by what they hold, whatever the language of their names.
 4. Nothing is restored in a file that is larger than the bounds below, or that does not look like an export throughout.
 """
 
@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import Any
 
 from tidegauge.traces.kafka_logs.parsing.layout import WRITERS, document_with_a_line, is_of_a_log
@@ -55,6 +56,16 @@ _CLOCK = re.compile(r"(?<!\d)\d\d?:\d\d:\d\d(?!\d)")
 _SOFT_BREAK = re.compile(rb"=\r?\n")
 _CODED, _NOT_CODED = re.compile(rb"=([0-9A-F]{2})"), re.compile(rb"=(?![0-9A-F]{2}|\r?\n)")
 _GOES_ON = re.compile(rb"^(?!\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\tat |\n|\Z)", re.MULTILINE)
+_BYTES = re.compile(rb'"MESSAGE" ?: ?\[\d')
+_FIELDS = re.compile(rb"(?:__CURSOR|__REALTIME_TIMESTAMP)=|---\r?\n\w+:")
+"""How `journalctl -o export` and `gcloud logging read` begin."""
+_PAIR = re.compile(r"^ *([\w.\-]+)(?:=|: ?)(.*)$", re.MULTILINE)
+_HEADING = re.compile(
+    r"==> (?P<file>\S{1,300}) <==|(?P<task>[\w.\-]{1,200}) \| (?:CHANGED|SUCCESS|FAILED\S{0,3})(?: \| rc=\d+)? >>"
+    r"|(?:={2,}|-{2,}|#{2,}|\*{2,}) ?(?P<host>\w[\w.\-/]{1,200}):? ?(?:={2,}|-{2,}|#{2,}|\*{2,})"
+)
+"""Where the lines of another file or host begin: `tail`, Ansible, a loop of `ssh`."""
+_DEEPEST = 8
 _SPACES = {
     "\u00a0": " ",
     "&nbsp;": " ",
@@ -74,17 +85,25 @@ def may_be_restored(content: bytes) -> bool:
     if head[:1] == b"{":
         line = content.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0].rstrip(b"\r,")
         try:
-            return not document_with_a_line(json.loads(line)) and b'"event"' not in head
+            return bool(_BYTES.search(content)) or (not document_with_a_line(json.loads(line)) and b'"event"' not in head)
         except (ValueError, RecursionError):
             return True
-    return (head[:1] == b"[" and head[1:].lstrip()[:1] == b"{") or _dialect(head.decode("utf-8", "replace")) is not None
+    return (
+        bool(_FIELDS.match(head))
+        or (head[:1] == b"[" and head[1:].lstrip()[:1] == b"{")
+        or _dialect(head.decode("utf-8", "replace")) is not None
+    )
 
 
 def restored(content: bytes) -> bytes:
     """Return a file as it was before it was exported, wrapped or quoted; itself if it was not."""
     if may_be_restored(content):
         text = content.decode("utf-8-sig", "replace")
-        return (_of_documents(text) or _of_rows(text) or text).encode() if len(content) <= MOST_DOCUMENTS else content
+        if len(content) > MOST_DOCUMENTS:
+            return content
+        return (
+            (_of_fields(text) if _FIELDS.match(content) else None) or _of_documents(text) or _of_rows(text) or text
+        ).encode()
     # Most files: every line begins as Kafka's own layout begins it, so that none goes on in the next.
     plain = content.isascii() and b"\r" not in content and b"&nbsp;" not in content
     if len(content) > MOST_WRAPPED or (plain and not _GOES_ON.search(content)):
@@ -101,7 +120,52 @@ def restored(content: bytes) -> bytes:
         texts = [""] * len(texts)
         for position, one in joined:
             texts[position] = one
-    return "\n".join(texts).encode("utf-8", "surrogateescape")
+    return "\n".join(_below_headings(texts)).encode("utf-8", "surrogateescape")
+
+
+# Headings: the lines below one are of the file, or the host, that it names.
+
+
+def _below_headings(texts: list[str]) -> list[str]:
+    """Return the lines below headings as documents that name their writer; the texts themselves if there are no two."""
+    headings = {at: match for at, text in enumerate(texts) if (match := _HEADING.fullmatch(text.strip())) is not None}
+    names = {match[match.lastgroup or 0] for match in headings.values()}
+    if len(names) < 2:
+        return texts
+    # The files of one host are of one writer, unless all lie in one folder.
+    folders = {name: str(PurePosixPath(name).parent) for name in names}
+    writers = folders if len(set(folders.values())) > 1 else {name: name for name in names}
+    below, writer = [], ""
+    for at, text in enumerate(texts):
+        if at in headings:
+            writer = writers[headings[at][headings[at].lastgroup or 0]]
+            below.append("")
+        else:
+            below.append(_dumped({"log": text, "pod_name": writer}) if writer and text.strip() else text)
+    return below
+
+
+def _of_fields(text: str) -> str | None:
+    """Return each record that is a field per line (journald's export, Google's YAML) as a document with line and writer."""
+    found, at = [], 0
+    for record in re.split(r"(?<=\n)(?:---\r?\n|(?=\r?\n\w+=))", text):
+        fields = {pair[1]: pair[2].strip() for pair in _PAIR.finditer(record)}
+        line = fields.get("MESSAGE") or _of_yaml(fields.get("textPayload") or fields.get("message") or "")
+        writer = fields.get("_HOSTNAME") or fields.get("pod_name") or ""
+        if line:
+            found.append((at, _dumped({"log": line, "pod_name": writer.strip("'")})))
+        at = text.find(record, at) + len(record)
+    return _at_their_lines(text, iter(found)) if found else None
+
+
+def _of_yaml(text: str) -> str:
+    """Return what a scalar of YAML says."""
+    if text[:1] == text[-1:] == "'" and len(text) > 1:
+        return text[1:-1].replace("''", "'")
+    try:
+        return str(json.loads(text)) if text.startswith('"') else text
+    except ValueError:
+        return text
 
 
 # Documents of JSON over several lines, or many in one line.
@@ -112,12 +176,14 @@ def _of_documents(text: str) -> str | None:
     if text.lstrip()[:1] not in ("{", "["):
         return None
     starts = [0, *(match.end() for _, match in zip(range(_ATTEMPTS), _LIST.finditer(text), strict=False))]
-    for start in starts:
-        some = [one for _, whole in islice(_decoded(text, start), _SHOWN) for one in _within(whole)]
-        if any(map(is_of_a_log, some)):
-            # One after the other: the documents of 64 MB at once may be some GB.
-            found = ((at, _dumped(one)) for at, whole in _decoded(text, start) for one in _within(whole))
-            return _at_their_lines(text, found)
+    # A list of documents first: each has a place of its own in the file, what is deep in one document has not.
+    for within in (_within, _deep):
+        for start in starts:
+            some = [one for _, whole in islice(_decoded(text, start), _SHOWN) for one in within(whole)]
+            if any(map(is_of_a_log, some)):
+                # One after the other: the documents of 64 MB at once may be some GB.
+                found = ((at, _dumped(one)) for at, whole in _decoded(text, start) for one in within(whole))
+                return _at_their_lines(text, found)
     return None
 
 
@@ -149,8 +215,58 @@ def _within(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
             for pair in pairs
             if isinstance(pair, list) and len(pair) > 1 and isinstance(pair[1], str)
         )
+    elif isinstance(printed := value.get("MESSAGE"), list) and all(
+        isinstance(one, int) and 0 <= one < 256 for one in printed
+    ):
+        # journald writes a line with a colour as its bytes
+        yield {"log": bytes(printed).decode("utf-8", "replace"), "pod_name": str(value.get("_HOSTNAME", ""))}
     elif document_with_a_line(value):
         yield value
+
+
+def _deep(value: Any, writer: str = "", depth: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield the lines anywhere in a document (OpenTelemetry, Datadog, Azure, Ansible), with the nearest writer above."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, list):
+        for one in value:
+            yield from _deep(one, writer, depth + 1)
+        return
+    if not isinstance(value, dict):
+        return
+    writer = _writer_in(value) or writer
+    body = value.get("body")
+    if isinstance(body, dict) and isinstance(body.get("stringValue"), str):
+        yield {"log": body["stringValue"], "pod_name": writer}
+    elif isinstance(names := value.get("columns"), list) and isinstance(rows := value.get("rows"), list):
+        head = [str(name.get("name")) if isinstance(name, dict) else str(name) for name in names]
+        for row in rows:
+            yield from _deep(dict(zip(head, row, strict=False)) if isinstance(row, list) else row, writer, depth + 1)
+    elif isinstance(lines := value.get("stdout_lines"), list):
+        yield from ({"log": str(line), "pod_name": writer} for line in lines)
+    elif document_with_a_line(value) or isinstance(value.get("LogEntry"), str):
+        yield {
+            **value,
+            **({"log": value["LogEntry"]} if "LogEntry" in value else {}),
+            **({"pod_name": writer} if writer else {}),
+        }
+    else:
+        hosts = value.get("hosts")
+        for name, one in hosts.items() if isinstance(hosts, dict) else ():
+            yield from _deep(one, str(name), depth + 1)
+        for one in value.values() if not isinstance(hosts, dict) else ():
+            yield from _deep(one, writer, depth + 1)
+
+
+def _writer_in(value: Mapping[str, Any]) -> str:
+    """Return the writer that a document names, also as an attribute of its resource."""
+    attributes = value.get("resource", {}).get("attributes") if isinstance(value.get("resource"), dict) else None
+    named = {**value}
+    for one in attributes if isinstance(attributes, list) else ():
+        if isinstance(one, dict) and isinstance(one.get("value"), dict):
+            named[str(one.get("key"))] = one["value"].get("stringValue")
+    lower = {re.sub(r"[^a-z]", "", name.lower()): text for name, text in named.items() if isinstance(text, str)}
+    return next((text for part in WRITERS for name, text in lower.items() if part in name and 0 < len(text) <= 200), "")
 
 
 def _at_their_lines(text: str, documents: Iterator[tuple[int, str]]) -> str:

@@ -291,13 +291,13 @@ def _container(text: str) -> Inner | None:
 
 _EXPORTED = (
     *("_source.message", "_source.log", "_source.event.original", "fields.message", "textPayload", "jsonPayload.message"),
-    *("jsonPayload.MESSAGE", "result._raw", "_raw", "line", "message", "msg", "body", "content", "@message"),
+    *("jsonPayload.MESSAGE", "result._raw", "_raw", "line", "message", "msg", "body", "content", "@message", "MESSAGE"),
 )
 """Where platforms put a line as it was printed: Elastic, Google Cloud, Splunk, Loki, CloudWatch."""
 _EXPORTED_FROM = (
     *(f"_source.{name}" for name in _PODS),
     *("resource.labels.pod_name", "result.host", "labels.pod", "labels.host", "@logStream", "logStreamName", "host.name"),
-    *("_source.host.name", "source_host", "hostname", *_PODS),
+    *("_source.host.name", "source_host", "hostname", "_HOSTNAME", "HOSTNAME", *_PODS),
 )
 
 

@@ -111,7 +111,8 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
         # Whoever ends the command wants nothing of it left.
         LISTENER.give_up()
         raise
-    # Apart from the judging: no verdict and no exit code hangs on it. A trace that grows, and what is at a URI, has none.
+    # Apart from the judging: no verdict and no exit code hangs on it. A trace that grows, and what is at a URI, has none; of
+    # logs that grow the report has it already.
     if not args.follow:
         report = report.with_story(story_of([path for path in paths if not is_uri(str(path))], selection=how.selection))
     # A path that grows or that Spark reads is not looked into a second time.

@@ -75,3 +75,9 @@ def test_a_drawing_of_one_entry_without_broker_time_or_offset_is_made(tmp_path: 
     drawing = lanes_of(story_of([tmp_path]))[0]
     assert [title for title, _ in drawing.lanes] == ["a broker"]
     assert drawing.clocks == []
+
+
+def test_a_time_stands_below_the_axis_once() -> None:
+    """Where it begins: two entries of one second, far apart on the axis, are of one label."""
+    entries = [replace(fell("x-0", order), time="2026-01-01 00:00:07") for order in (0, 40_000_000, 80_000_000)]
+    assert [clock for _, clock in lanes_of(Story(entries))[0].clocks] == ["00:00:07"]

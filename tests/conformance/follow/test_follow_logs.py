@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.conformance.follow.growing_logs import followed
 from tidegauge.conformance.checking.check import Report, check
 from tidegauge.conformance.checking.verdicts import Verdict
-from tidegauge.conformance.follow.loop import Alarm, Withdrawn
+from tidegauge.conformance.follow.loop import Alarm, StoryLine, Withdrawn
 from tidegauge.traces.kafka_logs.capture import FOLDER
 from tidegauge.traces.kafka_logs.growing_capture import LINES
 from validation.captures import expectations
@@ -94,6 +94,17 @@ def test_a_failure_is_news_before_the_end(name: str, tmp_path: Path) -> None:
     assert {run.news[at].rule for at in alarms} == EXPECTED[name]
     assert not [one for one in run.news if isinstance(one, Withdrawn)]
     assert failing(run.report) == EXPECTED[name]
+
+
+def test_what_happened_is_news_once(tmp_path: Path) -> None:
+    """A loss is said when its lines are there, before the report, which begins with it."""
+    run = followed(FOLDER / "4.2.0/d-unclean", tmp_path / "logs", Random(1), pieces=6)
+    sentences = [one.sentence for one in run.news if isinstance(one, StoryLine)]
+    assert [one for one in sentences if one.startswith("Data was lost: 33 committed records of alpha-0 (40 to 72)")]
+    assert any("alpha-0: " in one and "truncated from 73 to 40" in one for one in sentences)
+    assert len(sentences) == len(set(sentences))
+    assert run.report.story is not None
+    assert [loss.records for loss in run.report.story.losses] == [33]
 
 
 @pytest.mark.parametrize(

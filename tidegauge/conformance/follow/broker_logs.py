@@ -34,7 +34,9 @@ from tidegauge.conformance.checking.verdicts import LostDisk, lost_disk_notes, l
 from tidegauge.conformance.engine.judge import Failure, Judgement, RuleTally, add_tallies, total_tallies
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.conformance.explain.replay import comparison_text
-from tidegauge.conformance.follow.loop import PROBLEMS, Alarm, Publish, Source, Withdrawn
+from tidegauge.conformance.follow.loop import PROBLEMS, Alarm, Publish, Source, StoryLine, Withdrawn
+from tidegauge.conformance.follow.story_news import StoryNews
+from tidegauge.story.story import story_of
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.kafka_logs import Capture
 from tidegauge.traces.kafka_logs.correlation.log_coverage import NodeCoverage
@@ -249,6 +251,7 @@ class BrokerLogs(Source):
         self.how = how
         self.past = PastWindows(str(path), how.profile)
         self._tails = LogTails(path)
+        self._story = StoryNews(path)
         self._growth = GrowingCapture(path, how.layout, lines)
         self._unread: list[LogFile] = []
         self._small_pieces = 0
@@ -307,6 +310,8 @@ class BrokerLogs(Source):
 
     def judge(self) -> None:
         """Judge the window as it is."""
+        for news in self._story.look():
+            self.publish(StoryLine(news))
         self._publish_changes(self._judged(self._growth.look()))
 
     def end(self) -> None:
@@ -336,7 +341,7 @@ class BrokerLogs(Source):
             failures=len(standing),
             seconds=time.perf_counter() - self._begin,
             notes=(*self.past.notes(captures, window), *undecided),
-        )
+        ).with_story(story_of([self.path]))
 
     def _begin_window_if_full(self, unread: Collection[LogFile]) -> None:
         """Begin a new window when this one is full; `unread` are the logs of which there is more."""

@@ -68,16 +68,26 @@ def explained_text(rule: str, explanation: Explanation) -> str:
     return "\n".join(map(visible, (f"{rule:<10}{explanation.means}", *what_failed(explanation))))
 
 
-News: TypeAlias = FailureNews | Problem | str
-"""A failure, bad input, or (as a string) a note on what the source does."""
+@dataclass(frozen=True)
+class StoryLine:
+    """Something that happened, or a loss: no verdict hangs on it."""
+
+    sentence: str
+
+    def __str__(self) -> str:
+        return visible(self.sentence)
+
+
+News: TypeAlias = FailureNews | StoryLine | Problem | str
+"""A failure, what happened, bad input, or (as a string) a note on what the source does."""
 Publish: TypeAlias = Callable[[News], None]
 
 
 def publisher(say: Callable[[str], None], note: Callable[[str], None]) -> Publish:
-    """Make the function that prints news: with `say` those about failures, with `note` all others."""
+    """Make the function that prints news: with `say` failures and what happened, with `note` all others."""
 
     def publish(news: News) -> None:
-        (say if isinstance(news, FailureNews) else note)(str(news))
+        (say if isinstance(news, FailureNews | StoryLine) else note)(str(news))
 
     return publish
 

@@ -126,13 +126,13 @@ def _columns(entries: Sequence[StoryEntry]) -> Iterator[float]:
 
 
 def _clocks(marks: Sequence[LaneMark], entries: Sequence[StoryEntry]) -> Iterator[tuple[float, str]]:
-    """Yield the times below the axis, as far as there is room."""
-    free = 0.0
+    """Yield the times below the axis, each where it begins, as far as there is room."""
+    free, shown = 0.0, ""
     for mark, entry in zip(marks, entries, strict=True):
         clock = _CLOCK.search(entry.time)
-        if clock is not None and mark.x >= free:
+        if clock is not None and mark.x >= free and clock[0] != shown:
             yield mark.x, clock[0]
-            free = mark.x + 66
+            free, shown = mark.x + 66, clock[0]
 
 
 def _offsets(entry: StoryEntry) -> tuple[int | None, int | None, int | None]:

@@ -137,9 +137,9 @@ class _Bill:
                 self._by_truncation(entry)
         for loss in self.found:
             self._note_copies(loss)
-        return [loss for loss in self.found if not self._is_told_twice(loss)]
+        return [loss for loss in self.found if not self._is_repeated(loss)]
 
-    def _is_told_twice(self, loss: Loss) -> bool:
+    def _is_repeated(self, loss: Loss) -> bool:
         """Return whether lines that name no node tell a loss twice, and this one less surely."""
         return (
             loss.node is None

@@ -135,7 +135,8 @@ def _below_headings(texts: list[str]) -> list[str]:
     # The files of one host are of one writer, unless all lie in one folder.
     folders = {name: str(PurePosixPath(name).parent) for name in names}
     writers = folders if len(set(folders.values())) > 1 else {name: name for name in names}
-    below, writer = [], ""
+    below: list[str] = []
+    writer = ""
     for at, text in enumerate(texts):
         if at in headings:
             writer = writers[headings[at][headings[at].lastgroup or 0]]
@@ -147,7 +148,8 @@ def _below_headings(texts: list[str]) -> list[str]:
 
 def _of_fields(text: str) -> str | None:
     """Return each record that is a field per line (journald's export, Google's YAML) as a document with line and writer."""
-    found, at = [], 0
+    found: list[tuple[int, str]] = []
+    at = 0
     for record in re.split(r"(?<=\n)(?:---\r?\n|(?=\r?\n\w+=))", text):
         fields = {pair[1]: pair[2].strip() for pair in _PAIR.finditer(record)}
         line = fields.get("MESSAGE") or _of_yaml(fields.get("textPayload") or fields.get("message") or "")

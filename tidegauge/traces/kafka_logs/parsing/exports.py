@@ -61,8 +61,8 @@ _FIELDS = re.compile(rb"(?:__CURSOR|__REALTIME_TIMESTAMP)=|---\r?\n\w+:")
 """How `journalctl -o export` and `gcloud logging read` begin."""
 _PAIR = re.compile(r"^ *([\w.\-]+)(?:=|: ?)(.*)$", re.MULTILINE)
 _HEADING = re.compile(
-    r"==> (?P<file>\S{1,300}) <==|(?P<task>[\w.\-]{1,200}) \| (?:CHANGED|SUCCESS|FAILED\S{0,3})(?: \| rc=\d+)? >>"
-    r"|(?:={2,}|-{2,}|#{2,}|\*{2,}) ?(?P<host>\w[\w.\-/]{1,200}):? ?(?:={2,}|-{2,}|#{2,}|\*{2,})"
+    r"^(?:==> (?P<file>\S{1,300}) <==|(?P<task>[\w.\-]{1,200}) \| (?:CHANGED|SUCCESS|FAILED\S{0,3})(?: \| rc=\d+)? >>"
+    r"|(?:={2,}|-{2,}|#{2,}|\*{2,}) ?(?P<host>\w[\w.\-/]{1,200}):? ?(?:={2,}|-{2,}|#{2,}|\*{2,}))"
 )
 """Where the lines of another file or host begin: `tail`, Ansible, a loop of `ssh`."""
 _DEEPEST = 8

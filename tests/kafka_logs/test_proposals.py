@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.kafka_logs.hand import LEADS, LOADED, PART, REQUEST_HANDLER, STARTED, broker, events, request
+from tests.kafka_logs.hand import DELETED, LEADS, LOADED, PART, REQUEST_HANDLER, STARTED, broker, events, request
 from tidegauge.traces.kafka_logs import Capture, read
 
 LED = (*LEADS[:2], LEADS[2].format("1"))
@@ -54,6 +54,8 @@ def shown(capture: Capture) -> list[tuple[str, object]]:
         # The line of the one that was sent may stand behind that of the one that was not.
         ((submits(3, ANOTHER), submits(2), ignores(3, pending(2), ANOTHER)), [("ExpandIsr", 2)]),
         ((submits(2), answered(2), ignores(2, COMMITTED.format("1"))), [("ExpandIsr", 2)]),
+        ((submits(2), DELETED, answered(2, 100)), [("ExpandIsr", 2)]),
+        ((submits(2), answered(2, 100), DELETED), [("ExpandIsr", 2), ("HandleAlterPartitionResponse", 100)]),
         ((submits(2), answered(2), ignores(2, COMMITTED.format("1")), submits(2)), [("ExpandIsr", 2)] * 2),
         (
             (submits(2), answered(2), ignores(2, COMMITTED.format("1")), submits(2), fails(2, "OPERATION_NOT_ATTEMPTED")),

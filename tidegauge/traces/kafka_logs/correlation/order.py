@@ -811,6 +811,9 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
             continue
         if step.name in (KEPT, FORGOTTEN) or at in raises:
             continue
+        # The replica was deleted after its proposal: nobody takes the response.
+        if row.kind == ISR and states[number].role == ABSENT and step.fields.get("error"):
+            continue
         if step.joins is not None and number < numbers.get(id(step.joins), -1):
             # It was read before the fetch was counted, at the high watermark that the fetch found.
             step.joins.fields = step.joins.fields | step.fields

@@ -219,7 +219,7 @@ def _rows(
     last: dict[str, int] = {}
     rows: list[Row] = []
     # Fetches ask and answer the same again and again, and their steps share their fields.
-    made: dict[tuple[int, int], tuple[int, tuple[int, tuple[int, ...]]]] = {}
+    made: dict[tuple[str, int, int], tuple[int, tuple[int, tuple[int, ...]]]] = {}
     for row, step in enumerate(in_order):
         follows: tuple[int, ...] = ()
         if step.follows:
@@ -228,7 +228,7 @@ def _rows(
             if thread in last:
                 follows += (last[thread],)
             last[thread] = row
-        key = id(step.fields), 0 if step.response is None else id(step.response.fields)
+        key = step.name, id(step.fields), 0 if step.response is None else id(step.response.fields)
         if (known := made.get(key)) is None:
             known = made[key] = len(made), _row(step, peers)
         alike, (kind, values) = known

@@ -157,29 +157,14 @@ def run(args: argparse.Namespace) -> int:
     progress = silent if args.quiet else aside
     if args.cluster:
         return _cluster(args, progress)
-    if args.finding:
-        raise UsageError("drive: expected --finding with --cluster; seen it alone; add --cluster 4.3.1 4.3.1 4.3.1")
+    _refuse(args)
     build = _build(args)
-    if args.baseline or args.summary or args.junit:
-        besides = [
-            name
-            for name in ("command", "smoke", "scenario", "record", "export_junit", "badge", "coverage", "results")
-            if getattr(args, name)
-        ]
-        if not args.baseline or build is None or besides:
-            raise UsageError(
-                "drive: expected --baseline BUILD with --kafka BUILD, and --summary and --junit only with these; seen "
-                f"{', '.join(besides) or 'no --baseline' if build else 'no --kafka'}; add what lacks, and leave out the rest"
-            )
+    if args.baseline and build is not None:
         return _against_baseline(args, build, progress)
-    if args.export_junit and build is None:
-        raise UsageError(
-            "--export-junit: expected --kafka BUILD, whose classes the tests are for; seen an adapter; add --kafka"
-        )
     named = chosen_profile(args)
     asked_for = profile_named(named or (SAFE.name if build is None else f"{RELEASE}{build.release}"))
     compared_with = (build.note,) if build is not None and build.note and not named else ()
-    if args.controller:
+    if args.controller and build is not None:
         return _controller(args, build, asked_for, compared_with, progress)
     with _broker(args, build) as node:
         progress(f"{node.capabilities.name} speaks the contract")
@@ -431,13 +416,12 @@ def _export(
 
 def _controller(
     args: argparse.Namespace,
-    build: "KafkaBuild | None",
+    build: "KafkaBuild",
     profile: "Profile",
     notes: Sequence[str],
     progress: Callable[[str], None],
 ) -> int:
     """Drive a KRaft controller: covers of graphs, scenarios of the findings, and random walks."""
-    from tidegauge.drive.controller.cover import model_of
     from tidegauge.drive.controller.node import ControllerNode
     from tidegauge.drive.controller.reference import reference
     from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
@@ -445,14 +429,6 @@ def _controller(
     from tidegauge.drive.runner.run import text_of
     from tidegauge.drive.runner.transcript import Recorder, write
 
-    if build is None or args.command or args.smoke or args.scenario or args.coverage or args.results:
-        raise UsageError(
-            "drive: expected --controller with --kafka RELEASE, for a cover, walks and scenarios; seen no --kafka, or an "
-            "adapter, --smoke, --scenario, --coverage or --results; add --kafka and leave the others out"
-        )
-    # Refuses an unknown name before a controller is started.
-    for name in args.graph or ():
-        model_of(name)
     with ControllerNode(build) as node:
         opening = node.opening()
         progress(f"{node.capabilities.name} leads, metadata.version {opening.metadata_version}, time is {node.time}")
@@ -506,6 +482,39 @@ def _controller_paths(
     # The paths of a cover are too many to be tried with each switch.
     blind = [] if graphs else unseen(cases, profile)
     return cases, [*lines, *([f"not seen by this run: {', '.join(blind)}"] if blind else [])]
+
+
+def _refuse(args: argparse.Namespace) -> None:
+    """Refuse options that do not go together, before jars are fetched, which takes minutes, or a broker is started."""
+    drives_kafka = bool(args.kafka) and not args.command
+    if args.finding:
+        raise UsageError("drive: expected --finding with --cluster; seen it alone; add --cluster 4.3.1 4.3.1 4.3.1")
+    if args.baseline or args.summary or args.junit:
+        besides = [
+            name
+            for name in ("command", "smoke", "scenario", "record", "export_junit", "badge", "coverage", "results")
+            if getattr(args, name)
+        ]
+        if not args.baseline or not drives_kafka or besides:
+            seen = ", ".join(besides) or ("no --baseline" if drives_kafka else "no --kafka")
+            raise UsageError(
+                "drive: expected --baseline BUILD with --kafka BUILD, and --summary and --junit only with these; seen "
+                f"{seen}; add what lacks, and leave out the rest"
+            )
+    if args.export_junit and not drives_kafka:
+        raise UsageError(
+            "--export-junit: expected --kafka BUILD, whose classes the tests are for; seen an adapter; add --kafka"
+        )
+    if args.controller:
+        from tidegauge.drive.controller.cover import model_of
+
+        if not drives_kafka or args.smoke or args.scenario or args.coverage or args.results:
+            raise UsageError(
+                "drive: expected --controller with --kafka RELEASE, for a cover, walks and scenarios; seen no --kafka, or "
+                "an adapter, --smoke, --scenario, --coverage or --results; add --kafka and leave the others out"
+            )
+        for name in args.graph or ():
+            model_of(name)
 
 
 def _build(args: argparse.Namespace) -> "KafkaBuild | None":

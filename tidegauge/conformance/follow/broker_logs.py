@@ -36,7 +36,6 @@ from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.conformance.explain.replay import comparison_text
 from tidegauge.conformance.follow.loop import PROBLEMS, Alarm, Publish, Source, StoryLine, Withdrawn
 from tidegauge.conformance.follow.story_news import StoryNews
-from tidegauge.story.story import story_of
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.kafka_logs import Capture
 from tidegauge.traces.kafka_logs.correlation.log_coverage import NodeCoverage
@@ -310,9 +309,9 @@ class BrokerLogs(Source):
 
     def judge(self) -> None:
         """Judge the window as it is."""
+        self._publish_changes(self._judged(self._growth.look()))
         for news in self._story.look():
             self.publish(StoryLine(news))
-        self._publish_changes(self._judged(self._growth.look()))
 
     def end(self) -> None:
         """Judge the unfinished lines as they are."""
@@ -333,15 +332,20 @@ class BrokerLogs(Source):
             for key in self._reported
             if (key.rule, key.trace) not in standing
         ]
-        return Report(
+        story = self._story.story()
+        untold = (
+            () if story else ("what happened is not said of logs of more than 64 MB that grow: tidegauge check DIR says it",)
+        )
+        report = Report(
             inputs=(logs,),
             verdict=overall_verdict((logs,)),
             rules=logs.rules,
             explanations=tuple(self._explanations(window)),
             failures=len(standing),
             seconds=time.perf_counter() - self._begin,
-            notes=(*self.past.notes(captures, window), *undecided),
-        ).with_story(story_of([self.path]))
+            notes=(*self.past.notes(captures, window), *undecided, *untold),
+        )
+        return report.with_story(story) if story else report
 
     def _begin_window_if_full(self, unread: Collection[LogFile]) -> None:
         """Begin a new window when this one is full; `unread` are the logs of which there is more."""

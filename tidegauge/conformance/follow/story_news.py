@@ -1,9 +1,11 @@
 """The story of logs while they grow: each thing that happened is said once, a loss again when more is known of it.
 
-The files are read anew each time, whole: lines of INFO go at 100 MB/s. Of larger logs the story is in the report alone.
+The files are read anew each time, whole: lines of INFO go at 100 MB/s. Larger logs are left to `tidegauge check`, for a
+report that comes after SIGTERM must come within seconds.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from tidegauge.story.reading import text_files
@@ -21,11 +23,20 @@ class StoryNews:
         self.path = path
         self._published: dict[tuple[object, ...], str] = {}
 
+    def story(self) -> Story | None:
+        """Tell the story of the logs as they are; None if they are too large."""
+        size = 0
+        for path, _ in text_files(self.path):
+            # A log that is rotated may be gone since the folder was listed.
+            with suppress(OSError):
+                size += path.stat().st_size
+        return story_of([self.path]) if size <= MOST_BYTES else None
+
     def look(self) -> Iterator[str]:
         """Yield what lines tell that they did not tell before."""
-        if sum(path.stat().st_size for path, _ in text_files(self.path)) > MOST_BYTES:
+        story = self.story()
+        if story is None:
             return
-        story = story_of([self.path])
         for entry in filter(happened, story.entries):
             where = f"{entry.partition}: " if entry.partition else ""
             key = (entry.kind, entry.partition, entry.node, entry.sources[0])

@@ -124,11 +124,7 @@ def _appended(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def _append_failed(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Note an append whose records may be in the log all the same: the log ends the next time where it is loaded."""
     step = broker.opened(parsed, "HandleFetchResponse")
-    if step is None:
-        step = broker.step(parsed, "LeaderAppend", {})
-        broker.steps.pop()
-        step.in_flight = True
-    broker.unfinished[parsed.tp] = step
+    broker.unfinished[parsed.tp] = broker.unlogged_append(parsed) if step is None else step
 
 
 def _after_append(broker: LoggedBroker, parsed: ParsedLine) -> None:

@@ -218,8 +218,7 @@ def _killed(broker: LoggedBroker, last: ParsedLine) -> None:
         if step.name == "HandleFetchResponse" and "rec_base" not in step.fields:
             broker.unfinished[tp] = step
     handlers = {thread for thread in broker.spoken if REQUEST_HANDLER in thread} | broker.appenders
-    broker.killed = broker.step(last, "LeaderAppend", {}, "-")
-    broker.steps.pop()
+    broker.killed = broker.unlogged_append(last, "-")
     broker.killed.thread = ""
     began = (broker.spoken[thread] if thread else last.line.time - LATE for thread in handlers)
     broker.killed.begins = min(began, default=last.line.time - LATE)

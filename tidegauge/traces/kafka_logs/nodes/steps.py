@@ -370,7 +370,14 @@ class LoggedBroker:
         leads = tp in self.replicas and self.replicas[tp].leader == self.node
         if self.killed is None or self.clean_start is not False or not leads or not self.appending:
             return None
-        return replace(self.killed, tp=tp, fields={}, in_flight=True)
+        return replace(self.killed, tp=tp, fields={})
+
+    def unlogged_append(self, parsed: ParsedLine, tp: str = "") -> LoggedStep:
+        """Return an append at this line that is no step yet: the next load of the log shows whether it was made."""
+        made = self.step(parsed, "LeaderAppend", {}, tp)
+        self.steps.pop()
+        made.in_flight = True
+        return made
 
     def note_min_isr(self, tp: str, value: int | None, created: bool = False) -> None:
         """Note a min.insync.replicas that a partition has from now on; `created` says that its log is a new one."""

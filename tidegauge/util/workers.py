@@ -17,7 +17,6 @@ from typing import Any
 # States, traces and reports are values without cycles: reference counts free them. With Python's own thresholds the
 # collector took half the time of comparing a transcript with the reference, and a quarter of that of comparing a graph.
 
-
 THRESHOLDS = (100_000, 50, 100)
 """Of gc.set_threshold, for the three generations."""
 

@@ -19,16 +19,16 @@ PlainStep = tuple[Any, ...]
 P = TypeVar("P", bound="PlainSystem")
 
 
-class PlainSystem:
+class PlainSystem(ABC):
     """A system on plain values with a method for each step; one that its guard forbids returns False and does nothing."""
 
     def __init__(self, without: str = "") -> None:
         self.without = without
         """The premise that its steps do not keep, "" for none."""
 
+    @abstractmethod
     def lost(self) -> list[str]:
         """Return a sentence for each piece of committed data that is lost."""
-        raise NotImplementedError
 
     def effects(self) -> tuple[object, ...]:
         """Return what a step may make otherwise without a premise, although it is possible with it."""

@@ -205,10 +205,6 @@ def _few(names: Sequence[str]) -> str:
 # 1. Maven is called with a pom and nothing else: where it fetches from is the user's configuration.
 # 2. A folder in the cache is complete or not there: it is filled beside its place and moved when Maven is done.
 
-
-# Run a tool of this machine that may take minutes: Maven fetches, Go builds.
-
-
 TOOL_MINUTES = 10
 SHOWN_LINES = 5
 
@@ -216,7 +212,7 @@ SHOWN_LINES = 5
 def run_tool(
     what: str, command: Sequence[str], hint: str = "", *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> None:
-    """Run a command to its end. `what` it makes and the `hint` go into the message.
+    """Run a tool of this machine, which may take minutes, to its end. `what` it makes and the `hint` go into the message.
 
     Raises UsageError with the last lines of its output when it fails or takes too long.
     """

@@ -276,11 +276,8 @@ def run_tlc(
     )
 
 
-# Run TLC several times, two at a time, from an archive of loaded classes.
-
-
-# An archive of loaded classes. Loading them is a quarter to a third of a run of one second; the archive saves most of that.
-
+# Run TLC several times, two at a time, from an archive of loaded classes: loading them is a quarter to a third of a run of
+# one second, and the archive saves most of that.
 
 # Uses every kind of expression and check once, so that the classes that evaluate it are loaded.
 _MODULE = r"""---- MODULE WarmUp ----

@@ -32,7 +32,18 @@ _CHANGE_RECORD = re.compile(
     r"(?=[^()]*?\bleader=(?P<leader>-?\d+))(?=(?:[^()]*?\bleaderRecoveryState=(?P<recovery>-?\d+))?)"
 )
 _IN_A_LIST = re.compile(TP_IN_A_LIST)
+_SENT_ISR = re.compile(r"\b(?:ISR \[|isr=List\(|isr=\[)([\d, ]*)")
+_BROKERS_LINES = ("received", "recovering")
+"""Kinds of lines that tell an election without being of who elected."""
+_BY_CONTROLLER = "refused, says the controller"
+"""Of a refusal whose line of the broker is still to come: both are one."""
 _WITH_EPOCHS = re.compile(r"brokerId=(\d+)")
+
+
+def _isr_sent(text: str) -> list[int] | None:
+    """Return the ISR that a refused proposal names, if it does."""
+    sent = _SENT_ISR.search(text)
+    return list(ids(sent[1])) if sent else None
 
 
 class Elections(StoryState):
@@ -60,6 +71,10 @@ class Elections(StoryState):
         replica.log_end, replica.ended, replica.known = offset, None, True
         replica.high_watermark, replica.truncation = high_watermark, None
         self.had(line, high_watermark, epoch)
+        # An election that was told without its epoch, just before.
+        last = partition.elections[-1] if partition.elections else None
+        if last is not None and last.fields["leader_epoch"] is None and last.fields["leader"] == line.node:
+            last.fields["leader_epoch"] = epoch
         partition.leader, partition.leader_epoch = line.node, epoch
         if isr is not None:
             self._isr_is(partition, isr, optional(line, "version"))
@@ -161,18 +176,56 @@ class Elections(StoryState):
     def say_isr_refused(self, line: SourcedLine) -> None:
         change = self.replica_of(line).change
         if change is None or change.fields["accepted"] is True:
-            sent = re.search(r"isr=(?:List\(|\[)([\d, ]*)", line.fields.get("sent", ""))
-            to = list(ids(sent[1])) if sent else None
+            to = _isr_sent(line.fields.get("sent", ""))
             self.replica_of(line).change = self.add(
                 line, "isr_changed", line.partition, **{"from": None}, to=to, accepted=False, times=1
             )
             return
-        if change.fields["accepted"] is False:
+        if change.fields["accepted"] is False and _BY_CONTROLLER not in change.said:
             change.fields["times"] += 1
+        change.said.discard(_BY_CONTROLLER)
         change.fields["accepted"] = False
         change.fields["until"] = line.time
         change.fields.setdefault("error", line.fields.get("error", "").rstrip(".") or line.says.text.strip())
         join(change, line)
+
+    def say_isr_rejected(self, line: SourcedLine) -> None:
+        """Tell a change of the ISR that the controller refused; the line of the broker that proposed it is of one entry."""
+        proposer = optional(line, "proposer")
+        change = self.replicas[str(line.partition), proposer].change if proposer is not None else None
+        if change is None or change.fields["accepted"] is True:
+            change = self.add(
+                replace(line, node=proposer),
+                "isr_changed",
+                line.partition,
+                **{"from": None},
+                to=_isr_sent(line.text),
+                accepted=False,
+                times=1,
+            )
+            if proposer is not None:
+                self.replicas[str(line.partition), proposer].change = change
+        elif _BY_CONTROLLER in change.said:
+            change.fields["times"] += 1
+        change.said.add(_BY_CONTROLLER)
+        change.fields["accepted"] = False
+        change.fields.setdefault("error", line.fields["error"].rstrip("."))
+        join(change, line)
+
+    def say_recovering(self, line: SourcedLine) -> None:
+        """Tell by the leader's own line that it was elected out of the ISR; its leader line has the epoch."""
+        if line.node is not None:
+            self._elected(line, line.node, None, None, None, False)
+
+    def say_topic_id_mismatch(self, line: SourcedLine) -> None:
+        replica = self.replica_of(line)
+        fields = {"topic_id": line.fields["own"], "received": line.fields["received"]}
+        last = replica.mismatch
+        if last is not None and fields.items() <= last.fields.items():
+            last.fields["times"] += 1
+            join(last, line)
+        else:
+            replica.mismatch = self.add(line, "topic_id_mismatch", line.partition, **fields, times=1)
 
     def _elected(
         self,
@@ -218,11 +271,11 @@ class Elections(StoryState):
             if partition.asked is not None and clean is False:
                 known.fields["by"] = partition.asked
             # A broker that received it is not who elected.
-            known.node = None if line.says.kind == "received" else line.node
+            known.node = None if line.says.kind in _BROKERS_LINES else line.node
             partition.elections.append(known)
         else:
             join(known, line)
-            known.node = known.node if known.node is not None or line.says.kind == "received" else line.node
+            known.node = known.node if known.node is not None or line.says.kind in _BROKERS_LINES else line.node
             if clean is not None and known.fields["clean"] is None:
                 known.fields["clean"] = clean
         partition.leader, partition.leader_epoch = leader, epoch

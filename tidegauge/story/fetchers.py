@@ -30,8 +30,18 @@ class Fetchers(StoryState):
     def say_fetch_error(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)
         replica.failed = self.add(
-            line, "fetcher_failed", line.partition, offset=optional(line, "offset"), error=line.error or None
+            line,
+            "fetcher_failed",
+            line.partition,
+            offset=optional(line, "offset"),
+            error=line.error or line.fields.get("error"),
         )
+
+    def say_leader_unavailable(self, line: SourcedLine) -> None:
+        """Tell a replica that does not replicate: its broker did not know the leader when it was to follow."""
+        leader = number(line.fields["leader"].lstrip("-"))
+        error = f"the new leader {leader} was not available" if line.fields["leader"] != "-1" else "there was no leader"
+        self.add(line, "fetcher_failed", line.partition, offset=None, error=f"it could not follow: {error}")
 
     def say_marked_failed(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)

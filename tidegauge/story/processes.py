@@ -1,7 +1,10 @@
-"""Tell starts and stops of a broker, lost and failed directories, fatal ends."""
+"""Tell starts, stops and fatal ends of brokers, lost and failed directories, and what controllers say of brokers."""
+
+from dataclasses import replace
 
 from tidegauge.story.reading import SourcedLine
-from tidegauge.story.state import TOGETHER, NodeStory, StoryEntry, StoryState, join
+from tidegauge.story.state import TOGETHER, NodeStory, StoryEntry, StoryState, join, optional
+from tidegauge.traces.kafka_logs.parsing.parsed_line import ids
 
 
 class Processes(StoryState):
@@ -116,3 +119,23 @@ class Processes(StoryState):
             join(failed[directory], line)
         else:
             failed[directory] = self.add(line, "directory_failed", directory=directory)
+
+    def say_directory_offline(self, line: SourcedLine) -> None:
+        """Tell what a controller was told of a directory: its id, and whose it is."""
+        self.say_directory_failed(replace(line, node=int(line.fields["broker"])))
+
+    def say_controller(self, line: SourcedLine) -> None:
+        self.add(line, "controller", controller_epoch=optional(line, "controller_epoch"), active=True)
+
+    def say_controller_resigned(self, line: SourcedLine) -> None:
+        self.add(line, "controller", controller_epoch=None, active=False)
+
+    def say_broker_left(self, line: SourcedLine) -> None:
+        for broker in ids(line.fields["brokers"]):
+            self.add(line, "broker_left", broker=broker, why=line.fields.get("why"))
+
+    def say_topic_deleted(self, line: SourcedLine) -> None:
+        topic = line.fields["name"]
+        self.add(line, "topic_deleted", topic=topic)
+        for name in [name for name in self.partitions if name.rpartition("-")[0] == topic]:
+            self.partition_deleted(name, line.order)

@@ -148,7 +148,7 @@ def _partitions(story: Story) -> Iterator[str]:
     process = [
         entry
         for entry in story.entries
-        if entry.partition is None and entry.kind in ("replica_lost", "directory_failed", "process_failed")
+        if entry.partition is None and entry.kind not in ("start", "stop") and happened(entry)
     ]
     yield from (f"{entry_sentence(entry)}." for entry in process[:MOST_EVENTS])
 
@@ -175,6 +175,10 @@ def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
         "fetcher_failed": 1,
         "reset": 1,
         "corrupt": 0,
+        "segments_missing": 0,
+        "stray": 0,
+        "records_deleted": 1,
+        "topic_id_mismatch": 1,
     }
     chosen = sorted(range(len(events)), key=lambda at: (weight.get(events[at].kind, 2), at))[:MOST_EVENTS]
     return [events[at] for at in sorted(chosen)]
@@ -212,6 +216,27 @@ def entry_sentence(entry: StoryEntry) -> str:
         "epoch_refused": lambda: f"{who} was refused with {fields['error']}{_times(fields)}",
         "directory_failed": lambda: f"the log directory {fields['directory']} of {who} failed",
         "replica_lost": lambda: f"{who} started without its log: {fields['directory']} was made anew",
+        "segments_missing": lambda: (
+            f"segments of {who} were missing: its log ended at {fields['log_end']}, below its start {fields['log_start']}, "
+            "and was emptied"
+        ),
+        "records_deleted": lambda: f"a client had the records below {fields['to']} deleted, says {who}",
+        "stray": lambda: (
+            f"{who} took its log for a stray and renamed it for deletion"
+            + (f": {fields['reason']}" if fields["reason"] else "")
+        ),
+        "epochs_conflict": lambda: f"{who} was given leader epochs out of order{_times(fields)}",
+        "topic_id_mismatch": lambda: (
+            f"{who} has the log of topic id {fields['topic_id']} and was sent {fields['received']}{_times(fields)}"
+        ),
+        "topic_deleted": lambda: f"the topic {fields['topic']} was deleted",
+        "controller": lambda: (
+            f"{who} {'became' if fields['active'] else 'ceased to be'} the active controller"
+            + (f", epoch {fields['controller_epoch']}" if fields["controller_epoch"] is not None else "")
+        ),
+        "broker_left": lambda: (
+            f"the controller says that broker {fields['broker']} left" + (f": {fields['why']}" if fields["why"] else "")
+        ),
         "process_failed": lambda: (
             f"{who} failed: {fields['error']}" + (f", {_first_sentence(fields['cause'])}" if "cause" in fields else "")
         ),
@@ -261,7 +286,8 @@ def _truncation(fields: dict[str, object], who: str) -> str:
 def _isr_change(fields: dict[str, object], who: str) -> str:
     begin = f" from {fields['from']}" if fields["from"] is not None else ""
     if fields["accepted"] is False:
-        return f"{who} was refused the ISR {fields['to']}{_times(fields)}"
+        wanted = f"the ISR {fields['to']}" if fields["to"] is not None else "a change of the ISR"
+        return f"{who} was refused {wanted}{_times(fields)}"
     return f"the ISR went{begin} to {fields['to']}"
 
 

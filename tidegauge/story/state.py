@@ -73,6 +73,9 @@ class ReplicaStory:
     refused: StoryEntry | None = None
     failed: StoryEntry | None = None
     corrupt: StoryEntry | None = None
+    conflict: StoryEntry | None = None
+    mismatch: StoryEntry | None = None
+    stray: str | None = None
     older: int | None = None
     role_changed: int | None = None
 
@@ -165,6 +168,14 @@ class StoryState:
             self.high_watermarks[line.partition].append(
                 KnownHighWatermark(line.order, line.node, offset, line.at, leader_epoch, generation)
             )
+
+    def partition_deleted(self, name: str, order: int) -> None:
+        """Note that a partition's topic was deleted: that nobody leads it just before is part of that."""
+        partition = self.partitions[name]
+        partition.deleted = True
+        for election in partition.elections:
+            if election.fields["leader"] == NO_LEADER and order - election.order < 60 * SECOND:
+                election.said.add("deletion")
 
     def renew(self, line: SourcedLine, topic_id: str | None, anew: bool = False) -> None:
         """Begin a new generation of a partition whose topic was created anew."""

@@ -23,7 +23,7 @@ from tidegauge.story.telling import telling_of
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem
 
-QUIET = frozenset({"leader", "follower", "loaded", "start", "stop"})
+QUIET = frozenset({"leader", "follower", "loaded", "start", "stop", "controller"})
 """Kinds that every healthy restart has: a partition with nothing else had nothing happen."""
 
 
@@ -86,6 +86,8 @@ def happened(entry: StoryEntry) -> bool:
         before, after = entry.fields["from"], entry.fields["to"]
         shrunk = before is not None and after is not None and len(after) < len(before) and "leader_epoch" not in entry.fields
         return shrunk or entry.fields["accepted"] is False
+    if entry.kind == "broker_left":
+        return entry.fields["why"] is not None  # ZooKeeper's controller says it of a clean stop, too
     if entry.kind == "epoch_refused":
         return bool(entry.fields["times"] > 3)
     return True

@@ -1,4 +1,4 @@
-"""Tell what happens to a log: loads, truncations, high watermarks that fall, invalid records.
+"""Tell what happens to a log: loads, truncations, high watermarks that fall, invalid and deleted records, lost segments.
 
 Rules of this file
 
@@ -8,7 +8,7 @@ Rules of this file
 """
 
 from tidegauge.story.reading import SourcedLine
-from tidegauge.story.state import NO_LEADER, SECOND, TOGETHER, ReplicaStory, StoryEntry, StoryState, join, optional
+from tidegauge.story.state import SECOND, TOGETHER, ReplicaStory, StoryEntry, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import number
 
 STALE = 90 * SECOND
@@ -68,12 +68,18 @@ class Truncations(StoryState):
         self.renew(line, line.fields["topic_id"], anew=True)
 
     def say_deleted(self, line: SourcedLine) -> None:
-        partition = self.partitions[str(line.partition)]
-        partition.deleted = True
-        for election in partition.elections:
-            if election.fields["leader"] == NO_LEADER and line.order - election.order < 60 * SECOND:
-                election.said.add("deletion")
+        self.partition_deleted(str(line.partition), line.order)
         self.replicas[str(line.partition), self.key(line)] = ReplicaStory()
+
+    def say_stray(self, line: SourcedLine) -> None:
+        """Tell a log that the metadata do not give to this broker: it is renamed, and deleted later."""
+        replica = self.replica_of(line)
+        fields = {"directory": line.fields["directory"], "reason": replica.stray}
+        self.add(line, "stray", line.partition, **fields)
+        self.replicas[str(line.partition), self.key(line)] = ReplicaStory()
+
+    def say_stray_because(self, line: SourcedLine) -> None:
+        self.replica_of(line).stray = line.fields["reason"].strip().rstrip(".")
 
     def say_truncated(self, line: SourcedLine) -> None:
         entry = self._truncation(line, number(line.fields["to"]), "log")
@@ -101,9 +107,17 @@ class Truncations(StoryState):
 
     def say_no_effect(self, line: SourcedLine) -> None:
         end = number(line.fields["last"]) + 1
-        entry = self._truncation(line, number(line.fields["to"]), "log", end)
+        replica, to = self.replica_of(line), number(line.fields["to"])
+        own = replica.truncation
+        # To 0.10 a log first says that it truncates, and then that there is nothing to truncate.
+        before = own is not None and own.said == {"log"} and own.fields["to"] == to and line.order - own.order < SECOND // 10
+        if own is not None and before and not self.releases.has_epochs(line):
+            entry = own
+            entry.fields["from"] = end
+            join(entry, line)
+        else:
+            entry = self._truncation(line, to, "log", end)
         entry.fields["relation"] = "no effect"
-        replica = self.replica_of(line)
         replica.log_end, replica.ended, replica.known = end, line.order, True
 
     def say_truncation_reported(self, line: SourcedLine) -> None:
@@ -227,6 +241,24 @@ class Truncations(StoryState):
                 truncation.fields["high_watermark"] = before
                 relate(truncation)
             join(truncation, line)
+
+    def say_segments_missing(self, line: SourcedLine) -> None:
+        """Tell a log whose end was found below its start: what lay between is gone from this disk."""
+        end, start = number(line.fields["log_end"]), number(line.fields["log_start"])
+        self.add(line, "segments_missing", line.partition, log_end=end, log_start=start)
+        replica = self.replica_of(line)
+        replica.log_end, replica.ended, replica.known = start, line.order, True
+
+    def say_records_deleted(self, line: SourcedLine) -> None:
+        self.add(line, "records_deleted", line.partition, to=number(line.fields["to"]))
+
+    def say_epochs_conflict(self, line: SourcedLine) -> None:
+        replica = self.replica_of(line)
+        if replica.conflict is not None:
+            replica.conflict.fields["times"] += 1
+            join(replica.conflict, line)
+        else:
+            replica.conflict = self.add(line, "epochs_conflict", line.partition, times=1)
 
     def say_corrupt(self, line: SourcedLine) -> None:
         fields = {"offset": optional(line, "offset"), "byte": optional(line, "byte")}

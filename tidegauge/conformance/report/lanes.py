@@ -179,5 +179,9 @@ def _words(entry: StoryEntry) -> str:
         "directory_failed": lambda: "disk fails",
         "replica_lost": lambda: "disk lost",
         "process_failed": lambda: "fails",
+        "segments_missing": lambda: "segments gone",
+        "records_deleted": lambda: "deletes",
+        "epochs_conflict": lambda: "epochs mixed",
+        "topic_id_mismatch": lambda: "other topic id",
     }
     return says[entry.kind]()[:14] if entry.kind in says else entry.kind

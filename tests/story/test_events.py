@@ -1,0 +1,119 @@
+"""What controllers, leaders and logs say beside elections and truncations, each line as an entry."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.story.test_losses import SHRINK, UNCLEAN, leads, log
+from tidegauge.story.sentences import headline
+from tidegauge.story.story import Story, happened
+
+Telling = Callable[..., Story]
+
+REJECTED = (
+    "[QuorumController id=9] Rejecting AlterPartition request from node 1 for x-0 because it specified ineligible replicas "
+    "[2 (fenced)] in the new ISR [1, 2]. (org.apache.kafka.controller.ReplicationControlManager)"
+)
+REFUSED = (
+    "[Partition x-0 broker=1] Failed to alter partition to PendingExpandIsr(newInSyncReplicaId=2, "
+    "sentLeaderAndIsr=LeaderAndIsr(leader=1, leaderEpoch=4, isr=List(1, 2), partitionEpoch=7)) since the controller "
+    "rejected the request with INELIGIBLE_REPLICA. (kafka.cluster.Partition)"
+)
+RECOVERING = (
+    "[Partition x-0 broker=2] The topic partition x-0 was marked as RECOVERING. Marking the topic partition as RECOVERED. "
+    "(kafka.cluster.Partition)"
+)
+UUID = "HhPpDbsLQCqkVYGkSVHmWA"
+STRAY = (
+    f"Found stray log dir Log(dir=/d/x-0, topicId={UUID}, topic=x): the topicId {UUID} does not exist in the metadata image",
+    "Log for partition x-0 is marked as stray and renamed to /d/x-0.6f2e1c0ad0b04d2b8c6c5ac1a0b7d5ce-stray (kafka.log)",
+)
+
+
+def only(story: Story, kind: str) -> dict[str, Any]:
+    """The one entry of a kind."""
+    (entry,) = [entry for entry in story.entries if entry.kind == kind]
+    return {**entry.fields, "node": entry.node}
+
+
+@pytest.mark.parametrize("lines", [(REJECTED,), (REJECTED, REFUSED), (REFUSED, REJECTED)])
+def test_a_proposal_that_controller_and_leader_call_refused_is_one_entry(telling: Telling, lines: tuple[str, ...]) -> None:
+    change = only(telling(log(*lines)), "isr_changed")
+    assert (change["node"], change["to"], change["accepted"], change["times"]) == (1, [1, 2], False, 1)
+
+
+def test_a_refusal_of_which_no_line_says_the_isr_is_told_without(telling: Telling) -> None:
+    story = telling(log("[Partition x-0 broker=1] Cached zkVersion 54 not equal to that in zookeeper, skip updating ISR"))
+    assert only(story, "isr_changed")["to"] is None
+    assert any(line.endswith("broker 1 was refused a change of the ISR.") for line in headline(story))
+
+
+def test_a_leader_that_recovers_was_elected_uncleanly_for_the_epoch_of_its_leader_line(telling: Telling) -> None:
+    story = telling(log(leads(1, 4, 500, 500, "1,2"), SHRINK, RECOVERING, leads(2, 5, 700, 700, "2")))
+    assert (only(story, "elected")["leader_epoch"], only(story, "elected")["clean"]) == (5, False)
+    whole = telling(log(leads(1, 4, 500, 500, "1,2"), SHRINK, UNCLEAN, RECOVERING, leads(2, 5, 700, 700, "2")))
+    assert [(loss.first, loss.end, loss.why) for loss in story.losses] == [
+        (loss.first, loss.end, loss.why) for loss in whole.losses
+    ]
+
+
+def test_a_log_that_the_metadata_do_not_give_to_the_broker_is_told_with_the_reason(telling: Telling) -> None:
+    story = telling(log("[Broker id=3] Leader x-0 starts", *STRAY))
+    assert only(story, "stray")["reason"] == f"the topicId {UUID} does not exist in the metadata image"
+    assert any("took its log for a stray" in line for line in headline(story))
+
+
+def test_what_a_client_had_deleted_is_told_and_retention_is_not(telling: Telling) -> None:
+    says = "[UnifiedLog partition=x-0, dir=/d] Incremented log start offset to {} due to {} (kafka.log.UnifiedLog)"
+    story = telling(log(says.format(50, "segment deletion"), says.format(70, "client delete records request")))
+    assert [(entry.kind, entry.fields["to"]) for entry in story.entries] == [("records_deleted", 70)]
+
+
+def test_a_topic_that_was_deleted_needs_no_leader(telling: Telling) -> None:
+    nobody = (
+        "[QuorumController id=9] partition change for x-0: isr: [1] -> [1], leader: 1 -> -1, leaderEpoch: 4 -> 5, "
+        "partitionEpoch: 5 -> 6"
+    )
+    deleted = "[QuorumController id=9] Replayed RemoveTopicRecord for topic x with ID HhPpDbsLQCqkVYGkSVHmWA. (kafka)"
+    assert any("no leader was left" in line for line in headline(telling(log(nobody))))
+    story = telling(log(nobody, deleted))
+    assert not any("no leader was left" in line for line in headline(story))
+    assert only(story, "topic_deleted")["topic"] == "x"
+
+
+def test_a_broker_that_left_is_out_of_the_ordinary_only_if_its_session_timed_out(telling: Telling) -> None:
+    story = telling(
+        log(
+            "[QuorumController id=9] Fencing broker 2 because its session has timed out. (kafka)",
+            "[Controller id=9] Broker failure callback for 2,3 (kafka.controller.KafkaController)",
+        )
+    )
+    assert [(entry.fields["broker"], happened(entry)) for entry in story.entries] == [(2, True), (2, False), (3, False)]
+
+
+def test_a_change_of_the_controller_is_ordinary(telling: Telling) -> None:
+    story = telling(
+        log(
+            "[QuorumController id=9] Becoming the active controller at epoch 7, next write offset 1200. (kafka)",
+            "[Controller id=3] Resigned (kafka.controller.KafkaController)",
+        )
+    )
+    assert [(entry.node, entry.fields["controller_epoch"], entry.fields["active"]) for entry in story.entries] == [
+        (9, 7, True),
+        (3, None, False),
+    ]
+    assert not any(map(happened, story.entries))
+
+
+def test_a_log_from_before_epochs_that_had_nothing_to_truncate_is_one_entry(telling: Telling) -> None:
+    story = telling(
+        log(
+            "Partition [x,0] on broker 1: Shrinking ISR for partition [x,0] from 1,2 to 1",
+        )
+        + "[2026-01-01 00:00:05,000] INFO Truncating log x-0 to offset 70. (kafka.log.Log)\n"
+        "[2026-01-01 00:00:05,001] INFO Truncating x-0 to 70 has no effect as the largest offset in the log is 59. "
+        "(kafka.log.Log)\n"
+    )
+    truncated = only(story, "truncated")
+    assert (truncated["relation"], truncated["from"], truncated["to"]) == ("no effect", 60, 70)

@@ -5,6 +5,8 @@ The lines are Kafka's, shortened where nothing is read; they stand unbroken, so 
 # ruff: noqa: E501, ISC004
 
 from pathlib import Path
+
+import pytest
 from typing import Any
 
 from tests.kafka_logs.hand import (
@@ -28,23 +30,31 @@ from tests.kafka_logs.hand import (
 )
 
 
-def test_an_out_of_range_response_drops_the_log(tmp_path: Path) -> None:
-    """`Truncate fully`, what the log did, `Current offset`: one event, with what was asked."""
+@pytest.mark.parametrize(
+    ("reset", "log"),
+    [
+        ("Truncate fully and reset fetch offset for partition alpha-0 from 40 to the current leader's start offset 128 because the "
+         "local replica's end offset is smaller than the current leader's start offsets.", ", logStartOffset: 128"),
+        ("Reset fetch offset for partition alpha-0 from 40 to current leader's start offset 128", ""),
+    ],
+    ids=["since 3.6", "to 3.5"],
+)  # fmt: skip
+def test_an_out_of_range_response_drops_the_log(tmp_path: Path, reset: str, log: str) -> None:
+    """The fetcher's words, what the log did, `Current offset`: one event, with what was asked."""
     capture = broker(
         tmp_path,
         *LOADED,
         FOLLOWS,
         sends(40),
-        (FETCHER, "ReplicaFetcherThread", f"{RF}Truncate fully and reset fetch offset for partition alpha-0 from 40 to the current "
-         "leader's start offset 128 because the local replica's end offset is smaller than the current leader's start offsets."),
-        (FETCHER, "UnifiedLog", f"{LOG}Truncate and start at offset 128, logStartOffset: 128"),
+        (FETCHER, "ReplicaFetcherThread", f"{RF}{reset}"),
+        (FETCHER, "UnifiedLog", f"{LOG}Truncate and start at offset 128{log}"),
         (FETCHER, "UnifiedLog", f"{LOG}Setting high watermark (offset=128, segment=[128:0])"),
         (FETCHER, "ReplicaFetcherThread", f"{RF}Current offset 40 for partition alpha-0 is out of range, which typically implies a "
          "leader change. Reset fetch offset to 128"),
         sends(128, ".empty", 1),
     )  # fmt: skip
-    (reset,) = events(capture, "HandleOutOfRange")
-    assert dict(reset.fields) == {
+    (event,) = events(capture, "HandleOutOfRange")
+    assert dict(event.fields) == {
         "peer": 2,
         "req_epoch": 3,
         "req_offset": 40,
@@ -58,6 +68,21 @@ def test_an_out_of_range_response_drops_the_log(tmp_path: Path) -> None:
         "hw": 128,
         "log_start": 128,
     }
+
+
+def test_to_3_5_a_log_that_reaches_the_leaders_start_is_kept_in_the_same_words(tmp_path: Path) -> None:
+    """AbstractFetcherThread#fetchOffsetAndTruncate then had one warning for both; the line of the reset says which it was."""
+    capture = broker(
+        tmp_path,
+        *LOADED,
+        FOLLOWS,
+        sends(40),
+        (FETCHER, "ReplicaFetcherThread", f"{RF}Reset fetch offset for partition alpha-0 from 40 to current leader's start offset 7"),
+        (FETCHER, "ReplicaFetcherThread", f"{RF}Current offset 40 for partition alpha-0 is out of range, which typically implies a "
+         "leader change. Reset fetch offset to 40"),
+    )  # fmt: skip
+    (event,) = events(capture, "HandleOutOfRange")
+    assert [event.fields[name] for name in ("leader_start", "target", "leo_before", "leo")] == [7, 40, 40, 40]
 
 
 def test_an_out_of_range_response_truncates_at_the_leaders_end(tmp_path: Path) -> None:

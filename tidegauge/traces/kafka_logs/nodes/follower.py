@@ -234,7 +234,8 @@ def _truncate_nothing(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def _truncate_all(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Truncate the whole log; UnifiedLog#truncateFullyAndStartAt also empties the epoch cache, without a line."""
     replica = broker.replica(parsed.tp)
-    replica.leo, replica.log_start, replica.epochs = parsed.number("leo"), parsed.number("log_start"), []
+    replica.leo, replica.epochs = parsed.number("leo"), []
+    replica.log_start = parsed.number("log_start") if "log_start" in parsed.values else replica.leo
     step = broker.opened(parsed, *TRUNCATES)
     if step is not None:
         broker.add(step, leo=replica.leo, log_start=replica.log_start)

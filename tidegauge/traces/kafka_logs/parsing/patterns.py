@@ -130,7 +130,8 @@ _LOG_FILE = (
         "UnifiedLog",
         _LOG + r"Truncating to (?P<target>\d+) has no effect as the largest offset in the log is (?P<last>-?\d+)",
     ),
-    ("cut-all", "UnifiedLog", _LOG + r"Truncate and start at offset (?P<leo>\d+), logStartOffset: (?P<log_start>\d+)"),
+    # to 3.5 without the log start, which is the offset
+    ("cut-all", "UnifiedLog", _LOG + r"Truncate and start at offset (?P<leo>\d++)(?:, logStartOffset: (?P<log_start>\d+))?"),
     (
         "cut-below-high-watermark",  # since 4.2
         "UnifiedLog",
@@ -264,6 +265,13 @@ _FOLLOWER = (
         _PEER
         + rf"Truncate fully and reset fetch offset for partition {_TP} from (?P<req_offset>\d+) "
         + r"to the current leader's start offset (?P<leader_start>\d+)",
+    ),
+    (
+        "reset-to-leader-start",  # to 3.5, where a log that reaches that far is kept
+        "ReplicaFetcherThread",
+        _PEER
+        + rf"Reset fetch offset for partition {_TP} from (?P<req_offset>\d+) "
+        + r"to current leader's start offset (?P<leader_start>\d+)",
     ),
     (
         "reset-to-leader-end",

@@ -5,9 +5,9 @@ The lines are Kafka's, shortened where nothing is read; they stand unbroken, so 
 # ruff: noqa: E501, ISC004
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typing import Any
 
 from tests.kafka_logs.hand import (
     FETCHED,

@@ -30,6 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="that of the first cluster; the others follow (default 0)")
     parser.add_argument("--clusters", type=int, default=1, help="how many (default 1)")
     parser.add_argument("--small", action="store_true", help="at most 24 partitions and two incidents")
+    parser.add_argument("--release", help="of this release, in place of the one that the seed draws")
     parser.add_argument("--out", type=Path, default=Path("clusters"), help="where the family is kept (default ./clusters)")
     parser.add_argument("--unjudged", action="store_true", help="judge none now; with --again: those never judged")
     parser.add_argument(
@@ -52,7 +53,7 @@ def _made(chosen: argparse.Namespace) -> Iterator[Outcome]:
     with ProcessPoolExecutor(1, process_context(), os.nice, (BEHIND,)) as judging:
         judged: list[Future[Outcome]] = []
         for seed in range(chosen.seed, chosen.seed + chosen.clusters):
-            shape = shape_of(seed, chosen.small)
+            shape = shape_of(seed, chosen.small, chosen.release)
             if chosen.shapes:
                 print(seed, shape.words, shape.incidents)
                 continue

@@ -12,12 +12,13 @@ from tidegauge.cli.main import main
 from tidegauge.traces.kafka_logs import read
 
 WIDE = Path(__file__).parent / "wide"
+BROKEN = Path(__file__).parent / "broken"
 CASES = sorted(path.name.removesuffix(".tar.xz") for path in WIDE.glob("*.tar.xz"))
 
 
-def case(name: str, folder: Path) -> Path:
+def case(name: str, folder: Path, kept: Path = WIDE) -> Path:
     """A case, unpacked."""
-    with tarfile.open(WIDE / f"{name}.tar.xz") as packed:
+    with tarfile.open(kept / f"{name}.tar.xz") as packed:
         packed.extractall(folder, filter="data")
     return folder / name
 
@@ -26,6 +27,17 @@ def case(name: str, folder: Path) -> Path:
 def test_nothing_is_wrong_and_nothing_is_missing(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The verdict is PASS: exit 0."""
     assert main(["check", str(case(name, tmp_path))]) == 0, capsys.readouterr().out
+
+
+def test_a_release_with_bugs_is_told_which(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unmodified 3.5.1: it prints offsets as no other release does, and two bugs were fixed in 3.7.0."""
+    folder = case("seed-5001-orders-10", tmp_path, BROKEN)
+    assert main(["check", str(folder)]) == 1
+    out = capsys.readouterr().out
+    assert "FAIL: broken: HW-09, FETCH-02" in out
+    assert "looks like KAFKA-15583" in out
+    assert "looks like KAFKA-15510" in out
+    assert not read(folder).gaps
 
 
 def test_a_proposal_that_is_made_again_is_not_the_one_that_was_accepted(tmp_path: Path) -> None:

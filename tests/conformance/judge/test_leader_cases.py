@@ -159,6 +159,7 @@ OLDER_NEWS = lead(1, 0, (1, 2), partition_epoch=2)
 
 # Processes of a follower
 OF_PROCESS_3 = (*ALONE, ASKS, serve(1, 2, 0, 0, -1, res_hw=0, hw=0, leo=0, req_broker_epoch=3), ASKS)
+LOADS = fetch(req_epoch=0, req_offset=0, req_last_epoch=-1, error=75)
 REFUSED = fetch(req_epoch=0, req_offset=0, req_last_epoch=-1, error=6, req_broker_epoch=2)
 
 REPLAYED = tuple(reported(1, "BecomeLeader", leader_epoch=epoch, isr=(1, 2), leo=0, hw=0) for epoch in (0, 1))
@@ -478,6 +479,16 @@ CASES: dict[str, tuple[Sequence[Event], Config, set[str]]] = {
         ),
         replace(TWO, profile="kip279"),
         {"FENCE-01", "FETCH-10"},
+    ),
+    "a fetch that comes while the log is loaded": (
+        (start(2), change(1, 0, (1, 2)), follow(2, 1, 0), ASKS, LOADS, start(1), lead(1, 0, (1, 2))),
+        TWO,
+        set(),
+    ),
+    "a fetch that comes while the broker is down": (
+        (*OPENING, ASKS, reported(1, "Stop"), LOADS),
+        TWO,
+        {"LIFE-01"},
     ),
     "an offset of null behind one that was recorded": (
         (*SERVED_ONCE, fetch(req_offset=None, remote_leo=None)),

@@ -14,7 +14,7 @@ from tidegauge.conformance.judge.fields import RULE
 from tidegauge.conformance.judge.lineage import cache_truncate, check_order, set_log_start
 from tidegauge.conformance.judge.tally import as_expected, decide, same, undecided
 from tidegauge.impl.errors import OF_ANOTHER_TOPIC
-from tidegauge.impl.rules import NOT_LEADER_OR_FOLLOWER
+from tidegauge.impl.rules import NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -33,8 +33,9 @@ def responds(st: s.State, b: int, error: int) -> None:
     # that does not show that the replica runs.
     if error in OF_ANOTHER_TOPIC:
         return
-    # Its metadata names the partition, and it has not made the replica yet, or has it no more.
-    if error == NOT_LEADER_OR_FOLLOWER and st[s.REPLICAS + b, s.UP] in (s.ABSENT, UNKNOWN):
+    # Its metadata names the partition, and it has not made the replica yet, or has it no more. While it loads the log, the
+    # replica is there without an epoch: every other one is newer (Partition#checkCurrentLeaderEpoch).
+    if error in (NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH) and st[s.REPLICAS + b, s.UP] in (s.ABSENT, UNKNOWN):
         return
     alive(st, b)
 

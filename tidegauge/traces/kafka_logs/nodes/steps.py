@@ -46,8 +46,8 @@ RAISED, KEPT = "RaiseHighWatermark", "KeepHighWatermark"
 """Lines of a leader that raises its high watermark, or does not, until order.py has found the step that made it look."""
 FORGOTTEN = "LinesMissing"
 """Where lines are missing: what they showed of a replica is unknown from there on, to order.py as well."""
-NO_REPLICA = (*OF_ANOTHER_TOPIC, rules.NOT_LEADER_OR_FOLLOWER)
-"""Errors of a broker that has no such replica, not yet or no more (ReplicaManager#getPartitionOrError)."""
+NO_REPLICA = (*OF_ANOTHER_TOPIC, rules.NOT_LEADER_OR_FOLLOWER, rules.UNKNOWN_LEADER_EPOCH)
+"""Errors of a broker that has no such replica, not yet or no more (ReplicaManager#getPartitionOrError), or loads its log."""
 
 
 class MinIsrOfLog(NamedTuple):

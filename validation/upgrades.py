@@ -28,7 +28,6 @@ from tidegauge.drive.runner.player import ReferenceNode
 from tidegauge.drive.runner.transcript import BROKER, releases
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explorer.explore import Walker, find_violation
-from tidegauge.impl.explorer.invariants import violated
 from tidegauge.impl.profiles import Profile, recording_reads, switch_text
 from tidegauge.impl.releases import profile_named, profiles_named
 from tidegauge.traces.from_model.impl_walks import OFTEN, RARE
@@ -42,7 +41,7 @@ WALKS, STEPS, SEED = 100, 120, 1
 REPAIRED = "+keeps_remote_leo=off"
 BLIND = "No release breaks one alone either, not even those with F1: so few steps do not see it. Its run below does."
 
-FORGET = 100
+FORGET = 1000
 """Walks after which the walker's cache of values is dropped."""
 
 PLACES = {"F1": 2, "F2": 3, "F3": 3}
@@ -125,7 +124,7 @@ def _walked(profile: object, walks: int, seed: int) -> Counter[str]:
                 break
             weights = [1 if transition.label[0] in RARE else OFTEN for transition in enabled]
             cluster = walker.take(cluster, rng.choices(enabled, weights)[0])
-            violation = violated(cluster)
+            violation = walker.violation(cluster)
             if violation is not None:
                 broken[violation.invariant] += 1
                 break

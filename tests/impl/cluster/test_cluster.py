@@ -143,7 +143,9 @@ def _violates(walker: Walker, rng: random.Random) -> bool:
         if not transitions:
             return False
         state = walker.take(state, rng.choice(transitions))
-        if violated(state) is not None:
+        violation = walker.violation(state)
+        assert violation == violated(state)
+        if violation is not None:
             return True
     return False
 

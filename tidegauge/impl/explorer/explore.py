@@ -26,7 +26,7 @@ from tidegauge.impl.cluster.cluster import (
     transitions_of,
 )
 from tidegauge.impl.explorer.invariants import INVARIANTS, violated
-from tidegauge.impl.explorer.search import Counterexample, Graph, Search, View
+from tidegauge.impl.explorer.search import Counterexample, Graph, Search, View, Violation
 from tidegauge.impl.explorer.view import broker_view, controller_view, view, view_of_parts
 from tidegauge.impl.profiles import FETCH_TRUNCATION, ModelProfile, Rules
 from tidegauge.impl.releases import names_brokers, profile_named, profiles_named
@@ -111,6 +111,7 @@ class Walker:
     def __init__(self, bounds: Bounds, profile: ModelProfile | str = FETCH_TRUNCATION, rules: Rules | None = None) -> None:
         self._memo = Memo()
         self.start = self._memo.cluster(initial(bounds, as_profile(profile, bounds.brokers), rules))
+        self._violations: dict[tuple[Hashable, ...], Violation | None] = {}
 
     def successors(self, cluster: Cluster) -> list[tuple[Label, Cluster]]:
         """Return every enabled label with the state it leads to; `cluster` must come from this walker."""
@@ -123,6 +124,15 @@ class Walker:
     def take(self, cluster: Cluster, transition: Transition) -> Cluster:
         """Return the state after a transition of `transitions(cluster)`."""
         return apply(cluster, transition, self._memo)
+
+    def violation(self, cluster: Cluster) -> Violation | None:
+        """Return the first invariant that does not hold in a state of this walker."""
+        # Half of all steps only send or lose a message, which no invariant reads.
+        parts = (*cluster.brokers, cluster.controller, cluster.committed)
+        key = (*map(id, parts), cluster.deleted, cluster.acked)
+        if key not in self._violations:
+            self._violations[key] = violated(cluster)
+        return self._violations[key]
 
     def view(self, cluster: Cluster) -> View:
         """Return the view of a state of this walker."""

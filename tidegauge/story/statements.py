@@ -141,7 +141,7 @@ _ROLES: tuple[Row, ...] = (
     ("leader-again", "Skipped the become-leader state change for ", rf"{TP} with (?=.*?\bisr=\[(?P<isr>[\d, ]*)\])(?=.*?\bleaderEpoch=(?P<leader_epoch>\d+))(?=.*?\bpartitionEpoch=(?P<version>\d+)).*?Current high watermark (?P<high_watermark>\d+)", "", ("3.3", None), "state.change.logger"),
     ("recovering", "was marked as RECOVERING", "", rf"The topic partition {TP} $", ("3.2", None), "Partition"),
     ("leader-unavailable", "but cannot become follower since the new leader ", r"(?P<leader>-?\d+) is unavailable", rf"for partition {_ANY_TP} (?:\(last update controller epoch \d+\) )?$", (None, "3.9"), "ReplicaManager"),
-    ("topic-id-mismatch", "does not match the topic I", rf"[Dd] for partition {TP} (?:received|provided in the request): (?P<received>[\w\-]{{22}})", r"Topic I[Dd] in memory: (?P<own>[\w\-]{22}) $", ("2.8", None), "ReplicaManager"),
+    ("topic-id-mismatch", "does not match the topic I", rf"[Dd] for partition {TP} (?:received|provided in the request): (?P<received>[\w\-]{{22}})", r"Topic I[Dd] in memory: (?P<own>[\w\-]{22}) $", ("2.8", "4.1"), "ReplicaManager"),
     ("role-change", "Removed fetcher for partitions ", r"(?:Set\(|HashSet\()?(?P<partitions>.*)", r"\[ReplicaFetcherManager on broker (?P<node>\d+)\] $", (None, None), "ReplicaFetcherManager"),
     ("fetching", "Added fetcher ", r"(?:to broker (?:BrokerEndPoint\(id=)?(?P<leader>\d++)[^ ]*+(?: [^ ]++)? )?for partitions (?P<partitions>(?:Map|HashMap|List|ArrayBuffer|Set|HashSet)\(.*)", r"\[ReplicaFetcherManager on broker (?P<node>\d+)\] $", (None, None), "ReplicaFetcherManager"),
 )
@@ -188,7 +188,7 @@ _FETCHER: tuple[Row, ...] = (
     ("fetch-error", "rror occurred while processing data for partition ", rf"{_ANY_TP} at offset (?P<offset>\d+)", "", ("2.3", None), "ReplicaFetcherThread"),
     ("fetch-error", "rror processing data for partition ", rf"{_ANY_TP} (?:at )?offset (?P<offset>\d+)", "", (None, None), "ReplicaFetcherThread"),
     ("fetch-error", "rror while processing data for partition ", rf"{_ANY_TP}(?: at offset (?P<offset>\d+))?", "", ("1.0", None), "ReplicaFetcherThread"),
-    ("fetch-error", "eplication is failing due to ", rf"(?P<error>a message that is greater than replica\.fetch\.max\.bytes) for partition {_ANY_TP}", "", ("0.10", None), "ReplicaFetcherThread"),
+    ("fetch-error", "eplication is failing due to ", rf"(?P<error>a message that is greater than replica\.fetch\.max\.bytes) for partition {_ANY_TP}", "", ("0.10", "4.0"), "ReplicaFetcherThread"),
     ("fetch-error", "rror occurred during truncation for ", rf"(?:partition )?{TP}", "", ("2.3", None), "ReplicaFetcherThread"),
     ("marked-failed", " marked as failed", "", rf"Partition {TP}$", ("2.3", None), "ReplicaFetcherThread"),
     ("append-refused", "Unexpected offset in append to ", rf"{TP}\. (?:First|Last) offset (?:or last offset of the first batch )?(?P<first_offset>\d+) is less than the next offset (?P<expected_offset>\d+)", "", ("2.0", None), "UnexpectedAppendOffsetException"),

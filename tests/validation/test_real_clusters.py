@@ -211,6 +211,17 @@ def test_only_a_pass_is_right_where_nothing_was_lost(verdict: str, right: Rightn
     assert Judgement(verdict, {}).rightness(["lost a-0 offset 3 (x)"]) == Rightness.UNKNOWN
 
 
+@pytest.mark.parametrize(("bug", "right"), [("KAFKA-15583", Rightness.KNOWN_BUG), ("F3", Rightness.WRONG_FAIL)])
+def test_a_failure_that_looks_like_a_mended_bug_of_kafka_is_to_be_looked_at(bug: str, right: Rightness) -> None:
+    report = {
+        "rules": [{"rule": "HW-09", "failed": 2, "undecided": 0}],
+        "explanations": [{"rule": "HW-09", "looks_like": [{"bug": bug, "says": ""}]}],
+    }
+    assert Judgement("FAIL", report).rightness([]) == right
+    report["rules"].append({"rule": "ACK-01", "failed": 1, "undecided": 0})
+    assert Judgement("FAIL", report).rightness([]) == Rightness.WRONG_FAIL
+
+
 def test_a_broken_capture_is_judged_broken_from_its_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept logs are judged as the logs were."""
     monkeypatch.setenv("PYTHONPATH", os.fspath(Path(__file__).parents[2]))

@@ -325,6 +325,18 @@ def test_a_fetch_that_is_answered_at_once_does_not_wait_and_one_that_is_not_is_t
     on_the_wire(work)
 
 
+def test_a_response_that_another_peers_fetch_causes_is_kept() -> None:
+    """A fetch raises the high watermark, and so ends one that waits with an older leader epoch."""
+
+    async def work(followers: WaitingFetches, calls: PartitionRequests, there: asyncio.Event) -> None:
+        assert await followers.fetch(3, calls.fetch(TOPIC, 5, replica=3, waits=True), fetched_partition) is None
+        there.set()
+        assert await followers.fetch(2, calls.fetch(TOPIC, 4, replica=2, waits=True), fetched_partition) is not None
+        assert list(followers.take_responses()) == [3]
+
+    on_the_wire(work)
+
+
 def test_who_waits_when_nobody_asks_any_more_leaves_nothing_behind() -> None:
     async def work(followers: WaitingFetches, calls: PartitionRequests, _there: asyncio.Event) -> None:
         assert await followers.fetch(2, calls.fetch(TOPIC, 5, replica=2, waits=True), fetched_partition) is None

@@ -5,7 +5,7 @@ fetch to a peer, the next AlterPartition request. A step waits for these. What i
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, NamedTuple
 
 from tidegauge.drive.broker.contract import BROKER, COMMITTED, EARLIER, EARLIEST, LATER, Opening
@@ -82,11 +82,16 @@ class WaitingFetches:
         await asyncio.sleep(0)  # the task runs as far as its first wait: the fetch is sent
         for _ in range(ROUND_TRIPS):
             await self._slot.connection.round_trip()
-        return self.take_responses().get(peer)
+        # The fetch may have ended that of another peer, whose response is reported as `fetched`.
+        return self.take_responses({peer}).get(peer)
 
-    def take_responses(self) -> dict[int, WireMessage | None]:
-        """Return the responses that have come since the last call, by peer: the partition of each."""
-        done = {peer: waiting for peer, waiting in self._waiting.items() if waiting.response.done()}
+    def take_responses(self, peers: Container[int] | None = None) -> dict[int, WireMessage | None]:
+        """Return the responses to these peers, None for all, that have come since the last call: the partition of each."""
+        done = {
+            peer: waiting
+            for peer, waiting in self._waiting.items()
+            if waiting.response.done() and (peers is None or peer in peers)
+        }
         for peer, waiting in done.items():
             del self._waiting[peer]
             waiting.connection.close()

@@ -28,7 +28,7 @@ _LOG, _PARTITION, _FETCHER = "org.apache.kafka.storage.internals.log.UnifiedLog"
 _STATE, _CACHE = "state.change.logger", "org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache"
 _REPLICATION, _CLUSTER = (f"org.apache.kafka.controller.{name}ControlManager" for name in ("Replication", "Cluster"))
 _TAIL = (
-    '"throttleTimeMs":0,"responseQueueTimeMs":0.05,"sendTimeMs":0.1,"securityProtocol":"PLAINTEXT",'
+    '"throttleTimeMs":0,"responseQueueTimeMs":0.05,"securityProtocol":"PLAINTEXT",'
     '"principal":"User:ANONYMOUS","listener":"PLAINTEXT","clientInformation":'
     '{"softwareName":"unknown","softwareVersion":"unknown"}} (kafka.request.logger)'
 )
@@ -146,6 +146,7 @@ class Cluster:
             "requestQueueTimeMs": 50,
             "localTimeMs": handled - dequeued,
             "remoteTimeMs": completed - handled,
+            "sendTimeMs": self.now - completed - 50,
         }
         document = {"isForwarded": False, "requestHeader": header, "request": request, "response": response}
         connection = f"127.0.0.1:9092-127.0.0.1:{50000 + hash_of(str(header['clientId']))}-0-0"
@@ -302,7 +303,13 @@ class Cluster:
         one.ends[node] = end
 
     def _acknowledge(self, one: Replica, since: int, offset: int) -> None:
-        header = {"requestApiKey": 0, "requestApiVersion": 10, "correlationId": 1, "clientId": f"producer-{one.tp}"}
+        header = {
+            "requestApiKey": 0,
+            "requestApiVersion": 10,
+            "correlationId": 1,
+            "clientId": f"producer-{one.tp}",
+            "requestApiKeyName": "PRODUCE",
+        }
         part = {"index": one.number, "errorCode": 0, "baseOffset": offset, "logAppendTimeMs": -1, "logStartOffset": 0}
         request = {
             "transactionalId": None,

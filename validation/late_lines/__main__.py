@@ -7,12 +7,21 @@ import argparse
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tidegauge.conformance.checking.verdicts import Verdict
 from validation.late_lines.faults import FAULTS
-from validation.late_lines.runs import ended_runs, faulty_runs, healthy_runs, late_files, small, unpacked
+from validation.late_lines.runs import (
+    Run,
+    ended_runs,
+    faulty_runs,
+    healthy_runs,
+    late_files,
+    simulated_runs,
+    small,
+    unpacked,
+)
 from validation.metamorphic.tree import joined, write
 
 WIDE = Path(__file__).resolve().parents[2] / "tests" / "kafka_logs" / "wide"
@@ -25,6 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--runs", type=int, default=100, help="healthy runs, for wide cases and for small captures")
     parser.add_argument("--ends", type=int, default=0, help="runs whose brokers log no more behind SIGTERM")
     parser.add_argument("--faults", type=int, default=0, help="runs with one fault, likewise")
+    parser.add_argument("--simulated", type=int, default=0, help="simulated clusters: each partition is a history")
     parser.add_argument(
         "--keep", nargs=2, metavar=("RUN", "DIR"), help="write the logs of a wide healthy run; judge nothing"
     )
@@ -43,6 +53,8 @@ def main(arguments: Sequence[str]) -> int:
                 if news:
                     print(f"run {number} of {source.name}: {'; '.join(news)}", flush=True)
             print(f"seed {chosen.seed}, early ends: {len(ended)} runs, {wrong} wrong", flush=True)
+        if chosen.simulated:
+            wrong += _simulated(chosen.seed, chosen.simulated)
         for kind, sources in (("wide cases", wide), ("small captures", small())):
             said: Counter[str] = Counter()
             for run in healthy_runs(sources, chosen.seed, chosen.runs):
@@ -57,18 +69,36 @@ def main(arguments: Sequence[str]) -> int:
                 f"lines; {said['fail']} FAIL, {said['gaps']} with a gap that is none",
                 flush=True,
             )
-            noticed: Counter[tuple[str, str]] = Counter()
-            for run in faulty_runs(sources, chosen.seed, chosen.faults):
-                noticed[run.fault, "runs"] += 1
-                noticed[run.fault, "plain"] += run.noticed_in_time
-                noticed[run.fault, "late"] += run.noticed_late
-            for name in FAULTS:
-                if noticed[name, "runs"]:
-                    counts = (noticed[name, key] for key in ("plain", "late", "runs"))
-                    print(
-                        "{:<16} {:<30} told {:>4}, with late lines {:>4}, of {:>4}".format(kind, name, *counts), flush=True
-                    )
+            _print_told(kind, faulty_runs(sources, chosen.seed, chosen.faults))
+        _print_told("simulated", (run for run, _ in simulated_runs(chosen.seed, chosen.simulated and chosen.faults, FAULTS)))
     return 1 if wrong else 0
+
+
+def _simulated(seed: int, count: int) -> int:
+    """Judge simulated clusters with late lines; return how many are judged wrongly."""
+    said: Counter[str] = Counter()
+    for run, partitions in simulated_runs(seed, count):
+        said.update(runs=1, histories=partitions, moved=run.made.moved, wrong=run.noticed_late)
+        if run.noticed_late:
+            print(run, flush=True)
+    print(
+        f"seed {seed}, simulated clusters: {said['runs']:,} runs, {said['histories']:,} partitions, "
+        f"{said['moved']:,} lines late; {said['wrong']} wrong",
+        flush=True,
+    )
+    return said["wrong"]
+
+
+def _print_told(kind: str, runs: Iterable[Run]) -> None:
+    noticed: Counter[tuple[str, str]] = Counter()
+    for run in runs:
+        noticed[run.fault, "runs"] += 1
+        noticed[run.fault, "plain"] += run.noticed_in_time
+        noticed[run.fault, "late"] += run.noticed_late
+    for name in FAULTS:
+        if noticed[name, "runs"]:
+            counts = (noticed[name, key] for key in ("plain", "late", "runs"))
+            print("{:<16} {:<30} told {:>4}, with late lines {:>4}, of {:>4}".format(kind, name, *counts), flush=True)
 
 
 if __name__ == "__main__":

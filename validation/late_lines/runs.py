@@ -8,18 +8,21 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+from benchmarks.cluster_logs import Cluster
 from tidegauge.conformance.checking.check import CheckOptions, Report, check
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.traces.kafka_logs.capture import FOLDER
 from validation.late_lines.delays import Late, late
 from validation.late_lines.early_ends import end_early
-from validation.late_lines.faults import FAULTS
+from validation.late_lines.faults import FAULTS, Fault
 from validation.metamorphic.cases import captures, logs
 from validation.metamorphic.log_files import Files
 from validation.metamorphic.tree import joined, write
 
 SHARES = (0.1, 0.5, 1.0)
 """Of the lines that can be late; drawn for each run."""
+PARTITIONS, MEGABYTES, RATES = (4, 8, 16, 40), (0.3, 1.0), (10, 50, 200, 1000)
+"""Of a simulated cluster; records a second. Small ones: threads that are silent leave the widest intervals."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ class Judged:
     def news(self, before: "Judged") -> tuple[str, ...]:
         """Return what is said here, and was not said of the capture as it was."""
         return tuple(one for one in (*self.failing, *self.missing) if one not in (*before.failing, *before.missing))
+
+
+HEALTHY = Judged(Verdict.PASS, (), ())
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,26 @@ def judged(source: Source, files: Files, disks: bool = True) -> Judged:
         folder = Path(place) / source.folder.name
         write({**{path: joined(lines) for path, lines in files.items()}, **beside}, folder)
         return Judged.from_report(check([folder], CheckOptions(explained=0)))
+
+
+def simulated_runs(seed: int, count: int, faults: Mapping[str, Fault] | None = None) -> Iterator[tuple[Run, int]]:
+    """Yield simulated clusters with late lines, each with its number of partitions; with `faults` in turn, one each."""
+    names = list(faults or ())
+    for number in range(count):
+        random = Random(f"simulated {seed}/{number}")
+        partitions, place_only = random.choice(PARTITIONS), random.random() < 0.5
+        with tempfile.TemporaryDirectory(prefix="late-lines-") as place:
+            source = Source(Path(place), True)
+            Cluster(source.folder, partitions, random.randrange(1 << 30)).run(
+                int(random.uniform(*MEGABYTES) * 1e6), random.choice(RATES)
+            )
+            files: Files | None = logs.__wrapped__(source.folder)
+            name = names[number % len(names)] if names else ""
+            if faults and (files := faults[name](random, files)) is None:
+                continue
+            made = late(random, files, random.choice(SHARES), place_only)
+            plain = judged(source, files) if faults else None
+            yield Run(number, source, place_only, made, HEALTHY, judged(source, made.files), name, plain), partitions
 
 
 def _drawn(sources: list[Source], seed: int, number: int) -> tuple[Random, Source, bool]:

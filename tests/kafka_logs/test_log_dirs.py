@@ -104,8 +104,10 @@ def test_a_move_that_is_given_up_deletes_no_replica(tmp_path: Path) -> None:
     assert (did, gaps) == ([("Start", 40, 40)], [])
 
 
-def test_a_fetcher_that_looked_the_log_up_before_says_what_the_old_one_has(tmp_path: Path) -> None:
-    """The record is in the new log; the high watermark that rose was the old log's."""
+@pytest.mark.parametrize("late", [False, True])
+def test_a_fetcher_that_looked_the_log_up_before_says_what_the_old_one_has(late: bool, tmp_path: Path) -> None:
+    """The record is in the new log; the high watermark that rose was the old log's, so the replica's shows later."""
+    response = received(40, 9, 41)
     did, gaps = shown(
         broker(
             tmp_path,
@@ -113,13 +115,25 @@ def test_a_fetcher_that_looked_the_log_up_before_says_what_the_old_one_has(tmp_p
             *OPENS,
             *FILLS,
             sends(40),
-            received(40, 9, 41),
-            *REPLACES,
+            *((*REPLACES, response) if late else (response, *REPLACES)),
             *handled(40, ROSE, FUTURE),
             sends(41, session=1),
         )
     )
-    assert (did, gaps) == ([("Start", 40, 40), ("HandleFetchResponse", 41, 40)], [])
+    assert (did, gaps) == ([("Start", 40, 40), ("HandleFetchResponse", 41, None)], [])
+
+
+def test_an_old_directory_shows_that_a_response_without_records_was_handled_by_the_old_log(tmp_path: Path) -> None:
+    """Its log end is that of both logs; the high watermark that it sets is the old one's."""
+    kept, rose = (
+        (FETCHER, "UnifiedLog", f"{log}Setting high watermark (offset=41, segment=[0:9])") for log in (FUTURE, LOG)
+    )
+    empty = (received(40, 0, 41), *handled(40, ROSE, FUTURE)[1:])
+    for name, line, hw in (("new", kept, 41), ("old", rose, None)):
+        did, gaps = shown(
+            broker(tmp_path / name, *BEGUN, *OPENS, *FILLS, sends(40), *REPLACES, *empty[:2], line, *empty[2:], sends(40))
+        )
+        assert (did, gaps) == ([("Start", 40, 40), ("HandleFetchResponse", 40, hw)], [])
 
 
 def test_a_broker_that_starts_in_the_middle_of_a_move_has_two_logs(tmp_path: Path) -> None:

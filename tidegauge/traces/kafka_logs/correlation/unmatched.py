@@ -228,9 +228,10 @@ def _full_fetches(
         if id(send) in handlers or send.session_epoch > 0 or send.lost:
             continue
         # Between two sends that one process of the leader has: what a process handled last may be logged nowhere (rule 2).
+        # In front of the first one it may be any process of the leader up to that of the next.
         place = bisect_left(handled, at)
-        around = [handlers[id(channel.sends[one])] for one in (*handled[:place][-1:], *handled[place:][:1])]
-        if place < len(handled) and around[0] is around[-1]:
+        before = handlers[id(channel.sends[handled[place - 1]])] if place else leader.runs[0]
+        if place < len(handled) and before is handlers[id(channel.sends[handled[place]])]:
             yield Gap(
                 leader.id,
                 REQUESTS,

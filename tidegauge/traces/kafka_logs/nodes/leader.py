@@ -158,6 +158,9 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = broker.step(parsed, "HandleFetch", recorded_fields(peer, position))
     counted = broker.counted.pop(key, None)
     if broker.counted:
+        for (_, tp), other in broker.counted.items():
+            if tp == parsed.tp:
+                other.printed.add((peer, position))
         _handles_another(broker, parsed.line.thread)
     if broker.looked:
         broker.looked.pop((parsed.tp, peer, position), None)
@@ -195,12 +198,13 @@ def _counting(broker: LoggedBroker, key: tuple[str, str], begins: int, ends: int
 
 
 def _put_aside(broker: LoggedBroker, counted: CountedFetch) -> None:
-    """Note the one log end that a look shows and no `Recorded` line did: another thread may still print it."""
+    """Note the one log end that a look shows and no `Recorded` line did, of any thread: one may still print it."""
     # `Not increasing HWM` names no log ends.
     if counted.kept is None or "leos" not in counted.kept[0].values:
         return
     tp, shown = counted.kept[0].tp, leos(counted.kept[0].text("leos"))
-    new = [(tp, *one) for one in shown.items() if one[0] != broker.node and one[1] != counted.recorded.get(one[0], -1)]
+    known = {**counted.recorded, broker.node: shown.get(broker.node)}
+    new = [(tp, *one) for one in shown.items() if one[1] != known.get(one[0], -1) and one not in counted.printed]
     if len(new) == 1:
         broker.looked.setdefault(new[0], counted)
 

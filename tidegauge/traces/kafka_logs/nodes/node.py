@@ -10,7 +10,7 @@ Rules of this file
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidegauge.traces.kafka_logs.discovery.files import NodeFiles
@@ -38,7 +38,9 @@ HANDLERS = {**process.HANDLERS, **leader.HANDLERS, **follower.HANDLERS}
 #    partition (Partition#maybeReplaceCurrentWithFutureReplica). So the replica makes no step; the other log is now the old
 #    one.
 # 3. A fetcher looks the log up before it handles a response (ReplicaFetcherThread#processPartitionData). If the log is
-#    replaced meanwhile, the records go to the new log, and the log end and high watermark that it prints are the old one's.
+#    replaced meanwhile, the records go to the new log, and the log end and high watermark that it prints are the old one's:
+#    the replica does not take over the leader's. The first response whose line comes behind the replacement may be such a
+#    one: then its log end is that without the records, or the high watermark is set in the old directory.
 
 _MOVER = "ReplicaAlterLogDirsThread-"
 _DIRECTORY = re.compile(r"^\[UnifiedLog partition=[^,]*, dir=([^\]]*)\]")
@@ -56,6 +58,8 @@ class LogDirs:
         self._replaced: dict[str, str] = {}
         self._last: dict[tuple[str, str], str] = {}
         self._astride: set[tuple[str, str]] = set()
+        self._first: set[tuple[str, str]] = set()
+        self._swapped: set[str] = set()
 
     def begin_process(self) -> None:
         """Begin a process, which finds out anew what is in its directories."""
@@ -64,6 +68,8 @@ class LogDirs:
         self._replaced.clear()
         self._last.clear()
         self._astride.clear()
+        self._first.clear()
+        self._swapped.clear()
 
     def of_replica(self, parsed: ParsedLine) -> ParsedLine | None:
         """Return the line, as far as it is about the replica's log."""
@@ -79,6 +85,7 @@ class LogDirs:
             self._astride |= {
                 at for at, step in self.broker.open.items() if at[1] == tp and step.name == "HandleFetchResponse"
             }
+            self._swapped.add(tp)
             return None
         message = parsed.line.message
         directory = _DIRECTORY.match(message) if message.startswith("[UnifiedLog") else None
@@ -102,15 +109,32 @@ class LogDirs:
         if parsed.kind == "log-loaded":
             named = self._last.get(key)
         if named == self._other[tp]:
+            if key in self._first:
+                self._astride.add(key)
             return None
-        if key in self._astride and parsed.kind in _OF_THE_LOOKED_UP:
-            if parsed.kind == "after-append":
-                return None
-            self._astride.discard(key)
-            return replace(parsed, values={name: value for name, value in parsed.values.items() if name != "hw"})
         if parsed.kind == "received":
             self._astride.discard(key)
-        return parsed
+            self._first.discard(key)
+            if tp in self._swapped:
+                self._swapped.remove(tp)
+                self._first.add(key)
+        return self._of_the_looked_up(parsed) if parsed.kind in _OF_THE_LOOKED_UP else parsed
+
+    def _of_the_looked_up(self, parsed: ParsedLine) -> ParsedLine | None:
+        """Return a line of a fetcher without what it says of a log that was replaced: rule 3."""
+        key = parsed.line.thread, parsed.tp
+        if parsed.kind == "after-append":
+            step = self.broker.opened(parsed, "HandleFetchResponse") if key in self._first else None
+            if step is not None and step.fields.get("leo") != parsed.number("leo") == step.fields.get("leo_before"):
+                self._astride.add(key)
+            return None if key in self._astride else parsed
+        if key not in self._astride:
+            return parsed
+        self._astride.discard(key)
+        # Its own is shown by the next response.
+        self.broker.replica(parsed.tp).hw = None
+        self.broker.close(parsed)
+        return None
 
 
 @dataclass(eq=False)

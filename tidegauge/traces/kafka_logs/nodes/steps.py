@@ -252,7 +252,8 @@ class LoggedFetcher:
 class CountedFetch:
     """What a handler thread has printed of a fetch before its `Recorded replica` line: the fetch was counted before it all.
 
-    `raised` and `kept` are its lines about the high watermark, `recorded` the LEOs by replica at the latter.
+    `raised` and `kept` are its lines about the high watermark, `recorded` the LEOs by replica at the latter, `printed` those
+    that other threads have printed since.
     """
 
     begins: int
@@ -261,6 +262,7 @@ class CountedFetch:
     raised: LoggedStep | None = None
     kept: tuple[ParsedLine, Place] | None = None
     recorded: Mapping[int, int] = field(default_factory=dict)
+    printed: set[tuple[int, int]] = field(default_factory=set)
     append: LoggedStep | None = None
     """The append before it in its thread, whose raise may be of this fetch."""
 

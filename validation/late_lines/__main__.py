@@ -69,8 +69,9 @@ def main(arguments: Sequence[str]) -> int:
                 f"lines; {said['fail']} FAIL, {said['gaps']} with a gap that is none",
                 flush=True,
             )
-            _print_told(kind, faulty_runs(sources, chosen.seed, chosen.faults))
-        _print_told("simulated", (run for run, _ in simulated_runs(chosen.seed, chosen.simulated and chosen.faults, FAULTS)))
+            _print_noticed(kind, faulty_runs(sources, chosen.seed, chosen.faults))
+        faulty = simulated_runs(chosen.seed, chosen.simulated and chosen.faults, FAULTS)
+        _print_noticed("simulated", (run for run, _ in faulty))
     return 1 if wrong else 0
 
 
@@ -89,7 +90,7 @@ def _simulated(seed: int, count: int) -> int:
     return said["wrong"]
 
 
-def _print_told(kind: str, runs: Iterable[Run]) -> None:
+def _print_noticed(kind: str, runs: Iterable[Run]) -> None:
     noticed: Counter[tuple[str, str]] = Counter()
     for run in runs:
         noticed[run.fault, "runs"] += 1

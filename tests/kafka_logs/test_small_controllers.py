@@ -2,12 +2,16 @@
 # ruff: noqa: E501
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.kafka_logs.hand import CREATED, DELETED, FOLLOWS, LEADS, LOADED, STARTED, broker, events, request
 from tidegauge.traces.kafka_logs import Capture, read
+from tidegauge.traces.kafka_logs.capture import by_generation
+from tidegauge.traces.kafka_logs.nodes.steps import LoggedBroker, LoggedStep
+from tidegauge.traces.kafka_logs.passes import Reading, assign_topics
 
 
 def test_a_proposal_the_controller_refuses_has_no_line_but_a_request(tmp_path: Path) -> None:
@@ -103,6 +107,22 @@ def test_a_topic_that_is_created_again_is_another_topic(tmp_path: Path) -> None:
     assert first == ["Start", "BecomeLeader", "DeleteReplica"]
     assert second == ["Start", "BecomeLeader"]
     assert [trace.config.extra["topic_id"] for trace in two.traces] == ["T", "U"]
+
+
+def test_a_step_is_of_the_topic_of_its_line_wherever_an_order_puts_it() -> None:
+    """A broker that missed the first topic: its replica of the second is made before the line that names that topic."""
+    brokers = {1: LoggedBroker(1), 2: LoggedBroker(2)}
+    brokers[1].named["alpha"] = [((0, 10), "U")]
+    brokers[2].named["alpha"] = [((0, 3), "T"), ((0, 10), "U")]
+    for node, index in ((1, 12), (2, 5), (2, 12)):
+        brokers[node].steps.append(LoggedStep(node, "alpha-0", "Start", {}, "", index, (0, index, 0, 0)))
+    nodes: Any = [SimpleNamespace(id=node, broker=of_node) for node, of_node in brokers.items()]
+    assign_topics(Reading(nodes, []))
+    brokers[1].steps[0].place = (0, 7, 2, 0)
+    grouped = {
+        str(generation.topic_id): [step.node for step in of] for generation, of in by_generation(nodes, ["alpha-0"]).items()
+    }
+    assert grouped == {"T": [2], "U": [1, 2]}
 
 
 def test_a_controller_says_who_registers_and_who_is_fenced(tmp_path: Path) -> None:

@@ -130,10 +130,13 @@ def simulated_runs(seed: int, count: int, faults: Mapping[str, Fault] | None = N
             Cluster(source.folder, partitions, random.randrange(1 << 30)).run(
                 int(random.uniform(*MEGABYTES) * 1e6), random.choice(RATES)
             )
-            files: Files | None = logs.__wrapped__(source.folder)
+            files: Files = logs.__wrapped__(source.folder)
             name = names[number % len(names)] if names else ""
-            if faults and (files := faults[name](random, files)) is None:
-                continue
+            if faults:
+                faulty = faults[name](random, files)
+                if faulty is None:
+                    continue
+                files = faulty
             made = late(random, files, random.choice(SHARES), place_only)
             plain = judged(source, files) if faults else None
             yield Run(number, source, place_only, made, HEALTHY, judged(source, made.files), name, plain), partitions

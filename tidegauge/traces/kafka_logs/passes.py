@@ -173,6 +173,21 @@ def requests_into_steps(reading: Reading) -> None:
     add_unlogged_proposals(reading.nodes)
 
 
+def assign_topics(reading: Reading) -> None:
+    """Note the topic of each step, by the id that its node named last, where topics of one name follow each other."""
+    ids: defaultdict[str, set[str]] = defaultdict(set)
+    for node in reading.nodes:
+        for topic, named in node.broker.named.items():
+            ids[topic].update(topic_id for _, topic_id in named)
+    several = {topic for topic, of_topic in ids.items() if len(of_topic) > 1}
+    for node in reading.nodes if several else ():
+        for step in node.broker.steps:
+            topic = step.tp.rpartition("-")[0]
+            if topic in several and not step.topic_id:
+                last = [topic_id for place, topic_id in node.broker.named.get(topic, ()) if place <= step.place[:2]]
+                step.topic_id = last[-1] if last else ""
+
+
 def order_steps(reading: Reading) -> None:
     """Put the steps of each replica in an order that threads, locks and values allow."""
     for node in reading.nodes:
@@ -244,6 +259,7 @@ PASSES: tuple[Callable[[Reading], None], ...] = (
     silence_nodes,  # needs the fetches: a node that was fetched from should have logged it
     match_sends,  # after silencing: silenced fetches are not matched
     requests_into_steps,  # after matching: the follower knows the records of a response
+    assign_topics,  # before an order puts a step in front of the line that names its topic
     order_steps,  # of all steps that lines and requests show, before anything asks where one is
     find_gaps,  # when requests are beside the lines: one that only one side logged shows
     tie_what_one_side_logged,  # for requests that are left over, where no line is missing

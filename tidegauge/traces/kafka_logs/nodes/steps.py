@@ -70,8 +70,9 @@ class LoggedStep:
     """A step of one node on one of its replicas.
 
     It happened after `begins` and not after `ends` (microseconds), and after the steps that it `follows`. `thread` is that
-    of its lines, `topic_id` that of its request; one that `takes_effect` comes after its lines. A fetch that is counted has
-    its `response`; a response that was sent at once `joins` the event of its fetch if it was read before that.
+    of its lines, `topic_id` that of its request, or of its topic where several have one name; one that `takes_effect` comes
+    after its lines. A fetch that is counted has its `response`; a response that was sent at once `joins` the event of its
+    fetch if it was read before that.
     """
 
     node: int

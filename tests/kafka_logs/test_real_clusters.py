@@ -81,6 +81,8 @@ def test_a_proposal_behind_the_last_line_comes_before_who_learned_of_its_change(
         ("seed-2005-__consumer_offsets-2", "n1/server.log", "no clean shutdown file", "no line goes beyond 2"),
         ("seed-2005-__consumer_offsets-2", "n1/server.log", "next offset: 2,", "no line says for what"),
         ("seed-2002-orders-11", "n1/server.log", "next offset: 17,", "which no line brings about"),
+        ("seed-4001-orders-6", "n2/server.log", "High watermark updated from (offset=4,", "was given high watermark 5"),
+        ("seed-4001-orders-6", "n2/server.log", "High watermark updated from (offset=5,", "was given high watermark 6"),
     ],
 )
 def test_a_line_that_is_lost_is_missed(name: str, file: str, line: str, missing: str, tmp_path: Path) -> None:

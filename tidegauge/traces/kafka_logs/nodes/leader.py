@@ -101,7 +101,9 @@ def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take `High watermark updated`: part of a role or ISR change, or the effect of an append or of a fetch."""
     before, after = parsed.number("hw_before"), parsed.number("hw")
-    broker.replica(parsed.tp).hw = after
+    replica = broker.replica(parsed.tp)
+    # It only rises. The line of a later raise may stand before this one.
+    replica.hw = after if replica.hw is None else max(replica.hw, after)
     step = broker.opened(parsed, "BecomeLeader", "HandleAlterPartitionResponse")
     # A change of role or of the ISR raises it in the same thread: the line belongs to that step.
     if step is not None:

@@ -1,7 +1,7 @@
 """The comparison of the story's table with Kafka's sources finds what the table lacks, and releases that are wrong."""
 
 from tidegauge.story.statements import STATEMENTS
-from validation.kafka_statements import HOLE, LogStatement, last_of_each_minor, statements_of, wrong_releases
+from validation.kafka_statements import HOLE, LogStatement, last_of_each_minor, reads, statements_of, wrong_releases
 
 SCALA = '''
 class Partition {
@@ -24,13 +24,13 @@ def test_a_statement_is_its_literals_with_a_hole_for_each_value() -> None:
 
 
 def test_a_row_that_denies_a_release_that_prints_it_is_told() -> None:
-    row = next(row for row in STATEMENTS if row.since is not None and row.until is not None)
-    statement = LogStatement("X", row.text)
-    assert list(wrong_releases({statement: [row.since or "", row.until or ""]})) == []
-    wrong = list(wrong_releases({statement: ["0.9.0.1", "9.9.9"]}))
-    assert [line.partition(": ")[2] for line in wrong if repr(row.text) in line][:2] == [
-        f"since {row.since}, but 0.9.0.1 prints it",
-        f"until {row.until}, but 9.9.9 prints it",
+    statement = LogStatement("X", f"The new leader {HOLE} is not known: has an new epoch ({HOLE}) than the current leader")
+    assert not any(reads(row, statement) for row in STATEMENTS)
+    statement = LogStatement("X", f"Partition {HOLE} has an new epoch ({HOLE}) than the current leader")
+    assert list(wrong_releases({statement: ["2.5.1", "3.3.2"]})) == []
+    assert list(wrong_releases({statement: ["2.4.1", "9.9.9"]})) == [
+        "epoch-newer 'has an new epoch (': since 2.5, but 2.4.1 prints it",
+        "epoch-newer 'has an new epoch (': until 3.3, but 9.9.9 prints it",
     ]
 
 

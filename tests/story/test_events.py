@@ -117,3 +117,12 @@ def test_a_log_from_before_epochs_that_had_nothing_to_truncate_is_one_entry(tell
     )
     truncated = only(story, "truncated")
     assert (truncated["relation"], truncated["from"], truncated["to"]) == ("no effect", 60, 70)
+
+
+def test_a_log_that_was_truncated_and_has_nothing_to_truncate_then_is_two_entries(telling: Telling) -> None:
+    story = telling(
+        "[2026-01-01 00:00:05,000] INFO Truncating log x-0 to offset 70. (kafka.log.Log)\n"
+        "[2026-01-01 00:00:05,001] INFO Truncating x-0 to 70 has no effect as the largest offset in the log is 69. "
+        "(kafka.log.Log)\n"
+    )
+    assert [entry.fields["relation"] for entry in story.entries] == ["unknown", "no effect"]

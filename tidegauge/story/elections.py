@@ -220,12 +220,7 @@ class Elections(StoryState):
     def say_topic_id_mismatch(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)
         fields = {"topic_id": line.fields["own"], "received": line.fields["received"]}
-        last = replica.mismatch
-        if last is not None and fields.items() <= last.fields.items():
-            last.fields["times"] += 1
-            join(last, line)
-        else:
-            replica.mismatch = self.add(line, "topic_id_mismatch", line.partition, **fields, times=1)
+        replica.mismatch = self.add_or_count(replica.mismatch, line, "topic_id_mismatch", **fields)
 
     def _elected(
         self,

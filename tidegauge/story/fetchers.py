@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tidegauge.story.reading import SourcedLine
-from tidegauge.story.state import TOGETHER, StoryState, join, optional
+from tidegauge.story.state import NO_LEADER, TOGETHER, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import number
 
 
@@ -39,8 +39,8 @@ class Fetchers(StoryState):
 
     def say_leader_unavailable(self, line: SourcedLine) -> None:
         """Tell a replica that does not replicate: its broker did not know the leader when it was to follow."""
-        leader = number(line.fields["leader"].lstrip("-"))
-        error = f"the new leader {leader} was not available" if line.fields["leader"] != "-1" else "there was no leader"
+        leader = line.fields["leader"]
+        error = "there was no leader" if leader == str(NO_LEADER) else f"the new leader {leader} was not available"
         self.add(line, "fetcher_failed", line.partition, offset=None, error=f"it could not follow: {error}")
 
     def say_marked_failed(self, line: SourcedLine) -> None:
@@ -71,13 +71,8 @@ class Fetchers(StoryState):
     say_offset_mismatch = say_out_of_order
 
     def say_epoch_refused(self, line: SourcedLine) -> None:
-        replica, error = self.replica_of(line), line.fields["error"]
-        last = replica.refused
-        if last is not None and last.fields["error"] == error:
-            last.fields["times"] += 1
-            join(last, line)
-        else:
-            replica.refused = self.add(line, "epoch_refused", line.partition, error=error, times=1)
+        replica = self.replica_of(line)
+        replica.refused = self.add_or_count(replica.refused, line, "epoch_refused", error=line.fields["error"])
 
     def say_epoch_older(self, line: SourcedLine) -> None:
         self.replica_of(line).older = line.order

@@ -145,11 +145,7 @@ def _partitions(story: Story) -> Iterator[str]:
         yield from (f"  Do: {step}." for step in story.steps.get(name, ()))
     if len(eventful) > MOST_PARTITIONS:
         yield f"... and {len(eventful) - MOST_PARTITIONS:,} more partitions; `tidegauge story` lists all of them."
-    process = [
-        entry
-        for entry in story.entries
-        if entry.partition is None and entry.kind not in ("start", "stop") and happened(entry)
-    ]
+    process = [entry for entry in story.entries if entry.partition is None and happened(entry)]
     yield from (f"{entry_sentence(entry)}." for entry in process[:MOST_EVENTS])
 
 

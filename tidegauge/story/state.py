@@ -154,6 +154,14 @@ class StoryState:
         self.entries.append(entry)
         return entry
 
+    def add_or_count(self, last: StoryEntry | None, line: SourcedLine, kind: str, **fields: Any) -> StoryEntry:
+        """Add an entry, or count the last one once more if it says the same."""
+        if last is not None and fields.items() <= last.fields.items():
+            last.fields["times"] += 1
+            join(last, line)
+            return last
+        return self.add(line, kind, line.partition, **fields, times=1)
+
     def replica_of(self, line: SourcedLine) -> ReplicaStory:
         return self.replicas[str(line.partition), self.key(line)]
 

@@ -10,7 +10,7 @@ Rules of this file
 3. Group names are field names. `tp` is the partition; `topic` and `number` are the two halves of `[topic,0]` (to 1.0);
    `node` is who wrote the line. Both are taken from the brackets before the text where the row has none.
 4. Releases are the first and the last one that prints the line so; None: none before, or none after, that is known.
-   They bound the release of a log that does not say it.
+   They bound the release of a log that does not say it. `validation.kafka_statements` holds them against Kafka's sources.
 """
 
 import re
@@ -126,7 +126,7 @@ _LOG: tuple[Row, ...] = (
     ("segments-missing", "Deleting all segments because logEndOffset (", r"(?P<log_end>\d+)\) .{0,4}smaller than logStartOffset \(?(?P<log_start>\d+)", "", ("2.2", None), "Log, LogLoader"),
     ("records-deleted", "ncremented log start offset to ", r"(?P<to>\d+) due to client delete records request", "", ("2.6", None), "Log, UnifiedLog"),
     ("epochs-conflict", "This implies messages have arrived out of order", rf"(?:\. New: [^,]{{0,60}}, [^,]{{0,60}}, Current: [^,]{{0,60}}, [^,]{{0,60}} for Partition: {TP})?", "", ("0.11", "2.6"), "LeaderEpochFileCache"),
-    ("epochs-conflict", "caused truncation of conflicting entries ", "", r"New epoch entry (?:\S+ )?\S.{0,80} $", ("2.0", None), "LeaderEpochFileCache"),
+    ("epochs-conflict", "caused truncation of conflicting entries ", "", r"New epoch entry .{1,90} $", ("2.0", None), "LeaderEpochFileCache"),
     ("corrupt", "Found invalid messages during fetch for partition ", rf"{_ANY_TP} offset (?P<offset>\d+)", "", (None, None), "ReplicaFetcherThread"),
     ("corrupt", "Corruption found in segment ", r"\d+(?: of log (?P<tp>(?>[A-Za-z0-9._\-]+-\d+)))?,? truncating to offset (?P<offset>\d+)", "", (None, None), "Log, LogLoader"),
     ("corrupt", "Found invalid offset during recovery", rf"(?: for log {TP})?\. Deleting the corrupt segment and creating an empty one with starting offset (?P<offset>\d+)", "", (None, None), "Log, LogLoader"),

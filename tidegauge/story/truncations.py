@@ -84,7 +84,7 @@ class Truncations(StoryState):
     def say_truncated(self, line: SourcedLine) -> None:
         entry = self._truncation(line, number(line.fields["to"]), "log")
         if line.says.since is not None:
-            entry.said.add("truncated")  # since 1.1 only what has an effect is said so
+            entry.said.add("truncated")  # since 1.0 only what has an effect is said so
             relate(entry)
 
     def say_truncated_fully(self, line: SourcedLine) -> None:
@@ -109,9 +109,9 @@ class Truncations(StoryState):
         end = number(line.fields["last"]) + 1
         replica, to = self.replica_of(line), number(line.fields["to"])
         own = replica.truncation
-        # To 0.10 a log first says that it truncates, and then that there is nothing to truncate.
-        before = own is not None and own.said == {"log"} and own.fields["to"] == to and line.order - own.order < SECOND // 10
-        if own is not None and before and not self.releases.has_epochs(line):
+        # To 0.10 a log says that it truncates before it says that there is nothing to truncate. Had it been truncated to
+        # this offset, it would reach it.
+        if own is not None and own.said == {"log"} and own.fields["to"] == to and end < to:
             entry = own
             entry.fields["from"] = end
             join(entry, line)
@@ -254,11 +254,7 @@ class Truncations(StoryState):
 
     def say_epochs_conflict(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)
-        if replica.conflict is not None:
-            replica.conflict.fields["times"] += 1
-            join(replica.conflict, line)
-        else:
-            replica.conflict = self.add(line, "epochs_conflict", line.partition, times=1)
+        replica.conflict = self.add_or_count(replica.conflict, line, "epochs_conflict")
 
     def say_corrupt(self, line: SourcedLine) -> None:
         fields = {"offset": optional(line, "offset"), "byte": optional(line, "byte")}

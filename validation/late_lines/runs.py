@@ -130,7 +130,7 @@ def simulated_runs(seed: int, count: int, faults: Mapping[str, Fault] | None = N
             Cluster(source.folder, partitions, random.randrange(1 << 30)).run(
                 int(random.uniform(*MEGABYTES) * 1e6), random.choice(RATES)
             )
-            files: Files = logs.__wrapped__(source.folder)
+            files: Files = logs.__wrapped__(source.folder)  # not cached: nobody asks for this folder again
             name = names[number % len(names)] if names else ""
             if faults:
                 faulty = faults[name](random, files)

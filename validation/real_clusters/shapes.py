@@ -94,16 +94,16 @@ class ClusterShape:
 def shape_of(seed: int, small: bool = False, release: str | None = None) -> ClusterShape:
     """Draw the shape of a seed. With `small`, at most 24 partitions and two incidents: a run of half a minute.
 
-    `release` is in place of the drawn one, and changes nothing else.
+    `release` is in place of the drawn one.
     """
     random = Random(f"real cluster {seed}")
     sizes = {size: weight for size, weight in PARTITIONS.items() if not small or size <= 24}
     partitions = _draw(random, sizes)
     drawn = _draw(random, RELEASES)
-    release = release or drawn
+    release = release or str(drawn)
     count = random.choice((1, 1, 2, 2) if small else (1, 1, 2, 2, 3))
     incidents = () if random.random() < 0.04 else tuple(_draw(random, INCIDENTS) for _ in range(count))
-    later = [name for name in RELEASES if name > drawn]
+    later = [name for name in RELEASES if name > release]
     upgrade_to = random.choice(later) if "upgrade" in incidents and later else ""
     incidents = tuple(name for name in incidents if name != "upgrade" or upgrade_to)
     replication = 2 if random.random() < 0.08 else 3

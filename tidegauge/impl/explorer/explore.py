@@ -127,7 +127,7 @@ class Walker:
 
     def violation(self, cluster: Cluster) -> Violation | None:
         """Return the first invariant that does not hold in a state of this walker."""
-        # Half of all steps only send or lose a message, which no invariant reads.
+        # Half of all steps only send or lose a message, which no invariant reads. The memo keeps each part, so its id too.
         parts = (*cluster.brokers, cluster.controller, cluster.committed)
         key = (*map(id, parts), cluster.deleted, cluster.acked)
         if key not in self._violations:

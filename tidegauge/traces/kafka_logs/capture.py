@@ -73,8 +73,7 @@ class Generation(NamedTuple):
 def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generation, list[LoggedStep]]:
     """Group the steps of all nodes by partition and topic id, in order; other partitions are skipped."""
     tps = frozenset(tps)
-    names = {node.id: node.broker.named for node in nodes}
-    ids = {topic: _in_order([_ids(named, topic) for named in names.values()]) for topic in map(topic_of, tps)}
+    ids = {topic: _in_order([_ids(node.broker.named, topic) for node in nodes]) for topic in map(topic_of, tps)}
     steps_by_generation: dict[Generation, list[LoggedStep]] = {}
     for tp in sorted(tps):
         topic_ids = ids[topic_of(tp)]
@@ -93,9 +92,10 @@ def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generati
             if step.tp not in tps:
                 continue
             topic_ids = ids[topic_of(step.tp)]
-            last = [topic_id for place, topic_id in names[node.id].get(topic_of(step.tp), ()) if place <= step.place[:2]]
             # Before its node names an id, a step belongs to the oldest topic.
-            named = step.topic_id if step.topic_id in topic_ids else last[-1] if last else ""
+            named = step.topic_id
+            if named not in topic_ids:
+                named = node.broker.topic_named(topic_of(step.tp), step.place)
             number = topic_ids.index(named) if named in topic_ids else 0
             steps_by_generation[
                 Generation(step.tp, number, max(1, len(topic_ids)), topic_ids[number] if topic_ids else None)

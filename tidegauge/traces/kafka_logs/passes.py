@@ -184,8 +184,7 @@ def assign_topics(reading: Reading) -> None:
         for step in node.broker.steps:
             topic = step.tp.rpartition("-")[0]
             if topic in several and not step.topic_id:
-                last = [topic_id for place, topic_id in node.broker.named.get(topic, ()) if place <= step.place[:2]]
-                step.topic_id = last[-1] if last else ""
+                step.topic_id = node.broker.topic_named(topic, step.place)
 
 
 def order_steps(reading: Reading) -> None:

@@ -406,6 +406,10 @@ class LoggedBroker:
             if not named or named[-1][1] != topic_id:
                 named.append(((self.run, self.index), topic_id))
 
+    def topic_named(self, topic: str, place: tuple[int, ...]) -> str:
+        """Return the topic id that lines up to a place named last for a topic; "" before the first."""
+        return next((topic_id for named, topic_id in reversed(self.named.get(topic, ())) if named <= place[:2]), "")
+
     def step(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
         """Add a step at this line."""
         line = parsed.line

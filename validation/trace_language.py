@@ -48,7 +48,10 @@ class Language:
         return tuple(self._number.setdefault(key(event), len(self._number)) for event in events)
 
     def holds(self, events: Sequence[Event]) -> bool:
-        """Return whether the events are those of a path, or of the beginning of one."""
+        """Return whether the events are those of a path, or of the beginning of one.
+
+        Several paths may report the same events, so all positions that the events so far can lead to are kept.
+        """
         here = self._silently({(0, self._start)})
         for event in self._begun(events):
             number = self._number.get(key(event))
@@ -79,6 +82,7 @@ class Language:
         return [*self._initial, *(event for at, event in enumerate(events) if at not in used)]
 
     def _read(self, here: set[Position], number: int) -> set[Position]:
+        """Return the positions after the event of this number."""
         there: set[Position] = set()
         for state, rest in here:
             if rest:
@@ -100,6 +104,7 @@ class Language:
         return known
 
     def _silently(self, here: set[Position]) -> set[Position]:
+        """Return the positions with all those that steps without events lead on to."""
         todo = [state for state, rest in here if not rest]
         seen = set(here)
         while todo:

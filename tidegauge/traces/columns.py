@@ -225,7 +225,7 @@ def table_as_json(table: Columns) -> dict[str, Any]:
 
 
 def table_from_json(value: Mapping[str, Any]) -> Columns:
-    """Read a table. Raises ValueError, TypeError or KeyError when `value` is none."""
+    """Read the columns of one trace. Raises ValueError, TypeError or KeyError when `value` does not hold them."""
     event, epochs = np.array(value["event"], dtype=np.int64), value["epochs"]
     ints = {name: np.array(value[name], dtype=np.int64) for name in INT_FIELDS if name in value}
     node = np.array(value["node"], dtype=np.int64)

@@ -135,8 +135,11 @@ def rehash_transitions(before: MemoryTable, automaton: Automaton, at: s.Ints) ->
     rehash_rows(automaton.effects, at[EFFECTS])
 
 
-def take_effect(st: s.State, effects: Pool, row: int) -> int:
-    """Move the tallies into a row of the effects and set them to 0. Return where the row ends."""
+def drain_tallies(st: s.State, effects: Pool, row: int) -> int:
+    """Move what an event added to the tallies into a row of the effects. Return where the row ends.
+
+    The row has SAYS words for each rule that the event changed: the rule, then its counts.
+    """
     at = effects.starts[row]
     for r in range(RULES):
         tally = s.TALLIES + r
@@ -172,7 +175,7 @@ def learn_transition(
     else:
         judge_event(run, judge, symbol)
         forgets(st)
-    effects.starts[row + 1] = take_effect(st, effects, row)
+    effects.starts[row + 1] = drain_tallies(st, effects, row)
     if not may_keep(st):
         return LEFT
     # After the end of a trace the next one begins with no knowledge: state 0.

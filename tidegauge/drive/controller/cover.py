@@ -142,7 +142,7 @@ def model_of(name: str) -> Model:
 
 
 def cover(bounds: model.ControlBounds, profile: Profile, opening: ClusterOpening, name: str) -> ControllerCover:
-    """Return paths that take each step at least once."""
+    """Return paths that take at least once each step of the graph that the release takes too."""
     # min.insync.replicas is set on the topic (`begin`), so that the cluster's default does not matter.
     opening = opening._replace(elr=int(profile.elr), min_insync_replicas=1)
     graph = _Graph(bounds, profile)
@@ -151,6 +151,7 @@ def cover(bounds: model.ControlBounds, profile: Profile, opening: ClusterOpening
     left = {(source, request) for source in graph.reached for request in graph.edges[source]}
     coverable, cases = len(left), list[ControllerCase]()
     for source in graph.reached:
+        # A path goes to a state with steps that are left, by steps that may be taken already, and on through those left.
         while any((source, request) in left for request in graph.edges[source]):
             path = [*graph.way_to(source), *graph.onward(source, left)]
             left -= set(path)

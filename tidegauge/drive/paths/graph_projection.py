@@ -216,12 +216,16 @@ BOLD = 99
 
 
 def of_isr_changes(bounds: isr_model.IsrBounds, profile: Profile) -> Inputs:
-    """Return what the graph of impl.explorer.isr_model gives its leader: also responses before the metadata they made."""
+    """Return the inputs that the graph of impl.explorer.isr_model gives its leader, which is the broker under test.
+
+    In this graph a leader may get the response to its AlterPartition request before the metadata that the request caused.
+    """
     rename = renaming(isr_model.LEADER)
     start = isr_model.initial_isr_cluster(bounds, profile)
     given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
     peers = tuple(range(BROKER + 1, BROKER + 1 + bounds.followers))
     state = opened(Opening(peers), profile)
+    # The graph starts with a leader that leads already; these steps take a new broker there.
     for step in isr_beginning(start):
         given[counted(state.broker, state.partition_epoch)][Input(step)] = None
         state, _ = take_step(state, step)

@@ -144,13 +144,14 @@ def chosen_paths(
 def cases_beside_covers(
     capabilities: Capabilities, profile: Profile, cases: Sequence[BrokerCase]
 ) -> tuple[list[BrokerCase], list[str]]:
-    """Return what is played besides the cases of covers, which leave a broker's hidden state and refusals alone; and lines.
+    """Return the paths that a run adds to `cases`, and lines for its report.
 
-    The lines say what no path of the run can see, and from how many paths each switch that the profile changes is told.
+    A cover takes every step of a graph, but no step that is refused, and it does not look at state that only a later step
+    shows. Paths for both are added. The lines count them, and name what no path of the run can see.
     """
     refused = refusals(profile, capabilities)
     telling = telling_paths(profile, capabilities, [*refused, *cases])
-    counts = f"{len(telling.by_suspect)} switches and known bugs are told by {len(telling.cases)} short paths"
+    counts = f"{len(telling.cases)} short paths tell {len(telling.by_suspect)} switches and known bugs from what is right"
     lines = [f"refusals and errors: {len(refused)} paths; {counts}"]
     lines += [f"not seen by this run: {', '.join(telling.unseen)}"] if telling.unseen else []
     lines += [f"not seen by this run: {', '.join(methods)}: {why}" for why, methods in OUT_OF_REACH_IN_KAFKA.items()]

@@ -139,7 +139,7 @@ def _leader_steps(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
 
 
 def _fetch_steps(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
-    """Find HandleFetch: the metadata cache decides whether f may join; its response arrives, or is lost."""
+    """Find HandleFetch, four steps at most: the metadata cache lets f join or does not; the response arrives or is lost."""
     for eligible in (False, True):
         after, end = _serve_fetch(state, f, eligible=eligible)
         expands = after.leader.state != state.leader.state
@@ -148,6 +148,7 @@ def _fetch_steps(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]
             after = _with_proposal(after)
         elif eligible:
             continue
+        # The last argument of the label: 1 where the response is lost, so that the follower's log end stays where it was.
         yield ("HandleFetch", f, int(expands), 0), after._replace(ends=_put(state.ends, f, end))
         yield ("HandleFetch", f, int(expands), 1), after
 

@@ -210,8 +210,9 @@ def reassign(path: ProofPath, s: RegistrationState) -> RegistrationState:
 
 
 def come_back(path: ProofPath, s: RegistrationState) -> RegistrationState:
-    """Let a broker come back without its log, or without a part of it."""
+    """Let a broker come back without its log, or without a part of it; `lost` is the broker."""
     lost = path.integer("lost", low=0)
+    # The controller takes a broker that may be elected out of the ISR and the ELR first, by a version of its own.
     leaves = path.decide(electable(s, lost))
     after = change_registration(path, s, lambda _: z3.BoolVal(True), no_broker, lost) if leaves else s
     return replace(

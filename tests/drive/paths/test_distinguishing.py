@@ -1,6 +1,7 @@
 """What the default run sees of a broker with a bug, and what it names as not seen."""
 
 import itertools
+import random
 
 import pytest
 
@@ -12,6 +13,7 @@ from tidegauge.drive.kafka_broker.node import CAN
 from tidegauge.drive.paths.distinguishing import (
     OUT_OF_REACH,
     change_lines,
+    distinguishes,
     recorded_paths,
     switch_of,
     telling_paths,
@@ -49,6 +51,20 @@ def test_a_broker_with_a_bug_differs_on_its_path_or_the_bug_is_named_as_not_seen
     for name in found.unseen:
         assert why_unseen(name) or switch_of(name) in NO_EFFECT, name
     assert set(recorded_paths()) <= {*found.by_suspect, *page_names(KAFKA), *page_names(SAFE)}
+
+
+@pytest.mark.parametrize("profile", [KAFKA, SAFE], ids=lambda profile: profile.name)
+def test_a_path_distinguishes_if_a_played_broker_with_the_bug_differs_on_it(profile: Profile) -> None:
+    """Also where the path is not played, since it asks for nothing that the bug changes."""
+    right, chosen = reference(profile), random.Random(14)
+    paths = [path for path in recorded_paths().values() if right.can_be_given(path, EVERYTHING)]
+    outcomes = set()
+    for suspect in right.suspects():
+        for path in chosen.sample(paths, 6):
+            differs = bool(play(ReferenceNode(right.with_bugs([suspect]), EVERYTHING), [path], right).differences)
+            assert distinguishes(path, right, suspect, EVERYTHING.reports) is differs, (suspect.name, path)
+            outcomes.add(differs)
+    assert outcomes == {True, False}
 
 
 def page_names(profile: Profile) -> set[str]:

@@ -13,15 +13,18 @@ Rules of this file
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, lru_cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
+from tidegauge.drive.broker.applied_rules import counting
 from tidegauge.drive.broker.contract import BrokerCase, Opening
 from tidegauge.drive.broker.reference import BrokerReference, reference
-from tidegauge.drive.contract import Capabilities, frozen
+from tidegauge.drive.contract import Capabilities, Report, frozen
 from tidegauge.drive.runner.reference import Suspect
 from tidegauge.impl.profiles import CHANGED, WITHOUT, Profile
 from tidegauge.impl.releases import profile_named
@@ -120,13 +123,41 @@ def _is_of_brokers(switch: str) -> bool:
     return switch in OUT_OF_REACH or switch in WITHOUT_EFFECT or any(switch_of(name) == switch for name in recorded_paths())
 
 
+class PlayedPath(NamedTuple):
+    """What the right broker reports on a path, and the switches and rules that it asks for meanwhile."""
+
+    reports: tuple[Report, ...]
+    asked: frozenset[str]
+
+
+class _WatchedProfile:
+    """A profile that notes which of its switches are read."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self.asked: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked.add(name)
+        return getattr(self._profile, name)
+
+
+@lru_cache(maxsize=1 << 12)
+def _played(case: BrokerCase, right: BrokerReference) -> PlayedPath:
+    profile, applied = _WatchedProfile(right.profile), Counter[tuple[str, str]]()
+    watched = replace(right, profile=cast("Profile", profile), rules=counting(applied))
+    reports = tuple(watched.reports(case))
+    return PlayedPath(reports, frozenset({*profile.asked, *(rule for rule, _ in applied)}))
+
+
 def distinguishes(case: BrokerCase, right: BrokerReference, suspect: Suspect, reported: frozenset[str]) -> bool:
-    """Return whether a broker with a bug reports something else on a path than the right one."""
-    wrong = right.with_bugs([suspect])
-    return any(
-        right.differences(expected, seen, reported)
-        for expected, seen in zip(right.reports(case), wrong.reports(case), strict=True)
-    )
+    """Return whether a broker with a bug reports something else on a path than the right one, which has no bug."""
+    expected = _played(case, right)
+    # Of what nobody asks for, another value changes nothing.
+    if suspect.wrong_step is None and expected.asked.isdisjoint((*suspect.switches, *suspect.rules)):
+        return False
+    wrong = right.with_bugs([suspect]).reports(case)
+    return any(right.differences(report, seen, reported) for report, seen in zip(expected.reports, wrong, strict=True))
 
 
 # A profile with switches changed: what they are told from.

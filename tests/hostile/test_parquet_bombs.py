@@ -14,7 +14,8 @@ import pytest
 from tests.hostile.conftest import ROOT, Run
 from tidegauge.traces.columns import INT_FIELDS, to_columns
 from tidegauge.traces.formats import ndjson, parquet
-from tidegauge.traces.formats.parquet import EPOCHS, METADATA, Reader, Unreadable, pages_of, unpacked_bytes
+from tidegauge.traces.formats.parquet import EPOCHS, METADATA, Reader, Unreadable
+from tidegauge.traces.formats.parquet_metadata import Chunk, read_footer
 
 (TRACE,) = ndjson.read(ROOT / "tidegauge" / "traces" / "golden" / "append.ndjson").traces
 ROWS = 2_000_000
@@ -87,20 +88,51 @@ def test_as_many_rows_as_a_small_file_may_have(codec: str, tmp_path: Path, comma
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4"])
-def test_the_sizes_of_pages_are_read(codec: str, version: Any, tmp_path: Path) -> None:
-    """The footer of an honest writer has the same sizes, with the headers; many pages, with and without a dictionary."""
-    table = pa.table({"a": [1, 2, None] * 9000, EPOCHS: [f"{n}" for n in range(27_000)], "b": [True, False, None] * 9000})
+def test_the_metadata_are_those_that_arrow_reads(codec: str, version: Any, tmp_path: Path) -> None:
+    """Of an honest writer, whose footer says the sizes of pages, with the headers."""
+    numbers = {"a": [1, 2, None] * 9000, "i": np.arange(27_000, dtype=np.int32), "b": [True, False, None] * 9000}
+    table = pa.table({EPOCHS: [f"{n}" for n in range(27_000)], "x": [1.5] * 27_000, **numbers})
     path = tmp_path / "t.parquet"
-    pq.write_table(table, path, compression=codec, data_page_version=version, data_page_size=4096, write_page_checksum=True)
-    group = pq.read_metadata(path).row_group(0)
+    pq.write_table(
+        table, path, compression=codec, data_page_version=version, data_page_size=4096, row_group_size=20_000,
+        write_page_checksum=True,
+    )  # fmt: skip
+    metadata = pq.read_metadata(path)
     with path.open("rb") as file:
-        for at in range(group.num_columns):
-            chunk = group.column(at)
-            sizes = list(pages_of(file, chunk))
-            headers = chunk.total_compressed_size - sum(size.packed for size in sizes)
-            assert len(sizes) > 1
-            assert headers > 0
-            assert unpacked_bytes(file, chunk) + headers == chunk.total_uncompressed_size
+        groups = read_footer(file)
+        assert len(groups) == metadata.num_row_groups == 2
+        for index, group in enumerate(groups):
+            theirs = metadata.row_group(index)
+            assert (group.rows, len(group.chunks)) == (theirs.num_rows, theirs.num_columns)
+            for at, chunk in enumerate(group.chunks):
+                column = theirs.column(at)
+                begins = {column.data_page_offset, column.dictionary_page_offset} - {None}
+                assert (chunk.path, chunk.physical_type) == (column.path_in_schema, column.physical_type)
+                assert (chunk.begin, chunk.packed_bytes) == (min(begins), column.total_compressed_size)
+                if column.physical_type in ("INT32", "INT64"):
+                    assert (chunk.least, chunk.largest) == (column.statistics.min, column.statistics.max)
+                sizes = list(chunk.pages(file))
+                headers = chunk.packed_bytes - sum(size.packed for size in sizes)
+                assert len(sizes) > (chunk.path != "b")
+                assert headers > 0
+                assert chunk.unpacked_bytes(file) + headers == column.total_uncompressed_size
+
+
+def test_metadata_that_contradict_the_schema_are_a_problem(tmp_path: Path, command: Run) -> None:
+    """pyarrow aborts the process where it is asked for the metadata of a column of numbers that has sizes of texts."""
+    path = tmp_path / "t.parquet"
+    write(path, epochs=["", ""])
+    content = path.read_bytes()
+    # The end of parquet.thrift's SchemaElement of `node`: INT64 is 2, INT32 1; then its metadata have another type.
+    assert content.count(b"\x15\x04\x25\x02\x18\x04node") == 1
+    path.write_bytes(content.replace(b"\x15\x04\x25\x02\x18\x04node", b"\x15\x02\x25\x02\x18\x04node"))
+    ended = command("check", "t.parquet", cwd=tmp_path)
+    assert ended.returncode == 2, ended.stderr
+    assert "column node of type INT32, as in the schema, seen INT64" in ended.stdout
+    # The same for the texts: what their metadata say of sizes is nothing that a column of truth values may have.
+    path.write_bytes(content.replace(b"\x15\x0c\x25\x02\x18\x06epochs", b"\x15\x00\x25\x02\x18\x06epochs"))
+    ended = command("check", "t.parquet", cwd=tmp_path)
+    assert ended.returncode == 2, ended.stderr
 
 
 def test_a_codec_that_does_not_exist_is_a_problem(tmp_path: Path, command: Run) -> None:
@@ -114,13 +146,6 @@ def test_a_codec_that_does_not_exist_is_a_problem(tmp_path: Path, command: Run) 
     ended = command("check", "t.parquet", cwd=tmp_path)
     assert ended.returncode == 2, ended.stderr
     assert "a readable row group" in ended.stdout
-
-
-class _Chunk:
-    data_page_offset, dictionary_page_offset = 0, None
-
-    def __init__(self, size: int) -> None:
-        self.total_compressed_size = size
 
 
 @pytest.mark.parametrize(
@@ -137,8 +162,8 @@ class _Chunk:
     ],
 )
 def test_what_is_no_page_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match="page"):
-        assert unpacked_bytes(BytesIO(data), _Chunk(len(data) or 9)) < 0
+    with pytest.raises(ValueError, match=r"page|structs|list|field"):
+        assert Chunk("a", "INT64", 0, len(data) or 9).unpacked_bytes(BytesIO(data)) < 0
 
 
 def test_right_files_of_other_writers_are_read(tmp_path: Path) -> None:

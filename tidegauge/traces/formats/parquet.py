@@ -4,10 +4,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +25,7 @@ from tidegauge.traces.columns import (
     table_from_json,
     with_starts,
 )
+from tidegauge.traces.formats.parquet_metadata import GroupMetadata, read_footer
 from tidegauge.traces.problems import Problem, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind
 from tidegauge.util.bounds import longest_line
@@ -243,6 +243,7 @@ class Reader:
             )
         except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
             raise self._unreadable("a Parquet file", _reason(error), "check that it was written to its end") from error
+        self._groups = self._footer(metadata.num_row_groups)
         self._schema = self._in.schema_arrow  # kept, because pyarrow parses it anew at each access
         self.config, events = self._head()
         names = self._schema.names
@@ -261,7 +262,7 @@ class Reader:
 
     def row_groups(self) -> list[RowGroup]:
         """Return the row groups, in order."""
-        return [self._row_group(index) for index in range(self._in.metadata.num_row_groups)]
+        return [self._row_group(index) for index in range(len(self._groups))]
 
     def read(self, index: int) -> Columns:
         """Read the columns of row group `index`."""
@@ -299,6 +300,16 @@ class Reader:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
+    def _footer(self, expected: int) -> list[GroupMetadata]:
+        try:
+            with self._opened() as file:
+                groups = read_footer(file)
+        except (OSError, ValueError) as error:
+            raise self._unreadable("the metadata of row groups", _reason(error), "write it anew") from error
+        if len(groups) != expected:
+            raise self._unreadable(f"{expected} row groups, as Arrow reads", f"{len(groups)}", "write it anew")
+        return groups
+
     def _head(self) -> tuple[Config, Any]:
         """Return the config, and the distinct events of the distinct layout, None in the wide one."""
         text = (self._schema.metadata or {}).get(METADATA)
@@ -332,19 +343,18 @@ class Reader:
 
     def _row_group(self, index: int) -> RowGroup:
         group = self._group(index)
-        position = self._schema.names.index(TRACE)
-        statistics = group.column(position).statistics
-        # A file from elsewhere may have none: then the column itself is read.
-        if statistics is None or not statistics.has_min_max:
+        trace = group.chunk(TRACE)
+        # A file from elsewhere may not say them: then the column itself is read.
+        if trace is None or trace.least is None or trace.largest is None:
             number = _number(self._read(index, [TRACE]).column(TRACE))
             first, last = (int(number[0]), int(number[-1])) if len(number) else (0, -1)
         else:
-            first, last = statistics.min, statistics.max
-        return RowGroup(self.path, index, group.num_rows, first, last - first + 1)
+            first, last = trace.least, trace.largest
+        return RowGroup(self.path, index, group.rows, first, last - first + 1)
 
     def _read(self, index: int, names: Sequence[str]) -> pa.Table:
         group = self._group(index)
-        size, most = 8 * group.num_rows * len(names), self._most
+        size, most = 8 * group.rows * len(names), self._most
         if size > most:
             raise self._bad_group(index, f"a row group of at most {most:,} bytes in memory", f"one of {size:,}")
         try:
@@ -360,28 +370,31 @@ class Reader:
         """The bytes that a row group may take in memory."""
         return max(LARGEST_GROUP, MOST_RATIO * Path(self.path).stat().st_size if "://" not in self.path else 0)
 
-    def _refuse_packed(self, index: int, group: Any, names: Sequence[str]) -> None:
+    def _refuse_packed(self, index: int, group: GroupMetadata, names: Sequence[str]) -> None:
         """Raise Unreadable for a row group whose pages unpack to too much."""
-        chunks = [chunk for at in range(group.num_columns) if (chunk := group.column(at)).path_in_schema in names]
         with self._opened() as file:
-            for chunk in chunks:
-                size, bound = unpacked_bytes(file, chunk), self._most
-                if chunk.path_in_schema == EPOCHS:
-                    bound = max(LARGEST_TEXTS, chunk.total_compressed_size)
+            for chunk in group.chunks:
+                if chunk.path not in names:
+                    continue
+                # Uncompressed pages are measured, too: what the metadata say of a codec need not be true.
+                size, bound = chunk.unpacked_bytes(file), self._most
+                if chunk.path == EPOCHS:
+                    bound = max(LARGEST_TEXTS, chunk.packed_bytes)
                 if size > bound:
-                    expected = f"pages of {chunk.path_in_schema} that unpack to at most {bound:,} bytes"
+                    expected = f"pages of {chunk.path} that unpack to at most {bound:,} bytes"
                     raise self._bad_group(index, expected, f"{size:,}")
 
-    def _group(self, index: int) -> Any:
+    def _group(self, index: int) -> GroupMetadata:
         """Return the metadata of a row group."""
+        group, schema = self._groups[index], self._in.metadata.schema
+        if len(group.chunks) != len(schema):
+            raise self._bad_group(index, f"{len(schema)} columns, as in the schema", f"{len(group.chunks)}")
         # If a column has another type here than in the schema, Arrow would abort the process.
-        group, schema = self._in.metadata.row_group(index), self._in.metadata.schema
-        for position in range(group.num_columns):
-            column, stored = schema.column(position), group.column(position).physical_type
-            if column.physical_type != stored:
-                raise self._bad_group(
-                    index, f"column {column.name} of type {column.physical_type}, as in the schema", stored
-                )
+        for position, chunk in enumerate(group.chunks):
+            column = schema.column(position)
+            if column.physical_type != chunk.physical_type:
+                expected = f"column {column.name} of type {column.physical_type}, as in the schema"
+                raise self._bad_group(index, expected, chunk.physical_type)
         return group
 
     def _starts(self, index: int, number: Any) -> Ints:
@@ -441,7 +454,7 @@ class Reader:
         return Unreadable(Problem(self.path, None, expected, seen, do))
 
     def _bad_group(self, index: int, expected: str, seen: str) -> Unreadable:
-        rows = self._in.metadata.row_group(index).num_rows
+        rows = self._groups[index].rows
         do = f"row group {index} is left out, with its {rows} events"
         return Unreadable(Problem(f"{self.path}#{index}", None, expected, seen, do, lost=rows))
 
@@ -496,128 +509,3 @@ def _pairs(text: str | None) -> Ints | None:
 
 def _reason(error: Exception) -> str:
     return shown(str(error).splitlines()[0] if str(error) else type(error).__name__)
-
-
-# How much memory the pages of a Parquet file take once they are unpacked, read from their headers before any is unpacked.
-#
-# Rules of this part
-#
-# 1. Only the header of a page says to how many bytes it unpacks: a file of 60 kB may have one that takes two gigabytes, and
-#    Arrow takes what a header says. What the footer says is not looked at: it need not be true.
-# 2. A header is a struct in Thrift's compact protocol (parquet.thrift, PageHeader), of which three numbers are read.
-# 3. Bytes that are no header raise ValueError; Arrow would refuse them, too.
-# 4. Uncompressed pages are measured too: pyarrow ends the process where it is asked for a codec that does not exist.
-
-
-LARGEST_HEADER = 1 << 16
-"""Bytes of a header that are read: it may have statistics, the smallest and the largest text."""
-MOST_PAGES = 1 << 16
-"""Pages of a column in a row group: writers make them of a megabyte or of 20,000 rows."""
-
-UNPACKED_SIZE, PACKED_SIZE = 2, 3
-"""Numbers of the fields PageHeader#uncompressed_page_size and #compressed_page_size."""
-
-_BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
-DEEPEST = 8
-
-
-class PageSizes(NamedTuple):
-    """The bytes of a page without its header: as stored, and unpacked."""
-
-    packed: int
-    unpacked: int
-
-
-def pages_of(file: IO[bytes], chunk: Any) -> Iterator[PageSizes]:
-    """Yield the sizes of the pages of a column chunk. Raises ValueError, OSError."""
-    at = chunk.data_page_offset
-    if chunk.dictionary_page_offset:
-        at = min(at, chunk.dictionary_page_offset)
-    end = at + chunk.total_compressed_size
-    while at < end:
-        file.seek(at)
-        header = _Header(file.read(min(LARGEST_HEADER, end - at)))
-        sizes = header.sizes()
-        if sizes.packed < 0 or sizes.unpacked < 0:
-            raise ValueError(f"a page of {min(sizes)} bytes")
-        yield sizes
-        at += header.at + sizes.packed
-
-
-def unpacked_bytes(file: IO[bytes], chunk: Any) -> int:
-    """Return the bytes of all pages of a column chunk when they are unpacked. Raises ValueError, OSError."""
-    sizes = list(islice(pages_of(file, chunk), MOST_PAGES + 1))
-    if len(sizes) > MOST_PAGES:
-        raise ValueError(f"more than {MOST_PAGES:,} pages of a column")
-    return sum(size.unpacked for size in sizes)
-
-
-class _Header:
-    """A page header; `at` is the position behind what was read of it."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self.at = data, 0
-
-    def sizes(self) -> PageSizes:
-        try:
-            numbers = self._struct(DEEPEST)
-            return PageSizes(numbers[PACKED_SIZE], numbers[UNPACKED_SIZE])
-        except (IndexError, KeyError):
-            raise ValueError("a page without a header") from None
-
-    def _struct(self, depth: int) -> dict[int, int]:
-        """Read a struct; return its integers by their field's number."""
-        if not depth:
-            raise ValueError("a page header in a page header")
-        numbers, field = {}, 0
-        while kind := self._byte():
-            # The upper half is what the number of the field adds to that of the one before; 0: it is written out.
-            field = field + (kind >> 4) if kind >> 4 else self._integer()
-            if (kind & 0x0F) in _INTEGERS:
-                numbers[field] = self._integer()
-            elif (kind & 0x0F) not in _BOOLEANS:  # whose value is their kind
-                self._skip(kind & 0x0F, depth)
-        return numbers
-
-    def _skip(self, kind: int, depth: int) -> None:
-        """Skip a value of Thrift's compact protocol; nested deeper than `depth` it is refused."""
-        if kind in _INTEGERS:
-            self._integer()
-        elif kind == _BYTE or kind in _BOOLEANS:  # of a list: a byte each
-            self._byte()
-        elif kind == _DOUBLE:
-            self.at += 8
-        elif kind == _BINARY:
-            size = self._varint()
-            self.at += size
-        elif kind == _STRUCT:
-            self._struct(depth - 1)
-        elif kind in _LISTS:
-            head = self._byte()
-            size = head >> 4 if head >> 4 < 15 else self._varint()
-            if size > len(self._data):
-                raise ValueError(f"a list of {size:,} elements in a page header")
-            for _ in range(size):
-                self._skip(head & 0x0F, depth - 1)
-        else:
-            raise ValueError(f"a field of kind {kind} in a page header")
-
-    def _byte(self) -> int:
-        self.at += 1
-        return self._data[self.at - 1]
-
-    def _varint(self) -> int:
-        number = shift = 0
-        while True:
-            byte = self._byte()
-            number |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return number
-            if shift > 63:
-                raise ValueError("a number of more than ten bytes in a page header")
-
-    def _integer(self) -> int:
-        # Zigzag: the lowest bit is the sign.
-        number = self._varint()
-        return (number >> 1) ^ -(number & 1)

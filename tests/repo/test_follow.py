@@ -230,8 +230,9 @@ def test_broker_logs_are_judged_as_they_are_written(
     whole = capsys.readouterr().out
     news, report_begin, _ = said.partition(whole.splitlines()[0])
     assert report_begin
-    assert any(line.startswith(("HW-08", "DATA-0")) for line in news.splitlines())
-    assert "n2/server.log:217" in news.splitlines()[0], "the truncation is told before the failure that comes of it"
+    failures = [at for at, line in enumerate(news.splitlines()) if line.startswith(("HW-08", "DATA-0"))]
+    truncated = [at for at, line in enumerate(news.splitlines()) if "n2/server.log:217" in line]
+    assert truncated[0] < failures[0], "the truncation is told before the failure that comes of it"
     assert said.splitlines()[-1].rpartition(",")[0] == whole.splitlines()[-1].rpartition(",")[0]
 
 

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from tidegauge.story.losses import DISK, SLACK, UNCLEAN, Loss
 from tidegauge.story.state import NO_LEADER, StoryEntry
 
+_OF_ANOTHER_CLUSTER = "its log directories are of the cluster "
+
 
 def step_for_loss(loss: Loss) -> str:
     """Return what to do about a loss."""
@@ -52,12 +54,44 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             later.order > entry.order and later.node == entry.node and later.kind in ("follower", "leader")
             for later in entries
         )
-        if not again and entry.node is not None:
+        # What the leader has is out of order: to ask for it again changes nothing.
+        if not again and entry.node is not None and "OutOfOrder" not in (entry.fields["error"] or ""):
             steps.append(
                 f"restart broker {entry.node}: its fetcher of this partition stays failed until its role changes "
                 f"(from {entry.sources[0]})"
             )
+    if any(entry.kind == "produce_refused" and "NotEnoughReplicas" in str(entry.fields["error"]) for entry in entries):
+        steps.append(
+            "bring back the replicas that left the ISR, which is smaller than min.insync.replicas: no record is lost by it"
+        )
+    steps += [
+        f"copy the folder {entry.partition} of broker {entry.node} before anything of it is deleted: it is of the topic id "
+        f"{entry.fields['topic_id']}, so the topic was made anew, or its metadata was lost ({entry.sources[0]})"
+        for entry in entries
+        if entry.kind == "topic_id_mismatch" and entry.node is not None
+    ]
     return list(dict.fromkeys(steps))
+
+
+def step_for_process(entry: StoryEntry) -> str | None:
+    """Return what to do about a directory or a process that failed, where its lines say why, or what line would."""
+    why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
+    if entry.partition is not None or entry.kind not in ("directory_failed", "process_failed"):
+        return None
+    where = f"below {entry.fields['directory']}" if entry.kind == "directory_failed" else "in its log directories"
+    if _OF_ANOTHER_CLUSTER in why:
+        return (
+            "delete nothing before it is clear which one is right: the folders of this broker have records of the first; "
+            "bring back what ZooKeeper or the controllers lost, or correct the address that it was given "
+            f"({entry.sources[0]})"
+        )
+    if any(text in why for text in ("No space left", "quota exceeded", "not enough space")):
+        return f"make room {where}, delete no segment by hand, then start the broker again ({entry.sources[0]})"
+    if any(text in why for text in ("AccessDenied", "Permission denied", "Read-only", "used by another process")):
+        return f"let the broker write, rename and delete {where}, then start it again ({entry.sources[0]})"
+    if entry.kind == "directory_failed" and not why:
+        return f"look for the first line `Error while ..` (LogDirFailureChannel) before it: it says why ({entry.sources[0]})"
+    return None
 
 
 def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
@@ -77,6 +111,12 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
     if isr:
         steps.append(
             f"start {_nodes(isr)} again: the last in-sync replicas have everything that was committed ({last.sources[0]})"
+        )
+    if isr is None:
+        topic = str(last.partition).rpartition("-")[0]
+        steps.append(
+            f"start the brokers of its ISR again, which kafka-topics --describe --topic {topic} names: they have everything "
+            f"that was committed ({last.sources[0]})"
         )
     if len(ends) > 1:
         best = max(ends, key=lambda node: ends[node][1])

@@ -56,6 +56,15 @@ def _truncation_not_allowed(telling: Telling, _losses: Sequence[Loss]) -> Iterat
             yield line.node, line.file, [line.at]
 
 
+def _open_on_windows(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+    """Look for a directory of Windows that failed because a file could not be renamed or deleted."""
+    for entry in telling.entries:
+        if entry.kind == "directory_failed" and "\\" in entry.fields["directory"]:
+            why = entry.fields.get("error", "")
+            if "AccessDenied" in why or "used by another process" in why:
+                yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+
+
 def _refused_for_ever(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
     """Refusals by ZooKeeper that go on: one broker that stood still is refused, too, for a moment."""
     lines = defaultdict(list)
@@ -118,6 +127,14 @@ def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[tu
 
 
 ROWS: tuple[tuple[str, str, str | None, str | None, str, Face], ...] = (
+    (
+        "KAFKA-1194",
+        "On Windows Kafka cannot rename or delete files that it has open: to delete a topic fails the whole log directory.",
+        None,
+        None,
+        "run the broker on Linux, in a container or WSL; here, remove the folder that it names while the broker is stopped",
+        _open_on_windows,
+    ),
     (
         "KAFKA-2729",
         "After a lost ZooKeeper session a broker goes on as leader and is refused every change of the ISR.",

@@ -340,6 +340,25 @@ class Elections(StoryState):
         partition.leader, partition.leader_epoch = leader, epoch
         self._isr_is(partition, isr, version)
 
+    def say_no_leader(self, line: SourcedLine) -> None:
+        """Tell that the controller finds nobody to elect, as often as it looks."""
+        partition = self.partitions[str(line.partition)]
+        isr = ids(line.fields["isr"]) if "isr" in line.fields else None
+        last = partition.elections[-1] if partition.elections else None
+        if last is None or last.fields["leader"] != NO_LEADER:
+            fields = {"leader_epoch": None, "isr": None, "clean": None}
+            last = self.add(line, "elected", line.partition, leader=NO_LEADER, **fields)
+            partition.elections.append(last)
+        join(last, line)
+        partition.leader = NO_LEADER
+        last.fields["isr"] = last.fields["isr"] or (list(isr) if isr is not None else None)
+
+    def say_no_other_leader(self, line: SourcedLine) -> None:
+        isr = list(ids(line.fields["isr"])) if "isr" in line.fields else None
+        last = self.partitions[str(line.partition)].unmoved
+        unmoved = self.add_or_count(last, line, "no_other_leader", isr=isr)
+        self.partitions[str(line.partition)].unmoved = unmoved
+
     def say_asked(self, line: SourcedLine) -> None:
         for name in _IN_A_LIST.findall(line.fields["partitions"]):
             self.partitions[name].asked = "an operator's request"
@@ -368,7 +387,7 @@ class Elections(StoryState):
             of = replace(line, partition=found["tp"])
             partition = self.partitions[found["tp"]]
             epoch = None if partition.leader_epoch is None else partition.leader_epoch + 1
-            isr = ids(found["isr"]) if found["isr"] is not None else None
+            isr = ids(found["isr"]) if found["isr"] is not None else partition.isr  # null: it stays
             clean = False if found["recovery"] == "1" else (None if leader == NO_LEADER else True)
             self._elected(of, leader, epoch, isr, None, clean)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tidegauge.story.reading import SourcedLine
+from tidegauge.story.reading import FETCHED_FROM, SourcedLine
 from tidegauge.story.state import NO_LEADER, TOGETHER, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import number
 
@@ -42,6 +42,23 @@ class Fetchers(StoryState):
         leader = line.fields["leader"]
         error = "there was no leader" if leader == str(NO_LEADER) else f"the new leader {leader} was not available"
         self.add(line, "fetcher_failed", line.partition, offset=None, error=f"it could not follow: {error}")
+
+    def say_fetch_refused(self, line: SourcedLine) -> None:
+        """Tell what a leader answered instead of records."""
+        replica = self.replica_of(line)
+        error = (line.error or line.fields.get("error") or "an error").strip()
+        fetched = FETCHED_FROM.search(line.text)
+        leader = optional(line, "leader") if fetched is None else int(fetched[fetched.lastindex or 0])
+        replica.unanswered = self.add_or_count(replica.unanswered, line, "fetch_refused", leader=leader, error=error)
+
+    def say_produce_error(self, line: SourcedLine) -> None:
+        """Tell records of producers that a leader did not take."""
+        replica = self.replica_of(line)
+        error, last = line.error or None, replica.unwritten
+        # The messages of one error have other numbers.
+        if last is not None and (error is None or error.partition(":")[0] == str(last.fields["error"]).partition(":")[0]):
+            error = last.fields["error"]
+        replica.unwritten = self.add_or_count(last, line, "produce_refused", error=error)
 
     def say_marked_failed(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)

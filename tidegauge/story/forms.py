@@ -18,7 +18,7 @@ LONG = 3_000
 """Characters of a JSON document from which it may be many log lines in one line."""
 DAY = 86_400 * 1_000_000
 
-_UNIX = re.compile(rf"(?<!\d){UNIX_PARTS.regex}(?!\d)")
+_UNIX = re.compile(rf"(?<![\w.\-/\\]){UNIX_PARTS.regex}(?!\d)")
 _INSTANT = re.compile(r'"epochSecond": ?(\d{10}), ?"nanoOfSecond": ?(\d{1,9})')
 _SECONDS = re.compile(r"(?<![\w.])(1\d{9})\.(\d{1,9})(?![\w.])")
 _CREATED = re.compile(r"CreateTime: (\d{13})")
@@ -44,9 +44,10 @@ _EXPORTED_AT = re.compile(r'^[\s"]*[A-Z][a-z]{2} \d\d?, \d{4} @ [\d:.]+[\s",]*')
 _LAST_WORD = re.compile(r"^[^\s\])}]+")
 _ESCAPED = re.compile(r"\\u00([0-9a-fA-F]{2})")
 _OBJECTS = re.compile(r"(?<=\}),\s*(?=\{)")
+_FRAME = " \t`|\N{BOX DRAWINGS LIGHT VERTICAL}"
+"""What a terminal, or a person, draws around a line."""
+_BEHIND = re.compile(r"[) ]((?:[a-z]\w*+\.)++\w*(?:Exception|Error): .*)$")
 _EXCEPTION = re.compile(r"^[^\[\d]{0,80}?((?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b.*)$")
-_OF_AN_EXCEPTION = re.compile(r"^[ \t>|]*+(?:at |Caused by|\.\.\. \d+ more|(?:[a-z]\w*\.)+\w*(?:Exception|Error)\b)")
-_QUOTES = " \t>|"
 
 Dated = tuple[int, int, int | None]
 """Where the date of a line begins and ends, and its time in microseconds; (-1, -1, None) without one."""
@@ -127,8 +128,16 @@ def writer_of(text: str, begin: int) -> str:
     return prefix if len(prefix) <= 120 and not _NO_WRITER.search(prefix) else ""
 
 
-def exception_in(text: str) -> str | None:
-    """Return the exception that a line without a date is of, behind a container's prefix (`kafka-1  | `)."""
+def exception_behind(text: str) -> str:
+    """Return the exception that stands in the line of the statement itself, as where lines were joined; else nothing."""
+    found = _BEHIND.search(text)
+    return "" if found is None else found[1].partition(" at ")[0].rstrip(_FRAME)
+
+
+def exception_in(text: str, end: int) -> str | None:
+    """Return the exception that a line is of, behind a container's prefix (`kafka-1  | `) and the date that ends there."""
+    if end >= 0:
+        text = "" if _LEVEL.search(text[:400]) else text[end:]
     head, bar, rest = text.partition("| ")
     found = _EXCEPTION.match(rest if bar and len(head) < 60 and "[" not in head else text)
-    return None if found is None else found[1]
+    return None if found is None else found[1].rstrip(_FRAME)

@@ -1,10 +1,14 @@
 """Tell starts, stops and fatal ends of brokers, lost and failed directories, and what controllers say of brokers."""
 
+import re
 from dataclasses import replace
+from pathlib import PurePosixPath, PureWindowsPath
 
 from tidegauge.story.reading import SourcedLine
 from tidegauge.story.state import TOGETHER, NodeStory, StoryEntry, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ids
+
+_IN_DIRECTORY = re.compile(r"(?: in(?: log)?)?(?: dir(?:ectory)?| log dir)? $")
 
 
 class Processes(StoryState):
@@ -64,6 +68,20 @@ class Processes(StoryState):
         start.fields["clean"] = False
         join(start, line)
 
+    def say_index_rebuilt(self, line: SourcedLine) -> None:
+        """Tell index files that are made anew: part of an unclean start, and no loss."""
+        if not line.mixed:
+            start = self._recovery(line)
+            start.fields["indexes_rebuilt"] = True
+            join(start, line)
+
+    def say_session_expired(self, line: SourcedLine) -> None:
+        last = self.nodes[self.key(line)].expired
+        if last is not None and line.order - last.order < TOGETHER:
+            join(last, line)
+        else:
+            self.nodes[self.key(line)].expired = self.add(line, "session_expired")
+
     def say_clean(self, line: SourcedLine) -> None:
         if line.mixed:
             return
@@ -102,23 +120,46 @@ class Processes(StoryState):
         if "leader_end" in line.fields:
             ends = f"the leader's log ends at {line.fields['leader_end']}, this replica's at {line.fields['log_end']}"
             error = f"log truncation is not allowed: {ends}"
+        if "stored" in line.fields:
+            error = (
+                f"its log directories are of the cluster {line.fields['stored']}, and it was to join "
+                f"{line.fields['cluster_id']}"
+            )
         if "Fatal error during" in line.says.text and error is not None:
             error = f"fatal error during {error}"
         error = error or line.says.text.strip()
-        if node.fatal is None or line.order - node.fatal.order > TOGETHER:
+        again = node.fatal is not None and error == node.fatal.fields.get("cause", node.fatal.fields["error"])
+        if again and node.fatal is not None:
+            join(node.fatal, line)
+        elif node.fatal is None or line.order - node.fatal.order > TOGETHER:
             node.fatal = self.add(
                 line, "process_failed", line.partition, error=error, **({"cause": line.error} if line.error else {})
             )
         else:
             join(node.fatal, line)
+            if "stored" in line.fields and node.fatal.fields["error"] != error:
+                node.fatal.fields["cause"] = error
 
-    def say_directory_failed(self, line: SourcedLine) -> None:
+    def say_directory_failed(self, line: SourcedLine, error: str | None = None) -> None:
         failed = self.nodes[self.key(line)].failed
         directory = line.fields["directory"]
         if directory in failed:
             join(failed[directory], line)
         else:
             failed[directory] = self.add(line, "directory_failed", directory=directory)
+        if error is not None:
+            failed[directory].fields.setdefault("error", error)
+
+    def say_directory_error(self, line: SourcedLine) -> None:
+        """Tell why a directory failed: the first error makes its broker give it up."""
+        path, what = line.fields["directory"], line.fields["what"]
+        if what.endswith("file "):
+            folder = (PureWindowsPath if "\\" in path else PurePosixPath)(path)
+            # A checkpoint is of the directory, or of a replica's folder in it.
+            path = str(folder.parents[1 if folder.name.startswith("leader-epoch-checkpoint") else 0])
+        error, why = line.error or line.fields.get("error"), _IN_DIRECTORY.sub("", what)
+        failed = replace(line, fields={**line.fields, "directory": path})
+        self.say_directory_failed(failed, f"{why}: {error}" if error else why)
 
     def say_directory_offline(self, line: SourcedLine) -> None:
         """Tell what a controller was told of a directory: its id, and whose it is."""

@@ -16,12 +16,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from operator import lt
 from pathlib import Path
 
 import numpy as np
 
-from tidegauge.story.forms import date_of, exception_in, lines_within, whole_part, writer_of
+from tidegauge.story.forms import date_of, exception_behind, exception_in, lines_within, whole_part, writer_of
 from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements_in
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
@@ -56,7 +57,15 @@ OWN_ID = re.compile(
 )
 """Places in which a line says whose it is; never those that name another node."""
 
-NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), "Exception: "]))
+FETCHED_FROM = re.compile(r"\bleaderId=(\d+)|\[ReplicaFetcherThread-\d+-(\d+)\]")
+"""Where a fetcher names the leader of its partitions."""
+WITH_EXCEPTIONS = frozenset({"fetch-error", "produce-error", "fatal", "directory-error", "fetch-refused"})
+"""Statements behind which the exception says why."""
+NEAR, LONGEST_TRACE = 3, 200
+"""Lines to an exception, behind one that mail wrapped, and to its cause."""
+CAUSED_BY = "; caused by "
+
+NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), "Exception: ", "Error: "]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +110,8 @@ class ReadFile:
     found: list[SourcedLine] = field(default_factory=list)
     head: tuple[str, ...] = ()
     future: set[tuple[str, str]] = field(default_factory=set)
+    caused: list[int] = field(default_factory=list)
+    """The lines that the last exception belongs to, by their places in `found`: its cause does, too."""
     trimmed: int = 1 << 62
     """Characters to which a viewer trimmed its lines, if it did."""
 
@@ -193,9 +204,12 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         file.future |= {(str(tp), fields["to"]) for _, tp, fields in statements_in(text) if "to" in fields}
         return order
     begin, end, time = date_of(text, order)
-    if end < 0 and file.found and (exception := exception_in(text)) is not None:
-        _add_error(exception, number, file)
-    for says, partition, fields in statements_in(text):
+    exception = exception_in(text, end) if file.found else None
+    if exception is not None:
+        _add_error(exception, number, file, "Caused by" in text[:120])
+        begin, end, time = -1, -1, file.found[-1].order  # its own date, if any, is a container's
+    behind = exception_behind(text) if end >= 0 else ""
+    for says, partition, fields in chain(statements_in(text), statements_in(behind)):
         if says.kind == "truncated" and (str(partition), fields["to"]) in file.future:
             file.future.discard((str(partition), fields["to"]))
             return order
@@ -211,7 +225,11 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         if "node" in fields:
             file.ids[writer].add(int(fields["node"]))
         shown = text[begin:end] if end >= 0 else ""
-        file.found.append(SourcedLine(says, partition, fields, node, writer, shown, written, file.label, number, text))
+        error = behind if says.kind in WITH_EXCEPTIONS else ""
+        found = SourcedLine(says, partition, fields, node, writer, shown, written, file.label, number, text, error)
+        if (exception or error) and says.kind in WITH_EXCEPTIONS:
+            file.caused.append(len(file.found))
+        file.found.append(found)
         order = max(order, written)
     return order
 
@@ -226,11 +244,18 @@ def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:
     return node
 
 
-def _add_error(error: str, number: int, file: ReadFile) -> None:
-    """Give an exception to the line before it."""
+def _add_error(error: str, number: int, file: ReadFile, is_cause: bool) -> None:
+    """Give an exception to the line before it, and its last cause."""
     last = file.found[-1]
-    if last.says.kind in ("fetch-error", "produce-error", "fatal") and 0 <= number - last.number <= 2 and not last.error:
+    if is_cause:
+        for at in file.caused if number - last.number <= LONGEST_TRACE else ():
+            before = file.found[at].error.partition(CAUSED_BY)[0]
+            file.found[at] = replace(file.found[at], error=f"{before}{CAUSED_BY}{error}" if before else error)
+    elif last.says.kind in WITH_EXCEPTIONS and 0 <= number - last.number <= NEAR and not last.error:
         file.found[-1] = replace(last, error=error)
+        file.caused = [len(file.found) - 1]
+    else:
+        file.caused = []
 
 
 # Whose lines: those that do not say it themselves.
@@ -246,7 +271,11 @@ def _attribute(files: Sequence[ReadFile]) -> None:
         for at, line in enumerate(file.found):
             if line.node is not None:
                 continue
-            for known in (file.ids.get(line.place, set()) if line.place else set(), whole, folders[file.path.parent]):
+            # Nobody fetches from himself.
+            fetched = FETCHED_FROM.search(line.text)
+            leader = {int(fetched[fetched.lastindex or 0])} if fetched is not None else set()
+            for ids in (file.ids.get(line.place, set()) if line.place else set(), whole, folders[file.path.parent]):
+                known = ids - leader
                 if known:
                     node = next(iter(known)) if len(known) == 1 else None
                     file.found[at] = replace(line, node=node, mixed=node is None)

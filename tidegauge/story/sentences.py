@@ -7,14 +7,18 @@ Rules of this file
 3. Text of the input goes through `visible`.
 """
 
-from collections.abc import Iterator, Sequence, Set
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
 
+from tidegauge.story.advice import step_for_process
 from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss
 from tidegauge.story.state import NO_LEADER, StoryEntry
 from tidegauge.story.story import Story, happened
 from tidegauge.traces.problems import counted
 from tidegauge.util.foreign_text import visible
 
+_SENTENCE_END = re.compile(r"\. (?=[A-Z])")
 MOST_LOSSES = 5
 MOST_PARTITIONS = 12
 MOST_EVENTS = 4
@@ -42,7 +46,25 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
             f"Nothing out of the ordinary is told: {len(story.entries):,} entries about {partitions:,} partitions, all of "
             "ordinary starts and leader changes."
         )
+        lines += map(visible, _asides(story))
     return lines
+
+
+def _asides(story: Story) -> Iterator[str]:
+    """Say what looks bad in the lines and is part of ordinary starts and leader changes."""
+    starts = [entry for entry in story.entries if entry.kind == "start" and entry.fields["clean"] is False]
+    yield from (f"{entry_sentence(entry)}. No line says that records were cut." for entry in starts[:MOST_EVENTS])
+    refused: dict[tuple[int | None, str], list[StoryEntry]] = defaultdict(list)
+    for entry in story.entries:
+        if entry.kind == "fetch_refused":
+            refused[entry.node, entry.fields["error"].partition(":")[0]].append(entry)
+    for entries in list(refused.values())[:MOST_EVENTS]:
+        more = f"; {len(entries) - 1:,} more such entries" if len(entries) > 1 else ""
+        name = f"{entries[0].partition}: " if entries[0].partition else ""
+        yield (
+            f"{name}{entry_sentence(entries[0])}{more}. That passes while a broker restarts, a leader changes or a topic "
+            "is made; it is a fault where it goes on."
+        )
 
 
 def _losses(story: Story) -> Iterator[str]:
@@ -60,8 +82,8 @@ def _undecided_loss(story: Story) -> str:
     """Say what may have cost records, and the one line that would tell; empty if no entry leaves that open."""
     open_entries = []
     for name, entries in story.of_partitions().items():
-        kinds = {(one.kind, one.node) for one in entries}
-        led = {one.fields["leader_epoch"] for one in entries if one.kind == "leader"}
+        kinds = {(one.kind if one.fields.get("relation") != "no effect" else "kept", one.node) for one in entries}
+        led = {one.fields["leader_epoch"]: one.fields["offset"] for one in entries if one.kind == "leader"}
         for entry in entries:
             rank, missing_line = _left_open(name, entry, kinds, led)
             if missing_line:
@@ -74,10 +96,11 @@ def _undecided_loss(story: Story) -> str:
     return f"Whether data was lost, these lines do not tell: {says}. What would: {missing_line}."
 
 
-def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]], led: Set[int]) -> tuple[int, str]:
+def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]], led: Mapping[int, int]) -> tuple[int, str]:
     """Return how much an entry leaves open whether records were lost, 0 most, and what would tell; "" if it does not.
 
-    `kinds` are those of the partition's entries, with their nodes; `led` the epochs that a leader's own line tells.
+    `kinds` are those of the partition's entries, with their nodes, `kept` where nothing was cut; `led` has the first offset
+    of each epoch that a leader's own line tells.
     """
     fields, who = entry.fields, "that broker" if entry.node is None else f"broker {entry.node}"
     ends = f"`Follower {name} starts at ..` (state-change.log) or `Completed load of ..` (server.log)"
@@ -92,6 +115,10 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
         return 0, ", and ".join(wanted)
     if entry.kind == "high_watermark_fell":
         known = ("truncated", entry.node) in kinds or ("reset", entry.node) in kinds
+        if not known and ("kept", entry.node) in kinds:
+            # It has all that it had, and follows one whose high watermark was behind, or whose log was.
+            line = f"the line `{name} starts at leader epoch ..` of the broker that it follows: where its log ended"
+            return 1, "" if any(offset >= fields["from"] for offset in led.values()) else line
         return 1, "" if known else f"the lines `Truncating ..` of {who} just before it, and {ends}"
     if entry.kind == "truncated" and fields["relation"] == "unknown" and entry.basis in ("", "untold", "epoch"):
         return 2, f"where the log of {who} ended before: {ends}"
@@ -146,7 +173,10 @@ def _partitions(story: Story) -> Iterator[str]:
     if len(eventful) > MOST_PARTITIONS:
         yield f"... and {len(eventful) - MOST_PARTITIONS:,} more partitions; `tidegauge story` lists all of them."
     process = [entry for entry in story.entries if entry.partition is None and happened(entry)]
-    yield from (f"{entry_sentence(entry)}." for entry in process[:MOST_EVENTS])
+    for entry in process[:MOST_EVENTS]:
+        yield f"{entry_sentence(entry)}."
+        if (step := step_for_process(entry)) is not None:
+            yield f"  Do: {step}."
 
 
 def eventful_partitions(story: Story) -> list[tuple[str, list[StoryEntry]]]:
@@ -185,7 +215,22 @@ def entry_sentence(entry: StoryEntry) -> str:
     fields, who = entry.fields, f"broker {entry.node}" if entry.node is not None else "a broker"
     at = f"{entry.time} " if entry.time else ""
     says = {
-        "start": lambda: f"{who} started{_clean(fields['clean'])}",
+        "start": lambda: (
+            f"{who} started{_clean(fields['clean'])}"
+            + (" and made index files anew, by which nothing is lost" if "indexes_rebuilt" in fields else "")
+        ),
+        "session_expired": lambda: f"{who} lost its session with ZooKeeper",
+        "fetch_refused": lambda: (
+            f"{who} got no records from {_leader(fields['leader'])}: {_first_sentence(fields['error'])}{_times(fields)}"
+        ),
+        "no_other_leader": lambda: (
+            "the controller could not move the leader off a broker that stops: no other replica is in sync"
+            f"{_isr(fields['isr'])}{_times(fields)}"
+        ),
+        "produce_refused": lambda: (
+            f"{who} did not take records of producers: {_first_sentence(fields['error'] or 'no line says why')}"
+            f"{_times(fields)}"
+        ),
         "stop": lambda: f"{who} stopped{' cleanly' if fields['clean'] else ''}",
         "loaded": lambda: f"{who} loaded the log, which ended at {fields['log_end']}{_watermark(fields['high_watermark'])}",
         "leader": lambda: (
@@ -210,7 +255,10 @@ def entry_sentence(entry: StoryEntry) -> str:
         "corrupt": lambda: f"{who} found invalid records{_at_offset(fields['offset'])}{_times(fields)}",
         "reset": lambda: f"{who} was out of range at {fields['from']} and went to {fields['to']}{_times(fields)}",
         "epoch_refused": lambda: f"{who} was refused with {fields['error']}{_times(fields)}",
-        "directory_failed": lambda: f"the log directory {fields['directory']} of {who} failed",
+        "directory_failed": lambda: (
+            f"the log directory {fields['directory']} of {who} failed"
+            + (f": {_first_sentence(fields['error'])}" if "error" in fields else "")
+        ),
         "replica_lost": lambda: f"{who} started without its log: {fields['directory']} was made anew",
         "segments_missing": lambda: (
             f"segments of {who} were missing: its log ended at {fields['log_end']}, below its start {fields['log_start']}, "
@@ -241,7 +289,7 @@ def entry_sentence(entry: StoryEntry) -> str:
 
 
 def _first_sentence(text: str) -> str:
-    return text.partition(". ")[0].rstrip(".")
+    return _SENTENCE_END.split(text, maxsplit=1)[0].rstrip(".")
 
 
 def _clean(clean: bool | None) -> str:

@@ -71,6 +71,8 @@ class ReplicaStory:
     change: StoryEntry | None = None
     follower: StoryEntry | None = None
     refused: StoryEntry | None = None
+    unanswered: StoryEntry | None = None
+    unwritten: StoryEntry | None = None
     failed: StoryEntry | None = None
     corrupt: StoryEntry | None = None
     conflict: StoryEntry | None = None
@@ -94,6 +96,7 @@ class PartitionStory:
     elections: list[StoryEntry] = field(default_factory=list)
     unclean: dict[int, tuple[int, str]] = field(default_factory=dict)
     asked: str | None = None
+    unmoved: StoryEntry | None = None
 
 
 @dataclass
@@ -109,6 +112,7 @@ class NodeStory:
     lost: dict[str, StoryEntry] = field(default_factory=dict)
     failed: dict[str, StoryEntry] = field(default_factory=dict)
     fatal: StoryEntry | None = None
+    expired: StoryEntry | None = None
 
 
 @dataclass(frozen=True)

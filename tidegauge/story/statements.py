@@ -20,7 +20,7 @@ from dataclasses import dataclass
 BEFORE = 420
 """Characters before the text of a row in which its partition and node stand: a topic has at most 249."""
 
-_NAME = r"(?>[A-Za-z0-9._\-]+-\d+)"
+_NAME = r"(?>[A-Za-z0-9._\-*]+-\d+)"  # somebody may have written *** over a topic
 TP = rf"(?P<tp>{_NAME})"
 _OLD_TP = r"\[(?P<topic>[A-Za-z0-9._\-]+),\s?(?P<number>\d+)\]"
 _ANY_TP = rf"(?:\[(?P<topic>[A-Za-z0-9._\-]+),\s?(?P<number>\d+)\]|{TP})"
@@ -44,6 +44,10 @@ _STATE = r"(?:Offset)?TruncationState\(offset=(?P<to>\d+), completed=(?P<complet
 _RESET = r"(?P<from>\d+)(?: to|;) (?>.*?offset (?:to )?(?=\d))(?P<to>\d+)"
 _DIR = r"(?P<directory>[^\s,()]+[^\s,().])"
 _TOPIC_DIR = r"(?P<directory>[^,)]*?)[/\\](?P<tp>[^/\\,)]+)"
+_DIRECTORY_ERROR = (
+    r"(?P<what>(?:appending|creating|deleting|fetching|flushing|loading|locking|reading checkpoint|renaming|rolling|truncating"
+    r"|writing)\b[^/\\:]{0,330}?)(?P<directory>(?:[A-Za-z]:)?[/\\][^\s,():]*[^\s,().:])(?:: (?P<error>.*))?"
+)
 _REGISTRATION = (
     rf"{TP}(?: with topic ID (?P<topic_id>[\w\-]{{22}}))? and PartitionRegistration\((?=.*?\bisr=\[(?P<isr>[\d, ]*)\])"
     r"(?=.*?\bleader=(?P<leader>-?\d+))(?=.*?\bleaderEpoch=(?P<leader_epoch>\d+))(?=.*?\bpartitionEpoch=(?P<version>\d+))"
@@ -61,6 +65,9 @@ _PROCESS: tuple[Row, ...] = (
     ("started", "Kafka Server started", "", "", ("2.8", None), "KafkaRaftServer"),
     ("started", "Transition from STARTING to STARTED", "", "", ("2.8", None), "BrokerServer, ControllerServer"),
     ("stopping", "Terminating process due to signal ", "", "", ("1.0", None), "LoggingSignalHandler"),
+    ("stopping", " shutting down", "", r"\[(?:KafkaServer id=\d+\]|Kafka Server \d+\],)$", (None, "3.9"), "KafkaServer"),
+    ("session-expired", "Session expired.", "", r"\[ZooKeeperClient[^\]]{0,60}\] $", ("1.0", "3.9"), "ZooKeeperClient"),
+    ("session-expired", "ZK expired; shut down all controller components", "", r"\[SessionExpirationListener on (?P<node>\d+)\], $", (None, "1.0"), "KafkaController"),
     ("stopped", "shut down completed", "", r"\[(?:KafkaServer|BrokerServer|ControllerServer) id=(?P<node>\d+)\] $", ("1.0", None), "KafkaServer"),
     ("stopped", "shut down completed", "", r"\[Kafka Server (?P<node>\d+)\], $", (None, "0.11"), "KafkaServer"),
     ("stopped", "Transition from SHUTTING_DOWN to SHUTDOWN", "", "", ("2.8", None), "BrokerServer, ControllerServer"),
@@ -74,6 +81,8 @@ _PROCESS: tuple[Row, ...] = (
     ("clean", "since clean shutdown file was found", "", "", ("2.6", None), "LogManager"),
     ("clean", "Found clean shutdown file. Skipping recovery", "", "", (None, "2.5"), "LogManager"),
     ("empty", "No logs found to be loaded in ", "", "", ("3.5", None), "LogManager"),
+    ("index-rebuilt", "Found a corrupted index file", "", "", (None, None), "Log, LogLoader"),
+    ("directory-error", "rror while ", _DIRECTORY_ERROR, "", ("1.0", None), "LogDirFailureChannel"),
     ("directory-made", " not found, creating it", "", r"[Ll]og directory '?(?P<directory>[^\s']+)'?$", (None, None), "LogManager"),
     ("directory-failed", "Stopping serving ", rf"(?:logs|replicas) in dir {_DIR}", "", ("1.0", None), "LogManager, ReplicaManager"),
     ("directory-failed", "because they are in the failed log directory ", _DIR, "", ("1.1", None), "ReplicaManager"),
@@ -83,6 +92,8 @@ _PROCESS: tuple[Row, ...] = (
     ("fatal", "Disk error while replicating data", rf"(?: for {_ANY_TP})?", "", (None, "0.11"), "ReplicaFetcherThread"),
     ("fatal", "because log truncation is not allowed for ", rf"(?:partition |topic )?{_ANY_TP},? {{1,3}}[Cc]urrent leader(?:'s| (?P<leader>\d+)'s) latest offset (?P<leader_end>\d+) is less than replica(?:'s| \d+'s) latest offset (?P<log_end>\d+)", "", (None, "2.0"), "ReplicaFetcherThread"),
     ("fatal", "because log truncation is not allowed", r"(?P<error>[^(]*)", "", (None, "2.0"), "ReplicaFetcherThread"),
+    ("fatal", "The Cluster ID ", r"(?P<cluster_id>[\w\-]{22}) doesn't match stored clusterId (?:Some\()?(?P<stored>[\w\-]{22})", "", ("2.4", "3.9"), "KafkaServer"),
+    ("fatal", "Invalid cluster.id in: ", r"\S+\. Expected (?P<cluster_id>[\w\-]{22}), but read (?P<stored>[\w\-]{22})", "", ("3.7", None), "MetaPropertiesEnsemble"),
     ("fatal", "Fatal error during ", r"(?P<error>\w+ (?:startup|shutdown))", "", (None, "3.9"), "KafkaServer"),
     ("fatal", "Exiting Kafka due to fatal exception", r"(?P<error>[^(]*)", "", (None, None), "Kafka$"),
     ("fatal", "Encountered fatal fault: ", r"(?P<error>[^(]*)", "", ("3.3", None), "ProcessTerminatingFaultHandler"),
@@ -91,7 +102,7 @@ _PROCESS: tuple[Row, ...] = (
     ("controller-resigned", "resigned as the controller", "", r"Broker (?P<node>\d+) $", (None, "0.11"), "KafkaController"),
     ("controller-resigned", "] Resigned", "", r"\[Controller id=(?P<node>\d+)$", ("1.0", "3.9"), "KafkaController"),
     ("controller-resigned", "Renouncing the leadership ", r"(?=at oldEpoch|due to)", "", ("2.8", None), "QuorumController"),
-    ("broker-left", "Fencing broker ", r"(?P<brokers>\d+) because (?P<why>its session has timed out)", "", ("2.8", None), "ReplicationControlManager"),
+    ("broker-left", "Fencing broker ", r"(?P<brokers>\d+)(?: at epoch \d+)? because (?P<why>its session has timed out)", "", ("2.8", None), "ReplicationControlManager"),
     ("broker-left", "Broker failure callback for ", r"(?P<brokers>\d[\d,]*)", "", (None, "3.9"), "KafkaController"),
     ("topic-deleted", "Removed topic ", r"(?P<name>[A-Za-z0-9._\-]+) with ID ", "", ("2.8", "3.5"), "ReplicationControlManager"),
     ("topic-deleted", "Replayed RemoveTopicRecord for topic ", r"(?P<name>[A-Za-z0-9._\-]+) with ID ", "", ("3.6", None), "ReplicationControlManager"),
@@ -100,7 +111,7 @@ _PROCESS: tuple[Row, ...] = (
 
 _LOG: tuple[Row, ...] = (
     ("loaded", "Completed load of Log(dir=", _TOPIC_DIR + r",(?: topicId=(?P<topic_id>[\w\-]{22}),)?(?>.*?highWatermark=)(?P<high_watermark>\d+),(?>.*?logStartOffset=)(?P<log_start>\d+), logEndOffset=(?P<log_end>\d+)", "", ("2.4", None), "LogManager"),
-    ("loaded", "Completed load of log ", r"(?:with )?(?:(?P<tp>(?>[A-Za-z0-9._\-]+-\d+)) with )?\d+ (?:log )?segments?,? (?:and )?(?:log start offset (?P<log_start>\d+) and )?log end offset (?P<log_end>\d+)", "", (None, "2.5"), "Log"),
+    ("loaded", "Completed load of log ", r"(?:with )?(?:(?P<tp>(?>[A-Za-z0-9._\-]+-\d+)) with )?(?:\d+ (?:log )?segments?,? (?:and )?)?(?:log start offset (?P<log_start>\d+) and )?log end offset (?P<log_end>\d+)", "", (None, "2.5"), "Log"),
     ("initial-high-watermark", "with initial high watermark ", r"(?P<high_watermark>\d+)", rf"(?:Log|Replica) loaded for partition {TP} $", ("0.11", None), "Partition, Replica"),
     ("no-checkpoint", "No checkpointed highwatermark is found for partition ", _ANY_TP, "", (None, None), "Partition"),
     ("created", "Created log for partition ", rf"(?:{TP}|{_OLD_TP}) in {_DIR}", "", (None, None), "LogManager"),
@@ -170,6 +181,13 @@ _ELECTIONS: tuple[Row, ...] = (
     ("received", "eceived LeaderAndIsr request ", rf"\(LeaderAndIsrInfo:\(Leader:(?P<leader>-?\d+),ISR:(?P<isr>[\d,]*),LeaderEpoch:(?P<leader_epoch>\d+),.*? for partition {_ANY_TP}", "", (None, "0.9"), "state.change.logger"),
     ("received", "eceived LeaderAndIsr request ", rf"(?:LeaderAndIsr)?{_PARTITION_STATE}.*? for partition {_ANY_TP}", "", ("0.10", "2.3"), "state.change.logger"),
     ("received", "eceived LeaderAndIsr request ", rf"LeaderAndIsr(?=PartitionState\(topicName='(?P<topic>[A-Za-z0-9._\-]+)', partitionIndex=(?P<number>\d+)){_PARTITION_STATE}", "", ("2.4", "3.9"), "state.change.logger"),
+    ("no-leader", "failed to change state for partition ", rf"{TP} from (?:Offline|New)Partition to OnlinePartition", "", ("1.1", "3.9"), "state.change.logger"),
+    ("no-leader", "initiated state change for partition ", rf"{_ANY_TP} from (?:Offline|New)Partition to OnlinePartition failed", "", (None, "1.0"), "state.change.logger"),
+    ("no-leader", "Failed to elect leader for partition ", rf"{TP} under strategy Offline", "", ("1.1", "3.9"), "PartitionStateMachine"),
+    ("no-leader", "No replica in ISR for partition ", rf"{_ANY_TP} is alive\. Live brokers are: \[[^\]]*\], ISR brokers are: \[(?P<isr>[\d, ]*)\]", "", (None, "1.0"), "OfflinePartitionLeaderSelector"),
+    ("no-leader", "No replica for partition ", rf"{_ANY_TP} is alive\. Live brokers are: ", "", (None, "1.0"), "OfflinePartitionLeaderSelector"),
+    ("no-other-leader", "No other replicas in ISR ", rf"(?P<isr>[\d,]+) for {_ANY_TP} besides shutting down brokers ", "", (None, "1.0"), "ControlledShutdownLeaderSelector"),
+    ("no-other-leader", "Failed to elect leader for partition ", rf"{TP} under strategy ControlledShutdown", "", ("1.1", "3.9"), "PartitionStateMachine"),
     ("asked", "Starting replica leader election (UNCLEAN) for partitions ", r"(?P<partitions>[^ ]++) triggered by (?P<by>\w+)", "", ("2.4", "3.9"), "KafkaController"),
     ("changed", "partition change for ", rf"{TP}(?: with topic ID (?P<topic_id>[\w\-]{{22}}))?: (?P<changes>.*)", r"(?P<unclean>UNCLEAN )?$", ("2.8", None), "ReplicationControlManager"),
     ("changes", "changing partition(s): ", r"(?P<partitions>.*PartitionChangeRecord\(.*)", "", ("3.0", None), "ReplicationControlManager"),
@@ -197,6 +215,10 @@ _FETCHER: tuple[Row, ...] = (
     ("too-large", " is too large for segment with current file position at ", r"(?P<position>\d+)", "", ("2.1", None), "FileRecords"),
     ("produce-error", "Error processing append operation on partition ", rf"{TP}", "", (None, None), "ReplicaManager"),
     ("index-offset", "Attempt to append an offset (", r"(?P<offset>\d+)\) to position \d+ no larger than the last offset appended \(\d+\) to \S*?[/\\](?P<tp>[^/\\\s]+-\d+)[/\\]\d+\.index", "", (None, None), "OffsetIndex"),
+    ("fetch-refused", "Error for partition ", rf"{_ANY_TP} (?:at offset (?P<offset>\d+)|to broker (?P<leader>\d+):(?P<error>[^(]*))", "", (None, None), "ReplicaFetcherThread"),
+    ("fetch-refused", "Error in fetch to broker ", r"(?P<leader>\d+)", "", (None, "1.0"), "ReplicaFetcherThread"),
+    ("fetch-refused", "Error in response for fetch request ", "", "", ("1.1", None), "ReplicaFetcherThread"),
+    ("fetch-refused", " from the leader for partition ", TP, r"\bReceived (?P<error>[A-Z_]+)$", ("2.7", None), "ReplicaFetcherThread"),
     ("epoch-refused", "as the leader reported an error: ", r"(?P<error>UNKNOWN_LEADER_EPOCH|FENCED_LEADER_EPOCH)", rf"for partition {TP} $", ("2.1", None), "ReplicaFetcherThread"),
     ("epoch-older", "has an older epoch (", r"(?P<epoch>\d+)\) than the current leader", rf"Partition {TP} $", ("2.1", None), "ReplicaFetcherThread"),
     ("epoch-newer", "has a newer epoch (", r"(?P<epoch>\d+)\) than the current leader", rf"Partition {TP} $", ("3.4", None), "ReplicaFetcherThread"),

@@ -7,24 +7,33 @@ Rules of this file
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from tidegauge.story.advice import step_for_loss, steps_for_partition
+from tidegauge.story.advice import step_for_loss, step_for_process, steps_for_partition
 from tidegauge.story.bug_faces import BugFace, bug_faces
 from tidegauge.story.clusters import files_by_cluster
+from tidegauge.story.elections import Elections
+from tidegauge.story.fetchers import Fetchers
 from tidegauge.story.losses import BROKEN, Loss, losses_of
-from tidegauge.story.reading import ReadFile, in_order, read_files
-from tidegauge.story.state import StoryEntry
-from tidegauge.story.telling import telling_of
+from tidegauge.story.processes import Processes
+from tidegauge.story.reading import ReadFile, SourcedLine, in_order, read_files
+from tidegauge.story.state import StoryEntry, Telling
+from tidegauge.story.truncations import Truncations
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
 from tidegauge.traces.problems import Problem
 
 QUIET = frozenset({"leader", "follower", "loaded", "start", "stop", "controller"})
 """Kinds that every healthy restart has: a partition with nothing else had nothing happen."""
+FACES = frozenset(
+    {"too-large", "out-of-order", "index-offset", "offset-mismatch", "isr-refused", "moved", "fatal", "append-refused"}
+    | {"below", "fell"}
+)
+"""Statements that known bugs are recognised by."""
 
 
 @dataclass
@@ -72,7 +81,10 @@ class Story:
             "story": [entry.as_json() for entry in self.entries],
             "losses": [loss.as_json() for loss in self.losses],
             "known_bugs": [bug.as_json() for bug in self.bugs],
-            "do": [{"partition": partition, "says": step} for partition, steps in self.steps.items() for step in steps],
+            "do": [
+                *({"partition": partition, "says": step} for partition, steps in self.steps.items() for step in steps),
+                *({"partition": None, "says": step} for one in self.entries if (step := step_for_process(one)) is not None),
+            ],
         }
 
 
@@ -88,7 +100,7 @@ def happened(entry: StoryEntry) -> bool:
         return shrunk or entry.fields["accepted"] is False
     if entry.kind == "broker_left":
         return entry.fields["why"] is not None  # ZooKeeper's controller says it of a clean stop, too
-    if entry.kind == "epoch_refused":
+    if entry.kind in ("epoch_refused", "fetch_refused"):
         return bool(entry.fields["times"] > 3)
     return True
 
@@ -133,3 +145,40 @@ def _add_cluster(story: Story, files: Sequence[ReadFile], several: bool) -> None
     story.entries += telling.entries
     story.losses += losses
     story.bugs += [bug for bug in bug_faces(telling, losses) if bug not in story.bugs]
+
+
+def telling_of(lines: Iterable[SourcedLine]) -> Telling:
+    """Tell the story of lines that are in order."""
+    teller = _Teller()
+    for line in lines:
+        try:
+            teller.take(line)
+        except ValueError:
+            continue  # a number that no offset can reach: the line is damaged
+    return teller.telling()
+
+
+class _Teller(Processes, Truncations, Elections, Fetchers):
+    """Takes lines one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._handlers: dict[str, Callable[[SourcedLine], None]] = {
+            name.removeprefix("say_").replace("_", "-"): getattr(self, name) for name in dir(self) if name.startswith("say_")
+        }
+
+    def take(self, line: SourcedLine) -> None:
+        """Tell a line."""
+        if line.partition == METADATA_LOG:
+            return
+        self.releases.note(line)
+        if line.says.kind in FACES:
+            self.faces.append(line)
+        say = self._handlers.get(line.says.kind)
+        if say is not None:
+            say(line)
+
+    def telling(self) -> Telling:
+        """Return what was told."""
+        # A marker of a start may be the one line that is there of it, after what the process did before: time decides.
+        return Telling(sorted(self.entries, key=lambda entry: entry.order), self.high_watermarks, self.releases, self.faces)

@@ -3,6 +3,7 @@
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -161,6 +162,7 @@ def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence
 SEE = "[time] LEVEL [thread] message (logger)"
 _DIGIT = re.compile(r"\d")
 _TEXT = re.compile(rb"[^\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]")
+_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -368,6 +370,10 @@ def is_binary(content: bytes) -> bool:
     # NUL alone makes no file binary: one that was truncated while it was written (logrotate's copytruncate) begins with a
     # hole, one that a crash of the host cut off ends with one.
     head = content.replace(b"\0", b"")[:4096] if b"\0" in content[:4096] else content[:4096]
+    # What is written in Chinese or Korean has no other characters: it counts as text if it is UTF-8, which no segment is.
+    with suppress(UnicodeDecodeError):
+        getincrementaldecoder("utf-8")().decode(head)
+        head = _NOT_ASCII.sub(b"x", head)
     return 3 * len(_TEXT.sub(b"", head)) >= max(1, len(head))
 
 

@@ -1,0 +1,252 @@
+"""What Kafka says beside the protocol when a disk, a session or a leader fails, in the forms in which people paste it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.story.test_losses import log
+from tidegauge.story.sentences import headline
+from tidegauge.story.story import Story, happened
+
+Telling = Callable[..., Story]
+
+FETCHER = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0]"
+LOADING = "ERROR [KafkaServer id=2] Fatal error during KafkaServer startup. Prepare to shutdown (kafka.server.KafkaServer)"
+STORAGE = "org.apache.kafka.common.errors.KafkaStorageException: Error while writing to checkpoint file"
+RENAMING = "ERROR Error while renaming dir for x-0 in log dir {} (kafka.server.LogDirFailureChannel)"
+LOG = "[Log partition=x-0, dir=/d]"
+UNKNOWN = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host this topic-partition."
+FULL = (
+    "ERROR Error while writing to checkpoint file {} (kafka.server.LogDirFailureChannel)\n"
+    "java.io.IOException: No space left on device\n\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)\n"
+)
+CLUSTERS = "HhPpDbsLQCqkVYGkSVHmWA", "l3SdLrlLQkGDoyxnhVQJHQ"
+NOT_ITS_CLUSTER = (
+    f"kafka.common.InconsistentClusterIdException: The Cluster ID {CLUSTERS[0]} doesn't match stored clusterId "
+    f"Some({CLUSTERS[1]}) in meta.properties. The broker is trying to join the wrong cluster."
+)
+
+
+def only(story: Story, kind: str) -> dict[str, Any]:
+    """The one entry of a kind."""
+    (entry,) = [entry for entry in story.entries if entry.kind == kind]
+    return {**entry.fields, "node": entry.node, "partition": entry.partition, "time": entry.time}
+
+
+def dated(*lines: str) -> str:
+    """Lines a second apart; an exception has no date."""
+    return "".join(
+        f"{line}\n" if line[:1].islower() else f"[2026-01-01 00:00:{at:02},000] {line}\n" for at, line in enumerate(lines)
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "directory"),
+    [
+        ("/data/1/x-0/leader-epoch-checkpoint", "/data/1"),
+        ("/data/1/replication-offset-checkpoint", "/data/1"),
+        ("C:\\data\\1\\x-0\\leader-epoch-checkpoint", "C:\\data\\1"),
+    ],
+)
+def test_a_directory_that_is_full_failed_because_of_it_and_what_follows_is_the_same_entry(
+    telling: Telling, file: str, directory: str
+) -> None:
+    stopping = (
+        f"[2026-01-01 00:00:01,000] WARN [ReplicaManager broker=1] Stopping serving replicas in dir {directory} (kafka)\n"
+    )
+    story = telling("[2026-01-01 00:00:00,000] " + FULL.format(file) + stopping)
+    failed = only(story, "directory_failed")
+    assert (failed["directory"], failed["node"]) == (directory, 1)
+    assert failed["error"] == "writing to checkpoint file: java.io.IOException: No space left on device"
+    assert any("make room below" in line for line in headline(story))
+    assert [one["partition"] for one in story.as_json()["do"]] == [None]
+
+
+def test_a_directory_that_failed_for_no_known_reason_names_the_line_that_has_it(telling: Telling) -> None:
+    story = telling(log("[ReplicaManager broker=1] Stopping serving replicas in dir /data/1 (kafka.server.ReplicaManager)"))
+    assert any("look for the first line `Error while ..`" in line for line in headline(story))
+
+
+def test_a_topic_that_is_deleted_on_windows_is_a_known_bug(telling: Telling) -> None:
+    error = "java.nio.file.AccessDeniedException: C:\\data\\x-0 -> C:\\data\\x-0.4485e9949a8b4981bd351f83f52d59fd-delete"
+    story = telling(dated(RENAMING.format("C:\\data"), error))
+    assert [bug.bug for bug in story.bugs] == ["KAFKA-1194"]
+    linux = telling(dated(RENAMING.format("/data"), error.replace("C:\\data\\", "/data/")))
+    assert linux.bugs == []
+
+
+def test_the_last_cause_of_an_exception_is_told_wherever_its_trace_ends(telling: Telling) -> None:
+    trace = [f"\tat kafka.log.Log.load(Log.scala:{number})" for number in range(40)]
+    lines = [
+        f"[2026-01-01 00:00:00,000] {LOADING}",
+        f"{STORAGE} /d/x-0/leader-epoch-checkpoint",
+        *trace,
+        "Caused by: java.io.IOException: No space left on device",
+    ]
+    story = telling("\n".join(lines))
+    assert only(story, "process_failed")["cause"].endswith("; caused by java.io.IOException: No space left on device")
+    assert only(story, "directory_failed")["error"].endswith("No space left on device")
+    # The exception of a line that is not read is no cause of another.
+    other = telling("\n".join([*lines[:-1], "java.io.IOException: Broken pipe", "Caused by: java.io.IOException: Reset"]))
+    assert "caused by" not in only(other, "process_failed")["cause"]
+
+
+@pytest.mark.parametrize("before", ["", "kafka-1  | ", "2026-01-01 03:00:00 "])
+def test_a_broker_that_was_given_the_disk_of_another_cluster_is_told_with_both(telling: Telling, before: str) -> None:
+    started = (
+        f"{before}[2026-01-01 00:00:00,000] ERROR Fatal error during KafkaServer startup. Prepare to shutdown (kafka)\n"
+    )
+    story = telling(f"{started}{before}{NOT_ITS_CLUSTER}\n")
+    failed = only(story, "process_failed")
+    assert failed["time"].endswith("2026-01-01 00:00:00,000")
+    assert failed["cause"] == f"its log directories are of the cluster {CLUSTERS[1]}, and it was to join {CLUSTERS[0]}"
+    assert any("delete nothing before" in line for line in headline(story))
+
+
+def test_a_cluster_id_that_is_pasted_alone_is_told(telling: Telling) -> None:
+    assert CLUSTERS[1] in only(telling(f"`{NOT_ITS_CLUSTER}`\n"), "process_failed")["error"]
+    raft = f"Invalid cluster.id in: /d/meta.properties. Expected {CLUSTERS[0]}, but read {CLUSTERS[1]}"
+    assert CLUSTERS[1] in only(telling(f"java.lang.RuntimeException: {raft}\n"), "process_failed")["error"]
+
+
+def test_index_files_that_are_made_anew_are_part_of_an_unclean_start_and_no_loss(telling: Telling) -> None:
+    story = telling(
+        log(
+            f"{LOG} Found a corrupted index file corresponding to log file /d/x-0/0.log due to Corrupt index",
+            f"{LOG} Recovering unflushed segment 0 (kafka.log.Log)",
+            f"{LOG} Completed load of log with 1 segments, log start offset 0 and log end offset 9 in 3 ms",
+        )
+    )
+    assert (only(story, "start")["clean"], only(story, "start")["indexes_rebuilt"]) == (False, True)
+    assert any(
+        "made index files anew, by which nothing is lost. No line says that records were cut" in one
+        for one in headline(story)
+    )
+
+
+def test_a_controller_that_finds_no_leader_tells_it_once_with_who_has_everything(telling: Telling) -> None:
+    unanswered = (
+        "Controller 1 epoch 3 initiated state change for partition [x,0] from OfflinePartition to OnlinePartition failed"
+    )
+    alive = (
+        "kafka.common.NoReplicaOnlineException: No replica in ISR for partition [x,0] is alive. Live brokers are: [Set(1)], "
+    )
+    story = telling(dated(*[f"ERROR {unanswered}", f"{alive}ISR brokers are: [2,3]"] * 3))
+    elected = only(story, "elected")
+    assert (elected["leader"], elected["isr"], elected["partition"]) == (-1, [2, 3], "x-0")
+    assert any("start brokers 2 and 3 again" in line for line in headline(story))
+    later = telling(
+        log("Controller 1 epoch 3 failed to change state for partition x-0 from OfflinePartition to OnlinePartition")
+    )
+    assert any("kafka-topics --describe --topic x" in line for line in headline(later))
+
+
+def test_a_preferred_leader_that_cannot_be_elected_leaves_the_leader_that_is(telling: Telling) -> None:
+    failed = "Controller 1 epoch 3 failed to change state for partition x-0 from OnlinePartition to OnlinePartition"
+    assert telling(log(failed)).entries == []
+
+
+def test_a_change_record_that_leaves_the_isr_as_it_is_has_the_isr_of_before(telling: Telling) -> None:
+    change = (
+        "[QuorumController id=9] handleBrokerFenced: changing partition(s): x-0 : PartitionChangeRecord(partitionId=0, "
+        "isr={}, leader={}, leaderRecoveryState=-1)"
+    )
+    story = telling(
+        log(
+            change.format("[1]", 1),
+            "[QuorumController id=9] Fencing broker 1 at epoch 11 because its session has timed out. (kafka)",
+            change.format("null", -1),
+        )
+    )
+    assert [entry.fields["isr"] for entry in story.entries if entry.kind == "elected"] == [[1], [1]]
+    assert only(story, "broker_left")["broker"] == 1
+    assert any("start broker 1 again" in line for line in headline(story))
+
+
+def test_what_a_leader_answers_for_a_moment_is_ordinary_and_is_not_where_it_goes_on(telling: Telling) -> None:
+    once = telling(
+        dated(f"ERROR {FETCHER} Error for partition x-0 at offset 7 (kafka.server.ReplicaFetcherThread)", UNKNOWN)
+    )
+    refused = only(once, "fetch_refused")
+    assert (refused["node"], refused["leader"], refused["error"]) == (1, 2, UNKNOWN)
+    assert headline(once)[0].startswith("Nothing out of the ordinary")
+    assert "broker 1 got no records from broker 2" in headline(once)[1]
+    often = telling(dated(*[f"ERROR {FETCHER} Error for partition x-0 at offset 7 (kafka)", UNKNOWN] * 5))
+    assert [happened(entry) for entry in often.entries] == [True]
+
+
+def test_nobody_fetches_from_himself(telling: Telling) -> None:
+    error = (
+        f"[ReplicaFetcherThread-0-2], Error for partition [x,0] to broker 2:{UNKNOWN} (kafka.server.ReplicaFetcherThread)"
+    )
+    refused = only(
+        telling(log("[Controller 2]: Broker 2 is ready to serve as the new controller with epoch 7", error)), "fetch_refused"
+    )
+    assert (refused["node"], refused["leader"]) == (None, 2)
+
+
+def test_records_that_a_leader_did_not_take_are_one_entry_for_one_error(telling: Telling) -> None:
+    append = (
+        "ERROR [ReplicaManager broker=2] Error processing append operation on partition x-0 (kafka.server.ReplicaManager)"
+    )
+    error = "org.apache.kafka.common.errors.NotEnoughReplicasException: The size of the current ISR Set({}) is insufficient"
+    story = telling(dated(append, error.format(1), append, error.format(2), append))
+    refused = only(story, "produce_refused")
+    assert (refused["node"], refused["times"], refused["error"]) == (2, 3, error.format(1))
+    assert any("smaller than min.insync.replicas" in line for line in headline(story))
+
+
+def test_an_exception_in_the_line_of_its_statement_is_read_as_if_it_were_below(telling: Telling) -> None:
+    text = (
+        f"ERROR {FETCHER} Unexpected error occurred while processing data for partition x-0 at offset 9 (kafka.server."
+        "ReplicaFetcherThread)java.lang.IllegalStateException: Offset mismatch for partition x-0: fetched offset = 9, "
+        "log end offset = 8. at kafka.server.ReplicaFetcherThread.processPartitionData(ReplicaFetcherThread.scala:194) at s.Set"
+    )
+    story = telling(dated(text))
+    assert only(story, "fetcher_failed")["error"].endswith("log end offset = 8.")
+    assert [bug.bug for bug in story.bugs] == ["KAFKA-13266"]
+
+
+def test_a_leader_that_cannot_be_moved_and_a_session_that_is_lost_are_told(telling: Telling) -> None:
+    story = telling(
+        log(
+            "[SessionExpirationListener on 4], ZK expired; shut down all controller components and try to re-elect (kafka)",
+            "kafka.common.StateChangeFailedException: No other replicas in ISR 4 for [x,0] besides shutting down brokers 4",
+        )
+    )
+    assert only(story, "session_expired")["node"] == 4
+    assert only(story, "no_other_leader")["isr"] == [4]
+    assert all(map(happened, story.entries))
+
+
+def test_a_high_watermark_that_falls_where_nothing_is_cut_leaves_open_what_only_the_leader_tells(telling: Telling) -> None:
+    lines = (
+        f"{LOG} Truncating to 617 has no effect as the largest offset in the log is 616 (kafka.log.Log)",
+        f"{LOG} Non-monotonic update of high watermark from (offset=617 segment=[0:1]) to (offset=614 segment=[-1:-1])",
+    )
+    node = (
+        "[Broker id=1] Follower x-0 starts at leader epoch 8 from offset 617 with high watermark 617. Previous leader epoch"
+    )
+    assert headline(telling(log(node, *lines)))[0].startswith("Whether data was lost, these lines do not tell")
+    leads = "[Broker id=2] Leader x-0 starts at leader epoch 8 from offset 617 with high watermark 614 ISR [1,2] adding"
+    both = telling({"a/server.log": log(node, *lines), "b/server.log": log(leads)})
+    assert headline(both)[0] == "No loss of data is told by these logs."
+
+
+def test_what_is_written_in_chinese_around_a_line_is_text(telling: Telling) -> None:
+    prose = "其他节点的日志也出奇的类似,首先被踢出了集群,然后更新的时候报错。" * 3
+    story = telling(f"{prose}\n{prose}:Shrinking ISR for partition [x,1] from 3,1,2 to 3,2\n{prose}\n")
+    assert only(story, "isr_changed")["to"] == [3, 2]
+
+
+def test_digits_of_a_path_are_no_time(telling: Telling) -> None:
+    failed = "Shutdown broker because all log dirs in /k5845553986696747582 have failed"
+    text = f"17:27:02.820 [x] ERROR kafka.log.LogManager - {failed}"
+    assert only(telling(f"{text}\n"), "process_failed")["time"] == "17:27:02.820"
+
+
+def test_a_frame_that_a_terminal_draws_is_no_part_of_an_exception(telling: Telling) -> None:
+    exception = "java.lang.IllegalStateException: it is still starting up"
+    text = f"[2026-01-01 00:00:00,000] {LOADING}    │\n│ {exception}      │\n"
+    assert only(telling(text), "process_failed")["cause"] == exception

@@ -210,6 +210,32 @@ def in_logfmt(texts: Texts, _seed: int) -> Texts:
     return {"logfmt.txt": rows}
 
 
+def in_parts_of_a_container(texts: Texts, _seed: int) -> Texts:
+    """As CRI divides long lines."""
+
+    def parts(line: str) -> Iterator[str]:
+        stamp, width = f"{line[1:11]}T{line[12:20]}.{line[21:24]}000000Z stdout", 90
+        for at in range(0, len(line), width):
+            yield f"{stamp} {'P' if at + width < len(line) else 'F'} {line[at : at + width]}"
+
+    return {name: [part for line in lines if line.startswith("[2") for part in parts(line)] for name, lines in texts.items()}
+
+
+def in_jira(texts: Texts, _seed: int) -> Texts:
+    def escaped(line: str) -> str:
+        return re.sub(r"[\[\]{}_*]", lambda character: f"\\{character[0]}", line)
+
+    return {name: ["{noformat}", *map(escaped, lines), "{noformat}"] for name, lines in texts.items()}
+
+
+def in_html(texts: Texts, _seed: int) -> Texts:
+    """A page whose lines are one."""
+    return {
+        name: [f"<div class='c'><pre><code>{'<br/>'.join(map(html.escape, lines))}</code></pre></div>"]
+        for name, lines in texts.items()
+    }
+
+
 def on_windows(texts: Texts, _seed: int) -> Texts:
     """A directory with a backslash before an n."""
 
@@ -245,6 +271,16 @@ PLATFORMS = {
     "journald, coloured": lambda pod, line: json.dumps({"_HOSTNAME": pod, "MESSAGE": list(line.encode())}),
     "journald's export": lambda pod, line: f"__CURSOR=s\n_HOSTNAME={pod}\nMESSAGE={line}\n",
     "datadog": lambda pod, line: json.dumps({"attributes": {"host": pod, "message": line}}, indent=1),
+    "datadog's interface": lambda pod, line: json.dumps(
+        {
+            "attributes": {
+                "status": "info",
+                "timestamp": f"{line[1:11]}T{line[12:20]}.{line[21:24]}Z",
+                "host": pod,
+                "message": line[25:],
+            }
+        }
+    ),
     "elastic": lambda pod, line: json.dumps({"_source": {"host": {"name": pod}, "message": line}}),
 }
 
@@ -280,6 +316,7 @@ EXCERPTS = (one_node, a_grep, lines_left_out, the_end, trimmed)
 FORMS = (
     *(in_containers, with_crlf, in_json, pasted, wrapped_by_mail, newest_first, escaped, below_headings, of_ansible),
     *(in_opentelemetry, in_a_query_of_azure, in_yaml, in_log4j2_json, in_logfmt),
+    *(in_parts_of_a_container, in_jira, in_html),
 )
 
 

@@ -201,7 +201,7 @@ def test_an_exception_in_the_line_of_its_statement_is_read_as_if_it_were_below(t
     text = (
         f"ERROR {FETCHER} Unexpected error occurred while processing data for partition x-0 at offset 9 (kafka.server."
         "ReplicaFetcherThread)java.lang.IllegalStateException: Offset mismatch for partition x-0: fetched offset = 9, "
-        "log end offset = 8. at kafka.server.ReplicaFetcherThread.processPartitionData(ReplicaFetcherThread.scala:194) at s.Set"
+        "log end offset = 8. at kafka.server.ReplicaFetcherThread.processPartitionData(Replica.scala:194) at s.Set"
     )
     story = telling(dated(text))
     assert only(story, "fetcher_failed")["error"].endswith("log end offset = 8.")
@@ -232,6 +232,25 @@ def test_a_high_watermark_that_falls_where_nothing_is_cut_leaves_open_what_only_
     leads = "[Broker id=2] Leader x-0 starts at leader epoch 8 from offset 617 with high watermark 614 ISR [1,2] adding"
     both = telling({"a/server.log": log(node, *lines), "b/server.log": log(leads)})
     assert headline(both)[0] == "No loss of data is told by these logs."
+
+
+def test_a_partition_that_the_description_of_a_topic_shows_without_a_leader_is_told(telling: Telling) -> None:
+    story = telling(
+        "Topic: x\tTopicId: HhPpDbsLQCqkVYGkSVHmWA\tPartitionCount: 3\tReplicationFactor: 2\tConfigs: \n"
+        "\tTopic: x\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\n"
+        "\tTopic: x\tPartition: 1\tLeader: none\tReplicas: 3,2\tIsr: 3\tElr: \tLastKnownElr: \n"
+        "\tTopic: x\tTopicId: HhPpDbsLQCqkVYGkSVHmWA\tPartition: 2\tLeader: -1\tReplicas: 4,2\tIsr: \n"
+    )
+    assert [(entry.partition, entry.fields["leader"], entry.fields["isr"]) for entry in story.entries] == [
+        ("x-1", -1, [3]),
+        ("x-2", -1, []),
+    ]
+    assert any("start broker 3 again" in line for line in headline(story))
+
+
+def test_a_recovering_partition_that_is_elected_again_is_not_called_clean(telling: Telling) -> None:
+    change = "[QuorumController id=9] UNCLEAN partition change for x-0: isr: [2] -> [3], leader: 2 -> 3, leaderEpoch: 8 -> 9"
+    assert only(telling(log(f"{change}, partitionEpoch: 20 -> 21")), "elected")["clean"] is None
 
 
 def test_what_is_written_in_chinese_around_a_line_is_text(telling: Telling) -> None:

@@ -374,8 +374,8 @@ class Elections(StoryState):
             # 4.x prints UNCLEAN for whatever is RECOVERING afterwards; what is not printed so is from the ISR or the ELR.
             recovering = changed.get("leaderRecoveryState", ("", ""))[1] == "RECOVERING"
             clean = None if leader == NO_LEADER else not (line.fields.get("unclean") and recovering)
-            # Every whole line ends with the partition epoch; of one that was trimmed, the recovery state may be gone.
-            clean = None if line.fields.get("unclean") and clean and version is None else clean
+            # It was recovering before, or the line was trimmed.
+            clean = None if line.fields.get("unclean") and clean else clean
             if leader is not None:
                 self._elected(line, leader, epoch, isr, version, clean)
 

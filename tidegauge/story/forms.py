@@ -43,6 +43,11 @@ _EXPORTED_AT = re.compile(r'^[\s"]*[A-Z][a-z]{2} \d\d?, \d{4} @ [\d:.]+[\s",]*')
 """What each line has of its own before its date: the platform's date, numbers of lines, events and processes."""
 _LAST_WORD = re.compile(r"^[^\s\])}]+")
 _ESCAPED = re.compile(r"\\u00([0-9a-fA-F]{2})")
+_BACKSLASH = re.compile(r"\\([\[\](){}_*\-|!+.#~])")
+"""What Jira and Markdown write before a character that they would read else."""
+_DRIVE = re.compile(r"\b[A-Za-z]:\\")
+_BREAK = re.compile(r"(?i)<(?:br ?/?|/?(?:p|div|pre|li|ul|ol|tr|table|blockquote)(?: [^<>]{0,200})?)>")
+_TAG = re.compile(r"(?i)</?(?:a|b|code|em|font|i|mark|span|strong|td|th|tt|u)(?: [^<>]{0,200})?>")
 _OBJECTS = re.compile(r"(?<=\}),\s*(?=\{)")
 _FRAME = " \t`|\N{BOX DRAWINGS LIGHT VERTICAL}"
 """What a terminal, or a person, draws around a line."""
@@ -58,12 +63,17 @@ def lines_within(text: str) -> Iterator[str]:
     parts = _OBJECTS.split(text) if len(text) > LONG and text.lstrip()[:1] in ("{", "[") else (text,)
     for part in parts:
         # A directory of Windows may begin with an n.
-        yield from (plain(line) for line in (part.split("\\n") if '"' in part else (part,)) if line)
+        for line in part.split("\\n") if '"' in part else (part,):
+            yield from map(plain, _BREAK.split(line) if "<" in line and _BREAK.search(line) else (line,) if line else ())
 
 
 def plain(text: str) -> str:
-    """Undo the escapes of JSON, CSV and HTML that stand between a line and what Kafka printed."""
+    """Undo the escapes of JSON, CSV, HTML, Jira and Markdown that stand between a line and what Kafka printed."""
+    if "<" in text:
+        text = _TAG.sub("", text)
     if "\\" in text:
+        # A directory of Windows may begin with any of them.
+        text = text if _DRIVE.search(text) else _BACKSLASH.sub(r"\1", text)
         text = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text).replace('\\"', '"')
     if '""' in text:
         text = text.replace('""', '"')

@@ -158,6 +158,7 @@ class Processes(StoryState):
             # A checkpoint is of the directory, or of a replica's folder in it.
             path = str(folder.parents[1 if folder.name.startswith("leader-epoch-checkpoint") else 0])
         error, why = line.error or line.fields.get("error"), _IN_DIRECTORY.sub("", what)
+        why = "it was not made, or is none" if why == "data" else why
         failed = replace(line, fields={**line.fields, "directory": path})
         self.say_directory_failed(failed, f"{why}: {error}" if error else why)
 

@@ -57,6 +57,8 @@ _SOFT_BREAK = re.compile(rb"=\r?\n")
 _CODED, _NOT_CODED = re.compile(rb"=([0-9A-F]{2})"), re.compile(rb"=(?![0-9A-F]{2}|\r?\n)")
 _GOES_ON = re.compile(rb"^(?!\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\tat |\n|\Z)", re.MULTILINE)
 _BYTES = re.compile(rb'"MESSAGE" ?: ?\[\d')
+_OF_A_CONTAINER = re.compile(r"(?P<head>\S{10,40} (?P<stream>stdout|stderr)) (?P<part>[PF]) ")
+"""What CRI writes before a line, or before a part of one that it divides."""
 _FIELDS = re.compile(rb"(?:__CURSOR|__REALTIME_TIMESTAMP)=|---\r?\n\w+:")
 """How `journalctl -o export` and `gcloud logging read` begin."""
 _PAIR = re.compile(r"^ *([\w.\-]+)(?:=|: ?)(.*)$", re.MULTILINE)
@@ -115,12 +117,29 @@ def restored(content: bytes) -> bytes:
         text = text.replace("\r", "\n")
     text = _SPACED.sub(lambda character: _SPACES[character[0]], text)
     texts = text.split("\n")
+    if " P " in text:
+        _join_parts(texts)
     joined = unwrapped([one.rstrip("\r") for one in texts])
     if joined is not None:
         texts = [""] * len(texts)
         for position, one in joined:
             texts[position] = one
     return "\n".join(_below_headings(texts)).encode("utf-8", "surrogateescape")
+
+
+def _join_parts(texts: list[str]) -> None:
+    """Join the parts of a container's line where it began: `2026-01-01T.. stdout P ..` goes on in the next of its stream."""
+    began: dict[str, int] = {}
+    for at, text in enumerate(texts):
+        found = _OF_A_CONTAINER.match(text)
+        if found is None:
+            continue
+        first = began.pop(found["stream"], at) if found["part"] == "F" else began.setdefault(found["stream"], at)
+        if first != at:
+            texts[first] = texts[first].rstrip("\r") + text[found.end() :]
+            texts[at] = ""
+        elif found["part"] == "P":
+            texts[at] = f"{found['head']} F {text[found.end() :]}"
 
 
 # Headings: the lines below one are of the file, or the host, that it names.

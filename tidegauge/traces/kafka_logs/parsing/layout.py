@@ -313,7 +313,9 @@ def document_with_a_line(fields: dict[str, Any]) -> bool:
 def is_of_a_log(fields: dict[str, Any]) -> bool:
     """Return whether a document is of a log: its text has a time and a level, or it has a level."""
     texts = [text for key in (*_EXPORTED, "log") if isinstance(text := _get(fields, key), str)]
-    return any(map(_A_LINE.search, texts)) or any(_get(fields, key) for key in ("level", "log.level", "severity"))
+    if any(map(_A_LINE.search, texts)) or any(_get(fields, key) for key in ("level", "log.level", "severity")):
+        return True
+    return bool(texts) and str(fields.get("status")).lower() in _STATUSES  # Datadog
 
 
 def _exported(text: str) -> Inner | None:
@@ -328,6 +330,7 @@ def _exported(text: str) -> Inner | None:
     return Inner(line.rstrip("\n"), True, source)
 
 
+_STATUSES = ("debug", "info", "ok", "warn", "warning", "error", "critical", "emergency")
 _A_LINE = re.compile(r"\d\d:\d\d:\d\d\S{0,20} .{0,60}?\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 _NAME = re.compile(r"[A-Za-z][\w.\-]{1,80}")
 

@@ -124,3 +124,16 @@ def test_a_logger_that_ends_behind_the_signal_to_stop_leaves_no_gap(name: str, m
     moved = lines[begin][: lines[begin].index("]")] + lines[signal][lines[signal].index("]") :]
     log.write_text("".join([*lines[:begin], moved, *behind, *lines[end:]]))
     assert bool(read(folder).gaps) is missed
+
+
+def test_a_role_change_raises_to_what_a_fetch_counted_before_not_after(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A handler counts, and the metadata thread raises before it looks; one that is still elsewhere has not counted yet."""
+    log = case("seed-4010-orders-0", tmp_path) / "n1" / "server.log"
+    lines = log.read_text().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if line.startswith("[2026-11-29 02:19:11,253611]"))
+    elsewhere = "[2026-11-29 02:19:11,240000] INFO [data-plane-kafka-request-handler-0] Elsewhere (kafka.server.KafkaApis)\n"
+    log.write_text("".join([*lines[:at], elsewhere, *lines[at:]]))
+    assert main(["check", str(log.parent.parent)]) == 1
+    assert "FAIL: broken: HW-02 " in capsys.readouterr().out

@@ -34,7 +34,7 @@ Rules of this file
 | append | append, then raise | log's lock; the raise in leaderIsrUpdateLock (read) | Partition#appendRecordsToLeader |
 | fetch | read, count, expand, raise | four steps of one thread | Partition#fetchRecords, #updateFollowerFetchState |
 | shrink | one | leaderIsrUpdateLock (write): no append between its values and the proposal | Partition#maybeShrinkIsr |
-| role | one, after its line | leaderIsrUpdateLock (write) | Partition#makeLeader, #makeFollower |
+| role | one, after its line; raises to what is counted | leaderIsrUpdateLock (write) | Partition#makeLeader, #makeFollower |
 | ISR response | one, after its line | leaderIsrUpdateLock (write) | Partition#handleAlterPartitionUpdate |
 | response | read once more if it waited | any time until it is complete | DelayedFetch#onComplete |
 """
@@ -331,7 +331,7 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         return _observed(kind, v, replica), replica if replica.cause < 0 or kind == SKIPPED else replica._replace(cause=-1)
     # A raise that is due comes next: whatever else happens would find, or show, a high watermark that is too low.
     late = replica.due != UNKNOWN and replica.due > replica.hw and kind not in (RAISE, EXPAND, UNNAMED)
-    broken = BREAKS_RULE if late else FITS
+    broken = BREAKS_RULE if late and not _raises_due(row, replica) else FITS
     if kind == APPEND:
         fits = _may_be(replica.leo, v[0])
         after = replica._replace(leo=v[1], cause=at)
@@ -363,6 +363,9 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         fits, after = True, replica._replace(pending=max(v[0], 0))
     elif kind == LEAD:
         fits = _may_be(replica.leo, v[2]) and _may_be(replica.hw, v[3])
+        # Partition#makeLeader looks at the high watermark last, at what was counted in the same leader epoch.
+        if (replica.role, replica.epoch) == (LEADS, v[0]) and v[1] != UNKNOWN and v[4] > v[3]:
+            broken = BREAKS_RULE if UNKNOWN != _lowest(replica, leader.own, v[1]) < v[4] else broken
         # A leader keeps the log ends that it recorded before it was elected again (finding F2).
         leo = v[2] if v[2] != UNKNOWN else replica.leo
         after = Replica(leo, v[4], v[0], LEADS, v[1], 0, -1, UNKNOWN, replica.counted, replica.min_isr)
@@ -399,6 +402,16 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
             leo=replica.leo if v[0] == UNKNOWN else v[0], hw=replica.hw if v[1] == UNKNOWN else v[1], cause=-1
         )
     return (broken if fits else BREAKS_VALUE), after
+
+
+def _raises_due(row: Row, replica: Replica) -> bool:
+    """Return whether a change of role or ISR has the raise that a fetch left due whose thread has not looked yet."""
+    return row.kind in (LEAD, ISR) and replica.cause >= 0 and _raise_of(row) == (replica.hw, replica.due)
+
+
+def _raise_of(row: Row) -> tuple[int, ...]:
+    """Return the high watermark before and after a raise, or a step that raises itself."""
+    return row.values[3:5] if row.kind == LEAD else row.values[1:3] if row.kind == ISR else row.values[:2]
 
 
 def _counts(v: tuple[int, ...], replica: Replica) -> int:
@@ -786,9 +799,10 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
     # A raise is credited to the step that allowed it (rule 3).
     credited: dict[int, int] = {}
     for number, (at, _) in enumerate(sequence):
-        if rows[at].kind == RAISE and states[number].cause >= 0:
+        if states[number].cause >= 0 and (rows[at].kind == RAISE or _raises_due(rows[at], states[number])):
             credited.setdefault(states[number].cause, at)
-    raises = set(credited.values())
+    raising = set(credited.values())
+    raises = {at for at in raising if rows[at].kind == RAISE}
     joined = {id(row.step.joins) for row in rows if row.step.joins is not None}
     numbers = (
         {id(rows[at].step): number for number, (at, _) in enumerate(sequence) if id(rows[at].step) in joined}
@@ -831,12 +845,14 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
                 step.fields.pop("leo", None)
                 step.fields.pop("hw", None)
         if step.name in _CHANGES_HIGH_WATERMARK:
-            raised = credited.get(at)
+            raised = rows[credited[at]] if at in credited else None
             found = states[number]
             # Only an append between a fetch that allowed a raise and that raise leaves it due.
             before = found.due if found.cause == after.cause >= 0 and row.kind == APPEND else found.hw
             if raised is not None or not step.in_flight:
-                _fill_high_watermark(step, before, after.hw, None if raised is None else rows[raised].values, filled)
+                _fill_high_watermark(step, before, after.hw, None if raised is None else _raise_of(raised), filled)
+        if at in raising:
+            step.fields = step.fields | {"hw_before": after.hw, "hw": after.hw}
         step.place = (step.place[0], lines[number], number + 2, step.time)
         events.append(step)
     return events

@@ -96,6 +96,7 @@ def _between(node: Node, epochs: Sequence[int], processes: Sequence[_Known]) -> 
 #    What was received was sent, so send 2 is added after the last line of its sender and after response 1; it names the
 #    leader's line. It is not added where a line of the sender must be missing instead (the branches say when). If it asks
 #    for more than the log had, a response that brought the records is added before it.
+#    A session that began then has no line at all: its first fetch is behind all that its process has lines for.
 # 4. Likewise a leader that was told to stop goes on answering. Its answer is added where a follower took it; nothing is
 #    known of it but that there was one, so what the follower took is not judged.
 # 5. A process ends after its requests were handled and answered (`process.py`), except for a response that was sent after
@@ -222,6 +223,12 @@ def _add_received(
     }
     # By broker epoch: the next process of a broker has another one, and logs again.
     last = {_of_process(fetch): at for at, fetch in enumerate(fetches) if id(fetch) in matched}
+    # Of all fetchers of a process: one that began a session when its loggers had stopped has no line of it.
+    runs: dict[tuple[int, int | None], tuple[int, int]] = {
+        (fetch.replica, fetch.broker_epoch): (matched[id(fetch)].run, at)
+        for at, fetch in enumerate(fetches)
+        if id(fetch) in matched and fetch.broker_epoch is not None
+    }
     reported: set[tuple[int, int]] = set()
     for at, fetch in enumerate(fetches):
         send = matched.get(id(fetch))
@@ -229,12 +236,18 @@ def _add_received(
         if send is not None:
             latest[fetch.replica, fetch.fetcher] = (send.run, id(send))
             reported.add((fetch.replica, int(fetch.request.response.get("sessionId", 0)) or fetch.session))
+            continue
+        run, behind = runs.get((fetch.replica, fetch.broker_epoch), (-1, at))
+        begins = not fetch.session and at > behind and _logs_no_more(senders, fetch.replica, (run, 0))
+        if begins and (before is None or before[0] == run):
+            before, last[_of_process(fetch)] = before or (run, 0), behind
+            reported.add((fetch.replica, int(fetch.request.response.get("sessionId", 0))))
         elif (fetch.replica, fetch.session) not in reported:
             # A session without any line of its sender: all lines of a fetcher are missing, not only the last ones.
             continue
-        elif before is None or not _logs_no_more(senders, fetch.replica, before):
+        if before is None or not _logs_no_more(senders, fetch.replica, before):
             continue
-        elif at > last.get(_of_process(fetch), at):
+        if at > last.get(_of_process(fetch), at):
             received = [(handled[("sent", id(fetch)), tp], fetch.asked[tp]) for tp in fetch.responses]
             sender = senders[fetch.replica]
             older = any(_is_older(step, partition.epoch, sender, before[0]) for step, partition in received)
@@ -447,6 +460,9 @@ def _learned(nodes: Sequence[Node]) -> dict[tuple[str, object], list[LoggedStep]
     return found
 
 
+_ENDS_PROPOSAL = frozenset({"BecomeLeader", "BecomeFollower", "HandleAlterPartitionResponse"})
+
+
 def _made(
     leader: Node, judged: LoggedStep, learned: Iterable[LoggedStep], based_on: LoggedStep | None
 ) -> Iterator[tuple[LoggedStep, ...]]:
@@ -461,6 +477,7 @@ def _made(
             continue
         own = [step for step in leader.broker.steps if step.place[0] == run.number and step.tp == judged.tp]
         known: Fields = {}
+        pending = False
         for step in sorted(own, key=lambda logged: logged.place):
             if step.name == "BecomeLeader" or (step.name, step.fields.get("error")) == (
                 "HandleAlterPartitionResponse",
@@ -471,12 +488,14 @@ def _made(
                 }
             elif step.name == "BecomeFollower":
                 known = {}
+            pending = step.name in PROPOSES or (pending and step.name not in _ENDS_PROPOSAL)
         place = (run.number, AFTER_LINES, 3, min([run.last, *later]))
         learns: list[LoggedStep] = []
         # A leader that has closed its term has no known epoch.
         if based_on is not None and known.get("leader_epoch") == based_on.fields["leader_epoch"]:
             epoch = known.get("partition_epoch")
-            if isinstance(epoch, int) and epoch < _partition_epoch(based_on) and "isr" in based_on.fields:
+            # With a proposal in flight it reads the metadata that it knows once more, and may propose again (finding F3).
+            if isinstance(epoch, int) and epoch < _partition_epoch(based_on) + pending and "isr" in based_on.fields:
                 known = {name: based_on.fields[name] for name in ("leader_epoch", "partition_epoch", "isr")}
                 learns = [LoggedStep(leader.id, judged.tp, "BecomeLeader", dict(known), based_on.at, run.last, place)]
                 learns[0].depends_on += (("metadata", judged.tp, _partition_epoch(based_on)),)

@@ -149,7 +149,10 @@ def silence_nodes(reading: Reading) -> None:
     silent = {
         node.id: list(
             silent_loggers(
-                node, _was_fetched(node, reading.nodes, reading.fetches[node.id]), _responded(node, reading.nodes)
+                node,
+                _was_fetched(node, reading.nodes, reading.fetches[node.id]),
+                _responded(node, reading.nodes),
+                _may_have_fetched(node, reading),
             )
         )
         for node in reading.nodes
@@ -272,8 +275,24 @@ def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[LoggedFetc
         fetch.replica >= 0 and any(response.error == 0 and not response.diverging for response in fetch.responses.values())
         for fetch in fetches
     )
-    sends = (send for other in nodes for send in other.broker.sends if send.leader == node.id and not send.lost)
-    return answered or sum(send.requests for send in sends) > 2
+    sends = (
+        send for other in nodes for send in other.broker.sends if send.leader == node.id and not send.lost and send.asked
+    )
+    # Of a topic that was deleted it has nothing to record.
+    refused = sum(fetch.replica >= 0 and any(response.error for response in fetch.responses.values()) for fetch in fetches)
+    return answered or sum(send.requests for send in sends if send.asked) - refused > 2
+
+
+def _may_have_fetched(node: Node, reading: Reading) -> bool:
+    """Return whether a leader logged a fetch of this node, or a leader that it had has no request log."""
+    leaders = {step.fields.get("leader") for step in node.broker.steps if step.name == "BecomeFollower"} - {None, -1}
+    logged = {other.id for other in reading.nodes if other.requests}
+    return not leaders <= logged or any(
+        fetch.replica == node.id
+        for logs in (reading.fetches, reading.summaries)
+        for of_leader in logs.values()
+        for fetch in of_leader
+    )
 
 
 def _responded(node: Node, nodes: Sequence[Node]) -> bool:

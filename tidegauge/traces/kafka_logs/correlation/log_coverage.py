@@ -97,11 +97,11 @@ def _union(spans: Iterable[tuple[int, int]]) -> int:
 _SEE = "switch it on and see docs/kafka-logs.md section 1; the replicas of this node are not judged"
 
 
-def silent_loggers(node: Node, fetched: bool, responded: bool) -> Iterator[Problem]:
+def silent_loggers(node: Node, fetched: bool, responded: bool, fetches: bool) -> Iterator[Problem]:
     """Yield a problem per logger that was off.
 
     `fetched`: followers went on fetching from this node. `responded`: a follower handled a response of it, of any kind; a
-    leader for a moment may have sent one, and only its request log has the details.
+    leader for a moment may have sent one, and only its request log has the details. `fetches`: it may have fetched itself.
     """
     kinds = node.kinds
     # Nothing shows that this node had replicas: it may be a controller only.
@@ -109,8 +109,8 @@ def silent_loggers(node: Node, fetched: bool, responded: bool) -> Iterator[Probl
         return
     if kinds["log-loaded"] and not kinds["high-watermark"]:
         yield _off(node, "UnifiedLog at TRACE", "logs that are loaded, and no `Setting high watermark`")
-    # A fetcher that is added sends its first fetch at once.
-    if kinds["fetcher-added"] and not kinds["sending"]:
+    # A fetcher that is added sends its first fetch at once, unless its topic is deleted meanwhile.
+    if kinds["fetcher-added"] and not kinds["sending"] and fetches:
         yield _off(node, "ReplicaFetcherThread at TRACE", "`Added fetcher`, and no `Sending fetch request`")
     if kinds["log-created"] and kinds["appended"] and not kinds["epoch-entry"]:
         yield _off(node, "LeaderEpochFileCache at DEBUG", "appends to a new log, and no `Appended new epoch entry`")

@@ -629,8 +629,8 @@ class _Search:
             # Its line names the log end and high watermark before its fetcher was removed, which may have gone on.
             if broken == BREAKS_VALUE and rows[at].kind == FOLLOW and replica.role == FOLLOWS:
                 apart.append((at, after._replace(leo=replica.leo, hw=replica.hw)))
-            if broken == BREAKS_RULE and due and rows[at].kind == APPEND and self._raises_what_is_due(at, replica):
-                between.append((at, replica._replace(leo=after.leo)))
+            if broken == BREAKS_RULE and due and rows[at].kind in (APPEND, COUNT) and self._raises_what_is_due(at, replica):
+                between.append((at, replica._replace(leo=after.leo, counted=after.counted)))
             if broken == FITS:
                 # A fetch at the offset that was counted before changes nothing either.
                 if rows[at].kind < SKIPPED and after != replica:
@@ -659,14 +659,15 @@ class _Search:
         yield from between if due else apart
 
     def _raises_what_is_due(self, at: int, replica: Replica) -> bool:
-        """Return whether an append has the raise that another thread's fetch left due, before that thread was done."""
-        append, counts = self.rows[at], self.rows[replica.cause]
+        """Return whether a step has the raise that another thread's fetch left due, before that thread was done."""
+        step, counts = self.rows[at], self.rows[replica.cause]
         raises = (row for row in self.rows[at + 1 : at + AHEAD] if row.kind == RAISE and at in row.follows)
         return (
             replica.cause >= 0
             and counts.kind == COUNT
-            and counts.step.thread not in ("", append.step.thread)
-            and append.begins < counts.step.time
+            and counts.step.thread not in ("", step.step.thread)
+            and step.begins < counts.step.time
+            and (step.kind == APPEND or _counts(step.values, replica) == FITS)
             and next((row.values for row in raises), ()) == (replica.hw, replica.due)
         )
 
@@ -847,8 +848,8 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
         if step.name in _CHANGES_HIGH_WATERMARK:
             raised = rows[credited[at]] if at in credited else None
             found = states[number]
-            # Only an append between a fetch that allowed a raise and that raise leaves it due.
-            before = found.due if found.cause == after.cause >= 0 and row.kind == APPEND else found.hw
+            # Only an append or another fetch between a fetch that allowed a raise and that raise leaves it due.
+            before = found.due if found.cause == after.cause >= 0 and row.kind in (APPEND, COUNT) else found.hw
             if raised is not None or not step.in_flight:
                 _fill_high_watermark(step, before, after.hw, None if raised is None else _raise_of(raised), filled)
         if at in raising:

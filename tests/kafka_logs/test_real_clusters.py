@@ -137,3 +137,16 @@ def test_a_role_change_raises_to_what_a_fetch_counted_before_not_after(
     log.write_text("".join([*lines[:at], elsewhere, *lines[at:]]))
     assert main(["check", str(log.parent.parent)]) == 1
     assert "FAIL: broken: HW-02 " in capsys.readouterr().out
+
+
+def test_a_raise_before_a_kill_rests_on_a_fetch_that_was_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its handler had counted it and wrote nothing more. With the fetch asking for less, the raise has no reason."""
+    folder = case("seed-6019-payments-0", tmp_path)
+    log = folder / "n1" / "server.log"
+    text = log.read_text()
+    begin = text.index("[2026-11-29 07:01:50,028911] TRACE [ReplicaFetcherThread-1-2]")
+    end = text.index("\n", begin)
+    assert "fetchOffset=5" in text[begin:end]
+    log.write_text(text[:begin] + text[begin:end].replace("fetchOffset=5", "fetchOffset=4") + text[end:])
+    assert main(["check", str(folder)]) == 1
+    assert "HW-02" in capsys.readouterr().out

@@ -16,7 +16,12 @@ from tidegauge.traces.kafka_logs.correlation.exchanges import EARLIEST, LATEST, 
 from tidegauge.traces.kafka_logs.correlation.log_coverage import silent_controller, silent_loggers
 from tidegauge.traces.kafka_logs.correlation.match import match, match_summaries
 from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, order_of_node
-from tidegauge.traces.kafka_logs.correlation.unlogged import add_unlogged_proposals, tie_unlogged, unlogged_processes
+from tidegauge.traces.kafka_logs.correlation.unlogged import (
+    add_fetches_in_flight,
+    add_unlogged_proposals,
+    tie_unlogged,
+    unlogged_processes,
+)
 from tidegauge.traces.kafka_logs.correlation.unmatched import torn_lines, unmatched, without_send
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import beyond_the_lines, observe
@@ -173,6 +178,7 @@ def match_sends(reading: Reading) -> None:
 def requests_into_steps(reading: Reading) -> None:
     """Put requests beside the lines of the node that logged them; a leader that logs no more has proposals without."""
     _exchange(reading.nodes, reading.fetches, reading.matched)
+    add_fetches_in_flight(reading.nodes)
     add_unlogged_proposals(reading.nodes)
 
 

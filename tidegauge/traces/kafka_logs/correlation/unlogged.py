@@ -11,10 +11,13 @@ from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import AFTER_LINES, END
 from tidegauge.traces.kafka_logs.nodes.steps import (
     PROPOSES,
+    RAISED,
+    REQUEST_HANDLER,
     TAKES_RESPONSES,
     Fields,
     LoggedStep,
     Send,
+    recorded_fields,
     reported,
     request_fields,
 )
@@ -411,6 +414,52 @@ def _responses_of_the_dead(node: Node) -> None:
             seen[asker] = max(seen.get(asker, 0), *runs)
         elif step.name == "AnswerFetch" and runs and runs[0] < seen.get(asker, 0):
             step.provides = tuple(key for key in step.provides if not (isinstance(key, tuple) and key[0] == "handled"))
+
+
+# Fetches that a leader had counted when it was killed, before their threads wrote a line of them: another thread's raise may
+# rest on one. What was counted is what the follower had sent last, and to which it got no response.
+
+
+def add_fetches_in_flight(nodes: Sequence[Node]) -> None:
+    """Add the counts on which the last raise of a process that was killed rests, as far as followers had sent them."""
+    by_id = {node.id: node for node in nodes if not node.silenced}
+    ends: dict[tuple[int, int], _Killed] = {}
+    for send in [send for node in nodes for send in node.broker.sends if send.lost and send.leader in by_id]:
+        leader = by_id[send.leader]
+        run = next((run for run in leader.runs[:-1] if run.first <= send.time <= run.last), None)
+        if run is None or run.closed or run.served_on:
+            continue
+        key = leader.id, run.number
+        end = ends[key] if key in ends else ends.setdefault(key, _Killed(leader, run.number))
+        for tp, asked in send.asked.items():
+            counted, rests = end.counted.get((tp, send.node)), end.raised.get(tp)
+            if counted is None or rests is None:
+                continue
+            before, after = counted.fields["remote_leo"], rests.fields["hw"]
+            if isinstance(before, int) and isinstance(after, int) and before < after <= asked.offset:
+                fields = recorded_fields(send.node, asked.offset)
+                step = LoggedStep(leader.id, tp, "HandleFetch", fields, rests.at, rests.time, rests.place)
+                # Its thread wrote nothing after it.
+                step.begins, step.ends = min(rests.begins, *end.spoken.values()), rests.ends
+                step.key = (rests.key[0], rests.key[1], rests.key[2] - 1)
+                step.follows, step.topic_id = (counted,), counted.topic_id
+                leader.broker.steps.append(step)
+
+
+class _Killed:
+    """The last counts and raises of a process, and when its handlers last spoke."""
+
+    def __init__(self, leader: Node, run: int) -> None:
+        self.counted: dict[tuple[str, object], LoggedStep] = {}
+        self.raised: dict[str, LoggedStep] = {}
+        self.spoken: dict[str, int] = {}
+        for step in sorted((one for one in leader.broker.steps if one.place[0] == run), key=lambda one: one.key):
+            if step.name == "HandleFetch" and "remote_leo" in step.fields:
+                self.counted[step.tp, step.fields.get("peer")] = step
+            elif step.name == RAISED:
+                self.raised[step.tp] = step
+            if REQUEST_HANDLER in step.thread:
+                self.spoken[step.thread] = step.ends
 
 
 # Proposals of a leader after SIGTERM: in 4.x it goes on serving after its loggers have stopped, and may propose an ISR.

@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tidegauge.impl.fetch import fetch_session as s
-from tidegauge.impl.fetch import fetch_session_handler as h
-from tidegauge.impl.fetch.fetch_session import Fetches, FetchSessionCache, Reads
-from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
+from tidegauge.impl.fetch.fetch_session import Fetches, FetchSessionCache, FetchSessionHandler, Reads
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import Batch, FetchRequest, FetchResponse, PartitionFetch, PartitionRead
 from tidegauge.impl.rules import NONE
@@ -35,10 +33,10 @@ def reads(tps: Iterable[TopicPartition], hw: int = 5) -> Reads:
 
 def opened(wanted: Fetches, cache: FetchSessionCache | None = None) -> tuple[FetchSessionCache, FetchSessionHandler, int]:
     """Both ends after a full fetch, and the session's id."""
-    handler, request = h.build_session_fetch(FetchSessionHandler(), wanted)
+    handler, request = s.build_session_fetch(FetchSessionHandler(), wanted)
     assert request is not None
     cache, context = s.new_context(cache or FetchSessionCache(), request, 0)
     cache, response = s.update_and_generate_response(cache, context, reads(context.fetches), 0, is_follower=True)
-    handler, taken = h.handle_response(handler, response)
+    handler, taken = s.handle_response(handler, response)
     assert taken
     return cache, handler, response.session_id

@@ -67,7 +67,6 @@ KILLERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "producer_state": ((), ("test_transactions", "test_idempotent_producers")),
     "fetch_session": ((), ("test_fetch_sessions", "test_fetch_sessions_together", "test_fetch_session_cache")),
-    "fetch_session_handler": ((), ("test_fetch_sessions",)),
     "fetcher": (
         ("follower_fetcher",),
         ("test_fetcher", "test_fetcher_edges", "test_switches_follower", "test_generations", "test_fetcher_thread"),

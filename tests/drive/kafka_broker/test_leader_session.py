@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 from tidegauge.drive.kafka_broker.peers import LeaderSession
 from tidegauge.drive.wire.compiler import WireError, WireMessage
 from tidegauge.impl.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
-from tidegauge.impl.fetch import fetch_session_handler as handler_
-from tidegauge.impl.fetch.fetch_session import INITIAL, Fetches, FetchMetadata, SessionFetch, SessionResponse
-from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
+from tidegauge.impl.fetch import fetch_session as handler_
+from tidegauge.impl.fetch.fetch_session import (
+    INITIAL,
+    Fetches,
+    FetchMetadata,
+    FetchSessionHandler,
+    SessionFetch,
+    SessionResponse,
+)
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import FetchRequest, FetchResponse, PartitionFetch, PartitionRead
 from tidegauge.impl.rules import NONE

@@ -5,7 +5,6 @@ import pytest
 from tests.impl.fetch_session import DATA, A, B, C, D, fetch, opened, read, reads, wants
 from tidegauge.impl.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
 from tidegauge.impl.fetch import fetch_session as c
-from tidegauge.impl.fetch import fetch_session_handler as h
 from tidegauge.impl.fetch.fetch_session import (
     FINAL_EPOCH,
     INITIAL,
@@ -15,12 +14,12 @@ from tidegauge.impl.fetch.fetch_session import (
     CachedPartition,
     FetchMetadata,
     FetchSessionCache,
+    FetchSessionHandler,
     SessionFetch,
     SessionKind,
     SessionResponse,
     next_session_epoch,
 )
-from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import PartitionRead
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
@@ -31,7 +30,7 @@ from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 def test_an_incremental_request_names_what_is_new_or_changed() -> None:
     """New ones first, then changed ones in the session's order; the leader reads the whole session, in its own order."""
     cache, handler, session_id = opened(wants(a=1, b=2, c=3))
-    handler, request = h.build_session_fetch(handler, wants(b=2, d=4, a=7))
+    handler, request = c.build_session_fetch(handler, wants(b=2, d=4, a=7))
     assert request == SessionFetch(FetchMetadata(session_id, 1), wants(d=4, a=7), ((C, "id-t"),))
     assert tuple(handler.partitions) == (A, B, D)
     _, context = c.new_context(cache, request, 10)
@@ -41,30 +40,30 @@ def test_an_incremental_request_names_what_is_new_or_changed() -> None:
 def test_an_unchanged_session_is_asked_for_without_a_name() -> None:
     """The request is empty but sent; with no partition at all there is none."""
     _, handler, _ = opened(wants(a=1))
-    _, request = h.build_session_fetch(handler, wants(a=1))
+    _, request = c.build_session_fetch(handler, wants(a=1))
     assert request is not None
     assert (request.to_send, request.to_forget) == (FrozenMap(), ())
-    assert h.build_session_fetch(FetchSessionHandler(), FrozenMap())[1] is None
-    emptied, last = h.build_session_fetch(handler, FrozenMap())
+    assert c.build_session_fetch(FetchSessionHandler(), FrozenMap())[1] is None
+    emptied, last = c.build_session_fetch(handler, FrozenMap())
     assert last is not None
     assert last.to_forget == ((A, "id-t"),)
-    assert h.build_session_fetch(emptied, FrozenMap())[1] is None
+    assert c.build_session_fetch(emptied, FrozenMap())[1] is None
 
 
 def test_a_topic_that_was_made_anew_is_another_partition() -> None:
     """Its old id is forgotten, and the leader tells everything about the new one (KIP-516). A missing id replaces none."""
     cache, handler, _ = opened(wants(a=1, b=2))
-    handler, request = h.build_session_fetch(handler, FrozenMap([(A, fetch(1, "id-new")), (B, fetch(2))]))
+    handler, request = c.build_session_fetch(handler, FrozenMap([(A, fetch(1, "id-new")), (B, fetch(2))]))
     assert request is not None
     assert request.to_forget == ((A, "id-t"),)
     cache, context = c.new_context(cache, request, 0)
     assert tuple(context.fetches) == (B, A)
     _, response = c.update_and_generate_response(cache, context, reads((A, B)), 0, is_follower=True)
     assert tuple(response.reads) == (A,)
-    unnamed = h.FetchSessionHandler(FetchMetadata(1, 1), FrozenMap([(A, fetch(1, None))]))
-    _, named = h.build_session_fetch(unnamed, wants(a=1))
+    unnamed = c.FetchSessionHandler(FetchMetadata(1, 1), FrozenMap([(A, fetch(1, None))]))
+    _, named = c.build_session_fetch(unnamed, wants(a=1))
     assert named == SessionFetch(FetchMetadata(1, 1), wants(a=1))
-    _, later = h.build_session_fetch(handler, FrozenMap([(A, fetch(1, None)), (B, fetch(2))]))
+    _, later = c.build_session_fetch(handler, FrozenMap([(A, fetch(1, None)), (B, fetch(2))]))
     assert later is not None
     assert later.to_forget == ()
 
@@ -79,12 +78,12 @@ def test_forgetting_what_is_not_in_the_session_changes_nothing() -> None:
 def test_a_session_without_partitions_ends() -> None:
     """When all are forgotten the leader closes it and answers without one; the follower starts again in full."""
     cache, handler, session_id = opened(wants(a=1))
-    handler, request = h.build_session_fetch(handler, FrozenMap())
+    handler, request = c.build_session_fetch(handler, FrozenMap())
     assert request is not None
     cache, context = c.new_context(cache, request, 0)
     assert (context.kind, session_id in cache.sessions) == (SessionKind.SESSIONLESS, False)
     cache, response = c.update_and_generate_response(cache, context, FrozenMap(), 0, is_follower=True)
-    handler, taken = h.handle_response(handler, response)
+    handler, taken = c.handle_response(handler, response)
     assert (taken, handler.next_metadata) == (True, INITIAL)
 
 
@@ -119,7 +118,7 @@ def test_a_session_error_is_answered_with_nothing_else(
     assert (after, context.kind, context.fetches) == (cache, SessionKind.SESSION_ERROR, FrozenMap())
     after, response = c.update_and_generate_response(after, context, FrozenMap(), 0, is_follower=True)
     assert (after, response) == (cache, SessionResponse(error))
-    handler, taken = h.handle_response(handler._replace(next_metadata=FetchMetadata(*metadata)), response)
+    handler, taken = c.handle_response(handler._replace(next_metadata=FetchMetadata(*metadata)), response)
     assert (taken, handler.next_metadata) == (False, following)
 
 
@@ -146,14 +145,14 @@ def test_session_epochs_skip_zero() -> None:
 def test_a_partition_with_nothing_new_is_left_out(reported: PartitionRead, is_reported: bool) -> None:
     """Same high watermark and log start as last told, no records, error, divergence or preferred replica."""
     cache, handler, _ = opened(wants(a=1, b=2))
-    handler, request = h.build_session_fetch(handler, wants(a=1, b=2))
+    handler, request = c.build_session_fetch(handler, wants(a=1, b=2))
     assert request is not None
     cache, context = c.new_context(cache, request, 0)
     _, response = c.update_and_generate_response(
         cache, context, FrozenMap([(A, reported), (B, read())]), 0, is_follower=True
     )
     assert tuple(response.reads) == ((A,) if is_reported else ())
-    assert h.handle_response(handler, response)[1]
+    assert c.handle_response(handler, response)[1]
 
 
 def test_after_an_error_the_partition_is_told_again() -> None:
@@ -173,7 +172,7 @@ def test_a_diverging_response_counts_as_having_told_its_high_watermark() -> None
 def test_what_got_records_goes_to_the_end_of_the_session() -> None:
     """Then others come first under the byte limit; a changed high watermark alone keeps the place."""
     cache, handler, session_id = opened(wants(a=1, b=2, c=3))
-    _, request = h.build_session_fetch(handler, wants(a=1, b=2, c=3))
+    _, request = c.build_session_fetch(handler, wants(a=1, b=2, c=3))
     assert request is not None
     cache, context = c.new_context(cache, request, 0)
     given = FrozenMap([(A, read(records=DATA)), (B, read(7)), (C, read())])
@@ -184,7 +183,7 @@ def test_what_got_records_goes_to_the_end_of_the_session() -> None:
 def test_a_request_that_comes_twice_is_noticed() -> None:
     """By its epoch; and a response that another request overtook is an error, too."""
     cache, handler, session_id = opened(wants(a=1))
-    handler, request = h.build_session_fetch(handler, wants(a=1))
+    handler, request = c.build_session_fetch(handler, wants(a=1))
     assert request is not None
     cache, context = c.new_context(cache, request, 0)
     assert c.new_context(cache, request, 0)[1].error == INVALID_FETCH_SESSION_EPOCH
@@ -201,7 +200,7 @@ def test_a_request_that_comes_twice_is_noticed() -> None:
 def test_a_session_that_was_driven_out_still_answers() -> None:
     """The next request then finds none."""
     cache, handler, session_id = opened(wants(a=1))
-    _, request = h.build_session_fetch(handler, wants(a=1))
+    _, request = c.build_session_fetch(handler, wants(a=1))
     assert request is not None
     cache, context = c.new_context(cache, request, 0)
     gone, response = c.update_and_generate_response(
@@ -214,7 +213,7 @@ def test_a_session_that_was_driven_out_still_answers() -> None:
 def test_a_session_that_had_gone_on_before_it_was_driven_out_does_not() -> None:
     """Seen on 4.3.1: a context has the session itself, whatever the cache does. FetchContext.IncrementalFetchContext."""
     cache, handler, session_id = opened(wants(a=1))
-    _, request = h.build_session_fetch(handler, wants(a=1))
+    _, request = c.build_session_fetch(handler, wants(a=1))
     assert request is not None
     cache, context = c.new_context(cache, request, 0)
     cache, _ = c.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), FrozenMap()), 0)
@@ -232,7 +231,7 @@ def test_a_request_without_a_session_has_nothing_to_keep() -> None:
 
 def test_a_full_response_has_to_name_what_was_asked() -> None:
     """More or less is not taken; throttled it is empty (KIP-219) and asked again; without an id there is no session."""
-    handler, request = h.build_session_fetch(FetchSessionHandler(), wants(a=1, b=2))
+    handler, request = c.build_session_fetch(FetchSessionHandler(), wants(a=1, b=2))
     assert request is not None
     _, full = c.new_context(FetchSessionCache(), request, 0)
     for response in (
@@ -240,19 +239,19 @@ def test_a_full_response_has_to_name_what_was_asked() -> None:
         SessionResponse(reads=reads([A, B, C])),
         c.throttled_response(c.FetchSessionCache(), full, 5),
     ):
-        assert h.handle_response(handler, response) == (handler, False)
-    assert h.handle_response(handler, SessionResponse(NONE, INVALID_SESSION_ID, reads([A, B]))) == (handler, True)
-    after, taken = h.handle_response(handler, SessionResponse(NONE, 7, reads([A, B])))
+        assert c.handle_response(handler, response) == (handler, False)
+    assert c.handle_response(handler, SessionResponse(NONE, INVALID_SESSION_ID, reads([A, B]))) == (handler, True)
+    after, taken = c.handle_response(handler, SessionResponse(NONE, 7, reads([A, B])))
     assert (taken, after.next_metadata) == (True, FetchMetadata(7, 1))
 
 
 def test_an_incremental_response_names_nothing_but_the_session() -> None:
     """Something else closes the session; without an id the leader has closed it; otherwise it goes on."""
     _, handler, session_id = opened(wants(a=1))
-    wrong, taken = h.handle_response(handler, SessionResponse(NONE, session_id, reads([B])))
+    wrong, taken = c.handle_response(handler, SessionResponse(NONE, session_id, reads([B])))
     assert (taken, wrong.next_metadata) == (False, FetchMetadata(session_id, 0))
-    closed, taken = h.handle_response(handler, SessionResponse())
+    closed, taken = c.handle_response(handler, SessionResponse())
     assert (taken, closed.next_metadata) == (True, INITIAL)
-    after, taken = h.handle_response(handler, SessionResponse(NONE, session_id))
+    after, taken = c.handle_response(handler, SessionResponse(NONE, session_id))
     assert (taken, after.next_metadata) == (True, FetchMetadata(session_id, 2))
-    assert h.handle_error(after).next_metadata == FetchMetadata(session_id, 0)
+    assert c.handle_error(after).next_metadata == FetchMetadata(session_id, 0)

@@ -5,9 +5,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.impl.fetch_session import TPS, fetch, read, wants
 from tidegauge.impl.fetch import fetch_session as s
-from tidegauge.impl.fetch import fetch_session_handler as h
-from tidegauge.impl.fetch.fetch_session import Fetches, FetchSessionCache
-from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
+from tidegauge.impl.fetch.fetch_session import Fetches, FetchSessionCache, FetchSessionHandler
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.rules import NONE
 from tidegauge.impl.topic_partition import TopicPartition
@@ -43,11 +41,11 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(f=st.integers(0, 1), lost=st.sampled_from(("", "", "request", "response")))
     def exchange(self, f: int, lost: str) -> None:
-        self.handlers[f], request = h.build_session_fetch(self.handlers[f], self.wanted[f])
+        self.handlers[f], request = s.build_session_fetch(self.handlers[f], self.wanted[f])
         if request is None:
             return
         if lost == "request":
-            self.handlers[f] = h.handle_error(self.handlers[f])
+            self.handlers[f] = s.handle_error(self.handlers[f])
             return
         self.cache, context = s.new_context(self.cache, request, self.now)
         if context.error == NONE:
@@ -55,10 +53,10 @@ class Sessions(RuleBasedStateMachine):
         given = FrozenMap((tp, read(self.leader[tp])) for tp in context.fetches)
         self.cache, response = s.update_and_generate_response(self.cache, context, given, self.now, is_follower=True)
         if lost == "response":
-            self.handlers[f] = h.handle_error(self.handlers[f])
+            self.handlers[f] = s.handle_error(self.handlers[f])
             return
         full_one = request.metadata.is_full
-        self.handlers[f], taken = h.handle_response(self.handlers[f], response)
+        self.handlers[f], taken = s.handle_response(self.handlers[f], response)
         assert taken is (response.error == NONE)
         if taken:
             self.known[f] = {} if full_one else {tp: hw for tp, hw in self.known[f].items() if tp in self.wanted[f]}

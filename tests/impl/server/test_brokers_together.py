@@ -17,11 +17,9 @@ from tidegauge.impl.controller.replication_control import (
     alter_partition,
 )
 from tidegauge.impl.fetch import fetch_session as s
-from tidegauge.impl.fetch import fetch_session_handler as h
 from tidegauge.impl.fetch import fetcher_manager as fetchers_
 from tidegauge.impl.fetch import fetcher_thread as t
-from tidegauge.impl.fetch.fetch_session import FetchSessionCache, SessionFetch
-from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler
+from tidegauge.impl.fetch.fetch_session import FetchSessionCache, FetchSessionHandler, SessionFetch
 from tidegauge.impl.fetch.fetcher_thread import BrokerEndPoint, FetcherThread, PartitionResponse
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import (
@@ -40,8 +38,8 @@ from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.append_records import append_records
-from tidegauge.impl.server.fetch_messages import fetch_messages
+from tidegauge.impl.server.client_requests import append_records
+from tidegauge.impl.server.fetch_requests import fetch_messages
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
     follower_fetch,
@@ -130,7 +128,7 @@ class Together(RuleBasedStateMachine):
             none: FrozenMap[TopicPartition, t.EpochEndOffset] = FrozenMap()
             done = t.maybe_truncate(SETUP, thread, online_logs(manager), FrozenMap(), none, self.now, 100)
             asked = t.build_fetch(done.thread, done.logs, b, self.now, broker_epoch=10 + b)
-            session, request = h.build_session_fetch(
+            session, request = s.build_session_fetch(
                 self.handlers.get((b, key), FetchSessionHandler()), follower_fetch(manager, asked)
             )
             if request is not None:
@@ -157,7 +155,7 @@ class Together(RuleBasedStateMachine):
         self.sessions[leader], received = s.update_and_generate_response(
             self.sessions[leader], context, reads, self.now, is_follower=True
         )
-        session, taken_over = h.handle_response(session, received)
+        session, taken_over = s.handle_response(session, received)
         log = self.partition(leader).log
         offsets = ListOffsets(log.start, log.end)
         reported = received.reads.items() if taken_over else ()

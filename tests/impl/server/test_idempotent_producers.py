@@ -15,7 +15,7 @@ from tidegauge.impl.messages import PartitionAppend, ProducedBatch, Producer, Pr
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.releases import profile_of_release
 from tidegauge.impl.rules import NONE
-from tidegauge.impl.server.append_records import append_records
+from tidegauge.impl.server.client_requests import append_records
 from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition
 from tidegauge.impl.storage.producer_state import SEQUENCES, last_sequence, producer_entry
 

@@ -13,7 +13,7 @@ from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server import role_changes as r
-from tidegauge.impl.server.append_records import append_records
+from tidegauge.impl.server.client_requests import append_records
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
     high_watermarks,

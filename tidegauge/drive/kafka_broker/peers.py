@@ -24,7 +24,7 @@ from tidegauge.drive.wire.frames import Conditions, Listener, ReceivedRequest
 from tidegauge.impl.cluster.broker import NOW
 from tidegauge.impl.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from tidegauge.impl.fetch import fetch_session as sessions
-from tidegauge.impl.fetch.fetch_session_handler import FetchSessionHandler, build_session_fetch, handle_response
+from tidegauge.impl.fetch.fetch_session import FetchSessionHandler, build_session_fetch, handle_response
 from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import FetchRequest, FetchResponse, PartitionFetch, PartitionRead
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED

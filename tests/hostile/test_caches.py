@@ -8,7 +8,7 @@ import pytest
 
 from tests.hostile.conftest import ROOT, Run
 from tidegauge.conformance.engine import machine_code
-from tidegauge.conformance.engine.guarded_numba import numba
+from tidegauge.conformance.engine.machine_code import numba
 from tidegauge.util.files import private_directory
 
 OTHER_USER = 1001

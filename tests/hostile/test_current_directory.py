@@ -166,7 +166,7 @@ def test_python_m_tidegauge_leaves_the_current_directory_out(planted: Path, tmp_
 COMPILING = """
 import sys, time
 from tidegauge.conformance.engine import precompile
-from tidegauge.conformance.engine.guarded_numba import numba
+from tidegauge.conformance.engine.machine_code import numba
 assert numba.njit(lambda: 1)() == 1
 with precompile.compiled_ahead():
     time.sleep(3)

@@ -10,7 +10,7 @@ import z3
 
 from tests.proofs.committed_cluster import WEIGHTS, Cluster
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.committed import cluster as symbolic
+from tidegauge.spec.proofs.committed import invariant as symbolic
 from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
 from tidegauge.spec.proofs.committed.steps import COMMITTED_DATA
 from tidegauge.spec.proofs.engine.loops import CONTRACTS

@@ -6,7 +6,7 @@ import pytest
 
 from tests.proofs.committed_cluster import Cluster
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.committed.cluster import ClusterState, CommittedPremise
+from tidegauge.spec.proofs.committed.invariant import ClusterState, CommittedPremise
 from tidegauge.spec.proofs.committed.steps import (
     COMMITTED_DATA,
     accept,

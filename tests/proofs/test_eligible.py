@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.eligible.invariant import WHOLE
-from tidegauge.spec.proofs.eligible.registration import NOBODY, NUMBERS, ElectionPremise, RegistrationState
+from tidegauge.spec.proofs.eligible.invariant import NOBODY, NUMBERS, WHOLE, ElectionPremise, RegistrationState
 from tidegauge.spec.proofs.eligible.steps import CLEAN_ELECTION
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore

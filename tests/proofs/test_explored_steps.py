@@ -12,7 +12,7 @@ from tidegauge.impl.explorer.explore import Bounds, Walker
 from tidegauge.impl.explorer.view import LEADER, NO_ROLE
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, Profile
 from tidegauge.impl.rules import UNDEFINED
-from tidegauge.spec.proofs.committed.cluster import NONE, CommittedPremise
+from tidegauge.spec.proofs.committed.invariant import NONE, CommittedPremise
 
 LOG, HW, UP, ROLE, EPOCH, ISR, PENDING, REMOTE, SLOTS = 0, 1, 3, 4, 5, 7, 8, 9, 10
 REQUEST, DATA = 1, 2

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.spark_check.arrivals import Arrivals, last_look, log_in
+from tidegauge.spark_check.source import Arrivals, last_look, log_in
 from tidegauge.spark_check.worker import file_fingerprint
 from tidegauge.util.errors import TidegaugeError
 

@@ -19,9 +19,9 @@ from tidegauge.cli.main import main
 from tidegauge.conformance.checking.check import CheckOptions, Report, check
 from tidegauge.conformance.follow.loop import follow, publisher
 from tidegauge.spark_check import judge_on_spark
-from tidegauge.spark_check.arrivals import Arrivals, log_in
 from tidegauge.spark_check.follow import ParquetArrivals, RunningTally, follow_on_spark
 from tidegauge.spark_check.session import session
+from tidegauge.spark_check.source import Arrivals, log_in
 from tidegauge.spark_check.worker import Task, file_fingerprint, judge_fingerprint, run_task, unreadable_row
 from tidegauge.traces.formats.parquet import row_groups
 from tidegauge.traces.problems import Problem

@@ -20,11 +20,11 @@ from tidegauge.conformance.checking.check import CheckOptions, Report
 from tidegauge.conformance.engine.judge import RuleTally, add_tallies, judge
 from tidegauge.conformance.explain.explain import Explanation, explain
 from tidegauge.conformance.follow.loop import FailureNews, News, Publish, Source, explained_text, follow, publisher
-from tidegauge.spark_check.arrivals import FOLLOWED, Arrivals, last_look, log_in
 from tidegauge.spark_check.check import report_of
 from tidegauge.spark_check.judging import files_in, judge_files, sum_rules
 from tidegauge.spark_check.result_row import ResultRow
 from tidegauge.spark_check.session import session, task_failures
+from tidegauge.spark_check.source import FOLLOWED, Arrivals, last_look, log_in
 from tidegauge.spark_check.storage import AnyPath, local_path, open_parquet, to_path
 from tidegauge.spark_check.worker import file_fingerprint, judge_fingerprint
 from tidegauge.traces.formats.parquet import Unreadable

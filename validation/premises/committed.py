@@ -5,8 +5,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, REFUSED, SENT, ClusterState, CommittedPremise
-from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
+from tidegauge.spec.proofs.committed.invariant import (
+    ACCEPTED,
+    COMMITTED_INVARIANT,
+    NONE,
+    REFUSED,
+    SENT,
+    ClusterState,
+    CommittedPremise,
+)
 from validation.premises.plain import PlainStep, PlainSystem, PremiseRun, broken_conjuncts
 
 PLAIN_BROKERS = 3

@@ -15,7 +15,7 @@ from functools import cached_property
 from tidegauge.conformance.engine.judge import Failure, Judgement, judge
 from tidegauge.impl import rules
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
-from tidegauge.spec.proofs.committed.cluster import ACCEPTED, CommittedPremise
+from tidegauge.spec.proofs.committed.invariant import ACCEPTED, CommittedPremise
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.views import CONTROLLER
 from tidegauge.traces.schema import Config, Event, Trace

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.eligible.invariant import ELECTION_INVARIANT
-from tidegauge.spec.proofs.eligible.registration import NOBODY, NUMBERS, ElectionPremise, RegistrationState
+from tidegauge.spec.proofs.eligible.invariant import ELECTION_INVARIANT, NOBODY, NUMBERS, ElectionPremise, RegistrationState
 from validation.premises.plain import PlainStep, PlainSystem, PremiseRun, broken_conjuncts, perform
 
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tidegauge.spark_check.arrivals import last_look
+from tidegauge.spark_check.source import last_look
 from validation.spark_cluster.commands import (
     Checked,
     check,

@@ -8,8 +8,7 @@ import pytest
 
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import Verdict
-from tidegauge.conformance.report.html import page
-from tidegauge.conformance.report.lanes import CONTROLLER, MOST_MARKS, lanes_of
+from tidegauge.conformance.report.html import CONTROLLER, MOST_MARKS, lanes_of, page
 from tidegauge.story.sentences import MOST_PARTITIONS
 from tidegauge.story.state import StoryEntry
 from tidegauge.story.story import Story, story_of

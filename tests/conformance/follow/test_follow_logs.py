@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.conformance.follow.growing_logs import followed
 from tidegauge.conformance.checking.check import Report, check
 from tidegauge.conformance.checking.verdicts import Verdict
-from tidegauge.conformance.follow import story_news
+from tidegauge.conformance.follow import broker_logs
 from tidegauge.conformance.follow.loop import Alarm, StoryLine, Withdrawn
 from tidegauge.traces.kafka_logs.capture import FOLDER
 from tidegauge.traces.kafka_logs.growing_capture import LINES
@@ -110,7 +110,7 @@ def test_what_happened_is_news_once(tmp_path: Path) -> None:
 
 def test_the_story_of_large_logs_is_left_to_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A report that comes after SIGTERM reads nothing large again, and says so."""
-    monkeypatch.setattr(story_news, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(broker_logs, "MOST_BYTES", 10_000)
     run = followed(FOLDER / SMALL, tmp_path / "logs", Random(1), pieces=6)
     assert run.report.story is None
     assert failing(run.report) == EXPECTED[SMALL]

@@ -21,7 +21,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from tidegauge.conformance.engine import double_array, machine_code, one_event, transitions
-from tidegauge.conformance.engine.guarded_numba import binding, numba, types
+from tidegauge.conformance.engine.machine_code import binding, numba, types
 from tidegauge.conformance.judge import (
     compaction,
     elections,

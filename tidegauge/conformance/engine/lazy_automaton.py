@@ -22,7 +22,6 @@ import numpy as np
 
 from tidegauge.conformance.engine import compiled, double_array, transitions
 from tidegauge.conformance.engine.double_array import NOTHING_KNOWN, KnownTransitions, known_by_now
-from tidegauge.conformance.engine.guarded_numba import numba, types
 from tidegauge.conformance.engine.judge import (
     Failure,
     Judgement,
@@ -33,6 +32,7 @@ from tidegauge.conformance.engine.judge import (
     judge_with,
     options_of,
 )
+from tidegauge.conformance.engine.machine_code import numba, types
 from tidegauge.conformance.engine.one_event import FREE, WORD, Judge, empty_memories, judge_from, pack, spans_of
 from tidegauge.conformance.engine.transitions import (
     ALLOWED,

@@ -1,26 +1,65 @@
-"""The directory where machine code of the judge is kept for other processes, and its files for other machines.
+"""Numba, imported so that it obeys no file of the current directory, and the machine code that it makes, kept on disk.
 
-Rules of this file
-
-1. A directory is named after all that its machine code is made from (compiled.fingerprint): the text, the compiler, the
-   processor. So its content always fits; another processor looks for another directory, finds none, and compiles.
-2. Machine code is loaded by pickle, so a directory that others could write to is not used (files.private_directory). Files
-   are taken from another machine only where that machine also sends the functions to run.
-3. Each file has its SHA-256 beside it. A file that does not fit is removed, and the code is made anew: a flipped bit of
-   machine code ends the process.
+Numba reads `.numba_config.yaml` of the current directory when it is imported and before each compilation, if PyYAML is
+installed. Such a file may overwrite any file of the user (`chrome_trace`), and lies where somebody sent logs. Its
+environment variables (`NUMBA_..`) are the user's and count as ever.
 """
 
 import hashlib
 import os
+import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Self
 
-from tidegauge.conformance.engine.guarded_numba import numba
 from tidegauge.util.files import private_directory, replacing
+
+
+@contextmanager
+def _without_yaml() -> Iterator[None]:
+    """Make Numba believe within the block that PyYAML is not installed: then it does not open the file."""
+    missing = object()
+    before: object = sys.modules.get("yaml", missing)
+    sys.modules["yaml"] = None  # type: ignore[assignment]
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "A Numba config file is found")
+            yield
+    finally:
+        if before is missing:
+            del sys.modules["yaml"]
+        else:
+            sys.modules["yaml"] = before  # type: ignore[assignment]
+
+
+with _without_yaml():
+    import numba
+    from llvmlite import binding
+    from numba import types
+    from numba.core import config
+
+# Before each compilation it would look for the file again, if another package had imported Numba before, and would read it.
+config._HAVE_YAML, config._config_fname = False, "\0"
+
+__all__ = ["binding", "numba", "types"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The directory where machine code of the judge is kept for other processes, and its files for other machines.
+#
+# Rules of this part
+#
+# 1. A directory is named after all that its machine code is made from (compiled.fingerprint): the text, the compiler, the
+#    processor. So its content always fits; another processor looks for another directory, finds none, and compiles.
+# 2. Machine code is loaded by pickle, so a directory that others could write to is not used (files.private_directory).
+#    Files are taken from another machine only where that machine also sends the functions to run.
+# 3. Each file has its SHA-256 beside it. A file that does not fit is removed, and the code is made anew: a flipped bit of
+#    machine code ends the process.
+
 
 FILES, CHECKSUM = "*.nb[ci]", ".sha256"
 """Numba's index and data files; what the name of a file's checksum ends with."""

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): on the wire, at the leader, and the cache that limits how many a leader keeps; and at the follower."""
+"""Fetch sessions (KIP-227): on the wire, at both ends, and the cache that limits how many a leader keeps."""
 
 from enum import Enum
 from typing import NamedTuple

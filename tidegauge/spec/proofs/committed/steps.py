@@ -7,8 +7,9 @@ import z3
 
 from tidegauge.impl.rules import NONE as NO_ERROR
 from tidegauge.impl.rules import RESET_TO_LEADER_START
-from tidegauge.spec.proofs.committed.cluster import (
+from tidegauge.spec.proofs.committed.invariant import (
     ACCEPTED,
+    COMMITTED_INVARIANT,
     NONE,
     REFUSED,
     SENT,
@@ -18,7 +19,6 @@ from tidegauge.spec.proofs.committed.cluster import (
     in_maximal_isr,
     leads,
 )
-from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
 from tidegauge.spec.proofs.engine.induction import Function, Induction, any_set, changed, is_epoch
 from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.engine.symbolic import AnySeq, higher

@@ -1,22 +1,166 @@
-"""The invariant of a registration and its leaders: 13 conjuncts.
+"""The registration of one partition and what its leaders know of it, for any number of brokers, epochs and versions.
 
-Two of them are the claims: a broker that may be elected cleanly holds everything committed, and is a replica. The others are
-the reason: a leader waits for every eligible broker or commits nothing, with every version of the ISR that it knows or may
-learn of.
+Rules of this file
+
+1. A state is a bundle of functions, so nothing bounds how many brokers there are. A version is what one record of the
+   metadata log made of the registration; an epoch's leader may know any of the versions of that epoch.
+2. Data is one truth value: `whole(b)`, the log of b holds everything committed. The proof of committed data
+   (`spec/proofs/committed`) shows that a truncation removes nothing committed; this one takes that for granted.
+3. The size of an ISR is a number of its own. It assumes about counting only this: removing a member never enlarges an ISR, a
+   single member has size 1, and an eligible replica outside the ISR makes the ISR smaller than the replicas.
+
+A ghost makes the invariant inductive: `witness(e)` is a later leader that has begun. The leader of epoch e would need its
+fetches to commit, and it fetches from that leader no more.
 """
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
 import z3
 
-from tidegauge.spec.proofs.eligible.registration import (
-    NOBODY,
-    below_minimum,
-    electable,
-    last_version,
-    may_lead,
-    waits_or_stands,
-    will_wait_or_stand,
-)
-from tidegauge.spec.proofs.engine.induction import Conjunct, is_epoch
+from tidegauge.spec.proofs.engine.induction import Conjunct, Function, is_epoch, symbolic_state
+
+NOBODY = -1
+
+
+class ElectionPremise(StrEnum):
+    """A premise that the invariant rests on; each is needed (`runs.py`)."""
+
+    ELECT_ELIGIBLE = "a leader is elected from the ISR or the ELR"
+    ELIGIBLE_BELOW_MIN_ISR = "a replica that leaves the ISR stays eligible only while the ISR is below min ISR"
+    ELECTION_LOOKS_AGAIN = "an election from the ELR that meets min ISR ends the ELR"
+    CHANGE_LOOKS_AGAIN = "a new min ISR that the ISR meets ends the ELR"
+    REMOVED_LEAVES = "a replica that is removed leaves the ELR"
+    LOST_LEAVES = "a broker that returns without its log leaves the ELR"
+    COMMIT_ON_MIN_ISR = "the high watermark stands still while the ISR that its leader knows is below min ISR"
+    ISR_WITH_MIN_ISR = "a leader that learns an ISR has learned the min ISR that it was made by"
+    MIN_ISR_IN_ORDER = "a leader that learns a min ISR has learned the ISRs before it"
+    JOINS_WHOLE = "a replica that joins the ISR holds everything committed"
+    KNOWS_THE_LATEST = "the controller takes an ISR from the latest leader, made from the latest ISR"
+    NO_OLD_INCARNATION = "the controller takes no broker into the ISR that has come back without its log since"
+
+
+@dataclass(frozen=True)
+class RegistrationState:
+    """The registration, every version of it, and the versions that leaders know."""
+
+    current: Any
+    """the latest leader epoch"""
+    version: Any
+    """the latest version"""
+    minimum: Any
+    """min.insync.replicas, as the controller wrote it last"""
+    minimum_version: Any
+    """the latest version when it was written"""
+    replica: Function
+    """broker -> is a replica"""
+    elr: Function
+    """broker -> is an eligible leader replica"""
+    isr: Function
+    """version, broker -> in the ISR"""
+    size: Function
+    """version -> members of the ISR"""
+    replicas: Function
+    """version -> how many replicas there are"""
+    minimum_at: Function
+    """version -> min.insync.replicas when it was written"""
+    leader: Function
+    """epoch -> broker elected for it, NOBODY for none"""
+    first: Function
+    """epoch -> its first version"""
+    last: Function
+    """epoch -> its last version, once a later epoch was elected"""
+    learned: Function
+    """broker -> the latest epoch it has learned, NOBODY none"""
+    begun: Function
+    """epoch -> its leader has learned that it leads"""
+    known: Function
+    """epoch -> the version of the ISR that its leader knows"""
+    known_minimum: Function
+    """epoch -> the min.insync.replicas that its leader knows"""
+    joins: Function
+    """epoch -> whom its leader has proposed for the ISR, NOBODY for nobody"""
+    fit: Function
+    """epoch -> that broker has not come back without its log since"""
+    blocked: Function
+    """epoch -> the leader of a later epoch has begun"""
+    witness: Function
+    """epoch -> that leader"""
+    whole: Function
+    """broker -> its log holds everything committed"""
+
+
+NUMBERS = ("current", "version", "minimum", "minimum_version")
+TRUTHS = {"replica", "elr", "isr", "begun", "fit", "blocked", "whole"}
+
+
+def any_registration() -> RegistrationState:
+    """Return a state about which nothing is known."""
+    return symbolic_state(RegistrationState, NUMBERS, TRUTHS, {"isr": 2})
+
+
+def leads_now(s: RegistrationState, e: Any) -> Any:
+    """State that epoch e's leader leads it and has learned of no later one; it may be deposed all the same."""
+    return z3.And(is_epoch(s, e), s.begun(e), s.learned(s.leader(e)) == e)
+
+
+def may_lead(s: RegistrationState, e: Any) -> Any:
+    """State that epoch e's leader leads it, or may begin to."""
+    return z3.And(is_epoch(s, e), s.leader(e) != NOBODY, s.learned(s.leader(e)) <= e)
+
+
+def last_version(s: RegistrationState, e: Any) -> Any:
+    """Return the latest version of epoch e."""
+    return z3.If(e == s.current, s.version, s.last(e))
+
+
+def electable(s: RegistrationState, b: Any) -> Any:
+    """State that b may be elected cleanly: it is in the ISR or the ELR."""
+    return z3.Or(s.isr(s.version, b), s.elr(b))
+
+
+def proposed(s: RegistrationState, e: Any, b: Any) -> Any:
+    """State that epoch e's leader has proposed b for the ISR."""
+    return z3.And(b != NOBODY, s.joins(e) == b)
+
+
+def waits_for(s: RegistrationState, e: Any, b: Any) -> Any:
+    """State that the high watermark of epoch e's leader waits for b: in the ISR it knows, or proposed for it."""
+    return z3.Or(s.isr(s.known(e), b), proposed(s, e, b))
+
+
+def below_minimum(s: RegistrationState, v: Any, minimum: Any) -> Any:
+    """State that the ISR of version v is below that min ISR, and below the replicas, which cap it."""
+    return z3.And(s.size(v) < minimum, s.size(v) < s.replicas(v))
+
+
+def waits_or_stands(s: RegistrationState, e: Any, b: Any) -> Any:
+    """State that epoch e's leader, once it has begun, waits for b, or cannot raise its high watermark."""
+    return z3.Implies(s.begun(e), z3.Or(waits_for(s, e, b), below_minimum(s, s.known(e), s.known_minimum(e))))
+
+
+def will_wait_or_stand(s: RegistrationState, e: Any, v: Any, b: Any) -> Any:
+    """State the same for version v if the leader may still learn of it, with its min ISR and with the latest min ISR."""
+    of_epoch = z3.And(s.first(e) <= v, v <= last_version(s, e))
+    ahead = z3.And(of_epoch, z3.Implies(s.begun(e), s.known(e) < v))
+    since = z3.And(of_epoch, z3.Implies(s.begun(e), s.known(e) <= v), s.minimum_version <= v)
+    joining = z3.And(s.begun(e), v == s.known(e), proposed(s, e, b))
+    return z3.And(
+        z3.Implies(ahead, z3.Or(s.isr(v, b), below_minimum(s, v, s.minimum_at(v)))),
+        z3.Implies(since, z3.Or(s.isr(v, b), joining, below_minimum(s, v, s.minimum))),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The invariant of a registration and its leaders: 13 conjuncts.
+#
+# Two of them are the claims: a broker that may be elected cleanly holds everything committed, and is a replica. The
+# others are
+# the reason: a leader waits for every eligible broker or commits nothing, with every version of the ISR that it knows
+# or may
+# learn of.
+
 
 WHOLE = "an eligible replica holds everything committed"
 REPLICA = "an eligible broker is a replica"

@@ -5,8 +5,8 @@ from typing import Any
 
 import z3
 
-from tidegauge.spec.proofs.eligible.invariant import ELECTION_INVARIANT
-from tidegauge.spec.proofs.eligible.registration import (
+from tidegauge.spec.proofs.eligible.invariant import (
+    ELECTION_INVARIANT,
     NOBODY,
     ElectionPremise,
     RegistrationState,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge import EXAMPLES, __suite__, library
-from tidegauge.cli.init import LANGUAGES
+from tidegauge.cli.ci import LANGUAGES
 from tidegauge.cli.main import COMMANDS, SHELLS, main, parser
 from tidegauge.cli.options import RELEASE_LINES, chosen_master
 from tidegauge.impl.releases import FIRST_RELEASE, LAST_RELEASE, parse_release, profile_of_release

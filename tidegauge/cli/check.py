@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegauge.cli import coverage
+from tidegauge.cli import recordings
 from tidegauge.cli.options import (
     add_bounds,
     add_layout,
@@ -38,13 +38,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     add_bounds(parser)
     add_spark(parser, "judge on Spark: Parquet files by their row groups, broker logs by captures")
-    coverage.add_results(
+    recordings.add_results(
         parser,
         "; with --spark: keep the results of Parquet files in a directory or, without --follow, at a URI; after an "
         "interruption the same command resumes from them",
     )
     _follow_arguments(parser)
-    coverage.add_coverage(parser, "--coverage", "also write to FILE what the traces have exercised of the model")
+    recordings.add_coverage(parser, "--coverage", "also write to FILE what the traces have exercised of the model")
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) to DIR")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report and judge nothing")
@@ -135,7 +135,7 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
 
         exercised = exercised_by_check(", ".join(args.path), report)
         if args.coverage:
-            coverage.report(exercised, args.coverage, aside if args.json else echo)
+            recordings.report_coverage(exercised, args.coverage, aside if args.json else echo)
         if args.results and not args.spark:
             made = results_of_check(report, args.target or ", ".join(args.path))
             write_results(made._replace(coverage=brief_json(exercised)), args.results)

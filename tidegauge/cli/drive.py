@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegauge.cli import coverage
+from tidegauge.cli import recordings
 from tidegauge.cli.options import add_profile, chosen_profile, natural, positive, seconds
 from tidegauge.cli.terminal import aside, echo, silent
 from tidegauge.util.errors import CONFORMS, FAILS, UsageError
@@ -114,8 +114,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--badge", metavar="FILE", help="write the outcome to FILE as JSON for an endpoint badge of shields.io"
     )
-    coverage.add_coverage(parser, "--coverage", "also write to FILE what the run has exercised of the model")
-    coverage.add_results(parser)
+    recordings.add_coverage(parser, "--coverage", "also write to FILE what the run has exercised of the model")
+    recordings.add_results(parser)
     parser.add_argument(
         "--timeout",
         type=seconds,
@@ -196,7 +196,7 @@ def run(args: argparse.Namespace) -> int:
 
         exercised = exercised_by_run(shown.name, paths.cases, at, profile)
         if args.coverage:
-            coverage.report(exercised, args.coverage)
+            recordings.report_coverage(exercised, args.coverage)
         if args.results:
             write_results(results_of_run(shown, exercised, profile, args.target), args.results)
     if on_github():

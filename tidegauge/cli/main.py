@@ -1,6 +1,6 @@
 """Tidegauge checks whether a broker's high watermark can be trusted.
 
-The command line: parses the arguments and runs one of the commands, each a module of this package. Exit codes:
+The command line: parses the arguments and runs one of the commands. Exit codes:
 0 conforms, 1 a rule fails, 2 bad usage or bad input, 3 nothing could be decided.
 """
 
@@ -11,28 +11,9 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
-from tidegauge.cli import (
-    bugs,
-    bundle,
-    check,
-    convert,
-    coverage,
-    doctor,
-    drive,
-    generate,
-    init,
-    mcp,
-    model,
-    play,
-    probe,
-    prove,
-    recheck,
-    scenario,
-    story,
-    summary,
-)
+from tidegauge.cli import bugs, check, ci, doctor, drive, logs, mcp, probe, protocol, recordings, scenarios, traces
 from tidegauge.cli.options import chosen_bounds
 from tidegauge.cli.terminal import aside, echo, flushed, interrupted, nobody_reads
 from tidegauge.util.errors import BAD, TidegaugeError, UsageError
@@ -62,37 +43,35 @@ EXTRAS = {"shtab": "completion", "z3": "proofs", "pyspark": "spark", "pandas": "
 """The extra of the distribution that installs an optional package."""
 
 
-class Command(Protocol):
-    """A module that is a command."""
+class Command(NamedTuple):
+    """A command: what adds its options to a parser, and what runs it and returns the exit code.
 
-    @property
-    def arguments(self) -> Callable[[argparse.ArgumentParser], None]:
-        """Add its options to a parser."""
+    The docstring of `run` is the help text.
+    """
 
-    @property
-    def run(self) -> Callable[[argparse.Namespace], int]:
-        """Run it and return the exit code; its docstring is the help text."""
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
 
 
-COMMANDS: dict[str, Command] = {
-    "model": model,
-    "prove": prove,
-    "check": check,
-    "story": story,
-    "bundle": bundle,
-    "convert": convert,
-    "generate": generate,
-    "bugs": bugs,
-    "scenario": scenario,
-    "play": play,
-    "mcp": mcp,
-    "init": init,
-    "drive": drive,
-    "recheck": recheck,
-    "probe": probe,
-    "summary": summary,
-    "coverage": coverage,
-    "doctor": doctor,
+COMMANDS = {
+    "model": Command(protocol.model_arguments, protocol.model_command),
+    "prove": Command(protocol.prove_arguments, protocol.prove_command),
+    "check": Command(check.arguments, check.run),
+    "story": Command(logs.story_arguments, logs.story_command),
+    "bundle": Command(logs.bundle_arguments, logs.bundle_command),
+    "convert": Command(traces.convert_arguments, traces.convert_command),
+    "generate": Command(traces.generate_arguments, traces.generate_command),
+    "bugs": Command(bugs.arguments, bugs.run),
+    "scenario": Command(scenarios.scenario_arguments, scenarios.scenario_command),
+    "play": Command(scenarios.play_arguments, scenarios.play_command),
+    "mcp": Command(mcp.arguments, mcp.run),
+    "init": Command(ci.init_arguments, ci.init_command),
+    "drive": Command(drive.arguments, drive.run),
+    "recheck": Command(recordings.recheck_arguments, recordings.recheck_command),
+    "probe": Command(probe.arguments, probe.run),
+    "summary": Command(ci.summary_arguments, ci.summary_command),
+    "coverage": Command(recordings.coverage_arguments, recordings.coverage_command),
+    "doctor": Command(doctor.arguments, doctor.run),
 }
 
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegauge.cli import coverage
+from tidegauge.cli import recordings
 from tidegauge.cli.options import natural, seconds
 from tidegauge.cli.terminal import aside, echo, silent
 from tidegauge.util.errors import UsageError
@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--json", metavar="FILE", help="write every check to FILE, with its requests and responses in hex and decoded"
     )
     parser.add_argument("--junit", metavar="FILE", help="write the verdicts to FILE as JUnit XML")
-    coverage.add_results(parser)
+    recordings.add_results(parser)
     parser.add_argument(
         "--command-config",
         metavar="FILE",

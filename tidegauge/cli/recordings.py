@@ -1,27 +1,52 @@
-"""tidegauge coverage."""
+"""tidegauge recheck, tidegauge coverage: what earlier runs have written is read again."""
 
 import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegauge.cli.terminal import echo
+from tidegauge.cli.options import add_profile, chosen_profile
+from tidegauge.cli.terminal import aside, echo, silent
 from tidegauge.util.errors import CONFORMS
 from tidegauge.util.files import writable
 
 if TYPE_CHECKING:
     from tidegauge.drive.paths.coverage import Exercised
 
+
+def recheck_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("file", nargs="+", help="transcripts written by `tidegauge drive --record`")
+    add_profile(parser, "the profile to compare with (default: the one they were recorded with)")
+    parser.add_argument("--fault", metavar="NAME", help="compare with a reference that has this known bug")
+
+
+def recheck_command(args: argparse.Namespace) -> int:
+    """Compare transcripts of driven brokers with a profile or a fault, without starting the brokers."""
+    from tidegauge.drive.broker.transcript import BROKER_FORMAT
+    from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
+    from tidegauge.drive.runner.recheck import recheck, text_of
+    from tidegauge.drive.runner.transcript import read
+
+    code, progress = 0, silent if args.quiet else aside
+    for name in args.file:
+        progress(name)
+        rechecked = recheck(read(Path(name), BROKER_FORMAT, CONTROLLER_FORMAT), chosen_profile(args), args.fault)
+        echo(text_of(rechecked))
+        code = max(code, rechecked.exit_code)
+    return code
+
+
 WRITES = "a page if FILE ends in .html, else JSON"
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def coverage_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("file", nargs="+", help="JSON that --coverage of check or drive wrote, or --results")
     add_coverage(parser, "--out", "write the sum to FILE")
 
 
-def run(args: argparse.Namespace) -> int:
+def coverage_command(args: argparse.Namespace) -> int:
     """Add up what several runs and logs have exercised of the model, and list what none of them has."""
     from tidegauge.drive.paths.coverage import read_exercised
 
@@ -30,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     first, *others = [read_exercised(Path(file)) for file in args.file]
     for other in others:
         first.add(other)
-    report(first, args.coverage)
+    report_coverage(first, args.coverage)
     return CONFORMS
 
 
@@ -41,7 +66,7 @@ def add_coverage(parser: argparse.ArgumentParser, option: str, says: str) -> Non
     )
 
 
-def report(exercised: "Exercised", places: list[str], say: Callable[[str], None] = echo) -> None:
+def report_coverage(exercised: "Exercised", places: list[str], say: Callable[[str], None] = echo) -> None:
     """Print what was exercised and what was not, and write it to files."""
     from tidegauge.drive.paths.coverage import coverage_of, coverage_text, write_coverage
 

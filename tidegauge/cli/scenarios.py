@@ -1,12 +1,13 @@
-"""tidegauge scenario."""
+"""tidegauge scenario, tidegauge play: a small cluster of the reference."""
 
 import argparse
+import sys
 
 from tidegauge.cli.terminal import echo
 from tidegauge.util.errors import CONFORMS, FAILS
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def scenario_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("file", nargs="*", help="scenario files (default: all that are shipped)")
     parser.add_argument(
@@ -15,7 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trace", metavar="DIR", help="also write each run to DIR as a trace, NAME.ndjson")
 
 
-def run(args: argparse.Namespace) -> int:
+def scenario_command(args: argparse.Namespace) -> int:
     """Play scenarios and compare what happens with what their files expect."""
     from tidegauge.conformance.repl.scenario import rewrite, run_scenario, shipped, summary
     from tidegauge.traces.formats.ndjson import write
@@ -37,3 +38,28 @@ def run(args: argparse.Namespace) -> int:
             echo(f"{scenario_run.scenario.path.stem}: {scenario_run.scenario.expected}; {scenario_run.judge_says}")
     echo(summary(done))
     return CONFORMS if all(scenario_run.passed for scenario_run in done) else FAILS
+
+
+def play_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("--save", metavar="FILE", help="write the session to FILE as a transcript")
+
+
+def play_command(args: argparse.Namespace) -> int:
+    """Play with a small cluster by hand: write, fetch, crash, elect, show."""
+    from tidegauge.conformance.repl.scenario import play, render
+    from tidegauge.util.files import replacing, writable
+
+    if args.save:
+        writable(args.save)
+
+    def prompt() -> None:
+        if sys.stdin.isatty():
+            print("> ", end="", flush=True)
+
+    transcript = play(sys.stdin, echo, prompt)
+    if args.save:
+        with replacing(args.save) as file:
+            file.write_text(render(transcript), encoding="utf-8")
+        echo(f"saved in {args.save}; add a claim to turn it into a scenario")
+    return CONFORMS

@@ -1,14 +1,48 @@
-"""tidegauge bundle."""
+"""tidegauge story, tidegauge bundle: from whatever logs there are."""
 
 import argparse
+import json
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 from tidegauge.cli.options import add_bounds, add_parts, chosen_selection
-from tidegauge.cli.terminal import aside, echo
+from tidegauge.cli.terminal import aside, echo, silent
 from tidegauge.util.errors import BAD, CONFORMS, UsageError
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def story_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("path", nargs="+", help="log files, directories of them, a bundle, or - for standard input")
+    parser.add_argument("--json", action="store_true", help="print story, losses, known_bugs and do as JSON")
+    add_parts(parser)
+    add_bounds(parser)
+
+
+def story_command(args: argparse.Namespace) -> int:
+    """Tell what happened to each partition, what was lost and what to do, from whatever logs there are. Judges nothing."""
+    from tidegauge.bundle.unpacking import opened
+    from tidegauge.conformance.checking.inputs import open_input
+    from tidegauge.story.sentences import story_text
+    from tidegauge.story.story import story_of
+    from tidegauge.util.foreign_text import printable_json
+
+    missing = [path for path in args.path if path != "-" and not Path(path).exists()]
+    if missing:
+        raise UsageError(f"story: expected a file or a directory, seen none at {missing[0]}; check the path")
+    with ExitStack() as stack:
+        given, selection = stack.enter_context(opened(args.path))
+        paths = [stack.enter_context(open_input(path)).path for path in given]
+        echo_progress = aside if sys.stderr.isatty() and not args.quiet else silent
+        story = story_of(paths, echo_progress, chosen_selection(args) or selection)
+    if args.json:
+        echo(printable_json(json.dumps(story.as_json(), indent=2, ensure_ascii=False)))
+    else:
+        echo(story_text(story))
+    return CONFORMS if story.has_entries else BAD
+
+
+def bundle_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("path", nargs="+", help="a log file, or a directory of logs or log directories")
     parser.add_argument("--out", metavar="FILE", default="bundle.tar.gz", help="the file to write (default: bundle.tar.gz)")
@@ -22,7 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_bounds(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def bundle_command(args: argparse.Namespace) -> int:
     """Cut what a verdict and a story need into one file, which check and story read. Records lose what they contain."""
     from tidegauge.bundle.cutting import write_bundle
     from tidegauge.traces.problems import counted

@@ -14,10 +14,9 @@ from tests.kafka_classes.controller_tables import brokers_of, initial_configs, n
 from tests.kafka_classes.replay import Sequence, Step
 from tests.kafka_classes.replay_controller import LISTED, THROWN, expect, levels
 from tidegauge.drive.contract import Path
-from tidegauge.drive.controller.contract import ALL, ClusterOpening, ControllerCase
+from tidegauge.drive.controller.contract import ALL, ClusterOpening, ControllerCase, ReferenceController, opened
 from tidegauge.drive.controller.metadata_image import Incarnations, state_report
 from tidegauge.drive.controller.reference import take_step
-from tidegauge.drive.controller.state import ReferenceController, opened
 from tidegauge.drive.controller.steps import is_step
 from tidegauge.impl.controller.features import Features
 from tidegauge.impl.controller.records import TOPIC, ConfigResource

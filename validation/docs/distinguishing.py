@@ -1,4 +1,4 @@
-"""The short paths of drive/paths/distinguishing.py, and the table of unseen suspects in tidegauge/drive/README.md.
+"""The short paths of drive/paths/beside_covers.py, and the table of unseen suspects in tidegauge/drive/README.md.
 
 `python -m validation.docs.distinguishing` looks for a path for each suspect that has none, and writes the table. A test
 compares the table with the paths. `--anew` looks for all of them.
@@ -16,8 +16,7 @@ from tidegauge.drive.broker.reference import BrokerReference, reference
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.controller.findings import FINDINGS
 from tidegauge.drive.kafka_broker.node import CAN
-from tidegauge.drive.paths.distinguishing import distinguishes, recorded_paths, switch_of, telling_paths, why_unseen
-from tidegauge.drive.paths.refusals import refusals
+from tidegauge.drive.paths.beside_covers import distinguishes, recorded_paths, refusals, switch_of, telling_paths, why_unseen
 from tidegauge.drive.paths.repairs import TELLING
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play

@@ -25,9 +25,8 @@ from tidegauge.drive.controller.reference import reference as controller_referen
 from tidegauge.drive.controller.walks import OUT_OF_REACH, usual_cases
 from tidegauge.drive.kafka_broker.node import KafkaNode
 from tidegauge.drive.kafka_process.builds import KafkaBuild, build_of
-from tidegauge.drive.paths.distinguishing import OUT_OF_REACH_IN_KAFKA
+from tidegauge.drive.paths.beside_covers import OUT_OF_REACH_IN_KAFKA, refusals
 from tidegauge.drive.paths.graphs import ON_THE_WIRE
-from tidegauge.drive.paths.refusals import refusals
 from tidegauge.drive.paths.selection import Choice, cases_beside_covers, chosen_paths
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.reference import Reference

@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. Whatever happens to this program, the process ends and its folder goes: `tidegauge.drive.kafka_process.guarded`.
+1. Whatever happens to this program, the process ends and its folder goes: `tidegauge.drive.kafka_process.process`.
 2. Ports are chosen below the ephemeral ones: a broker that is down must find its own free when it comes back.
 3. The logs of a node are kept with its own paths replaced by those that brokers have: /var/lib/kafka.
 """
@@ -19,8 +19,7 @@ from pathlib import Path
 from random import SystemRandom
 
 from tidegauge.drive.kafka_process.builds import build_of, run_tool
-from tidegauge.drive.kafka_process.guarded import Guarded
-from tidegauge.drive.kafka_process.process import CLUSTER_ID, MAIN_CLASS, base64_of
+from tidegauge.drive.kafka_process.process import CLUSTER_ID, MAIN_CLASS, Guarded, base64_of
 from tidegauge.traces.kafka_logs.loggers import LAYOUTS, levels, major
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import cache

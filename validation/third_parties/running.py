@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import NamedTuple
 
-from tidegauge.drive.kafka_process.guarded import Guarded
+from tidegauge.drive.kafka_process.process import Guarded
 from tidegauge.util.errors import UsageError
 from validation.third_parties.third_party import ThirdParty
 

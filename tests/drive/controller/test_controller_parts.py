@@ -6,12 +6,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, empty
 from tidegauge.drive.controller.findings import registers
 from tidegauge.drive.controller.metadata_image import Image, Incarnations, LogRecord, Names, state_report
 from tidegauge.drive.controller.node import ControllerNode, error_of
 from tidegauge.drive.controller.process import Observer, free_port, leads_not, properties
-from tidegauge.drive.controller.state import empty
 from tidegauge.drive.kafka_broker.controller_stub import MetadataLog, MetadataRecord
 from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import MOVED_SESSION

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from tests.drive.controller.test_abandoned_sessions import Hand
 from tidegauge.drive.controller import path_cluster as lane_
-from tidegauge.drive.controller.contract import ALL, ClusterOpening
+from tidegauge.drive.controller.contract import ALL, ClusterOpening, empty
 from tidegauge.drive.controller.metadata_image import LogRecord
 from tidegauge.drive.controller.path_cluster import HOLDER, Lane
 from tidegauge.drive.controller.process import ControllerProcess, LeftSessions
-from tidegauge.drive.controller.state import empty
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.impl.releases import profile_named
 from tidegauge.impl.rules import NONE

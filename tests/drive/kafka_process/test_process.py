@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tidegauge.drive.kafka_process import guard, guarded
+from tidegauge.drive.kafka_process import guard
 from tidegauge.drive.kafka_process import process as kafka_process
 from tidegauge.drive.kafka_process.process import KafkaProcess
 from tidegauge.drive.wire.compiler import WireError
@@ -139,9 +139,9 @@ def test_a_folder_lies_in_memory_where_there_is_room_and_no_other_place_is_named
         monkeypatch.setenv("TMPDIR", other)
     if there:
         memory.mkdir()
-    monkeypatch.setattr(guarded, "IN_MEMORY", memory)
-    monkeypatch.setattr(guarded, "ROOM", room)
-    assert guarded.scratch_root() == (memory if in_memory else Path(other))
+    monkeypatch.setattr(kafka_process, "IN_MEMORY", memory)
+    monkeypatch.setattr(kafka_process, "ROOM", room)
+    assert kafka_process.scratch_root() == (memory if in_memory else Path(other))
 
 
 def test_what_a_process_said_before_it_ended_by_itself_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,16 +10,16 @@ from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.kafka_broker.node import CAN
-from tidegauge.drive.paths.distinguishing import (
+from tidegauge.drive.paths.beside_covers import (
     OUT_OF_REACH,
     change_lines,
     distinguishes,
     recorded_paths,
+    refusals,
     switch_of,
     telling_paths,
     why_unseen,
 )
-from tidegauge.drive.paths.refusals import refusals
 from tidegauge.drive.paths.selection import cases_beside_covers
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.impl.profiles import SAFE, Profile

@@ -3,10 +3,9 @@
 import pytest
 
 from tidegauge.drive.contract import Report, Step
-from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, ReferenceController
 from tidegauge.drive.controller.findings import SCENARIOS, fenced, registers, topic, up
 from tidegauge.drive.controller.reference import reference
-from tidegauge.drive.controller.state import ReferenceController
 from tidegauge.impl.errors import DUPLICATE_BROKER_REGISTRATION, UNKNOWN_SERVER_ERROR
 from tidegauge.impl.releases import profile_of_release
 from tidegauge.impl.rules import NONE

@@ -15,11 +15,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tidegauge.drive.contract import Path
-from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, ReferenceController, opened
 from tidegauge.drive.controller.findings import beats, is_left_unnoticed, registers, up
 from tidegauge.drive.controller.metadata_image import Incarnations
 from tidegauge.drive.controller.reference import take_step
-from tidegauge.drive.controller.state import ReferenceController, opened
 from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.controller.records import TOPIC
 from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl, is_active

@@ -15,12 +15,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from tidegauge.drive.contract import Report, Step, Watch
-from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, directory
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, directory, empty
 from tidegauge.drive.controller.metadata_image import TYPES, Incarnations, state_report
 from tidegauge.drive.controller.path_cluster import Lane
 from tidegauge.drive.controller.process import ControllerProcess
 from tidegauge.drive.controller.reference import RESIGNS
-from tidegauge.drive.controller.state import empty
 from tidegauge.drive.controller.steps import FEATURES, controller_capabilities
 from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import RealClock

@@ -9,11 +9,14 @@ from tidegauge.drive.controller.contract import (
     REPORTED,
     ClusterOpening,
     ControllerCase,
+    ReferenceController,
     fields_that_differ,
+    opened,
+    report,
+    resigned,
 )
 from tidegauge.drive.controller.findings import FINDINGS, SHOWN_BY, controller_findings
 from tidegauge.drive.controller.metadata_image import Incarnations
-from tidegauge.drive.controller.state import ReferenceController, opened, report, resigned
 from tidegauge.drive.controller.steps import STEPS, controller_capabilities, step_line
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.player import ReferenceNode, play

@@ -12,9 +12,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from tidegauge.drive.contract import Capabilities, Step, is_integer
-from tidegauge.drive.controller.contract import ALL, BROKERS, REPORTED, directory
+from tidegauge.drive.controller.contract import ALL, BROKERS, REPORTED, ReferenceController, directory, epoch_of, lapsed
 from tidegauge.drive.controller.findings import registers
-from tidegauge.drive.controller.state import ReferenceController, epoch_of, lapsed
 from tidegauge.impl.controller import configurations, quorum_controller, requests
 from tidegauge.impl.controller.brokers import BrokerHeartbeat
 from tidegauge.impl.controller.configurations import ConfigChange

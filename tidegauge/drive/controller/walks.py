@@ -15,11 +15,10 @@ from itertools import product
 from types import MappingProxyType
 
 from tidegauge.drive.contract import Path, Step
-from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, ReferenceController, opened
 from tidegauge.drive.controller.findings import beats, fenced, finding_cases, is_left_unnoticed, registers, topic, up
 from tidegauge.drive.controller.metadata_image import Incarnations
 from tidegauge.drive.controller.reference import take_step
-from tidegauge.drive.controller.state import ReferenceController, opened
 from tidegauge.drive.controller.steps import FOUR, STEPS, CreateTopic
 from tidegauge.impl.profiles import Profile
 

@@ -1,4 +1,4 @@
-"""Keeps one process and one folder: `python guard.py PREFIX`, started by guarded.py. When its stdin ends, it removes both.
+"""Keeps one process and one folder: `python guard.py PREFIX`, started by process.py. When its stdin ends, it removes both.
 
 Rules of this file
 

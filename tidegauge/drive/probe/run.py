@@ -18,8 +18,7 @@ from tidegauge.drive.probe.check import Check, FailedError, check_exchange
 from tidegauge.drive.probe.checks.acks import ACKS_CHECKS
 from tidegauge.drive.probe.checks.appending import APPEND_CHECKS
 from tidegauge.drive.probe.checks.deleting import DELETE_CHECKS
-from tidegauge.drive.probe.checks.epochs import EPOCH_CHECKS
-from tidegauge.drive.probe.checks.fencing import FENCING_CHECKS
+from tidegauge.drive.probe.checks.epochs import EPOCH_CHECKS, FENCING_CHECKS
 from tidegauge.drive.probe.checks.fetching import FETCH_CHECKS
 from tidegauge.drive.probe.checks.offsets import OFFSET_CHECKS
 from tidegauge.drive.probe.checks.producers import PRODUCER_CHECKS

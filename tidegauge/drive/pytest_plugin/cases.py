@@ -19,9 +19,8 @@ from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.reference import decisions, reference
 from tidegauge.drive.broker.steps import action_of
 from tidegauge.drive.contract import Capabilities, Node
-from tidegauge.drive.paths.distinguishing import telling_paths
+from tidegauge.drive.paths.beside_covers import refusals, telling_paths
 from tidegauge.drive.paths.graphs import cover_of
-from tidegauge.drive.paths.refusals import refusals
 from tidegauge.drive.paths.repairs import telling_cases
 from tidegauge.drive.paths.scenarios import scenario_cases
 from tidegauge.drive.paths.selection import smoke_case

@@ -1,0 +1,350 @@
+"""The paths that are played besides a cover: those on which a suspect shows, and requests that must be refused.
+
+For each switch of a profile and each known bug there is a short path on which a broker that has it differs. A
+cover takes each local step of the *expected* model once: it need not show the state that a broker does not report, such as a
+peer's log end. The suspects that no path distinguishes are named.
+
+Rules of this file
+
+1. distinguishing.json.gz has the paths by suspect (`Reference.suspects`), shrunk; validation.docs.distinguishing makes it.
+2. Whether a path distinguishes is computed for the profile and the capabilities of a run: the file only has the candidates.
+3. `OUT_OF_REACH` has the switches that no path of the contract can show, with the reason. A suspect that is in no list and
+   not in the file is a controller's.
+"""
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import product
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast
+
+from tidegauge.drive.broker.applied_rules import counting
+from tidegauge.drive.broker.contract import BROKER, COMMITTED, EARLIEST, LATEST, STANDINGS, BrokerCase, Opening
+from tidegauge.drive.broker.reference import BrokerReference, is_possible, missing_capability, reference, take_step
+from tidegauge.drive.broker.state import opened
+from tidegauge.drive.contract import Capabilities, Path, Report, Step, frozen
+from tidegauge.drive.runner.reference import Suspect
+from tidegauge.impl.profiles import CHANGED, WITHOUT, Profile
+from tidegauge.impl.releases import profile_named
+from tidegauge.impl.rules import (
+    FENCED_LEADER_EPOCH,
+    INELIGIBLE_REPLICA,
+    INVALID_REQUEST,
+    INVALID_UPDATE_VERSION,
+    NEW_LEADER_ELECTED,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_OUT_OF_RANGE,
+    OPERATION_NOT_ATTEMPTED,
+    UNDEFINED,
+    UNKNOWN_LEADER_EPOCH,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from tidegauge.util.errors import TidegaugeError
+
+LAG_TIME = "nobody who is behind has caught up in time"
+
+OUT_OF_REACH: Mapping[str, str] = MappingProxyType(
+    {
+        "counts_only_eligible": LAG_TIME,
+        "delay_restarts": "back-off has no length",
+        "cache_truncation_queued": "no path ends the process before the cache is written",
+        "unknown_producer": "no producer has sequences",
+        "old_batch_is_duplicate": "no producer has sequences",
+    }
+)
+"""Switches that no path of the contract tells, or one value of a switch, and why."""
+
+OUT_OF_REACH_IN_KAFKA: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        LAG_TIME: (
+            "ReplicaState#isCaughtUp",
+            "Replica#updateFetchStateOrThrow",
+            "Partition#maybeIncrementLeaderHW",
+            "Partition#shouldWaitForReplicaToJoinIsr",
+        ),
+        "back-off has no length": ("AbstractFetcherThread#delayPartitions",),
+        # A peer's fetch that waits is answered as soon as its leader is none, so before its log is truncated.
+        "no consumer waits at a follower": ("DelayedFetch#tryComplete",),
+    }
+)
+"""By reason, Kafka's methods of which a change in that regard is not seen."""
+
+WITHOUT_EFFECT = frozenset({"fetcher_restart", "epoch_responses_checked", "fences_by_epoch"})
+"""Switches that have an effect in generations that truncate by epoch responses alone: the file has no path for them."""
+
+SAMPLE = 300
+"""How many of a run's other paths are tried for what no path of the file tells."""
+
+
+class TellingPaths(NamedTuple):
+    """Paths that tell, by suspect, and the suspects that no path of a run tells."""
+
+    by_suspect: Mapping[str, BrokerCase]
+    unseen: tuple[str, ...]
+
+    @property
+    def cases(self) -> list[BrokerCase]:
+        """Return the paths, each once."""
+        return list(dict.fromkeys(self.by_suspect.values()))
+
+
+@cache
+def recorded_paths() -> Mapping[str, BrokerCase]:
+    """Return the paths of the file, by suspect."""
+    text = gzip.decompress(files(__package__).joinpath("distinguishing.json.gz").read_bytes())
+    recorded = json.loads(text)
+    return MappingProxyType({name: BrokerCase(Opening(*frozen(opening)), frozen(path)) for name, opening, path in recorded})
+
+
+def telling_paths(profile: Profile, capabilities: Capabilities, others: Sequence[BrokerCase] = ()) -> TellingPaths:
+    """Return for each suspect of a profile a path that tells, as far as a broker can be given one.
+
+    `others`: the other paths of the run, some of which are tried where the file has none.
+    """
+    right = reference(profile)
+    possible = [case for case in dict.fromkeys(recorded_paths().values()) if right.can_be_given(case, capabilities)]
+    more = others[:: max(1, len(others) // SAMPLE)]
+    by_suspect: dict[str, BrokerCase] = {}
+    unseen = []
+    for suspect in right.suspects():
+        switch = switch_of(suspect.name)
+        own = [case for name, case in recorded_paths().items() if switch_of(name) == switch and case in possible]
+        if not own and not _is_of_brokers(switch):
+            continue
+        # Where no path of the contract can tell none is looked for.
+        tried = () if why_unseen(suspect.name) else (*own, *possible, *more)
+        found = next((case for case in tried if distinguishes(case, right, suspect, capabilities.reports)), None)
+        if found is None:
+            unseen.append(suspect.name)
+        else:
+            by_suspect[suspect.name] = found
+    return TellingPaths(by_suspect, tuple(unseen))
+
+
+def switch_of(suspect: str) -> str:
+    """Return the name of a suspect without the value that its switch has; that of a bug is the whole."""
+    return suspect.partition("=")[0]
+
+
+def why_unseen(suspect: str) -> str:
+    """Return why no path of the contract tells a suspect; empty if one may."""
+    return OUT_OF_REACH.get(suspect, OUT_OF_REACH.get(switch_of(suspect), ""))
+
+
+def _is_of_brokers(switch: str) -> bool:
+    return switch in OUT_OF_REACH or switch in WITHOUT_EFFECT or any(switch_of(name) == switch for name in recorded_paths())
+
+
+class PlayedPath(NamedTuple):
+    """What the right broker reports on a path, and the switches and rules that it asks for meanwhile."""
+
+    reports: tuple[Report, ...]
+    asked: frozenset[str]
+
+
+class _WatchedProfile:
+    """A profile that notes which of its switches are read."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self.asked: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked.add(name)
+        return getattr(self._profile, name)
+
+
+@lru_cache(maxsize=1 << 12)
+def _played(case: BrokerCase, right: BrokerReference) -> PlayedPath:
+    profile, applied = _WatchedProfile(right.profile), Counter[tuple[str, str]]()
+    watched = replace(right, profile=cast("Profile", profile), rules=counting(applied))
+    reports = tuple(watched.reports(case))
+    return PlayedPath(reports, frozenset({*profile.asked, *(rule for rule, _ in applied)}))
+
+
+def distinguishes(case: BrokerCase, right: BrokerReference, suspect: Suspect, reported: frozenset[str]) -> bool:
+    """Return whether a broker with a bug reports something else on a path than the right one, which has no bug."""
+    expected = _played(case, right)
+    # Of what nobody asks for, another value changes nothing.
+    if suspect.wrong_step is None and expected.asked.isdisjoint((*suspect.switches, *suspect.rules)):
+        return False
+    wrong = right.with_bugs([suspect]).reports(case)
+    return any(right.differences(report, seen, reported) for report, seen in zip(expected.reports, wrong, strict=True))
+
+
+# A profile with switches changed: what they are told from.
+
+
+def changed_switches(profile: Profile) -> Iterator[Suspect]:
+    """Yield the switches that the name of a profile changes, each as a bug: what a broker does that has it as before.
+
+    `says` is the name of the profile without the changes.
+    """
+    generation, *changes = profile.name.partition(WITHOUT)[0].split(CHANGED)
+    before = profile_named(generation)
+    for change in changes:
+        name = change.partition("=")[0]
+        if getattr(before, name) != getattr(profile, name):
+            yield Suspect(change, before.name, {name: getattr(before, name)})
+
+
+def change_lines(profile: Profile, cases: Sequence[BrokerCase], reported: frozenset[str]) -> list[str]:
+    """Return how many of the paths tell each changed switch from what it was, a line each."""
+    right, lines = reference(profile), []
+    for change in changed_switches(profile):
+        many = sum(distinguishes(case, right, change, reported) for case in cases)
+        lines.append(f"{change.name}: told from {change.says} on {many:,} of {len(cases):,} short paths")
+    return lines
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Requests that must be refused, and responses with errors: what a cover does not play, since a model's brokers send none.
+#
+# Each path is one of a few beginnings, one such step, and a step that shows whether it has left something behind. An
+# argument takes every kind of value: epochs before, at and after the leader's, offsets below, at and beyond every end.
+
+
+IN_SYNC, OUTSIDE = 2, 3
+OPENING = Opening((IN_SYNC, OUTSIDE))
+EPOCH = 3
+"""The leader epoch of each beginning; its log has records of 1 and of 3, and 0 and 2 never were."""
+
+LEADS: Path = (
+    ("metadata", BROKER, 1, 0, (BROKER, IN_SYNC)),
+    ("append", 1),
+    ("append", 1),
+    ("fetch", IN_SYNC, 1, 1, 1, True),
+    ("metadata", BROKER, EPOCH, 1, (BROKER, IN_SYNC)),
+    ("append", 1),
+)
+PROPOSES: Path = (*LEADS, ("fetch", IN_SYNC, EPOCH, 3, 3, True), ("fetch", OUTSIDE, EPOCH, 3, 3, True))
+NOT_PROPOSED: Path = (*LEADS, ("append", 1), ("fetch", IN_SYNC, EPOCH, 3, 3, True))
+COMMITS: Step = ("alter_partition_response", NONE, 5, (BROKER, IN_SYNC, OUTSIDE))
+FOLLOWS: Path = (
+    ("metadata", IN_SYNC, EPOCH, 0, (BROKER, IN_SYNC)),
+    ("fetch_response", IN_SYNC, NONE, 1, 0, ((0, 0, 1), (1, 1, EPOCH)), None, None),
+)
+STARTS_ANEW: Path = (
+    *FOLLOWS,
+    ("fetch_response", IN_SYNC, OFFSET_OUT_OF_RANGE, UNDEFINED, UNDEFINED, (), None, (5, 9)),
+    ("fetch_response", IN_SYNC, NONE, 6, 5, ((5, 5, EPOCH),), None, None),
+)
+
+EPOCHS = (UNDEFINED, EPOCH - 1, EPOCH, EPOCH + 1)
+OFFSETS = (UNDEFINED, 0, 1, 2, 3, 4, 9)
+ANY_EPOCHS = (UNDEFINED, 0, 1, 2, 3, 4)
+
+FETCH_ERRORS = (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    NOT_LEADER_OR_FOLLOWER,
+    FENCED_LEADER_EPOCH,
+    UNKNOWN_LEADER_EPOCH,
+    UNKNOWN_TOPIC_ID,
+)
+PROPOSAL_ERRORS = (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    INVALID_REQUEST,
+    OPERATION_NOT_ATTEMPTED,
+    FENCED_LEADER_EPOCH,
+    INVALID_UPDATE_VERSION,
+    UNKNOWN_TOPIC_ID,
+    INELIGIBLE_REPLICA,
+    NEW_LEADER_ELECTED,
+)
+"""What a controller may respond to a proposal with. Partition#handleAlterPartitionError."""
+
+
+def refusals(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
+    """Return the paths that a broker of this generation can be given, each as far as it can."""
+    drawn = (
+        *((LEADS, step, ("metadata", BROKER, EPOCH, 2, (BROKER, IN_SYNC))) for step in _requests()),
+        *((FOLLOWS, step, ("append", 1)) for step in _requests_to_a_follower()),
+        *((FOLLOWS, step, ("lose_response", IN_SYNC)) for step in _responses()),
+        *((STARTS_ANEW, step, ("lose_response", IN_SYNC)) for step in _truncations_around_a_first_segment()),
+        *((PROPOSES, step, ("append", 1)) for step in _proposal_responses()),
+        *(((*PROPOSES, ("append", -1)), step, ("append", 1)) for step in _proposal_responses()),
+        *((NOT_PROPOSED, step, ("fetch", OUTSIDE, EPOCH, 3, 3, True)) for step in _fetches_of_who_may_not_join()),
+        # Metadata that is older than the response to a proposal.
+        *(((*PROPOSES, COMMITS), step, ("append", 1)) for step in _old_metadata()),
+    )
+    cases = (_path_with(profile, capabilities, beginning, step, last) for beginning, step, last in drawn)
+    return [case for case in dict.fromkeys(cases) if case is not None]
+
+
+def _requests() -> Iterator[Step]:
+    yield from (("fetch", IN_SYNC, *values, True) for values in product(EPOCHS, OFFSETS, ANY_EPOCHS))
+    yield from (("offsets_for_leader_epoch", *values) for values in product(EPOCHS, ANY_EPOCHS))
+    yield from (("list_offsets", *values) for values in product(EPOCHS, (EARLIEST, LATEST, COMMITTED)))
+    # -1 is the high watermark (DeleteRecordsRequest.HIGH_WATERMARK), -2 is nothing.
+    yield from (("delete_records", offset) for offset in (UNDEFINED - 1, *OFFSETS))
+
+
+def _requests_to_a_follower() -> Iterator[Step]:
+    yield from (("fetch", OUTSIDE, epoch, 1, 1, True) for epoch in EPOCHS)
+    yield from (("offsets_for_leader_epoch", epoch, 1) for epoch in EPOCHS)
+    yield from (("list_offsets", *values) for values in product(EPOCHS, (LATEST, COMMITTED)))
+    yield from (("append", 1), ("delete_records", 1))
+
+
+def _responses() -> Iterator[Step]:
+    head, nothing = ("fetch_response", IN_SYNC), ((), None, None)
+    yield from ((*head, error, UNDEFINED, UNDEFINED, *nothing) for error in FETCH_ERRORS)
+    # Offsets of the leader below the log, within it, at its end and beyond it.
+    bounds = [(earliest, latest) for earliest, latest in product(OFFSETS[1:], OFFSETS[1:]) if earliest <= latest]
+    out = (*head, OFFSET_OUT_OF_RANGE, UNDEFINED, UNDEFINED, (), None)
+    yield from ((*out, offsets) for offsets in bounds)
+    yield from (
+        (*head, NONE, hw, 0, (), diverging, None) for hw in (0, 9) for diverging in product(ANY_EPOCHS[1:], OFFSETS[1:])
+    )
+    yield from ((*head, NONE, hw, start, *nothing) for hw, start in product(OFFSETS[1:], (0, 1, 2)))
+
+
+def _truncations_around_a_first_segment() -> Iterator[Step]:
+    ends = product((EPOCH - 1, EPOCH), (0, 4, 5))
+    yield from (("fetch_response", IN_SYNC, NONE, 6, 0, (), diverging, None) for diverging in ends)
+
+
+def _fetches_of_who_may_not_join() -> Iterator[Step]:
+    offsets, peers = ((2, 3), (3, EPOCH), (4, EPOCH)), (IN_SYNC, OUTSIDE)
+    yield from (
+        ("fetch_ineligible", peer, EPOCH, *where, standing) for peer, where, standing in product(peers, offsets, STANDINGS)
+    )
+
+
+def _old_metadata() -> Iterator[Step]:
+    yield from (
+        ("metadata", leader, epoch, partition_epoch, (BROKER, IN_SYNC))
+        for leader, epoch, partition_epoch in product((BROKER, IN_SYNC), (EPOCH, EPOCH + 1), (4, 5, 6))
+    )
+
+
+def _proposal_responses() -> Iterator[Step]:
+    yield from (("alter_partition_response", error, UNDEFINED, ()) for error in PROPOSAL_ERRORS)
+    # Before, at and after the broker's partition epoch, which is 1.
+    members = ((BROKER,), (BROKER, IN_SYNC), (BROKER, IN_SYNC, OUTSIDE))
+    yield from (("alter_partition_response", NONE, epoch, isr) for epoch, isr in product((0, 1, 2), members))
+
+
+def _path_with(profile: Profile, capabilities: Capabilities, beginning: Path, step: Step, last: Step) -> BrokerCase | None:
+    """Return a path as far as a broker can be given it; None if it cannot be given the step that it is for."""
+    state, path = opened(OPENING, profile), []
+    for at, one in enumerate((*beginning, step, last)):
+        wanted = at <= len(beginning)
+        if not is_possible(state, one) or missing_capability(capabilities, state, one) is not None:
+            if wanted:
+                return None
+            break
+        try:
+            state, _ = take_step(state, one)
+        # Where Kafka's code throws the contract expects nothing.
+        except TidegaugeError:
+            return None
+        path.append(one)
+    return BrokerCase(OPENING, tuple(path))

@@ -11,9 +11,9 @@ from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 if TYPE_CHECKING:
     from tidegauge.drive.api import DriveReport as DriveReport
+    from tidegauge.drive.api import PythonBroker as PythonBroker
+    from tidegauge.drive.api import PythonReplica as PythonReplica
     from tidegauge.drive.api import drive as drive
-    from tidegauge.drive.transports.in_process import PythonBroker as PythonBroker
-    from tidegauge.drive.transports.in_process import PythonReplica as PythonReplica
     from tidegauge.library import EXAMPLES as EXAMPLES
     from tidegauge.library import Cause as Cause
     from tidegauge.library import Loss as Loss
@@ -62,8 +62,8 @@ _PLACES = {
     "DriveReport": "drive.api",
     "Event": "traces.schema",
     "Loss": "library",
-    "PythonBroker": "drive.transports.in_process",
-    "PythonReplica": "drive.transports.in_process",
+    "PythonBroker": "drive.api",
+    "PythonReplica": "drive.api",
     "Report": "library",
     "RuleFailure": "library",
     "RuleResult": "library",

@@ -36,6 +36,7 @@ from tidegauge.impl.storage.checkpoints import parse_epochs, parse_offsets
 from tidegauge.spec.tlc.cfg import parse_cfg
 from tidegauge.spec.tlc.graph import GraphReporter
 from tidegauge.spec.tlc.output import read_transcript
+from tidegauge.traces import segments
 from tidegauge.traces.formats import ndjson, parquet
 from tidegauge.traces.formats.ndjson_columns import read_at_once
 from tidegauge.traces.kafka_logs.parsing import parsed_line
@@ -43,8 +44,7 @@ from tidegauge.traces.kafka_logs.parsing.layout import PATTERNS, WRAPPERS
 from tidegauge.traces.kafka_logs.parsing.lines import read_lines
 from tidegauge.traces.kafka_logs.parsing.request_log import RequestReader, is_request
 from tidegauge.traces.problems import lost
-from tidegauge.traces.segments import segment
-from tidegauge.traces.segments.record_batch import (
+from tidegauge.traces.segments import (
     CHECKED_FROM,
     CHECKSUM,
     HEADER,
@@ -55,7 +55,7 @@ from tidegauge.traces.segments.record_batch import (
 )
 from tidegauge.util.bounds import UnpackingError, unpacked
 from tidegauge.util.errors import SpecError, UsageError
-from tidegauge.util.job_summary import known_failures
+from tidegauge.util.junit import known_failures
 
 ROOT = Path(__file__).parents[2]
 LOG_LINES = ROOT / "tests" / "kafka_logs" / "lines.json"
@@ -209,9 +209,9 @@ def _batches() -> list[bytes]:
 
 def _segment(data: bytes, folder: Path) -> None:
     for records in (True, False):
-        read = segment.parse(data, records)
+        read = segments.parse(data, records)
         assert (read.fault is None) == (read.valid_bytes == len(data))
-    segment.read(_in_file(folder, segment.file_name(0), data))
+    segments.read(_in_file(folder, segments.file_name(0), data))
 
 
 def _batch(data: bytes, _folder: Path) -> None:

@@ -10,8 +10,8 @@ import google_crc32c
 import pyarrow as pa
 import pytest
 
-from tidegauge.traces.segments import record_batch
-from tidegauge.traces.segments.record_batch import CorruptBatchError, decode
+from tidegauge.traces import segments
+from tidegauge.traces.segments import CorruptBatchError, decode
 
 BODY = struct.Struct(">hiqqqhii")
 GIGABYTES = 8 << 30
@@ -32,9 +32,9 @@ def zstd_bomb() -> bytes:
 
 
 BOMBS: dict[str, tuple[int, Callable[[], bytes]]] = {
-    "snappy says 4 GB": (record_batch.SNAPPY, lambda: b"\xff\xff\xff\xff\x0f" + b"x" * 8),
-    "gzip unpacks to 8 GB": (record_batch.GZIP, gzip_bomb),
-    "zstd unpacks to 8 GB": (record_batch.ZSTD, zstd_bomb),
+    "snappy says 4 GB": (segments.SNAPPY, lambda: b"\xff\xff\xff\xff\x0f" + b"x" * 8),
+    "gzip unpacks to 8 GB": (segments.GZIP, gzip_bomb),
+    "zstd unpacks to 8 GB": (segments.ZSTD, zstd_bomb),
 }
 
 
@@ -52,10 +52,10 @@ def address_space() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
 
 
-@pytest.mark.parametrize("codec", [record_batch.LZ4, record_batch.ZSTD])
+@pytest.mark.parametrize("codec", [segments.LZ4, segments.ZSTD])
 def test_damaged_batches_leave_nothing_behind(codec: int) -> None:
     """Each left 100 kB of address space: its stream was not closed."""
-    records = bytearray(record_batch.compress(codec, bytes(range(256)) * 40))
+    records = bytearray(segments.compress(codec, bytes(range(256)) * 40))
     records[len(records) // 2] ^= 0xFF
     damaged = batch(codec, bytes(records[:-4]))
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.processor_time import processor_time
-from tidegauge.bundle import cutting, redaction
+from tidegauge.bundle import cutting
 from tidegauge.story import elections, forms, reading, releases, statements
 from tidegauge.traces.kafka_logs.discovery import clusters, identify, selection, writers
 from tidegauge.traces.kafka_logs.disks import dumps
@@ -71,7 +71,6 @@ MODULES = (
     dumps,
     metadata_dump,
     exports,
-    redaction,
     cutting,
     forms,
     reading,

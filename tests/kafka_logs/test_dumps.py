@@ -9,8 +9,8 @@ import pytest
 from tests.kafka_logs.test_segment_files import NEW, OLD, Batches, replica
 from tidegauge.conformance.checking.check import Report, check
 from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.traces import segments
 from tidegauge.traces.kafka_logs import read
-from tidegauge.traces.segments import segment
 
 OTHER = [(0, 4, 0), (4, 3, 1), (7, 3, 2), (10, 2, 2)]
 
@@ -20,7 +20,7 @@ def dump(folder: Path, path: Path) -> str:
     lines = []
     for file in sorted(folder.glob("*.log")):
         lines += [f"Dumping {path}/{file.name}", f"Log starting offset: {int(file.stem)}"]
-        for batch in segment.read(file, records=False).batches:
+        for batch in segments.read(file, records=False).batches:
             lines.append(
                 f"baseOffset: {batch.base} lastOffset: {batch.last} count: {batch.last - batch.base + 1} baseSequence: -1 "
                 f"producerId: -1 partitionLeaderEpoch: {batch.epoch} isTransactional: false position: 0 CreateTime: 1 "

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tidegauge.conformance.checking.check import Report, check
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.engine.judge import ReplicaState
+from tidegauge.traces import segments
 from tidegauge.traces.kafka_logs import read
 from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.kafka_logs.disks.segment_files import EpochRun, contradiction
-from tidegauge.traces.segments import record_batch
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # the client package reads its schemas in an old way
@@ -275,14 +275,14 @@ def test_without_the_checksum_package_segments_are_read_and_that_is_said(
 ) -> None:
     """google-crc32c is the extra `segments`."""
     replica(tmp_path / "n1", OLD, hw=10)
-    monkeypatch.setattr(record_batch, "CHECKSUM", None)
+    monkeypatch.setattr(segments, "CHECKSUM", None)
     monkeypatch.setattr("tidegauge.traces.kafka_logs.disks.segment_files.CHECKSUM", None)
     capture = read(tmp_path)
     assert len(capture.traces) == 1
     (problem,) = capture.problems
     assert "pip install 'tidegauge[segments]'" in str(problem)
     with pytest.raises(ModuleNotFoundError, match="checksum"):
-        record_batch.encode(record_batch.batch_of(0, 0, [b"a"]))
+        segments.encode(segments.batch_of(0, 0, [b"a"]))
 
 
 @pytest.mark.parametrize(

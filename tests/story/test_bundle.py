@@ -13,15 +13,14 @@ import pytest
 import tidegauge
 from tests.story.conftest import expected
 from tidegauge.bundle import cutting, unpacking
-from tidegauge.bundle.cutting import write_bundle
-from tidegauge.bundle.redaction import Redactor
+from tidegauge.bundle.cutting import Redactor, write_bundle
 from tidegauge.bundle.unpacking import opened
 from tidegauge.cli.main import main
 from tidegauge.conformance.checking.inputs import InputSource, read_input
 from tidegauge.story.story import story_of
+from tidegauge.traces import segments
 from tidegauge.traces.kafka_logs.discovery.selection import Selection, selection_of
-from tidegauge.traces.segments import segment
-from tidegauge.traces.segments.record_batch import batch_of
+from tidegauge.traces.segments import batch_of
 from tidegauge.util.errors import UsageError
 
 CAPTURES = Path(unpacking.__file__).parents[1] / "traces" / "captures"
@@ -121,7 +120,7 @@ def test_no_secret_is_left_in_a_redacted_bundle(tmp_path: Path) -> None:
     (folder / "server.log").write_text("\n".join(lines * 3) + "\n")
     (folder / "replication-offset-checkpoint").write_text("0\n1\nacme.billing.v2 0 17\n")
     (folder / "acme.billing.v2-0").mkdir()
-    segment.write(folder / "acme.billing.v2-0", [batch_of(0, 3, [b"card 4111 1111"])])
+    segments.write(folder / "acme.billing.v2-0", [batch_of(0, 3, [b"card 4111 1111"])])
     target = tmp_path / "b.tar.gz"
     write_bundle([folder.parent], target, redact=True)
     left = content(target)
@@ -138,7 +137,7 @@ def test_no_secret_is_left_in_a_redacted_bundle(tmp_path: Path) -> None:
 def test_segments_keep_their_offsets_and_their_damage(damage: int, tmp_path: Path) -> None:
     folder = tmp_path / "broker-1" / "x-0"
     folder.mkdir(parents=True)
-    path = segment.write(folder, [batch_of(0, 3, [b"a" * 9, b"b"]), batch_of(2, 4, [b"c" * 30])])
+    path = segments.write(folder, [batch_of(0, 3, [b"a" * 9, b"b"]), batch_of(2, 4, [b"c" * 30])])
     data = bytearray(path.read_bytes())
     if damage:
         data[damage] ^= 0x55
@@ -147,8 +146,8 @@ def test_segments_keep_their_offsets_and_their_damage(damage: int, tmp_path: Pat
     target = tmp_path / "b.tar.gz"
     write_bundle([folder.parent], target)
     with opened([str(target)]) as ((unpacked,), _):
-        seen = segment.read(Path(unpacked) / "x-0" / path.name, records=False)
-        wanted = segment.read(path, records=False)
+        seen = segments.read(Path(unpacked) / "x-0" / path.name, records=False)
+        wanted = segments.read(path, records=False)
         assert (seen.batches, seen.positions, seen.valid_bytes) == (wanted.batches, wanted.positions, wanted.valid_bytes)
         assert (seen.fault is None, seen.fault and seen.fault.torn) == (
             wanted.fault is None,

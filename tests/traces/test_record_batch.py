@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.log import Log
-from tidegauge.traces.segments import segment
-from tidegauge.traces.segments.record_batch import (
+from tidegauge.traces import segments
+from tidegauge.traces.segments import (
     CONTROL,
     GZIP,
     HEADER,
@@ -113,7 +113,7 @@ def _as_theirs(record: Any) -> tuple[Any, ...]:
 @given(st.lists(record_batches(), min_size=1, max_size=3))
 def test_what_we_write_kafka_python_reads(batches: list[RecordBatch]) -> None:
     """Header by header and record by record; a control record's key must be one, so those are compared by header."""
-    theirs = list(MemoryRecords(segment.segment_bytes(batches)))
+    theirs = list(MemoryRecords(segments.segment_bytes(batches)))
     assert len(theirs) == len(batches)
     for batch, read in zip(batches, theirs, strict=True):
         assert read.validate_crc()
@@ -167,41 +167,41 @@ def _five_batches() -> list[RecordBatch]:
 
 def test_a_segment_file_comes_back(tmp_path: Path) -> None:
     """Named after its first offset; the protocol's view of it is batches and epochs."""
-    path = segment.write(tmp_path, _five_batches())
+    path = segments.write(tmp_path, _five_batches())
     assert path.name == "00000000000000000003.log"
-    read = segment.read(path)
+    read = segments.read(path)
     assert read.fault is None
     assert read.valid_bytes == path.stat().st_size
     assert list(read.batches) == _five_batches()
     assert [batch[:3] for batch in read.log_batches] == [(3, 4, 0), (5, 5, 0), (6, 8, 2), (12, 12, 2), (13, 14, 4)]
     assert read.epochs == ((0, 3), (2, 6), (4, 13))
-    assert segment.read(segment.write(tmp_path, [], base=20)) == segment.Segment((), 0)
+    assert segments.read(segments.write(tmp_path, [], base=20)) == segments.Segment((), 0)
 
 
 def test_a_torn_last_batch_is_found_wherever_it_is_torn() -> None:
     """Every truncation inside the last batch leaves the others and tells where it begins."""
     batches = _five_batches()
-    whole = segment.segment_bytes(batches)
-    begin = len(segment.segment_bytes(batches[:-1]))
+    whole = segments.segment_bytes(batches)
+    begin = len(segments.segment_bytes(batches[:-1]))
     for at in range(begin + 1, len(whole)):
-        read = segment.parse(whole[:at])
+        read = segments.parse(whole[:at])
         assert list(read.batches) == batches[:-1]
         assert read.fault is not None
         assert read.valid_bytes == read.fault.position == begin
         assert read.fault.seen == f"the last {at - begin} bytes"
-    assert segment.parse(whole[:begin]).fault is None
+    assert segments.parse(whole[:begin]).fault is None
 
 
 @given(st.data())
 def test_a_flipped_bit_never_passes(data: st.DataObject) -> None:
     """Checksum, length, magic or order give it away; only base offset and leader epoch are under no checksum."""
     batches = _five_batches()
-    whole = bytearray(segment.segment_bytes(batches))
-    starts = [len(segment.segment_bytes(batches[:n])) for n in range(len(batches))]
+    whole = bytearray(segments.segment_bytes(batches))
+    starts = [len(segments.segment_bytes(batches[:n])) for n in range(len(batches))]
     at = data.draw(st.integers(0, len(whole) - 1))
     hit = max(n for n, start in enumerate(starts) if start <= at)
     whole[at] ^= 1 << data.draw(st.integers(0, 7))
-    read = segment.parse(bytes(whole))
+    read = segments.parse(bytes(whole))
     unchecked = at - starts[hit] < 8 or 12 <= at - starts[hit] < 16
     if unchecked:
         assert len(read.batches) >= hit
@@ -213,7 +213,7 @@ def test_a_flipped_bit_never_passes(data: st.DataObject) -> None:
 
 def test_offsets_that_do_not_increase_end_a_segment() -> None:
     """As LogSegment#recover has it: what stands before stays."""
-    read = segment.parse(segment.segment_bytes([batch_of(0, 0, [b"a", b"b"]), batch_of(1, 0, [b"c"])]))
+    read = segments.parse(segments.segment_bytes([batch_of(0, 0, [b"a", b"b"]), batch_of(1, 0, [b"c"])]))
     assert len(read.batches) == 1
     assert read.fault is not None
     assert (read.fault.expected, read.fault.seen) == ("a base offset above 1", "1")
@@ -226,8 +226,8 @@ def test_a_crash_that_tears_the_file_is_what_the_loader_of_impl_sees(sizes: list
     for epoch, records in enumerate(sizes):
         log, _ = log_.append_as_leader(setup, log, records, epoch // 2)
     batches = [batch_of(b.base, b.epoch, [b"x"] * (b.last - b.base + 1)) for b in log.batches]
-    whole = segment.segment_bytes(batches)
-    read = segment.parse(whole[: data.draw(st.integers(0, len(whole)))])
+    whole = segments.segment_bytes(batches)
+    read = segments.parse(whole[: data.draw(st.integers(0, len(whole)))])
     loaded = log_.load(setup, log._replace(batches=read.log_batches))
     assert loaded.end == (read.batches[-1].last + 1 if read.batches else 0)
     assert loaded.cache.memory.pairs() == read.epochs
@@ -305,7 +305,7 @@ def test_the_smallest_record_is_read() -> None:
 def test_no_bytes_raise_anything_else(records: bytes, attributes: int) -> None:
     """Random records under a right checksum: a batch, or a CorruptBatchError."""
     data = _with_checksum(_header(attributes=attributes, delta=3, count=2), records)
-    read = segment.parse(data)
+    read = segments.parse(data)
     assert (len(read.batches) == 1) is (read.fault is None)
 
 
@@ -314,8 +314,8 @@ def test_a_length_that_cannot_be_is_told(length: int) -> None:
     """Before anything is read of it."""
     data = bytearray(encode(batch_of(0, 0, [b"a"])))
     struct.pack_into(">i", data, 8, length)
-    read = segment.parse(bytes(data))
-    assert read.fault == segment.SegmentProblem(0, "a batch length of at least 49", str(length))
+    read = segments.parse(bytes(data))
+    assert read.fault == segments.SegmentProblem(0, "a batch length of at least 49", str(length))
 
 
 @pytest.mark.parametrize(
@@ -359,12 +359,12 @@ def test_a_raw_snappy_block_is_read_too() -> None:
 def test_a_file_that_becomes_shorter_while_it_is_read_is_torn(tmp_path: Path) -> None:
     """A broker truncates its log; what was read before counts. Windows end in the middle of batches."""
     batches = [batch_of(base, 1, [b"x" * 300_000]) for base in range(9)]
-    path = segment.write(tmp_path, batches)
-    assert segment.read(path).batches == tuple(batches)
+    path = segments.write(tmp_path, batches)
+    assert segments.read(path).batches == tuple(batches)
     with path.open("rb") as file:
         data = FileBytes(file)
         path.write_bytes(b"".join(map(encode, batches[:5])))
-        read = segment.parse(data)
+        read = segments.parse(data)
     assert read.batches == tuple(batches[:5])
     assert read.fault is not None
     assert read.fault.torn

@@ -9,8 +9,7 @@ import pytest
 
 from tidegauge.traces.kafka_logs.capture import read, shipped
 from tidegauge.traces.schema import Event
-from tidegauge.traces.segments.record_batch import batch_of
-from tidegauge.traces.segments.segment import write
+from tidegauge.traces.segments import batch_of, write
 from validation.real_clusters.judgement import PACKED, Judgement, Rightness, judged, pack, unpacked
 from validation.real_clusters.nodes import STOCK_FILES, TWO_FILES, log4j, log4j2
 from validation.real_clusters.one_partition import fetched_partitions, write_partitions

@@ -64,7 +64,7 @@ def summary_arguments(parser: argparse.ArgumentParser) -> None:
 
 def summary_command(args: argparse.Namespace) -> int:
     """Sum up the results of a CI job as Markdown, and hold them against a list of known failures."""
-    from tidegauge.util.job_summary import (
+    from tidegauge.util.junit import (
         badge,
         known_failures,
         markdown,

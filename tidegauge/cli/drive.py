@@ -149,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.runner.transcript import Recorder, write
     from tidegauge.impl.profiles import SAFE
     from tidegauge.impl.releases import RELEASE, profile_named
-    from tidegauge.util.job_summary import annotations, on_github
+    from tidegauge.util.junit import annotations, on_github
 
     # Before a broker is started, which takes long.
     for place in filter(None, (args.record, args.badge, args.summary, args.junit, args.results, *args.coverage)):
@@ -539,6 +539,6 @@ def _broker(args: argparse.Namespace, build: "KafkaBuild | None") -> "KafkaNode 
 
 
 def _badge(shown: "DriveRun[Any]") -> str:
-    from tidegauge.util.job_summary import badge
+    from tidegauge.util.junit import badge
 
     return badge(shown.exit_code, f"{shown.profile}, {shown.played.steps:,} steps")

@@ -14,7 +14,7 @@ from typing import Any
 
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.explain.explain import Explanation
-from tidegauge.util.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
+from tidegauge.util.junit import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 from tidegauge.util.workers import Echo
 
 

@@ -17,8 +17,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tidegauge.traces.segments.record_batch import RecordBatch
-from tidegauge.traces.segments.segment import read
+from tidegauge.traces.segments import RecordBatch, read
 
 SHOWN = 20
 TRANSACTIONAL = "tx-"

@@ -3,7 +3,7 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tidegauge.util.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
+from tidegauge.util.junit import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 
 CASES = (
     JUnitCase("c", "passes", seconds=0.5),

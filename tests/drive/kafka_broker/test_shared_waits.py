@@ -11,7 +11,7 @@ from tidegauge.drive.kafka_broker import controller_stub
 from tidegauge.drive.kafka_broker.controller_stub import QUORUM_EPOCH, TOPIC_NAME, ControllerStub, MetadataRecord, Proposals
 from tidegauge.drive.wire.compiler import Messages
 from tidegauge.drive.wire.frames import Conditions, Connection
-from tidegauge.traces.segments.record_batch import header
+from tidegauge.traces.segments import header
 
 LINGER, MEANWHILE, SOON = 0.5, 0.1, 3.0
 RECORD = {

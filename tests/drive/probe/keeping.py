@@ -30,7 +30,7 @@ from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import Batch, FetchRequest, FetchResponse, PartitionFetch, PartitionRead
 from tidegauge.impl.rules import DIVERGING, OUT_OF_RANGE, UNDEFINED, fetch_decision, fetch_error
 from tidegauge.impl.topic_partition import TopicPartition
-from tidegauge.traces.segments.record_batch import header
+from tidegauge.traces.segments import header
 
 BY_ID = 13
 EPOCH = 0

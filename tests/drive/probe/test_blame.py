@@ -17,7 +17,7 @@ from tidegauge.drive.probe.run import CheckVerdict, ProbeRun, probe, select_chec
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import read_response
 from tidegauge.impl import errors
-from tidegauge.traces.segments.record_batch import decode, header
+from tidegauge.traces.segments import decode, header
 
 
 def probed(found: Recording, *single_entry: str, dial: Dial | None = None) -> ProbeRun:

@@ -16,7 +16,7 @@ from tidegauge.drive.probe.run import CHECKS, CheckVerdict, ProbeRun, probe, sel
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl import errors
-from tidegauge.traces.segments.record_batch import batch_of, encode
+from tidegauge.traces.segments import batch_of, encode
 
 TODAY = "4.1.1"
 ALL_AT_ONCE = {"isolation.nothing-above-the-high-watermark"}

@@ -11,7 +11,7 @@ from uuid import UUID
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Connection, WireRequest
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
-from tidegauge.traces.segments.record_batch import batch_of, encode, header
+from tidegauge.traces.segments import batch_of, encode, header
 
 CONSUMER, DEBUGGING_CONSUMER = -1, -2
 LATEST_TIMESTAMP, EARLIEST_TIMESTAMP = -1, -2

@@ -23,7 +23,7 @@ from tidegauge.drive.wire.compiler import Messages, WireError, WireMessage, writ
 from tidegauge.drive.wire.frames import HOST, Conditions, Listener, ReceivedRequest
 from tidegauge.impl.errors import STALE_BROKER_EPOCH
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE
-from tidegauge.traces.segments.record_batch import batch_of, encode
+from tidegauge.traces.segments import batch_of, encode
 
 CONTROLLER_ID = 3000
 QUORUM_EPOCH = 5

@@ -29,7 +29,7 @@ from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import FetchRequest, FetchResponse, PartitionFetch, PartitionRead
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
 from tidegauge.impl.topic_partition import TopicPartition
-from tidegauge.traces.segments.record_batch import batch_of, encode
+from tidegauge.traces.segments import batch_of, encode
 
 PEER_SERVES = ("Fetch", "ListOffsets", "OffsetForLeaderEpoch", "ApiVersions")
 EARLIEST_TIMESTAMP = -2

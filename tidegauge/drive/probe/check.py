@@ -19,7 +19,7 @@ from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl.errors import error_text
 from tidegauge.impl.rules import UNDEFINED
-from tidegauge.traces.segments.record_batch import CorruptBatchError, header
+from tidegauge.traces.segments import CorruptBatchError, header
 
 ExpectedFields = Mapping[str, Any]
 CLOSED = {"connection": "closed"}

@@ -17,7 +17,7 @@ from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, INVALID_SESSION_ID, next_session_epoch
 from tidegauge.impl.rules import UNDEFINED, end_offset_for
-from tidegauge.traces.segments.record_batch import RecordBatch, batch_of, encode
+from tidegauge.traces.segments import RecordBatch, batch_of, encode
 
 CONSUMER, DEBUGGING_CONSUMER = -1, -2
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5

@@ -15,7 +15,7 @@ from tidegauge.drive.probe.check import Check
 from tidegauge.drive.probe.connection import WireExchange
 from tidegauge.drive.probe.run import CheckOutcome, CheckVerdict, ProbeRun
 from tidegauge.util.foreign_text import visible
-from tidegauge.util.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
+from tidegauge.util.junit import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 from tidegauge.util.version import SUITE_VERSION
 
 FORMAT_VERSION = 1

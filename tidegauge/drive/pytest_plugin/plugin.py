@@ -5,7 +5,7 @@ Rules of this file
 1. Unless a test asks for `tidegauge_case` or `tidegauge_broker`, no program is started and nothing else of the package is
    imported: pytest loads this plugin in every project. So the imports are in the functions.
 2. A known failure is strict: once the case passes, its line in the file fails the run, unless it is flaky
-   (util/job_summary.py).
+   (util/junit.py).
 """
 # ruff: noqa: PLC0415 - rule 1
 
@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from tidegauge.drive.pytest_plugin.cases import Suite
     from tidegauge.drive.transports.stdio import StdioNode
-    from tidegauge.util.job_summary import KnownFailure
+    from tidegauge.util.junit import KnownFailure
 
 SETTINGS = {
     "command": ("", "what starts the driven program"),
@@ -109,7 +109,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "tidegauge_case" not in metafunc.fixturenames:
         return
     from tidegauge.util.errors import TidegaugeError
-    from tidegauge.util.job_summary import known_failures
+    from tidegauge.util.junit import known_failures
 
     try:
         suite = _suite(metafunc.config)

@@ -18,7 +18,7 @@ from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.reference import Reference
 from tidegauge.drive.runner.run import shrunk
 from tidegauge.drive.runner.transcript import Recorder, TranscriptFormat, TranscriptNode
-from tidegauge.util.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
+from tidegauge.util.junit import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 
 BASELINE = " (baseline)"
 

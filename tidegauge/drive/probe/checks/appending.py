@@ -9,7 +9,7 @@ from tidegauge.drive.probe.partition import BY_NAME, ProbePartition, next_batch
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl import errors
 from tidegauge.impl.rules import UNDEFINED
-from tidegauge.traces.segments.record_batch import CONTROL, MAGIC_AT, RecordBatch
+from tidegauge.traces.segments import CONTROL, MAGIC_AT, RecordBatch
 
 APPEND, VALIDATE = "UnifiedLog#appendAsLeader", "LogValidator#validateBatch"
 EPOCH_AT, CRC_AT = 12, MAGIC_AT + 1

@@ -10,7 +10,7 @@ from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl import errors
 from tidegauge.impl.errors import error_text
 from tidegauge.impl.storage.producer_state import SEQUENCES
-from tidegauge.traces.segments.record_batch import RecordBatch
+from tidegauge.traces.segments import RecordBatch
 
 SEQUENCE, EPOCH = "ProducerAppendInfo#checkSequence", "ProducerAppendInfo#checkProducerEpoch"
 NEEDS = {"Produce": 3, "InitProducerId": 0}

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidegauge.impl.rules import UNDEFINED, count_at_most
+from tidegauge.traces import segments
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
 from tidegauge.traces.problems import Problem
-from tidegauge.traces.segments import segment
-from tidegauge.traces.segments.record_batch import CHECKSUM, RecordBatch
+from tidegauge.traces.segments import CHECKSUM, RecordBatch
 
 _FILE = re.compile(r"(?:(?P<tp>.+-\d+)\.)?(?P<base>\d{20})\.log(?:\.gz)?")
 _PARTITION = re.compile(r".+-\d+")
@@ -83,7 +83,7 @@ def read_replica(files: Sequence[Path], folder: Path, label: str) -> ReplicaLog:
         fault = None
         try:
             # Offsets only grow within a log: what a segment has below the end of the one before it is a fault.
-            read_segment = segment.read(path, records=False, after=max(end, _base(path)) - 1)
+            read_segment = segments.read(path, records=False, after=max(end, _base(path)) - 1)
         except OSError as error:
             fault = Problem(name, None, "a readable file", str(error.strerror), "check the path and its permissions", lost=1)
             return ReplicaLog(_base(files[0]), end, tuple(runs), name, fault)
@@ -139,7 +139,7 @@ def _add(runs: list[EpochRun], batch: RecordBatch, at: str) -> None:
         runs.append(EpochRun(batch.epoch, batch.base, batch.last + 1, at))
 
 
-def _problem(name: str, fault: segment.SegmentProblem, end: int, torn: bool) -> Problem:
+def _problem(name: str, fault: segments.SegmentProblem, end: int, torn: bool) -> Problem:
     expected = f"at byte {fault.position}, after offset {end - 1}, {fault.expected}"
     do = "the log is read up to there, as a broker that recovers would; copy the file again if its broker stopped in order"
     # A batch that ends with the last file is torn: a broker that was killed, or still writes, leaves it. Nothing is lost.

@@ -29,8 +29,7 @@ from tidegauge.impl.replica.fetcher import append_records_to_follower
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.client_requests import append_records, delete_records
-from tidegauge.impl.server.fetch_requests import fetch_messages
+from tidegauge.impl.server.client_requests import append_records, delete_records, fetch_messages
 from tidegauge.impl.server.isr_updates import handle_isr_response, maybe_shrink_isrs
 from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition, take_responses, with_partition
 from tidegauge.impl.server.role_changes import PartitionChange, apply_delta

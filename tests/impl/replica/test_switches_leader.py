@@ -9,7 +9,7 @@ from tidegauge.impl.messages import AlterPartitionResponse, BrokerState, FetchRe
 from tidegauge.impl.replica import partition as p
 from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED
-from tidegauge.impl.server.fetch_requests import fetch_messages
+from tidegauge.impl.server.client_requests import fetch_messages
 
 
 def test_an_epoch_response_once_had_no_epoch() -> None:

@@ -23,8 +23,7 @@ from tidegauge.impl.replica.partition import maybe_shrink_isr
 from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.client_requests import append_records
-from tidegauge.impl.server.fetch_requests import fetch_messages
+from tidegauge.impl.server.client_requests import append_records, fetch_messages
 from tidegauge.impl.server.replica_manager import (
     BrokerTopicStats,
     ReplicaManager,

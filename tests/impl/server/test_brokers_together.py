@@ -38,8 +38,7 @@ from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.client_requests import append_records
-from tidegauge.impl.server.fetch_requests import fetch_messages
+from tidegauge.impl.server.client_requests import append_records, fetch_messages
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
     follower_fetch,

@@ -8,8 +8,7 @@ from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import BrokerState, DeleteRecordsResponse, PartitionDelete
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.client_requests import delete_records
-from tidegauge.impl.server.fetch_requests import fetch_messages
+from tidegauge.impl.server.client_requests import delete_records, fetch_messages
 from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online_partition
 from tidegauge.impl.server.role_changes import make_followers, stop_partitions
 from tidegauge.impl.topic_partition import TopicPartition

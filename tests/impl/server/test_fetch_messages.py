@@ -27,8 +27,8 @@ from tidegauge.impl.rules import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.client_requests import append_records
-from tidegauge.impl.server.fetch_requests import RACK_AWARE, fetch_messages
+from tidegauge.impl.server.client_requests import append_records, fetch_messages
+from tidegauge.impl.server.read_from_log import RACK_AWARE
 from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online_partition, with_partition
 from tidegauge.impl.server.role_changes import make_followers, stop_partitions
 from tidegauge.impl.storage import log as log_

@@ -7,8 +7,7 @@ from tidegauge.impl.messages import AlterPartitionResponse, FetchedPartitions, F
 from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.client_requests import append_records
-from tidegauge.impl.server.fetch_requests import fetch_messages
+from tidegauge.impl.server.client_requests import append_records, fetch_messages
 from tidegauge.impl.server.isr_updates import handle_isr_response, maybe_shrink_isrs
 from tidegauge.impl.server.replica_manager import (
     IsrUpdates,

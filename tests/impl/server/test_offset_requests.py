@@ -22,8 +22,7 @@ from tidegauge.impl.rules import (
     UNKNOWN_LEADER_EPOCH,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from tidegauge.impl.server.client_requests import last_offset_for_leader_epoch, list_offsets
-from tidegauge.impl.server.fetch_requests import fetch_messages
+from tidegauge.impl.server.client_requests import fetch_messages, last_offset_for_leader_epoch, list_offsets
 from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online_partition, with_partition
 from tidegauge.impl.server.role_changes import make_followers
 from tidegauge.impl.storage import log as log_

@@ -30,8 +30,13 @@ from tidegauge.impl.rules import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tidegauge.impl.server import role_changes as r
-from tidegauge.impl.server.client_requests import append_records, delete_records, last_offset_for_leader_epoch, list_offsets
-from tidegauge.impl.server.fetch_requests import fetch_messages
+from tidegauge.impl.server.client_requests import (
+    append_records,
+    delete_records,
+    fetch_messages,
+    last_offset_for_leader_epoch,
+    list_offsets,
+)
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
     high_watermarks,

@@ -16,8 +16,7 @@ from tidegauge.impl.messages import (
     ProducedBatch,
     Transaction,
 )
-from tidegauge.impl.server.client_requests import append_records
-from tidegauge.impl.server.fetch_requests import fetch_messages
+from tidegauge.impl.server.client_requests import append_records, fetch_messages
 from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition
 from tidegauge.impl.storage.log import Log, append_as_follower, append_as_leader, truncate_to
 from tidegauge.impl.storage.producer_state import (

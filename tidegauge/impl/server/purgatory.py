@@ -28,7 +28,7 @@ from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server import replica_manager as manager_
-from tidegauge.impl.server.fetch_requests import FetchProgress, read_next, should_leader_throttle
+from tidegauge.impl.server.read_from_log import FetchProgress, read_next, should_leader_throttle
 from tidegauge.impl.server.replica_manager import DelayedDeleteRecords, DelayedFetch, DelayedProduce, ReplicaManager
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.producer_state import read_bound

@@ -5,8 +5,7 @@ Rules of this file
 1. A hosted partition is online, or offline because its log directory failed. Online it may be without a log
    (impl.server.role_changes). One that is not hosted may still be known to the metadata cache: the error says which.
 2. `answered` collects the responses that were sent, until the caller removes them (`take_responses`).
-3. The effect of metadata is in impl.server.role_changes, requests in impl.server.client_requests and
-   impl.server.fetch_requests.
+3. The effect of metadata is in impl.server.role_changes, requests in impl.server.client_requests.
 4. Source: kafka.server.ReplicaManager, kafka.server.HostedPartition.
 """
 

@@ -35,7 +35,7 @@ from tidegauge.drive.paths.scenarios import named_scenarios
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.run import DriveFailure
-from tidegauge.impl.controller.configurations import IBP_4_3_IV0
+from tidegauge.impl.controller.features import IBP_4_3_IV0
 from tidegauge.impl.profiles import CHANGED, UNSAFE, Profile
 from tidegauge.impl.releases import RELEASE, profile_named
 from tidegauge.util.errors import UsageError

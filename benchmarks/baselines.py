@@ -16,8 +16,7 @@ from tidegauge.impl.explorer.explore import Graph
 from tidegauge.spec.tlc.models import find_model
 from tidegauge.traces.columns import Columns
 from tidegauge.traces.formats import parquet
-from tidegauge.traces.from_model.edges import EdgeTable
-from tidegauge.traces.from_model.walks import STEPS, draw
+from tidegauge.traces.from_model.walks import STEPS, EdgeTable, draw
 from validation.trace_validation import observe_behaviour, validate_traces
 
 OFTEN = 15

@@ -18,8 +18,7 @@ from tidegauge.impl.explorer.explore import Graph, explore
 from tidegauge.spark_check.generation import BOUNDS
 from tidegauge.traces.formats import ndjson, parquet
 from tidegauge.traces.from_model.behaviour import trace_of_path
-from tidegauge.traces.from_model.edges import edge_table
-from tidegauge.traces.from_model.walks import generate
+from tidegauge.traces.from_model.walks import edge_table, generate
 from tidegauge.traces.schema import Trace
 
 LINES_OF = 10_000

@@ -25,7 +25,7 @@ from tidegauge.spark_check.generation import BOUNDS, write_part
 from tidegauge.spark_check.session import session
 from tidegauge.traces.columns import Columns, to_columns
 from tidegauge.traces.formats import parquet
-from tidegauge.traces.from_model.edges import edge_table
+from tidegauge.traces.from_model.walks import edge_table
 from tidegauge.traces.schema import Config
 from tidegauge.util.workers import workers
 

@@ -25,8 +25,8 @@ from tidegauge.impl.explorer.view import view
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.from_model.behaviour import trace_of_path
-from tidegauge.traces.from_model.edges import EdgeTable, edge_table
 from tidegauge.traces.from_model.views import LEADER, BrokerView, Label, View, broker, controller
+from tidegauge.traces.from_model.walks import EdgeTable, edge_table
 from tidegauge.traces.schema import Trace
 from validation import controller_scenarios
 

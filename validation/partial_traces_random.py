@@ -19,8 +19,7 @@ import numpy as np
 from tidegauge.conformance.engine.judge import REPORTS, Judgement, judge
 from tidegauge.impl.explorer.explore import Bounds, explore
 from tidegauge.traces.columns import UNKNOWN, Columns, Distinct, Ints
-from tidegauge.traces.from_model.edges import EdgeTable, edge_table
-from tidegauge.traces.from_model.walks import STEPS, draw
+from tidegauge.traces.from_model.walks import STEPS, EdgeTable, draw, edge_table
 from tidegauge.traces.schema import EVENTS, MISSING_AHEAD, MISSING_BEHIND, Config
 
 TRACES = 1_000_000

@@ -17,7 +17,7 @@ from tidegauge.drive.probe.connection import (
     shipped_messages,
     tcp,
 )
-from tidegauge.drive.probe.metadata_hosts import METADATA_SERVICES, staying_with
+from tidegauge.drive.probe.security import METADATA_SERVICES, staying_with
 from tidegauge.drive.wire.compiler import LONGEST_VARINT, Cursor, WireError, read_uvarint
 from tidegauge.drive.wire.frames import API_VERSIONS, LARGEST_FRAME, WireRequest
 

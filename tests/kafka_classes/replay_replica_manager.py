@@ -30,9 +30,8 @@ from tidegauge.impl.replica.partition_state import Partition, PartitionState
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.client_requests import append_records, delete_records, fetch_messages
-from tidegauge.impl.server.isr_updates import handle_isr_response, maybe_shrink_isrs
 from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition, take_responses, with_partition
-from tidegauge.impl.server.role_changes import PartitionChange, apply_delta
+from tidegauge.impl.server.role_changes import PartitionChange, apply_delta, handle_isr_response, maybe_shrink_isrs
 from tidegauge.impl.topic_partition import TopicPartition
 
 LOCAL = 1

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from tidegauge.impl.explorer.explore import explore
 from tidegauge.impl.explorer.faults import FAULTS
-from tidegauge.traces.from_model.edges import edge_table
-from tidegauge.traces.from_model.walks import generate
+from tidegauge.traces.from_model.walks import edge_table, generate
 
 
 def right_and_wrong(folder: Path, walks: int) -> None:

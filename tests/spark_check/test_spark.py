@@ -17,8 +17,7 @@ from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.spark_check import Order, generate_on_spark, judge_on_spark
 from tidegauge.spark_check.session import session
 from tidegauge.traces.formats import parquet
-from tidegauge.traces.from_model.edges import edge_table
-from tidegauge.traces.from_model.walks import generate
+from tidegauge.traces.from_model.walks import edge_table, generate
 from tidegauge.util.errors import UsageError
 
 if TYPE_CHECKING:

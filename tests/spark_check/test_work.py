@@ -19,7 +19,7 @@ from tidegauge.spark_check.result_row import ARROW_SCHEMA, SQL_SCHEMA, ResultRow
 from tidegauge.spark_check.session import failure_reason
 from tidegauge.spark_check.worker import atomic_write, remove_leftovers
 from tidegauge.traces.formats import parquet
-from tidegauge.traces.from_model.edges import EdgeTable, edge_table
+from tidegauge.traces.from_model.walks import EdgeTable, edge_table
 
 ORDER = Order(walks=3000, bounds=Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0), steps=10, parts=2)
 MARK = "0123456789abcdef"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegauge.spec.tlc.behaviour import Behaviour, counterexample
+from tidegauge.spec.tlc.graph import Behaviour, counterexample
 from tidegauge.spec.tlc.models import find_model
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explorer.explore import Walker
-from tidegauge.spec.tlc.behaviour import Behaviour, counterexample, simulate
+from tidegauge.spec.tlc.graph import Behaviour, counterexample, simulate
 from tidegauge.spec.tlc.models import find_model
 from tidegauge.util.errors import SpecError
 

@@ -6,8 +6,7 @@ import pytest
 
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explorer.explore import Graph, Walker, explore
-from tidegauge.spec.tlc.behaviour import Behaviour
-from tidegauge.spec.tlc.graph import GraphReporter, labelled_graph, reporting
+from tidegauge.spec.tlc.graph import Behaviour, GraphReporter, labelled_graph, reporting
 from tidegauge.spec.tlc.models import find_model, specification_of
 from tidegauge.spec.tlc.tlc import run_tlc
 from tidegauge.traces.from_model.impl_walks import bounds_of

@@ -7,7 +7,7 @@ import pytest
 
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explorer.explore import Walker
-from tidegauge.spec.tlc.behaviour import Behaviour
+from tidegauge.spec.tlc.graph import Behaviour
 from tidegauge.spec.tlc.models import find_model
 from tidegauge.util.errors import SpecError
 from validation.trace_validation import (

@@ -4,7 +4,7 @@ import pytest
 
 from tidegauge.impl.explorer.explore import Bounds, Graph, explore
 from tidegauge.traces.from_model.behaviour import LABELS, events_of_step
-from tidegauge.traces.from_model.edges import edge_table
+from tidegauge.traces.from_model.walks import edge_table
 from tidegauge.traces.schema import EVENTS
 
 THREAD = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1, thread_truncates=True)

@@ -9,9 +9,8 @@ from tidegauge.impl.explorer.explore import Bounds, Graph, Walker, explore
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import parquet
 from tidegauge.traces.from_model.behaviour import events_of_step, initial_events
-from tidegauge.traces.from_model.edges import EdgeTable, edge_table, path_of
 from tidegauge.traces.from_model.impl_walks import impl_walks
-from tidegauge.traces.from_model.walks import SeenHashes, Walks, draw, generate
+from tidegauge.traces.from_model.walks import EdgeTable, SeenHashes, Walks, draw, edge_table, generate, path_of
 from tidegauge.traces.schema import Trace
 from tidegauge.util.errors import UsageError
 

@@ -22,7 +22,7 @@ from tidegauge.conformance.counterexamples.tlc_runs import (
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.conformance.repl.scenario import BROKEN, HOLDS, Played, read, run_scenario
 from tidegauge.impl.profiles import PROFILES
-from tidegauge.spec.tlc.behaviour import Behaviour, counterexample
+from tidegauge.spec.tlc.graph import Behaviour, counterexample
 from tidegauge.spec.tlc.models import Model, find_model, load_models
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson, parquet

@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show which test catches which known bug: the judge on traces, the covers, or the walks of a driven broker."""
     from tidegauge.drive.broker.known_bugs import BUGS, bug_named
-    from tidegauge.drive.bugs.kill_matrix import (
+    from tidegauge.drive.kill_matrix import (
         ELSEWHERE,
         MATRIX_FILE,
         TO_EXERCISE,

@@ -58,10 +58,9 @@ def run(args: argparse.Namespace) -> int:
     """Send client requests to a running broker, of any make, and check its responses against Kafka's rules."""
     import secrets
 
-    from tidegauge.drive.probe.metadata_hosts import staying_with
     from tidegauge.drive.probe.report import check_list
     from tidegauge.drive.probe.run import InterruptedRunError, probe, select_checks
-    from tidegauge.drive.probe.security import NO_SECURITY, secured, security_in
+    from tidegauge.drive.probe.security import NO_SECURITY, secured, security_in, staying_with
     from tidegauge.util.files import writable
     from tidegauge.util.interrupts import interruptible
 

@@ -118,9 +118,8 @@ def generate_command(args: argparse.Namespace) -> int:
     from tidegauge.impl.explorer.faults import fault_named
     from tidegauge.impl.profiles import FETCH_TRUNCATION
     from tidegauge.spec.tlc.models import find_model
-    from tidegauge.traces.from_model.edges import edge_table
     from tidegauge.traces.from_model.impl_walks import bounds_of
-    from tidegauge.traces.from_model.walks import generate
+    from tidegauge.traces.from_model.walks import edge_table, generate
 
     profile = chosen_profile(args) or FETCH_TRUNCATION.name
     bounds = bounds_of(find_model(args.model))

@@ -28,8 +28,7 @@ from tidegauge.impl.explorer.explore import Bounds, Graph, Walker, explore
 from tidegauge.impl.explorer.faults import FAULTS, Fault, RevealingModel
 from tidegauge.impl.profiles import Rules
 from tidegauge.impl.releases import profile_named
-from tidegauge.traces.from_model.edges import EdgeTable, edge_table
-from tidegauge.traces.from_model.walks import STEPS, draw
+from tidegauge.traces.from_model.walks import STEPS, EdgeTable, draw, edge_table
 from tidegauge.util.workers import DEFAULT_SEED, workers
 
 GROWING = (Bounds(2, 1, 1, 0), Bounds(2, 1, 1, 1), Bounds(2, 2, 1, 0), Bounds(2, 1, 2, 0), Bounds(2, 2, 1, 1))

@@ -17,8 +17,7 @@ from tidegauge.impl.explorer.explore import Bounds, explore
 from tidegauge.spark_check.session import session, task_failures
 from tidegauge.spark_check.storage import AnyPath, writable_directory
 from tidegauge.spark_check.worker import atomic_write, remove_leftovers
-from tidegauge.traces.from_model.edges import EdgeTable, edge_table
-from tidegauge.traces.from_model.walks import STEPS, Generated, generate, spellable
+from tidegauge.traces.from_model.walks import STEPS, EdgeTable, Generated, edge_table, generate, spellable
 from tidegauge.util.errors import UsageError
 
 if TYPE_CHECKING:

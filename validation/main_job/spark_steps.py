@@ -13,9 +13,8 @@ from tidegauge.spark_check.judging import Totals, judge_on_spark
 from tidegauge.spark_check.session import session
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats.parquet import write
-from tidegauge.traces.from_model.edges import edge_table
 from tidegauge.traces.from_model.impl_walks import impl_walks
-from tidegauge.traces.from_model.walks import generate
+from tidegauge.traces.from_model.walks import edge_table, generate
 from tidegauge.util.workers import Echo
 from validation.main_job.job import JobCase, StepResult
 from validation.random_runs import MISSED_EPOCH

@@ -32,9 +32,8 @@ from tidegauge.impl.explorer import faults
 from tidegauge.impl.explorer.explore import Graph, explore
 from tidegauge.traces.columns import UNKNOWN, Columns, to_columns
 from tidegauge.traces.formats import ndjson
-from tidegauge.traces.from_model.edges import EdgeTable, edge_table
 from tidegauge.traces.from_model.impl_walks import impl_walks
-from tidegauge.traces.from_model.walks import draw
+from tidegauge.traces.from_model.walks import EdgeTable, draw, edge_table
 from tidegauge.traces.schema import EVENTS, Config, Trace
 from validation.golden import DIRECTORY, STORIES, file_of, golden_traces, main
 

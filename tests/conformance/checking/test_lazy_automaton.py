@@ -27,9 +27,8 @@ from tidegauge.impl.explorer.explore import explore
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.traces.columns import Columns, Distinct, Ints, to_columns, with_starts
 from tidegauge.traces.formats import parquet
-from tidegauge.traces.from_model.edges import EdgeTable, edge_table
 from tidegauge.traces.from_model.impl_walks import BOUNDS, impl_walks
-from tidegauge.traces.from_model.walks import draw
+from tidegauge.traces.from_model.walks import EdgeTable, draw, edge_table
 from tidegauge.traces.schema import MISSING_AHEAD, Config, Event, Trace
 
 TINY = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0)

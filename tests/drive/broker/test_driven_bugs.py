@@ -14,7 +14,7 @@ from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.known_bugs import BUGS, WRONG_STEPS, bug_named
 from tidegauge.drive.broker.reference import reference, reference_with
 from tidegauge.drive.broker.steps import EVERYTHING
-from tidegauge.drive.bugs.kill_matrix import (
+from tidegauge.drive.kill_matrix import (
     CHUNK,
     ELSEWHERE,
     TO_EXERCISE,

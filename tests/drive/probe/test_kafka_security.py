@@ -11,9 +11,8 @@ from tests.drive.kafka_broker.test_kafka_broker import build
 from tests.drive.probe.cluster import HOST, PATIENCE, free_ports, listens, properties
 from tests.drive.probe.test_security import MECHANISMS, PASSWORD, certificate, configuration, sasl_options
 from tidegauge.drive.kafka_process.process import KafkaProcess
-from tidegauge.drive.probe.metadata_hosts import staying_with
 from tidegauge.drive.probe.run import CheckVerdict, probe, select_checks
-from tidegauge.drive.probe.security import secured, security_in
+from tidegauge.drive.probe.security import secured, security_in, staying_with
 from tidegauge.util.errors import UsageError
 
 with warnings.catch_warnings():

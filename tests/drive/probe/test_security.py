@@ -22,7 +22,6 @@ from cryptography.x509.oid import NameOID
 from tests.drive.probe.recorded import Recording, asked
 from tidegauge.cli.main import main
 from tidegauge.drive.probe.connection import BrokerConnection, NoConnectionError, Wire, shipped_messages
-from tidegauge.drive.probe.metadata_hosts import staying_with
 from tidegauge.drive.probe.run import CheckVerdict, probe, select_checks
 from tidegauge.drive.probe.security import (
     MOST_ITERATIONS,
@@ -32,6 +31,7 @@ from tidegauge.drive.probe.security import (
     authenticate,
     secured,
     security_in,
+    staying_with,
 )
 from tidegauge.util.errors import UsageError
 

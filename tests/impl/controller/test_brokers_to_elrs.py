@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegauge.impl.controller.brokers_to_elrs import (
+from tidegauge.impl.controller.partition_registration import (
     DELETED,
     BrokersToElrs,
     partitions_with_broker_in_elr,

@@ -5,9 +5,8 @@ import pytest
 from tidegauge.impl.errors import RemoteStorageError
 from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.replica import tiered as t
-from tidegauge.impl.replica.fetcher import Fetcher, PartitionFetchState
-from tidegauge.impl.replica.tiered import LeaderOffsets, RemoteSegment
+from tidegauge.impl.replica import fetcher as t
+from tidegauge.impl.replica.fetcher import Fetcher, LeaderOffsets, PartitionFetchState, RemoteSegment
 from tidegauge.impl.storage.log import Log, append_as_follower
 
 SETUP = Setup()

@@ -8,7 +8,6 @@ from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.client_requests import append_records, fetch_messages
-from tidegauge.impl.server.isr_updates import handle_isr_response, maybe_shrink_isrs
 from tidegauge.impl.server.replica_manager import (
     IsrUpdates,
     ReplicaManager,
@@ -17,7 +16,7 @@ from tidegauge.impl.server.replica_manager import (
     online_logs,
     under_min_isr_partition_count,
 )
-from tidegauge.impl.server.role_changes import make_followers
+from tidegauge.impl.server.role_changes import handle_isr_response, make_followers, maybe_shrink_isrs
 from tidegauge.impl.topic_partition import TopicPartition
 
 LATER = NOW + 60_000

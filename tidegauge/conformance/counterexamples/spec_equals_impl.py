@@ -25,8 +25,7 @@ from tidegauge.impl.explorer import controller_model, describe, isr_model
 from tidegauge.impl.explorer.explore import Graph, Walker, as_profile, explore_from
 from tidegauge.impl.profiles import ModelProfile, Profile, Rules
 from tidegauge.impl.releases import profile_named
-from tidegauge.spec.tlc.behaviour import view_of
-from tidegauge.spec.tlc.graph import LabelledGraph, labelled_graph
+from tidegauge.spec.tlc.graph import LabelledGraph, labelled_graph, view_of
 from tidegauge.spec.tlc.models import Model, OwnModel, find_model
 from tidegauge.spec.tlc.tlc import ONLY_RUN, Limits, TlcStart, run_several, run_tlc
 from tidegauge.traces.from_model.impl_walks import bounds_of, control_bounds_of, control_profile_of, isr_bounds_of

@@ -18,7 +18,7 @@ from tidegauge.drive.wire.frames import API_VERSIONS, HOST, PATIENCE, Connection
 from tidegauge.impl.controller.features import METADATA_VERSION
 from tidegauge.impl.errors import NOT_CONTROLLER
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_LEADER_EPOCH
-from tidegauge.traces.segments.record_batch import decode, header
+from tidegauge.traces.segments import decode, header
 
 # The metadata log of a controller as an observer of the quorum reads it: Fetch of __cluster_metadata with replica id -1.
 #

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
-from tidegauge.impl.controller.brokers_to_elrs import partitions_with_broker_in_elr
+from tidegauge.impl.controller.partition_registration import partitions_with_broker_in_elr
 from tidegauge.impl.controller.records import (
     BrokerRegistrationChangeRecord,
     ControllerRecord,

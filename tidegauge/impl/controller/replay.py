@@ -6,7 +6,7 @@ ConfigurationControlManager, FeatureControlManager.
 
 from collections.abc import Iterable
 
-from tidegauge.impl.controller import brokers_to_elrs
+from tidegauge.impl.controller import partition_registration
 from tidegauge.impl.controller import records as records_
 from tidegauge.impl.controller.features import METADATA_VERSION, profile_in_force
 from tidegauge.impl.controller.partition_registration import RESERVED, PartitionRegistration, clear_elr, merge_change
@@ -56,7 +56,7 @@ def _with_partition(control: ReplicationControl, tp: TopicPartition, after: Part
     control = control._replace(partitions=control.partitions.put(tp, after))
     if before.elr == after.elr:
         return control
-    index = brokers_to_elrs.update_index(control.brokers_to_elrs, tp, before.elr, after.elr)
+    index = partition_registration.update_index(control.brokers_to_elrs, tp, before.elr, after.elr)
     return control._replace(brokers_to_elrs=index)
 
 
@@ -84,7 +84,7 @@ def _without_topic(control: ReplicationControl, topic: str) -> ReplicationContro
     return control._replace(
         partitions=control.partitions.without(*gone),
         configs=control.configs.without(records_.ConfigResource(records_.TOPIC, topic)),
-        brokers_to_elrs=brokers_to_elrs.remove_topic_from_index(control.brokers_to_elrs, topic, listed),
+        brokers_to_elrs=partition_registration.remove_topic_from_index(control.brokers_to_elrs, topic, listed),
         deleted_in=control.deleted_in | left_in,
     )
 

@@ -14,13 +14,13 @@ from functools import partial
 from typing import NamedTuple
 
 from tidegauge.impl import rules
-from tidegauge.impl.controller import brokers_to_elrs
-from tidegauge.impl.controller.brokers_to_elrs import BrokersToElrs
+from tidegauge.impl.controller import partition_registration
 from tidegauge.impl.controller.features import IBP_4_0_IV1, Features
 from tidegauge.impl.controller.partition_change import Acceptable, ChangeRequest, Election, build_change
 from tidegauge.impl.controller.partition_registration import (
     MIGRATING,
     UNASSIGNED,
+    BrokersToElrs,
     PartitionRegistration,
     RecoveryState,
     directory_of,
@@ -222,7 +222,7 @@ def generate_leader_and_isr_updates(
     records: list[PartitionChangeRecord] = []
     for tp in tps:
         # Kafka throws here, and the active controller resigns: its indexes still list a deleted topic.
-        if tp.topic == brokers_to_elrs.DELETED or tp not in control.partitions:
+        if tp.topic == partition_registration.DELETED or tp not in control.partitions:
             raise IllegalStateError(f"{tp}: expected a topic that is there, as the index says; seen none (finding F6)")
         isr = tuple(b for b in control.partitions[tp].isr if b not in gone)
         request = ChangeRequest(isr, election_by_config(control, tp.topic), unclean_shutdown=lost)

@@ -15,11 +15,11 @@ from typing import NamedTuple, TypeVar
 from tidegauge.impl.cluster.transitions import Label, mask
 from tidegauge.impl.controller import requests
 from tidegauge.impl.controller.brokers import BrokerHeartbeat, BrokerHeartbeatState, Heartbeats
-from tidegauge.impl.controller.brokers_to_elrs import DELETED
 from tidegauge.impl.controller.configurations import ConfigChange, incremental_alter_configs, update_features
 from tidegauge.impl.controller.features import ELR_VERSION, Features, FeatureUpdate
 from tidegauge.impl.controller.partition_change import Election
 from tidegauge.impl.controller.partition_registration import (
+    DELETED,
     PartitionRegistration,
     RecoveryState,
     directory_of,

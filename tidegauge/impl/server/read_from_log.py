@@ -17,8 +17,8 @@ from tidegauge.impl.frozen_map import FrozenMap
 from tidegauge.impl.messages import Batch, FetchParams, FetchResponse, Isolation, PartitionFetch, PartitionRead
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.replica.fetcher import is_in_remote_storage
 from tidegauge.impl.replica.partition_state import Partition
-from tidegauge.impl.replica.tiered import is_in_remote_storage
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE
 from tidegauge.impl.server import replica_manager as manager_
 from tidegauge.impl.server.replica_manager import ReplicaManager

@@ -42,7 +42,7 @@ from tidegauge.util.python_processes import python_command
 #    each with a line.
 
 
-MATRIX_FILE = Path(__file__).parent / "matrix.json"
+MATRIX_FILE = Path(__file__).parent / "kill_matrix.json"
 
 
 @dataclass(frozen=True)

@@ -281,3 +281,13 @@ def test_an_isr_may_be_empty_only_where_eligible_replicas_are_reported(tmp_path:
         place.write_text("".join(json.dumps(line) + "\n" for line in (config, *events)), encoding="utf-8")
         report = check([place])
         assert ("CTRL-05" in {verdict.rule.id for verdict in report.rules if verdict.tally.failed}) == failed
+
+
+def test_lines_in_no_known_layout_are_one_problem_and_not_taken_for_json(tmp_path: Path) -> None:
+    path = tmp_path / "pasted.txt"
+    path.write_text("it said\n[Partition x-0 broker=1] Shrinking ISR from 1,2 to 1 (kafka.cluster.Partition)\nand then\n")
+    report = check([path])
+    assert [(problem.line, problem.expected) for problem in report.problems] == [(None, "a layout of log lines")]
+    assert report.inputs[0].kind == "broker logs"
+    path.write_text("it said\nnothing that Kafka prints\n")
+    assert [problem.expected for problem in check([path]).problems] == ["one JSON object"] * 2

@@ -24,6 +24,8 @@ from tidegauge.traces import kafka_logs
 from tidegauge.traces.columns import Columns, Distinct, table_of, to_columns
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.formats.ndjson_columns import Span, read_at_once, read_span
+from tidegauge.traces.kafka_logs.discovery.identify import LOGS as KINDS_OF_LOGS
+from tidegauge.traces.kafka_logs.discovery.identify import identify
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, Config, Trace
@@ -151,6 +153,10 @@ def read_input(
         do = "with --spark Parquet is judged where it lies; copy anything else"
         findings.problems.append(Problem(uri, None, "a path of this machine", "a URI", do))
         yield InputPart(uri, "URI", iter(()), findings)
+    elif path.is_file() and identify(path, source.name).kind in KINDS_OF_LOGS:
+        do = "name it with --layout to have the file judged; the story reads its lines without one"
+        findings.problems.append(Problem(source.name, None, "a layout of log lines", "lines of a broker in none", do))
+        yield InputPart(source.name, LOGS, iter(()), findings)
     else:
         yield InputPart(source.name, "NDJSON", _lacking(_ndjson(source, findings.problems, span), findings), findings)
 

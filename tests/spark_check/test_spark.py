@@ -1,5 +1,6 @@
 """On Spark itself: counts reconcile, faults are found, interrupted runs go on, workers stay small."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark_check.test_work import damage
+from tidegauge.cli.main import main
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.impl.explorer.explore import Bounds, explore
 from tidegauge.impl.explorer.faults import FAULTS
@@ -69,6 +71,20 @@ def test_spark_and_one_process_say_the_same(spark: "SparkSession", walks: Path) 
     assert {rule: total.held for rule, total in totals.rules.items() if total.held} == {
         rule: n for rule, n in held.items() if n
     }
+
+
+def test_coverage_over_spark_is_that_of_one_process(spark: "SparkSession", walks: Path, tmp_path: Path) -> None:
+    """Of Parquet files and of a trace that is none together."""
+    paths = [
+        *map(str, sorted(walks.glob("*.parquet"))),
+        str(Path(__file__).parents[2] / "tidegauge/traces/golden/commit.ndjson"),
+    ]
+    made = []
+    for spark_, name in ((["--spark", "local[2]"], "spark.json"), ([], "one.json")):
+        file = tmp_path / name
+        assert main(["check", "--quiet", *spark_, "--coverage", str(file), *paths]) == 0
+        made.append(json.loads(file.read_text(encoding="utf-8")))
+    assert made[0]["shares"] == made[1]["shares"]
 
 
 def test_a_seeded_fault_is_found_among_correct_walks(spark: "SparkSession", walks: Path, tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tidegauge.conformance.checking.check import CheckOptions, check
+from tidegauge.conformance.checking.situations import added
 from tidegauge.conformance.engine.judge import RuleTally
 from tidegauge.impl.explorer.explore import Bounds, explore
 from tidegauge.spark_check import worker
@@ -186,6 +188,21 @@ def test_results_are_those_of_one_profile_and_one_judge(walks: str, monkeypatch:
     assert worker.judge_fingerprint() != before
 
 
+def test_situations_are_those_of_one_process_also_read_back(walks: str, tmp_path: Path) -> None:
+    (of_one,) = check([walks], CheckOptions(situations=True)).inputs
+    (task,) = worker.tasks_of(MARK, parquet.row_groups(walks), 10**9, situations=True)
+    rows = list(worker.run_task(task, str(tmp_path)))
+    for made in (rows, stored(tmp_path)):
+        counted = added(row.seen for row in made)
+        assert {at: seen.times for at, seen in counted.items()} == {at: seen.times for at, seen in of_one.situations.items()}
+        assert len(counted) > 20
+        assert all(seen.first.startswith(f"{walks}: row group ") for seen in counted.values())
+    # They cost as much as judging: who did not ask has none, and results without them are no results with them.
+    (without,) = worker.tasks_of(MARK, parquet.row_groups(walks), 10**9)
+    assert not any(row.seen for row in worker.run_task(without, None))
+    assert worker.judge_fingerprint(situations=True) != worker.judge_fingerprint()
+
+
 def test_two_attempts_at_a_time_do_not_meet(tmp_path: Path) -> None:
     """The file is that of the last one that ends; one that fails leaves nothing."""
     path = tmp_path / "rows.parquet"
@@ -264,7 +281,7 @@ def test_the_schemas_are_those_of_the_row() -> None:
 
 def test_tallies_are_added_rule_by_rule() -> None:
     def row(*tallies: TallyRow) -> ResultRow:
-        return ResultRow("walks.parquet", MARK, 0, 1, 1, 0, 0, None, (), tallies, (), 0.0, 1, 1)
+        return ResultRow("walks.parquet", MARK, 0, 1, 1, 0, 0, None, (), tallies, (), (), 0.0, 1, 1)
 
     def tally(rule: str, held: int, missing: tuple[str, ...]) -> TallyRow:
         return TallyRow(rule, held, 1, 0, 1, missing)

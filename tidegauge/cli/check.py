@@ -85,7 +85,9 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
         sources = [(path, stack.enter_context(open_input(path))) for path in paths]
         paths = [BundledPath(str(copy.path), copy.name) if path == STDIN else path for path, copy in sources]
     selected = chosen_selection(args) or selection
-    how = CheckOptions(chosen_profile(args), args.layout, selected, situations=bool(args.coverage or args.results))
+    how = CheckOptions(
+        chosen_profile(args), args.layout, selected, situations=bool(args.coverage or (args.results and not args.spark))
+    )
     for place in args.coverage:
         writable(place)
     # On Spark it is a directory, which may be at a URI.
@@ -93,8 +95,8 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
         writable(args.results)
     if args.until_idle and not args.follow:
         raise UsageError("check: expected --until-idle with --follow, seen it alone; add --follow or leave --until-idle out")
-    if args.coverage and (args.follow or args.spark):
-        raise UsageError("check: expected --coverage without --follow and --spark, seen one of them; leave it out")
+    if args.coverage and args.follow:
+        raise UsageError("check: expected --coverage of an input that is complete, seen --follow; leave one of them out")
     # That the judge is compiled is said in a log, too: it explains why the first run takes longer.
     LISTENER.announcement, LISTENER.progress = silent if args.quiet else aside, aside if watched else silent
     # Failures are printed as they come; with --json the output is the report alone, so they go to standard error.

@@ -15,6 +15,7 @@ from tidegauge.conformance.checking.check import (
     overall_verdict,
 )
 from tidegauge.conformance.checking.inputs import InputBatch, is_parquet
+from tidegauge.conformance.checking.situations import added
 from tidegauge.conformance.checking.verdicts import lost_disk_notes, rule_verdicts, run_verdict
 from tidegauge.conformance.engine.judge import RuleTally, add_tallies, judge
 from tidegauge.conformance.judge.fields import RULE_IDS
@@ -35,7 +36,7 @@ from tidegauge.util.errors import UsageError
 
 def report_of(run: SparkRun, how: CheckOptions) -> Report:
     """Return the report on a run over Parquet files."""
-    inputs = tuple(_input(run, path) for path in run.files)
+    inputs = tuple(_input(run, path, how) for path in run.files)
     tallies = {rule: RuleTally() for rule in RULE_IDS}
     for checked_input in inputs:
         tallies = {verdict.rule.id: add_tallies(tallies[verdict.rule.id], verdict.tally) for verdict in checked_input.rules}
@@ -53,14 +54,15 @@ def report_of(run: SparkRun, how: CheckOptions) -> Report:
     )
 
 
-def _input(run: SparkRun, path: str) -> CheckedInput:
+def _input(run: SparkRun, path: str, how: CheckOptions) -> CheckedInput:
     """Return one Parquet file of the report, from the rows of its row groups."""
     # Its footer could not be read: an input with a problem, and nothing judged.
     if path not in run.heads:
         rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})
         return CheckedInput(path, "Parquet", 0, 0, (run.unreadable[path],), rules=rules)
     rows = [row for row in run.rows if row.path == path]
-    missing = tuple(run.heads[path].config.extra.get(MISSING, ()))
+    config = run.heads[path].config
+    missing = tuple(config.extra.get(MISSING, ()))
     rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS} | sum_rules(rows))
     events = sum(row.events for row in rows)
     problems = tuple(row.to_problem() for row in rows if row.problem)
@@ -73,6 +75,8 @@ def _input(run: SparkRun, path: str) -> CheckedInput:
         missing=missing,
         rules=rules,
         verdict=run_verdict(rules, events, whole=not missing and not problems),
+        situations=added(row.seen for row in rows),
+        profiles=frozenset({how.profile or config.profile}) if how.situations else frozenset(),
     )
 
 
@@ -115,7 +119,8 @@ def check_on_spark(
     reports = []
     with session(master) as spark:
         if files:
-            reports.append(report_of(judge_files(spark, files, results, how.profile), how))
+            run = judge_files(spark, files, results, how.profile, situations=how.situations)
+            reports.append(report_of(run, how))
         if captures:
             with task_failures(None):
                 # A task each: the logs of a cluster must be merged in one place.

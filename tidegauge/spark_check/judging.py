@@ -170,9 +170,17 @@ def paths_in(paths: Iterable[str | AnyPath]) -> list[AnyPath]:
 
 
 def judge_files(
-    spark: "SparkSession", files: Sequence[str], results: str | AnyPath | None = None, profile: str | None = None
+    spark: "SparkSession",
+    files: Sequence[str],
+    results: str | AnyPath | None = None,
+    profile: str | None = None,
+    *,
+    situations: bool = False,
 ) -> SparkRun:
-    """Judge the row groups of files that are not judged yet. Raises SparkFailed when a task cannot be done."""
+    """Judge the row groups of files that are not judged yet. Raises SparkFailed when a task cannot be done.
+
+    `situations`: whether those of the events are counted, for a report on coverage.
+    """
     started = time.perf_counter()
     target = None if results is None else writable_directory(results)
     heads: dict[str, FileHead] = {}
@@ -182,7 +190,7 @@ def judge_files(
             heads[path] = _head(path)
         except Unreadable as error:
             unreadable[path] = error.problem
-    judge = judge_fingerprint(profile)
+    judge = judge_fingerprint(profile, situations=situations)
     # Reading every file once more takes as long as judging it: only for results that are kept, and side by side.
     if target is None or not heads:
         marks = {path: version_of(path) for path in heads}
@@ -199,7 +207,7 @@ def judge_files(
     tasks: list[Task] = []
     for path, head in heads.items():
         left = [group for group in head.groups if (marks[path], group.index) not in resumed]
-        tasks += tasks_of(marks[path], left, size, profile)
+        tasks += tasks_of(marks[path], left, size, profile, situations=situations)
     if tasks:
         if sum(group.rows for task in tasks for group in task.groups) >= COMPILE_FROM:
             # Before the workers are forked: their daemon loads the automaton that is kept on disk by then.

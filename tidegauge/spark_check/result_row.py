@@ -7,6 +7,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
+from tidegauge.conformance.checking.situations import Seen, Situation
 from tidegauge.conformance.engine.judge import RuleTally
 from tidegauge.traces.problems import Problem
 
@@ -57,10 +58,21 @@ class ProblemRow:
 
 
 @dataclass(frozen=True)
+class SituationRow:
+    """A situation that events were in (conformance.checking.situations), how often, and where first."""
+
+    action: str
+    outcomes: tuple[str, ...]
+    times: int
+    first: str
+
+
+@dataclass(frozen=True)
 class ResultRow:
     """What a worker makes of one row group: it is judged, or malformed, and then there is a problem.
 
-    `fingerprint` stands for the file's version and the judge; `failures` are the first ones; `lost_disks` are node ids.
+    `fingerprint` stands for the file's version and the judge; `failures` are the first ones; `lost_disks` are node ids;
+    `situations` are there if they were asked for.
     """
 
     path: str
@@ -74,6 +86,7 @@ class ResultRow:
     lost_disks: tuple[Int32, ...]
     tallies: tuple[TallyRow, ...]
     failures: tuple[FailureRow, ...]
+    situations: tuple[SituationRow, ...]
     seconds: float
     worker: Int32
     peak_bytes: int
@@ -87,8 +100,14 @@ class ResultRow:
             "lost_disks": tuple(data["lost_disks"]),
             "tallies": tuple(TallyRow(**{**tally, "missing": tuple(tally["missing"])}) for tally in data["tallies"]),
             "failures": tuple(FailureRow(**failure) for failure in data["failures"]),
+            "situations": tuple(SituationRow(**{**at, "outcomes": tuple(at["outcomes"])}) for at in data["situations"]),
         }
         return cls(**{**data, **nested})
+
+    @property
+    def seen(self) -> dict[Situation, Seen]:
+        """Return the situations, as one process counts them."""
+        return {Situation(at.action, at.outcomes): Seen(at.times, at.first) for at in self.situations}
 
     @property
     def where(self) -> str:

@@ -17,10 +17,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidegauge.conformance.checking.situations import situations
 from tidegauge.conformance.checking.verdicts import lost_disks
 from tidegauge.conformance.engine.adaptive_judge import AdaptiveJudge
 from tidegauge.conformance.engine.judge import Judgement, TooLargeError
-from tidegauge.spark_check.result_row import FailureRow, ProblemRow, ResultRow, TallyRow, record_batch
+from tidegauge.spark_check.result_row import FailureRow, ProblemRow, ResultRow, SituationRow, TallyRow, record_batch
 from tidegauge.spark_check.storage import PIECE, AnyPath, open_parquet, to_path
 from tidegauge.traces.columns import Columns, Distinct, Ints, table_of
 from tidegauge.traces.formats.parquet import RowGroup, Unreadable
@@ -83,11 +84,15 @@ TASK_EVENTS = 8_000_000
 
 @dataclass(frozen=True)
 class Task:
-    """Row groups of one file, whose version is `fingerprint`; `profile` replaces the one that its config names."""
+    """Row groups of one file, whose version is `fingerprint`; `profile` replaces the one that its config names.
+
+    `situations`: whether those of the events are counted, for a report on coverage.
+    """
 
     fingerprint: str
     groups: tuple[RowGroup, ...]
     profile: str | None = None
+    situations: bool = False
 
     @property
     def path(self) -> str:
@@ -143,9 +148,9 @@ def _content_hash(file: AnyPath, status: Any) -> str:
     return known[1]
 
 
-def judge_fingerprint(profile: str | None = None) -> str:
-    """Return a hash of the judge: its version, its text, and the profile it judges by if one is named."""
-    text = f"{PACKAGE_VERSION}\0{kernel_fingerprint()}\0{profile}"
+def judge_fingerprint(profile: str | None = None, *, situations: bool = False) -> str:
+    """Return a hash of the judge: its version, its text, the profile it judges by if one is named, and what it counts."""
+    text = f"{PACKAGE_VERSION}\0{kernel_fingerprint()}\0{profile}{'' if not situations else chr(0)}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -157,7 +162,9 @@ def kernel_fingerprint() -> str:
     return text_fingerprint()
 
 
-def tasks_of(mark: str, groups: Iterable[RowGroup], events: int, profile: str | None = None) -> list[Task]:
+def tasks_of(
+    mark: str, groups: Iterable[RowGroup], events: int, profile: str | None = None, *, situations: bool = False
+) -> list[Task]:
     """Split the row groups of the file with the fingerprint `mark` into tasks of about `events` events."""
     tasks: list[Task] = []
     run: list[RowGroup] = []
@@ -165,9 +172,9 @@ def tasks_of(mark: str, groups: Iterable[RowGroup], events: int, profile: str | 
         run.append(group)
         # Consecutive row groups of one file: a task opens its file once.
         if sum(member.rows for member in run) >= events:
-            tasks.append(Task(mark, tuple(run), profile))
+            tasks.append(Task(mark, tuple(run), profile, situations))
             run = []
-    return [*tasks, Task(mark, tuple(run), profile)] if run else tasks
+    return [*tasks, Task(mark, tuple(run), profile, situations)] if run else tasks
 
 
 def run_task(task: Task, results: str | None) -> Iterator[ResultRow]:
@@ -253,8 +260,17 @@ def _judged(
             )
             for failure in judgement.failures[:FAILURES_KEPT]
         ),
+        situations=tuple(_situations(task, group, columns, config)) if task.situations else (),
         seconds=seconds,
     )
+
+
+def _situations(task: Task, group: RowGroup, columns: Columns | Distinct, config: Config) -> Iterator[SituationRow]:
+    from tidegauge.conformance.checking.inputs import InputBatch  # noqa: PLC0415  (imports the readers of logs)
+
+    place = InputBatch(f"{task.path}: row group {group.index}", columns, config).place
+    for situation, seen in situations(columns, place).items():
+        yield SituationRow(situation.action, situation.outcomes, seen.times, seen.first)
 
 
 def _malformed(task: Task, group: RowGroup, problem: Problem) -> ResultRow:
@@ -280,6 +296,7 @@ def _row(task: Task, group: RowGroup, **parts: Any) -> ResultRow:
         "lost_disks": (),
         "tallies": (),
         "failures": (),
+        "situations": (),
         "seconds": 0.0,
     }
     return ResultRow(

@@ -100,6 +100,8 @@ class CheckedInput:
     verdict: Verdict = Verdict.SUITE_ERROR
     situations: Mapping[Situation, Seen] = field(default_factory=dict, repr=False)
     """Those of its events, if they were asked for."""
+    profiles: frozenset[str] = field(default=frozenset(), repr=False)
+    """By which its events were judged, if situations were asked for."""
 
     @property
     def depends_on_order(self) -> dict[str, tuple[int, int]]:
@@ -218,6 +220,7 @@ def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lamb
         traces = events = 0
         lost: list[LostDisk] = []
         seen: dict[Situation, Seen] = {}
+        profiles: set[str] = set()
         for judged in (
             judged for batch in batches for judged in judge_batch(batch, name, how.profile, findings.problems, judge_columns)
         ):
@@ -226,6 +229,7 @@ def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lamb
             judgements_of_part.append(replace(judgement, failures=(), final=()))
             if how.situations:
                 add(seen, situations(batch.stored, batch.place))
+                profiles.add(batch.config.profile)
             # Batches with events are kept for the page. All columns together may exceed the memory: of those only the ones
             # with a failure to explain are kept.
             if batch.traces is not None or (judgement.failures and failures_kept < how.explained):
@@ -233,7 +237,8 @@ def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lamb
                 failures_kept += len(judgement.failures)
             traces, events = traces + judgement.traces, events + judgement.events
             echo(f"{name}: {traces:,} traces, {events:,} events judged")
-        inputs.append(replace(checked_input(name, kind, findings, judgements_of_part), situations=seen))
+        made = checked_input(name, kind, findings, judgements_of_part)
+        inputs.append(replace(made, situations=seen, profiles=frozenset(profiles)))
         judgements += judgements_of_part
         notes += [*findings.notes, *lost_disk_notes(lost)]
     rules = rule_verdicts(total_tallies(judgements))
@@ -413,6 +418,7 @@ def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
         rules=rules,
         verdict=run_verdict(rules, events, whole=not missing and lost(problems) == 0),
         situations=added(share.situations for share in shares),
+        profiles=frozenset().union(*(share.profiles for share in shares)),
     )
 
 

@@ -311,7 +311,7 @@ def _count(made: Exercised, played: Collection[_PlayedStep]) -> None:
 
 def exercised_by_check(source: str, report: Report) -> Exercised:
     """Return what the traces of a report have exercised."""
-    profiles = (judged.batch.config.profile for judged in report.judged)
+    profiles = (name for checked in report.inputs for name in sorted(checked.profiles))
     made = Exercised(model_of(profile_named(next(profiles, SAFE.name))).profile, [source], judged=True)
     for checked in report.inputs:
         add(made.situations, checked.situations)

@@ -23,9 +23,7 @@ def main() -> None:
     """Read steps and write reports until stdin ends."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--profile", default=SAFE.name)
-    parser.add_argument(
-        "--fault", help="a known bug: the broker is of the generation that differs by it"
-    )
+    parser.add_argument("--fault", help="a known bug: the broker is of the generation that differs by it")
     args = parser.parse_args()
     broker = reference_with(bug_named(args.fault)) if args.fault else reference(profile_named(args.profile))
     write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush

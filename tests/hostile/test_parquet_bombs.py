@@ -148,6 +148,18 @@ def test_a_codec_that_does_not_exist_is_a_problem(tmp_path: Path, command: Run) 
     assert "a readable row group" in ended.stdout
 
 
+def test_an_index_outside_of_its_dictionary_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow takes the indices of a column as the file has them."""
+    write(tmp_path / "t.parquet", 3, epochs=repeated(CACHE, 3))
+    wrong = pa.DictionaryArray.from_arrays(pa.array([0, 0, 1], pa.int32()), pa.array([CACHE]), safe=False)
+    with Reader(tmp_path / "t.parquet") as reader:
+        table = reader._read(0, reader._names)
+        column = table.schema.get_field_index(EPOCHS)
+        monkeypatch.setattr(reader, "_read", lambda *_: table.set_column(column, EPOCHS, wrong))
+        with pytest.raises(Unreadable, match="epochs as JSON pairs of integers, seen .*indices"):
+            reader.read(0)
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -430,6 +430,8 @@ class Reader:
         if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
             raise self._bad_group(index, "epochs as text", str(column.type))
         try:
+            # Arrow takes the indices of a dictionary as the file has them.
+            column.validate(full=True)
             caches = [_pairs(text) for text in _texts(column.dictionary)]
         except (ValueError, TypeError, RecursionError) as error:
             raise self._bad_group(index, "epochs as JSON pairs of integers", _reason(error)) from error

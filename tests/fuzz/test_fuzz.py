@@ -75,7 +75,10 @@ def test_a_run_that_was_broken_off_goes_on(capsys: pytest.CaptureFixture[str]) -
 
 def test_a_fault_that_is_a_sentence_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last resort of `main` is none here."""
-    monkeypatch.setattr(command_line.doctor, "run", lambda _: [].pop())
+    broken = command_line.COMMANDS["doctor"]._replace(run=lambda _: [].pop())
+    monkeypatch.setitem(command_line.COMMANDS, "doctor", broken)
+    # The parser is made once: of the commands as they are then.
+    monkeypatch.setattr(command_line, "parser", command_line.parser.__wrapped__)
     assert "IndexError" in outcome(Input(("doctor",), {}), tmp_path)[1]
 
 

@@ -156,7 +156,7 @@ def test_an_index_outside_of_its_dictionary_is_a_problem(tmp_path: Path, monkeyp
         table = reader._read(0, reader._names)
         column = table.schema.get_field_index(EPOCHS)
         monkeypatch.setattr(reader, "_read", lambda *_: table.set_column(column, EPOCHS, wrong))
-        with pytest.raises(Unreadable, match="epochs as JSON pairs of integers, seen .*indices"):
+        with pytest.raises(Unreadable, match=r"epochs as JSON pairs of integers, seen .*indices"):
             reader.read(0)
 
 

@@ -191,7 +191,9 @@ def test_a_fault_of_the_tool_is_a_sentence(monkeypatch: pytest.MonkeyPatch, caps
         """A command with a fault."""
         return int("no number")
 
-    monkeypatch.setattr(room.doctor, "run", raising)
+    monkeypatch.setitem(room.COMMANDS, "doctor", room.COMMANDS["doctor"]._replace(run=raising))
+    # The parser is made once: of the commands as they are then.
+    monkeypatch.setattr(room, "parser", room.parser.__wrapped__)
     assert main(["doctor"]) == 2
     assert said(capsys).startswith("tidegauge: a fault of Tidegauge itself, no verdict: ValueError at test_no_traceback.py:")
     monkeypatch.setenv(room.TRACEBACK, "1")

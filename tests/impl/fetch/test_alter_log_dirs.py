@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tidegauge.impl.fetch import fetcher_thread as a
+from tidegauge.impl.fetch import fetcher_manager as a
 from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica.fetcher import Fetcher, PartitionFetchState, mark_for_truncation

@@ -5,7 +5,8 @@ Rules of this file
 1. The judge runs with a probe wherever a mutant changes an expression. It reckons the changed expression beside the right
    one and notes the mutant where the two differ, or where the changed one does not end: a table that notes nothing of a
    mutant can never notice it.
-2. What is reckoned twice must write nothing. Where a changed expression calls something that writes, its arguments are
+2. A mutant that ENOUGH tables have noted is reckoned no more: any of the tables after those may tell it, too.
+3. What is reckoned twice must write nothing. Where a changed expression calls something that writes, its arguments are
    compared; where that cannot be done, and where a call is left out, to run is to differ.
 """
 
@@ -25,6 +26,8 @@ from tests.processor_time import processor_time
 from tidegauge.impl import rules
 
 PROBE = "_probe"
+ENOUGH = 60
+"""Most mutants of which so many tables have noted something are told by one of them."""
 SECONDS = 0.2
 """Of processor time for what is reckoned beside the right value."""
 READS = frozenset({"min", "max", "int", "bool", "len", "range", "Records", "Request"})
@@ -35,6 +38,7 @@ def differing(tables: Sequence[Prepared], tried: Sequence[KernelMutant]) -> defa
     """The tables, by their number, of which a mutant may make anything else."""
     found: defaultdict[KernelMutant, list[int]] = defaultdict(list)
     noted: set[int] = set()
+    settled: set[int] = set()
 
     def probe(value: Any, first: int, changed: Sequence[Callable[[], Any]]) -> Any:
         for number, other in enumerate(changed, first):
@@ -56,9 +60,13 @@ def differing(tables: Sequence[Prepared], tried: Sequence[KernelMutant]) -> defa
             stack.enter_context(in_place(function, code_of(text)))
         for at, table in enumerate(tables):
             noted.clear()
+            noted.update(settled)
             table.said()
-            for number in noted:
+            for number in noted - settled:
                 found[order[number]].append(at)
+                if len(found[order[number]]) == ENOUGH:
+                    settled.add(number)
+                    found[order[number]] += range(at + 1, len(tables))
     return found
 
 

@@ -18,7 +18,7 @@ from tidegauge.drive.controller.findings import SHOWN_BY
 from tidegauge.drive.controller.reference import reference as controller_reference
 from tidegauge.drive.runner.player import ReferenceNode
 from tidegauge.drive.transports.stdio import StdioNode
-from tidegauge.impl.controller.configurations import IBP_4_3_IV0
+from tidegauge.impl.controller.features import IBP_4_3_IV0
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.releases import profile_named
 from tidegauge.util.errors import UsageError

@@ -178,6 +178,21 @@ def test_what_is_no_page_is_refused(data: bytes) -> None:
         assert Chunk("a", "INT64", 0, len(data) or 9).unpacked_bytes(BytesIO(data)) < 0
 
 
+@pytest.mark.parametrize("data", [b"\x19\xfc\x80\x80\x80\x02" + b"\x00" * (1 << 22), b"\x55\x02" + b"\x15\x02" * (1 << 22)])
+def test_metadata_of_many_values_are_refused(data: bytes) -> None:
+    """Structs without fields, a byte each, and fields: both would take a minute for each hundred megabytes."""
+    file = BytesIO(b"PAR1" + data + len(data).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(ValueError, match="fields and elements of lists: more than 3,000,000"):
+        read_footer(file)
+
+
+def test_the_footer_of_a_changed_file_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    for rows in (2, 5):
+        write(path, rows)
+        assert [group.rows for group in parquet.row_groups(path)] == [rows]
+
+
 def test_right_files_of_other_writers_are_read(tmp_path: Path) -> None:
     """Compressed, with epoch caches."""
     write(tmp_path / "t.parquet", 3, epochs=repeated(CACHE, 3))

@@ -28,6 +28,7 @@ from tidegauge.traces.formats.parquet import RowGroup, Unreadable
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config
 from tidegauge.util.errors import UsageError
+from tidegauge.util.files import version_of_status
 from tidegauge.util.version import PACKAGE_VERSION
 
 # Atomic writes of tasks, which may run several times and on several machines at once.
@@ -119,12 +120,7 @@ def file_fingerprint(path: str | AnyPath, judge: str) -> str:
 def version_of(path: str | AnyPath) -> str:
     """Return a hash of a file, its path, size and times, where no result is kept."""
     file = to_path(path)
-    return hashlib.sha256(repr((str(file.absolute()), *_version(file.stat()))).encode()).hexdigest()[:16]
-
-
-def _version(status: Any) -> tuple[int, ...]:
-    # The time of change of the inode, which nobody can set; other file systems than ours have neither.
-    return status.st_size, status.st_mtime_ns, getattr(status, "st_ctime_ns", 0), getattr(status, "st_ino", 0)
+    return hashlib.sha256(repr((str(file.absolute()), *version_of_status(file.stat()))).encode()).hexdigest()[:16]
 
 
 _hashes: dict[str, tuple[tuple[int, ...], str]] = {}
@@ -132,7 +128,7 @@ _hashes: dict[str, tuple[tuple[int, ...], str]] = {}
 
 
 def _content_hash(file: AnyPath, status: Any) -> str:
-    version, known = _version(status), _hashes.get(str(file))
+    version, known = version_of_status(status), _hashes.get(str(file))
     if known is None or known[0] != version:
         hashed = hashlib.sha256()
         try:
@@ -150,7 +146,7 @@ def _content_hash(file: AnyPath, status: Any) -> str:
 
 def judge_fingerprint(profile: str | None = None, *, situations: bool = False) -> str:
     """Return a hash of the judge: its version, its text, the profile it judges by if one is named, and what it counts."""
-    text = f"{PACKAGE_VERSION}\0{kernel_fingerprint()}\0{profile}{'' if not situations else chr(0)}"
+    text = f"{PACKAGE_VERSION}\0{kernel_fingerprint()}\0{profile}\0{situations}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 from tidegauge.util.errors import UsageError
 
@@ -61,6 +62,12 @@ def directory(target: str | Path) -> Path:
     if not os.access(path, os.W_OK | os.X_OK):
         raise _refused(target, "a directory that can be written to", "one that cannot")
     return path
+
+
+def version_of_status(status: Any) -> tuple[int, ...]:
+    """Return what changes when the content of a file does, of its status here or on another file system."""
+    # The time of change of the inode, which nobody can set; other file systems than ours have neither.
+    return status.st_size, status.st_mtime_ns, getattr(status, "st_ctime_ns", 0), getattr(status, "st_ino", 0)
 
 
 def _refuse_uri(target: str | Path) -> None:

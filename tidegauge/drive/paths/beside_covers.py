@@ -142,7 +142,7 @@ def _is_of_brokers(switch: str) -> bool:
     return switch in OUT_OF_REACH or switch in WITHOUT_EFFECT or any(switch_of(name) == switch for name in recorded_paths())
 
 
-class PlayedPath(NamedTuple):
+class ExpectedReports(NamedTuple):
     """What the right broker reports on a path, and the switches and rules that it asks for meanwhile."""
 
     reports: tuple[Report, ...]
@@ -162,16 +162,16 @@ class _WatchedProfile:
 
 
 @lru_cache(maxsize=1 << 12)
-def _played(case: BrokerCase, right: BrokerReference) -> PlayedPath:
+def _expected_reports(case: BrokerCase, right: BrokerReference) -> ExpectedReports:
     profile, applied = _WatchedProfile(right.profile), Counter[tuple[str, str]]()
     watched = replace(right, profile=cast("Profile", profile), rules=counting(applied))
     reports = tuple(watched.reports(case))
-    return PlayedPath(reports, frozenset({*profile.asked, *(rule for rule, _ in applied)}))
+    return ExpectedReports(reports, frozenset({*profile.asked, *(rule for rule, _ in applied)}))
 
 
 def distinguishes(case: BrokerCase, right: BrokerReference, suspect: Suspect, reported: frozenset[str]) -> bool:
     """Return whether a broker with a bug reports something else on a path than the right one, which has no bug."""
-    expected = _played(case, right)
+    expected = _expected_reports(case, right)
     # Of what nobody asks for, another value changes nothing.
     if suspect.wrong_step is None and expected.asked.isdisjoint((*suspect.switches, *suspect.rules)):
         return False

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,6 +29,7 @@ from tidegauge.traces.formats.parquet_metadata import GroupMetadata, read_footer
 from tidegauge.traces.problems import Problem, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind
 from tidegauge.util.bounds import longest_line
+from tidegauge.util.files import version_of_status
 
 # The layout of a file.
 #
@@ -229,6 +230,7 @@ class Reader:
 
     def __init__(self, path: str | Path, opened: Callable[[], pa.NativeFile] | None = None) -> None:
         self.path = str(path)
+        self._local = opened is None
         self._opened: Callable[[], Any] = opened if opened is not None else partial(Path(path).open, "rb")
         try:
             source = self.path if opened is None else opened()
@@ -300,10 +302,13 @@ class Reader:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _footer(self, expected: int) -> list[GroupMetadata]:
+    def _footer(self, expected: int) -> tuple[GroupMetadata, ...]:
         try:
-            with self._opened() as file:
-                groups = read_footer(file)
+            if self._local:
+                groups = _local_footer(self.path, version_of_status(Path(self.path).stat()))
+            else:
+                with self._opened() as file:
+                    groups = read_footer(file)
         except (OSError, ValueError) as error:
             raise self._unreadable("the metadata of row groups", _reason(error), "write it anew") from error
         if len(groups) != expected:
@@ -459,6 +464,13 @@ class Reader:
         rows = self._groups[index].rows
         do = f"row group {index} is left out, with its {rows} events"
         return Unreadable(Problem(f"{self.path}#{index}", None, expected, seen, do, lost=rows))
+
+
+@lru_cache(maxsize=2)
+def _local_footer(path: str, version: tuple[int, ...]) -> tuple[GroupMetadata, ...]:  # noqa: ARG001  (of the cache)
+    """Read the footer of a file once for each version: a worker opens it for each task, and a large footer takes seconds."""
+    with Path(path).open("rb") as file:
+        return read_footer(file)
 
 
 def row_groups(path: str | Path) -> list[RowGroup]:

@@ -8,18 +8,19 @@ Rules of this file
    Arrow takes what a header says. What the footer says is not looked at: it need not be true.
 3. Bytes that are no such struct raise ValueError. A field that has another type than parquet.thrift gives it does, too:
    Thrift would skip it, and Arrow would read something else than what was looked at here.
+4. What bounds the time is the number of values: a byte may be one.
 """
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from types import MappingProxyType
 from typing import IO, Any, NamedTuple, TypeAlias
 
 MAGIC = b"PAR1"
-LARGEST_FOOTER = 256 << 20
-"""Bytes: a thousand row groups of a hundred columns take 20 MB."""
+MOST_VALUES = 3_000_000
+"""Fields and elements of lists that are read, in two seconds: a thousand row groups with every column have 1.7 million."""
 LARGEST_HEADER = 1 << 16
 """Bytes of a page's header that are read: it may have statistics, the smallest and the largest text."""
 MOST_PAGES = 1 << 16
@@ -93,7 +94,7 @@ class GroupMetadata(NamedTuple):
         return next((chunk for chunk in self.chunks if chunk.path == path), None)
 
 
-def read_footer(file: IO[bytes]) -> list[GroupMetadata]:
+def read_footer(file: IO[bytes]) -> tuple[GroupMetadata, ...]:
     """Return the row groups of a file, in order. Raises ValueError, OSError."""
     size = file.seek(0, 2)
     if size < 8:
@@ -101,11 +102,13 @@ def read_footer(file: IO[bytes]) -> list[GroupMetadata]:
     file.seek(size - 8)
     tail = file.read(8)
     length = int.from_bytes(tail[:4], "little")
-    if tail[4:] != MAGIC or length > min(size - 8, LARGEST_FOOTER):
+    if tail[4:] != MAGIC or length > size - 8:
         raise ValueError(f"a footer of {length:,} bytes" if tail[4:] == MAGIC else "a file without a footer")
     file.seek(size - 8 - length)
     groups = _Thrift(file.read(length)).whole(FILE, "the metadata")[4]
-    return [GroupMetadata(_needed(group, 3), tuple(_chunk(_needed(at, 3)) for at in _needed(group, 1))) for group in groups]
+    return tuple(
+        GroupMetadata(_needed(group, 3), tuple(_chunk(_needed(at, 3)) for at in _needed(group, 1))) for group in groups
+    )
 
 
 def _chunk(column: dict[int, Any]) -> Chunk:
@@ -130,7 +133,7 @@ class _Thrift:
     """Bytes in Thrift's compact protocol; `at` is the position behind what was read of them."""
 
     def __init__(self, data: bytes) -> None:
-        self._data, self.at = data, 0
+        self._data, self.at, self._values = data, 0, 0
 
     def whole(self, shape: Mapping[int, Shape], called: str) -> dict[int, Any]:
         """Read a struct all of whose fields in `shape` are there."""
@@ -148,6 +151,7 @@ class _Thrift:
             raise ValueError(f"more than {DEEPEST} structs in each other")
         fields, field = {}, 0
         while head := self._byte():
+            self._count(1)
             # The upper half is what the number of the field adds to that of the one before; 0: it is written out.
             field = field + (head >> 4) if head >> 4 else self._integer()
             kind, wanted = head & 0x0F, shape.get(field)
@@ -185,14 +189,18 @@ class _Thrift:
         else:
             raise ValueError(f"a field of type {kind}")
 
-    def _elements(self) -> Iterator[int]:
-        """Read the head of a list; yield the type of each element."""
+    def _elements(self) -> Iterable[int]:
+        """Read the head of a list; return the type of each element."""
         head = self._byte()
         size = head >> 4 if head >> 4 < 15 else self._varint()
-        if size > len(self._data):
-            raise ValueError(f"a list of {size:,} elements")
-        for _ in range(size):
-            yield head & 0x0F
+        self._count(size)
+        return repeat(head & 0x0F, size)
+
+    def _count(self, values: int) -> None:
+        """Count fields or elements that are to be read."""
+        self._values += values
+        if self._values > MOST_VALUES:
+            raise ValueError(f"fields and elements of lists: more than {MOST_VALUES:,}")
 
     def _binary(self) -> bytes:
         size = self._varint()
@@ -207,7 +215,10 @@ class _Thrift:
         return self._data[self.at - 1]
 
     def _varint(self) -> int:
-        number = shift = 0
+        # Most numbers are small: a byte.
+        if (byte := self._byte()) < 0x80:
+            return byte
+        number, shift = byte & 0x7F, 7
         while True:
             byte = self._byte()
             number |= (byte & 0x7F) << shift

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tidegauge.story.reading import FETCHED_FROM, SourcedLine
+from tidegauge.story.reading import SourcedLine, fetched_from
 from tidegauge.story.state import NO_LEADER, TOGETHER, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import number
 
@@ -47,8 +47,8 @@ class Fetchers(StoryState):
         """Tell what a leader answered instead of records."""
         replica = self.replica_of(line)
         error = (line.error or line.fields.get("error") or "an error").strip()
-        fetched = FETCHED_FROM.search(line.text)
-        leader = optional(line, "leader") if fetched is None else int(fetched[fetched.lastindex or 0])
+        fetcher = fetched_from(line.text)
+        leader = optional(line, "leader") if fetcher is None else fetcher
         replica.unanswered = self.add_or_count(replica.unanswered, line, "fetch_refused", leader=leader, error=error)
 
     def say_produce_error(self, line: SourcedLine) -> None:

@@ -57,7 +57,7 @@ OWN_ID = re.compile(
 )
 """Places in which a line says whose it is; never those that name another node."""
 
-FETCHED_FROM = re.compile(r"\bleaderId=(\d+)|\[ReplicaFetcherThread-\d+-(\d+)\]")
+_FETCHED_FROM = re.compile(r"\bleaderId=(\d+)|\[ReplicaFetcherThread-\d+-(\d+)\]")
 """Where a fetcher names the leader of its partitions."""
 WITH_EXCEPTIONS = frozenset({"fetch-error", "produce-error", "fatal", "directory-error", "fetch-refused"})
 """Statements behind which the exception says why."""
@@ -272,14 +272,19 @@ def _attribute(files: Sequence[ReadFile]) -> None:
             if line.node is not None:
                 continue
             # Nobody fetches from himself.
-            fetched = FETCHED_FROM.search(line.text)
-            leader = {int(fetched[fetched.lastindex or 0])} if fetched is not None else set()
+            leader = {fetched_from(line.text)}
             for ids in (file.ids.get(line.place, set()) if line.place else set(), whole, folders[file.path.parent]):
                 known = ids - leader
                 if known:
                     node = next(iter(known)) if len(known) == 1 else None
                     file.found[at] = replace(line, node=node, mixed=node is None)
                     break
+
+
+def fetched_from(text: str) -> int | None:
+    """Return the leader that the fetcher of a line fetches from."""
+    fetched = _FETCHED_FROM.search(text)
+    return None if fetched is None else int(fetched[fetched.lastindex or 0])
 
 
 def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:

@@ -281,9 +281,7 @@ def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[LoggedFetc
         fetch.replica >= 0 and any(response.error == 0 and not response.diverging for response in fetch.responses.values())
         for fetch in fetches
     )
-    sends = (
-        send for other in nodes for send in other.broker.sends if send.leader == node.id and not send.lost and send.asked
-    )
+    sends = (send for other in nodes for send in other.broker.sends if send.leader == node.id and not send.lost)
     # Of a topic that was deleted it has nothing to record.
     refused = sum(fetch.replica >= 0 and any(response.error for response in fetch.responses.values()) for fetch in fetches)
     return answered or sum(send.requests for send in sends if send.asked) - refused > 2

@@ -156,10 +156,8 @@ def will_wait_or_stand(s: RegistrationState, e: Any, v: Any, b: Any) -> Any:
 # The invariant of a registration and its leaders: 13 conjuncts.
 #
 # Two of them are the claims: a broker that may be elected cleanly holds everything committed, and is a replica. The
-# others are
-# the reason: a leader waits for every eligible broker or commits nothing, with every version of the ISR that it knows
-# or may
-# learn of.
+# others are the reason: a leader waits for every eligible broker or commits nothing, with every version of the ISR that
+# it knows or may learn of.
 
 
 WHOLE = "an eligible replica holds everything committed"

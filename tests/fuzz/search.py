@@ -194,11 +194,13 @@ def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="every reader, given changed contents")
     parser.add_argument("--coverage", action="store_true", help="let Atheris make them")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--inputs", type=int, default=INPUTS)
+    parser.add_argument("--inputs", type=int, default=INPUTS, help="how many from 0 on: also where a run from --first ends")
     parser.add_argument("--first", type=int, default=0, help="go on from this one, where a run was broken off")
     parser.add_argument("--only", type=int, help="the number of one input")
     parser.add_argument("--keep", type=Path, help="with --coverage: what was reached, to go on from")
     chosen = parser.parse_args(arguments)
+    if chosen.first >= chosen.inputs:
+        parser.error(f"--first: expected less than the {chosen.inputs:,} of --inputs, seen {chosen.first:,}")
     shared, begun = Shared(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tidegauge-fuzz-", dir=SCRATCH) as scratch:
         if chosen.coverage:

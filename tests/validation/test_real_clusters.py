@@ -13,7 +13,7 @@ from tidegauge.traces.segments import batch_of, write
 from validation.real_clusters.judgement import PACKED, Judgement, Rightness, judged, pack, unpacked
 from validation.real_clusters.nodes import STOCK_FILES, TWO_FILES, log4j, log4j2
 from validation.real_clusters.one_partition import fetched_partitions, write_partitions
-from validation.real_clusters.shapes import INCIDENTS, ClusterShape, shape_of
+from validation.real_clusters.shapes import BY_SIZE, BY_TIME, INCIDENTS, ClusterShape, shape_of
 from validation.real_clusters.truth import Acknowledged, ReadAgain, Truth, differences, truth_of
 
 ONE_FETCHER = ("4.2.0/a-steady", "3.4.1/b-kill-leader", "4.3.1/l-ghost-elr", "3.9.1/m-lost-disk")
@@ -140,7 +140,8 @@ def test_the_partitions_of_a_fetch_are_those_that_it_names(tmp_path: Path) -> No
 def test_a_seed_draws_the_same_shape_and_seeds_draw_all_incidents() -> None:
     shapes = [shape_of(seed) for seed in range(300)]
     assert shapes == [shape_of(seed) for seed in range(300)]
-    assert {name for shape in shapes for name in shape.incidents} == set(INCIDENTS)
+    assert {name for shape in shapes for name in shape.incidents} == {name for name, weight in INCIDENTS.items() if weight}
+    assert {shape.rolled for shape in shapes} == {"", BY_TIME, BY_SIZE}
     assert all(ClusterShape.from_json(json.loads(json.dumps(shape.as_json()))) == shape for shape in shapes)
     assert sum(shape.fetchers == 4 for shape in shapes) >= 60
     assert sum(shape.transactions > 0 for shape in shapes) >= 40
@@ -151,6 +152,18 @@ def test_each_file_of_the_logging_configuration_has_its_own_loggers(files: dict[
     for text in (log4j, log4j2):
         lines = "\n".join(text(Path("/logs"), files))
         assert all(f"/logs/{name}.log" in lines for name in ("server", *files.values()))
+        assert "Rolling" not in lines
+        for rolled, how in ((BY_TIME, "yyyy-MM-dd"), (BY_SIZE, "KB")):
+            lines = "\n".join(text(Path("/logs"), files, rolled))
+            assert lines.count("RollingFile") == lines.count(how) == len({"server", *files.values()})
+
+
+def test_what_is_asked_for_is_in_place_of_what_the_seed_draws() -> None:
+    """All else stays."""
+    drawn = shape_of(1)
+    asked = shape_of(1, release="4.0.1", fetchers=4, wanted=["pause controller"])
+    assert (asked.release, asked.fetchers, asked.incidents) == ("4.0.1", 4, ("pause controller",))
+    assert (asked.partitions, asked.acks, asked.rolled) == (drawn.partitions, drawn.acks, drawn.rolled)
 
 
 def test_a_record_that_is_nowhere_is_lost() -> None:

@@ -14,11 +14,12 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 
 from tidegauge.drive.wire.compiler import WireError
+from tidegauge.util.errors import UsageError
 from tidegauge.util.python_processes import process_context
 from validation.real_clusters.cluster import ClusterError
 from validation.real_clusters.family import Outcome, judge_cluster, made, make, outcomes, size_of_logs, write_results
 from validation.real_clusters.judgement import Rightness
-from validation.real_clusters.shapes import shape_of
+from validation.real_clusters.shapes import INCIDENTS, shape_of
 
 BEHIND = 10
 """How much nicer judging is: brokers that wait for a processor are paused brokers."""
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--clusters", type=int, default=1, help="how many (default 1)")
     parser.add_argument("--small", action="store_true", help="at most 24 partitions and two incidents")
     parser.add_argument("--release", help="of this release, in place of the one that the seed draws")
+    parser.add_argument("--fetchers", type=int, help="with so many fetchers to a leader, likewise")
+    parser.add_argument("--incidents", help="names of incidents, with commas between them, likewise")
     parser.add_argument("--out", type=Path, default=Path("clusters"), help="where the family is kept (default ./clusters)")
     parser.add_argument("--unjudged", action="store_true", help="judge none now; with --again: those never judged")
     parser.add_argument(
@@ -49,11 +52,14 @@ def main(arguments: Sequence[str]) -> int:
 
 def _made(chosen: argparse.Namespace) -> Iterator[Outcome]:
     """Make one cluster after the other; each is judged while the next one runs."""
+    wanted = chosen.incidents.split(",") if chosen.incidents is not None else None
+    for unknown in set(wanted or ()) - set(INCIDENTS):
+        raise UsageError(f"--incidents: expected some of {', '.join(INCIDENTS)}; seen {unknown}")
     # Another process: it would keep the clients of the next cluster from their work. Not a fork: they are threads.
     with ProcessPoolExecutor(1, process_context(), os.nice, (BEHIND,)) as judging:
         judged: list[Future[Outcome]] = []
         for seed in range(chosen.seed, chosen.seed + chosen.clusters):
-            shape = shape_of(seed, chosen.small, chosen.release)
+            shape = shape_of(seed, chosen.small, chosen.release, chosen.fetchers, wanted)
             if chosen.shapes:
                 print(seed, shape.words, shape.incidents)
                 continue

@@ -16,7 +16,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, Of
 from kafka.errors import KafkaError
 
 from tidegauge.util.errors import TidegaugeError
-from validation.real_clusters.nodes import START_SECONDS, ClusterNode
+from validation.real_clusters.nodes import START_SECONDS, STOCK_FILES, TWO_FILES, ClusterNode
 from validation.real_clusters.shapes import ClusterShape
 
 HEAP_MB = {60: 288, 300: 384, 1000: 512}
@@ -46,7 +46,9 @@ class RunningCluster:
 
         def node(number: int, role: str) -> ClusterNode:
             directories = shape.directories if role == "broker" else 1
-            return ClusterNode(number, shape.release, heap, directories, shape.stock_files, _properties(shape, number, role))
+            files = STOCK_FILES if shape.stock_files else TWO_FILES
+            properties = _properties(shape, number, role)
+            return ClusterNode(number, shape.release, heap, directories, files, properties, shape.rolled)
 
         self.controllers = {n: node(n, "controller") for n in range(FIRST_CONTROLLER, FIRST_CONTROLLER + shape.controllers)}
         self.brokers = {n: node(n, "broker") for n in range(1, shape.brokers + 1)}

@@ -84,6 +84,17 @@ def _stop_controller(cluster: RunningCluster, _load: Load, random: Random) -> No
     _without_controller(cluster, random, ClusterNode.stop, "stopped")
 
 
+def _pause_controller(cluster: RunningCluster, _load: Load, random: Random) -> None:
+    """Let the active controller stand still: the others elect one, and what it had decided may be late."""
+    controller = cluster.controllers[cluster.active_controller()]
+    controller.pause()
+    cluster.say(f"paused controller {controller.number}")
+    time.sleep(random.uniform(1, SESSION_MS / 1000 + 3))
+    controller.resume()
+    cluster.say(f"resumed controller {controller.number}")
+    time.sleep(2)
+
+
 def _reassign(cluster: RunningCluster, _load: Load, random: Random) -> None:
     brokers = sorted(cluster.brokers)
     everything = sorted((topic, n) for topic, count in cluster.watched.items() for n in range(count))
@@ -147,6 +158,24 @@ def _topics(cluster: RunningCluster, load: Load, random: Random) -> None:
             load.topics.pop(topic, None)
     cluster.create("again", 4, watched=False)
     load.topics["again"] = 4
+    time.sleep(2)
+
+
+def _recreate_topic(cluster: RunningCluster, load: Load, random: Random) -> None:
+    """Delete a topic and create it again at once, with a broker down: it deletes what it has when it comes back."""
+    cluster.create("again", 6, watched=False, min_insync_replicas=cluster.shape.min_isr)
+    load.topics["again"] = 6
+    time.sleep(random.uniform(1, 3))
+    broker = _brokers(cluster, random)[0]
+    end = random.choice((broker.kill, broker.stop))
+    end()
+    cluster.say(f"ended {broker.number}")
+    for _ in range(random.choice((1, 2))):
+        time.sleep(random.uniform(0, 2))
+        cluster.delete("again")
+        cluster.create("again", 6, watched=False, min_insync_replicas=cluster.shape.min_isr)
+    time.sleep(random.uniform(0, 3))
+    _back(cluster, broker)
     time.sleep(2)
 
 
@@ -233,10 +262,12 @@ DONE: Mapping[str, Incident] = {
     "rolling restart": _rolling_restart,
     "kill controller": _kill_controller,
     "stop controller": _stop_controller,
+    "pause controller": _pause_controller,
     "reassign": _reassign,
     "preferred election": _preferred_election,
     "unclean election": _unclean_election,
     "topics": _topics,
+    "recreate topic": _recreate_topic,
     "more partitions": _more_partitions,
     "delete records": _delete_records,
     "retention": _retention,

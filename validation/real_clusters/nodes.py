@@ -24,6 +24,7 @@ from tidegauge.traces.kafka_logs.loggers import LAYOUTS, levels, major
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import cache
 from tidegauge.util.java import find_java
+from validation.real_clusters.shapes import BY_SIZE, BY_TIME
 
 PORTS = range(14000, 31000)
 SERVER, REQUESTS, STATES, CONTROLLER = "server", "kafka-request", "state-change", "controller"
@@ -33,6 +34,9 @@ TWO_FILES = {"kafka.request.logger": "request"}
 
 JVM_FLAGS = ("-Xms96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 """Small, since five share a machine (drive/kafka_process/process.py says why each)."""
+
+MINUTES, PART_KB, MOST_PARTS = "yyyy-MM-dd-HH-mm", 1000, 300
+"""Of rolled logs: Kafka's own configuration rolls them by the hour."""
 
 PUBLIC_FOLDER = "/var/lib/kafka"
 LOGS = "logs"
@@ -53,13 +57,23 @@ def free_port() -> int:
     raise OSError(f"ports: expected a free one in {PORTS}; seen none of 200")
 
 
-def log4j2(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
-    """Yield the lines of a log4j2.properties with every logger that a judgement needs."""
+def log4j2(folder: Path, files: Mapping[str, str], rolled: str = "") -> Iterator[str]:
+    """Yield the lines of a log4j2.properties with every logger that a judgement needs; `rolled` as in a shape."""
     yield "status = warn"
     for name in (SERVER, *dict.fromkeys(files.values())):
-        yield f"appender.{name}.type = File"
+        yield f"appender.{name}.type = {'RollingFile' if rolled else 'File'}"
         yield f"appender.{name}.name = {name}"
         yield f"appender.{name}.fileName = {folder}/{name}.log"
+        if rolled == BY_TIME:
+            yield f"appender.{name}.filePattern = {folder}/{name}.log.%d{{{MINUTES}}}"
+            yield f"appender.{name}.policy.type = TimeBasedTriggeringPolicy"
+        elif rolled == BY_SIZE:
+            # Here the newest part has the highest number, in Log4j 1 the lowest.
+            yield f"appender.{name}.filePattern = {folder}/{name}.log.%i"
+            yield f"appender.{name}.policy.type = SizeBasedTriggeringPolicy"
+            yield f"appender.{name}.policy.size = {PART_KB}KB"
+            yield f"appender.{name}.strategy.type = DefaultRolloverStrategy"
+            yield f"appender.{name}.strategy.max = {MOST_PARTS}"
         yield f"appender.{name}.layout.type = PatternLayout"
         yield f"appender.{name}.layout.pattern = {LAYOUTS[4]}"
     yield f"rootLogger.level = info\nrootLogger.appenderRef.root.ref = {SERVER}"
@@ -69,11 +83,17 @@ def log4j2(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
             yield f"logger.l{number}.additivity = false\nlogger.l{number}.appenderRef.own.ref = {files[name]}"
 
 
-def log4j(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
+def log4j(folder: Path, files: Mapping[str, str], rolled: str = "") -> Iterator[str]:
     """Yield those of a log4j.properties, for 3.x."""
+    kind = {BY_TIME: "DailyRollingFileAppender", BY_SIZE: "RollingFileAppender"}.get(rolled, "FileAppender")
     yield f"log4j.rootLogger=INFO, {SERVER}"
     for name in (SERVER, *dict.fromkeys(files.values())):
-        yield f"log4j.appender.{name}=org.apache.log4j.FileAppender"
+        yield f"log4j.appender.{name}=org.apache.log4j.{kind}"
+        if rolled == BY_TIME:
+            yield f"log4j.appender.{name}.DatePattern='.'{MINUTES}"
+        elif rolled == BY_SIZE:
+            yield f"log4j.appender.{name}.MaxFileSize={PART_KB}KB"
+            yield f"log4j.appender.{name}.MaxBackupIndex={MOST_PARTS}"
         yield f"log4j.appender.{name}.File={folder}/{name}.log"
         yield f"log4j.appender.{name}.layout=org.apache.log4j.PatternLayout"
         yield f"log4j.appender.{name}.layout.ConversionPattern={LAYOUTS[3]}"
@@ -87,10 +107,17 @@ class ClusterNode:
     """One process of a release. `properties`: its configuration but for its own port and directories."""
 
     def __init__(
-        self, number: int, release: str, heap_mb: int, directories: int, stock_files: bool, properties: Mapping[str, object]
+        self,
+        number: int,
+        release: str,
+        heap_mb: int,
+        directories: int,
+        files: Mapping[str, str],
+        properties: Mapping[str, object],
+        rolled: str = "",
     ) -> None:
         self.number, self.port, self.release, self._heap_mb = number, free_port(), release, heap_mb
-        self._files = STOCK_FILES if stock_files else TWO_FILES
+        self._files, self._rolled = files, rolled
         self._guarded = Guarded("tidegauge-cluster-")
         self.home = self._guarded.home
         self.logs = self.home / LOGS
@@ -208,7 +235,7 @@ class ClusterNode:
         (self.home / CONFIGURATION).write_text(_properties(self.properties), encoding="utf-8")
         text = log4j2 if major(self.release) == 4 else log4j
         name = "log4j2.properties" if major(self.release) == 4 else "log4j.properties"
-        (self.home / name).write_text("\n".join(text(self.logs, self._files)) + "\n", encoding="utf-8")
+        (self.home / name).write_text("\n".join(text(self.logs, self._files, self._rolled)) + "\n", encoding="utf-8")
 
 
 def class_archive(release: str) -> Path:
@@ -227,7 +254,7 @@ def class_archive(release: str) -> Path:
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
         }
-        with closing(ClusterNode(1, release, 288, 1, False, properties)) as node:
+        with closing(ClusterNode(1, release, 288, 1, TWO_FILES, properties)) as node:
             node.port = listeners["PLAINTEXT"]
             part = place.with_suffix(f".{os.getpid()}")
             node.write_classes(part)

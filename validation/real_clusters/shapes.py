@@ -6,7 +6,7 @@ Rules of this file
 2. Four fetchers and transactions are drawn often: most of what went wrong on real clusters needed one of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any
@@ -35,10 +35,14 @@ INCIDENTS = {
     "directories": 3,
     "failed directory": 2,
     "upgrade": 2,
+    "pause controller": 0,
+    "recreate topic": 0,
 }
-"""What may happen -> weight; `incidents.py` does it."""
+"""What may happen -> weight; `incidents.py` does it. Weight 0: only with `--incidents`."""
 
 OF_TWO_DIRECTORIES = frozenset({"directories", "failed directory"})
+BY_TIME, BY_SIZE = "by time", "by size"
+"""How logs are rolled."""
 LONG_LAG, SHORT_LAG = 6000, 2500
 """replica.lag.time.max.ms"""
 
@@ -67,6 +71,8 @@ class ClusterShape:
     lag_ms: int
     rate: int
     incidents: tuple[str, ...]
+    rolled: str = ""
+    """`BY_TIME`, `BY_SIZE`, or "" where each log is one file."""
 
     @property
     def words(self) -> str:
@@ -77,7 +83,8 @@ class ClusterShape:
             f"{self.release}{' to ' + self.upgrade_to if self.upgrade_to else ''}, {self.partitions} partitions, "
             f"{self.brokers} brokers, {self.controllers} controllers, {self.fetchers} fetchers, {self.directories} dirs, "
             f"min ISR {self.min_isr}, {', '.join(clients)}, consumers {'/'.join(self.consumers) or 'none'}"
-            f"{', large records' if self.large_records else ''}, lag {self.lag_ms} ms"
+            f"{', large records' if self.large_records else ''}{', rolled ' + self.rolled if self.rolled else ''}"
+            f", lag {self.lag_ms} ms"
         )
 
     @classmethod
@@ -91,10 +98,16 @@ class ClusterShape:
         return asdict(self)
 
 
-def shape_of(seed: int, small: bool = False, release: str | None = None) -> ClusterShape:
+def shape_of(
+    seed: int,
+    small: bool = False,
+    release: str | None = None,
+    fetchers: int | None = None,
+    wanted: Sequence[str] | None = None,
+) -> ClusterShape:
     """Draw the shape of a seed. With `small`, at most 24 partitions and two incidents: a run of half a minute.
 
-    `release` is in place of the drawn one.
+    `release`, `fetchers` and the incidents that are `wanted` are in place of the drawn ones.
     """
     random = Random(f"real cluster {seed}")
     sizes = {size: weight for size, weight in PARTITIONS.items() if not small or size <= 24}
@@ -103,6 +116,7 @@ def shape_of(seed: int, small: bool = False, release: str | None = None) -> Clus
     release = release or str(drawn)
     count = random.choice((1, 1, 2, 2) if small else (1, 1, 2, 2, 3))
     incidents = () if random.random() < 0.04 else tuple(_draw(random, INCIDENTS) for _ in range(count))
+    incidents = incidents if wanted is None else tuple(wanted)
     later = [name for name in RELEASES if name > release]
     upgrade_to = random.choice(later) if "upgrade" in incidents and later else ""
     incidents = tuple(name for name in incidents if name != "upgrade" or upgrade_to)
@@ -121,7 +135,7 @@ def shape_of(seed: int, small: bool = False, release: str | None = None) -> Clus
         replication=replication,
         brokers=4 if random.random() < 0.2 else 3,
         controllers=3 if random.random() < 0.3 else 1,
-        fetchers=random.choice((1, 1, 1, 2, 4, 4, 4)),
+        fetchers=_instead(fetchers, random.choice((1, 1, 1, 2, 4, 4, 4))),
         directories=2 if OF_TWO_DIRECTORIES & set(incidents) or random.random() < 0.1 else 1,
         stock_files=random.random() < 0.5,
         min_isr=min_isr,
@@ -133,7 +147,12 @@ def shape_of(seed: int, small: bool = False, release: str | None = None) -> Clus
         lag_ms=random.choice((SHORT_LAG, LONG_LAG)),
         rate=random.choice((10, 20, 40)) if partitions <= 60 else 12,
         incidents=incidents,
+        rolled=random.choice(("", "", BY_TIME, BY_SIZE)),
     )
+
+
+def _instead(wanted: int | None, drawn: int) -> int:
+    return drawn if wanted is None else wanted
 
 
 def _draw(random: Random, weights: Any) -> Any:

@@ -66,6 +66,7 @@ _WORD = re.compile(r"[A-Za-z0-9._\-]+")
 _TP = re.compile(r"(?P<topic>.+)-(?P<rest>\d{1,9}(?:\.[0-9a-f]{32}-[a-z]+)?)")
 _AS_LETTERS = str.maketrans("0123456789", "abcdefghij")
 _INTERNAL = re.compile(r"__[a-z_]+|_confluent[\w.\-]*|__\w+_[a-z]+")
+_OF_ZOOKEEPER = "/brokers/ids/"
 _OF_KAFKA = re.compile(
     r"broker-\d+-fetcher-\d+|raft-client-\d+|ANONYMOUS|null|none|None|unknown|localhost|-?\d+|Optional.*|N/A"
 )
@@ -166,6 +167,8 @@ class Redactor:
 
     def learn_path(self, path: str) -> None:
         """Note the words in a path."""
+        if path.startswith(_OF_ZOOKEEPER):
+            return
         for part in _LETTERS.findall(path):
             self._note("path", part)
 
@@ -209,7 +212,9 @@ class Redactor:
         return _WORD.sub(lambda match: self._word(match[0]), text)
 
     def path(self, path: str) -> str:
-        """Replace the names in a path."""
+        """Replace the names in a path; those of ZooKeeper are Kafka's own."""
+        if path.startswith(_OF_ZOOKEEPER):
+            return path
         return "".join(self._part(part) for part in re.split(r"([/\\]+)", path))
 
     def _note(self, kind: str, name: str) -> None:
@@ -229,6 +234,9 @@ class Redactor:
         return match[0][:begin] + new + match[0][begin + len(_clean(name)) :]
 
     def _part(self, part: str) -> str:
+        tp = _TP.fullmatch(part)
+        if tp is not None and _INTERNAL.fullmatch(tp["topic"]):
+            return part  # whatever else is called as a word of it
         word = self._word(part)
         return word if word != part else _LETTERS.sub(self._letters, part)
 

@@ -7,12 +7,15 @@ Rules of this file
 2. Nothing is deleted by any step; a step that could lose something says what to compare before.
 """
 
+import re
 from collections.abc import Sequence
 
 from tidegauge.story.losses import DISK, SLACK, UNCLEAN, Loss
 from tidegauge.story.state import NO_LEADER, StoryEntry
 
 _OF_ANOTHER_CLUSTER = "its log directories are of the cluster "
+_STORED_ID = re.compile(r"doesn't match stored (?:broker|node)\.id (\d+) in meta\.properties")
+_FOREIGN_FOLDER = re.compile(r"Found directory (\S+), \S+ is not in the form of topic-partition")
 
 
 def step_for_loss(loss: Loss) -> str:
@@ -76,8 +79,13 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
 def step_for_process(entry: StoryEntry) -> str | None:
     """Return what to do about a directory or a process that failed, where its lines say why, or what line would."""
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
-    if entry.partition is not None or entry.kind not in ("directory_failed", "process_failed"):
+    if entry.partition is not None or entry.kind not in ("directory_failed", "process_failed", "not_registered"):
         return None
+    if entry.kind == "not_registered":
+        return (
+            "restart this broker if ZooKeeper goes on without it: clients and the controller do not see it until it is "
+            f"registered ({entry.sources[0]})"
+        )
     where = f"below {entry.fields['directory']}" if entry.kind == "directory_failed" else "in its log directories"
     if _OF_ANOTHER_CLUSTER in why:
         return (
@@ -85,6 +93,30 @@ def step_for_process(entry: StoryEntry) -> str | None:
             "bring back what ZooKeeper or the controllers lost, or correct the address that it was given "
             f"({entry.sources[0]})"
         )
+    stored = _STORED_ID.search(why)
+    if stored is not None:
+        return (
+            f"give it the volume that is its own, or the id of this one, broker.id={stored[1]}; delete nothing: the folders "
+            f"have records of broker {stored[1]} ({entry.sources[0]})"
+        )
+    if "NodeExists" in why or "already registered" in why:
+        return (
+            "see that no other broker has this id; if none has, start it again when the session of its last run has expired "
+            f"(zookeeper.session.timeout.ms): nothing is lost by it ({entry.sources[0]})"
+        )
+    foreign = _FOREIGN_FOLDER.search(why)
+    if foreign is not None:
+        return (
+            f"move {foreign[1]} away, or point log.dirs to a folder of its own below the place where the volume is mounted "
+            f"({entry.sources[0]})"
+        )
+    if "Corrupt index found" in why:
+        return (
+            f"move the index file that it names away, and keep the .log file beside it: the broker makes indexes anew "
+            f"({entry.sources[0]})"
+        )
+    if "Input/output error" in why:
+        return f"look for errors of the disk in the system's log before the broker writes to it again ({entry.sources[0]})"
     if any(text in why for text in ("No space left", "quota exceeded", "not enough space")):
         return f"make room {where}, delete no segment by hand, then start the broker again ({entry.sources[0]})"
     if any(text in why for text in ("AccessDenied", "Permission denied", "Read-only", "used by another process")):

@@ -309,7 +309,11 @@ class Elections(StoryState):
         """Tell an election by what a broker was sent: the ISR is the election's only for its leader, or by its version."""
         partition, fields = self.partitions[str(line.partition)], line.fields
         leader, version, isr = int(fields["leader"]), optional(line, "version"), ids(fields["isr"])
-        elected_so = line.node == leader or version == 0 or (version is not None and partition.version == version - 1)
+        if leader < NO_LEADER:
+            return  # -2: the topic is being deleted
+        # Where nobody leads, nobody has changed the ISR since.
+        known = version == 0 or (version is not None and partition.version == version - 1)
+        elected_so = line.node == leader or leader == NO_LEADER or known
         self._elected(line, leader, number(fields["leader_epoch"]), isr if elected_so else None, version, None)
         self._isr_is(partition, isr, version)
 

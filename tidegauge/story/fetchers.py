@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tidegauge.story.reading import SourcedLine, fetched_from
-from tidegauge.story.state import NO_LEADER, TOGETHER, StoryState, join, optional
+from tidegauge.story.state import NO_LEADER, SECOND, TOGETHER, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import number
 
 
@@ -50,6 +50,26 @@ class Fetchers(StoryState):
         fetcher = fetched_from(line.text)
         leader = optional(line, "leader") if fetcher is None else fetcher
         replica.unanswered = self.add_or_count(replica.unanswered, line, "fetch_refused", leader=leader, error=error)
+
+    def say_not_leader(self, line: SourcedLine) -> None:
+        """Tell who was asked for a partition as its leader, and was not: a client, or a follower, knew no better yet."""
+        replica = self.replica_of(line)
+        replica.not_leader = self.add_or_count(replica.not_leader, line, "not_leader")
+
+    def say_asked_for(self, line: SourcedLine) -> None:
+        """Note the partition of an offset that the next line calls out of range."""
+        self.asked[self.key(line)] = line
+
+    def say_out_of_range(self, line: SourcedLine) -> None:
+        """Tell an offset that somebody asked for and the log has not; to 0.10 its partition is in the line before."""
+        asked = self.asked.get(self.key(line))
+        if line.partition is None:
+            if asked is None or asked.fields["offset"] != line.fields["offset"] or line.order - asked.order > SECOND:
+                return
+            line = replace(line, partition=asked.partition, node=asked.node, time=line.time or asked.time)
+        replica = self.replica_of(line)
+        fields = {name: number(line.fields[name]) for name in ("offset", "log_start", "log_end")}
+        replica.beyond = self.add_or_count(replica.beyond, line, "out_of_range", **fields)
 
     def say_produce_error(self, line: SourcedLine) -> None:
         """Tell records of producers that a leader did not take."""

@@ -52,6 +52,8 @@ _OBJECTS = re.compile(r"(?<=\}),\s*(?=\{)")
 _FRAME = " \t`|\N{BOX DRAWINGS LIGHT VERTICAL}"
 """What a terminal, or a person, draws around a line."""
 _BEHIND = re.compile(r"[) ]((?:[a-z]\w*+\.)++\w*(?:Exception|Error): .*)$")
+_TAG_OF_SYSLOG = re.compile(r"^ \S{1,200} [\w.\-/]{1,60}(?:\[\d+\])?: ")
+"""Host and process, behind the date."""
 _EXCEPTION = re.compile(r"^[^\[\d]{0,80}?((?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b.*)$")
 
 Dated = tuple[int, int, int | None]
@@ -147,7 +149,7 @@ def exception_behind(text: str) -> str:
 def exception_in(text: str, end: int) -> str | None:
     """Return the exception that a line is of, behind a container's prefix (`kafka-1  | `) and the date that ends there."""
     if end >= 0:
-        text = "" if _LEVEL.search(text[:400]) else text[end:]
+        text = "" if _LEVEL.search(text[:400]) else _TAG_OF_SYSLOG.sub("", text[end:])
     head, bar, rest = text.partition("| ")
     found = _EXCEPTION.match(rest if bar and len(head) < 60 and "[" not in head else text)
     return None if found is None else found[1].rstrip(_FRAME)

@@ -8,6 +8,7 @@ from tidegauge.story.reading import SourcedLine
 from tidegauge.story.state import TOGETHER, NodeStory, StoryEntry, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ids
 
+_OF_A_REPLICA = re.compile(r"\w-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
 _IN_DIRECTORY = re.compile(r"(?: in(?: log)?)?(?: dir(?:ectory)?| log dir)? $")
 
 
@@ -82,6 +83,14 @@ class Processes(StoryState):
         else:
             self.nodes[self.key(line)].expired = self.add(line, "session_expired")
 
+    def say_not_registered(self, line: SourcedLine) -> None:
+        """Tell a broker that ZooKeeper still has of another session: the cluster does not see this one."""
+        node = self.nodes[self.key(line)]
+        if node.unregistered is not None and line.order - node.unregistered.order < TOGETHER:
+            join(node.unregistered, line)
+        else:
+            node.unregistered = self.add(line, "not_registered", error=line.fields["error"])
+
     def say_clean(self, line: SourcedLine) -> None:
         if line.mixed:
             return
@@ -127,7 +136,13 @@ class Processes(StoryState):
             )
         if "Fatal error during" in line.says.text and error is not None:
             error = f"fatal error during {error}"
+        if "already registered" in line.says.text:
+            error = f"/brokers/ids/{line.node} is already registered in ZooKeeper"
         error = error or line.says.text.strip()
+        refused = node.unregistered
+        if refused is not None and "NodeExists" in line.error and line.order - refused.order < TOGETHER:
+            self.entries.remove(refused)
+            node.unregistered = None
         again = node.fatal is not None and error == node.fatal.fields.get("cause", node.fatal.fields["error"])
         if again and node.fatal is not None:
             join(node.fatal, line)
@@ -161,6 +176,17 @@ class Processes(StoryState):
         why = "it was not made, or is none" if why == "data" else why
         failed = replace(line, fields={**line.fields, "directory": path})
         self.say_directory_failed(failed, f"{why}: {error}" if error else why)
+
+    def say_io_error(self, line: SourcedLine) -> None:
+        """Tell a file that the system could not read or write, where no line of Kafka says of which directory it is."""
+        node = self.nodes[self.key(line)]
+        near = [*node.failed.values(), *([node.fatal] if node.fatal is not None else [])]
+        if any(abs(line.order - one.order) < TOGETHER for one in near):
+            return
+        path = line.fields["path"]
+        folder = (PureWindowsPath if "\\" in path else PurePosixPath)(path).parent
+        directory = str(folder.parent if _OF_A_REPLICA.search(folder.name) else folder)
+        self.say_directory_failed(replace(line, fields={"directory": directory}), line.text.strip())
 
     def say_directory_offline(self, line: SourcedLine) -> None:
         """Tell what a controller was told of a directory: its id, and whose it is."""

@@ -10,6 +10,7 @@ Rules of this file
 4. Binary files, record segments and their indexes are no text; nothing is printed about them here. An archive is a problem:
    what is in it is not told.
 5. Lines that a viewer trimmed to one length end in the middle of a word, or of a number: that word is not read.
+6. A line that does not end as Kafka ends one, and says nothing or less than it does with the lines behind it, was wrapped.
 """
 
 import re
@@ -63,8 +64,15 @@ WITH_EXCEPTIONS = frozenset({"fetch-error", "produce-error", "fatal", "directory
 """Statements behind which the exception says why."""
 NEAR, LONGEST_TRACE = 3, 200
 """Lines to an exception, behind one that mail wrapped, and to its cause."""
+_MOST_BEHIND = 600
+"""Bytes behind a line in which it may go on."""
+_ENDS = re.compile(r"[)\]}\"'`]\W*$")
+"""How a line ends that is whole: with its logger, its thread, or what an export puts around it."""
+_QUOTED = re.compile(r"^[ \t>|]+")
+_BEGINS_ANEW = re.compile(r"^(?:at [\w$.]+[($/]|Caused by|\.\.\. \d+ more|(?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b|[{\[`])")
 CAUSED_BY = "; caused by "
 
+_PLACES = {id(row): place for place, row in enumerate(STATEMENTS)}
 NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), "Exception: ", "Error: "]))
 
 
@@ -112,6 +120,8 @@ class ReadFile:
     future: set[tuple[str, str]] = field(default_factory=set)
     caused: list[int] = field(default_factory=list)
     """The lines that the last exception belongs to, by their places in `found`: its cause does, too."""
+    dumped: Fields | None = None
+    """The last batch of the segment whose dump is read."""
     trimmed: int = 1 << 62
     """Characters to which a viewer trimmed its lines, if it did."""
 
@@ -176,9 +186,10 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
                 file.trimmed = longest
             for text in file.head:
                 _note_ids(text, writer_of(text, date_of(text)[0]), file)
-        numbers, texts, count = speaking_lines(block)
-        for number, text in zip(numbers, texts, strict=True):
-            left = whole_part(text) if len(text) >= file.trimmed or text.endswith(("…", "...")) else text
+        numbers, texts, behind, count = speaking_lines(block)
+        for number, text, end in zip(numbers, texts, behind, strict=True):
+            trimmed = len(text) >= file.trimmed or text.endswith(("…", "..."))
+            left = whole_part(text) if trimmed else _joined(text, block, end)
             for line in lines_within(left):
                 order = _take(line, file.lines + number + 1, order, file, selection)
         file.lines += count
@@ -189,12 +200,43 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
     return file
 
 
-def speaking_lines(block: bytes) -> tuple[list[int], list[str], int]:
-    """Return the lines of a block that have a text of the table: their positions and texts, and the number of all lines."""
+def speaking_lines(block: bytes) -> tuple[list[int], list[str], list[int], int]:
+    """Return the lines of a block that have a text of the table, and the number of all lines.
+
+    Of each line its position, its text and where it ends in the block.
+    """
     begins, ends, matching = lines_matching(block, NEEDLES)
     numbers = np.flatnonzero(matching).tolist()
     texts = [block[begins[at] : ends[at]].decode("utf-8", "replace").rstrip("\r") for at in numbers]
-    return numbers, texts, len(begins)
+    return numbers, texts, ends[numbers].tolist(), len(begins)
+
+
+def _joined(text: str, block: bytes, end: int) -> str:
+    """Return a line, which ends there in its block, with those behind that it goes on in; itself if it was not wrapped."""
+    if _ENDS.search(text) or text[:1] == "{":
+        return text
+    first = list(lines_within(text))
+    if len(first) != 1:
+        return text
+    said, length = _places(first, len(text)), len(first[0].rstrip())
+    whole = text
+    for more in block[end + 1 : end + 1 + _MOST_BEHIND].decode("utf-8", "replace").split("\n")[:NEAR]:
+        behind = _QUOTED.sub("", more.rstrip("\r"))
+        if not behind or date_of(behind)[0] >= 0 or _BEGINS_ANEW.match(behind):
+            break
+        whole = f"{whole.rstrip()} {behind}"
+        found = _places(lines_within(whole), length)
+        # Of two rows that a line fits, the one that says more comes first in the table.
+        if found and (not said or found[0] < said[0]):
+            return whole
+        if _ENDS.search(behind):
+            break
+    return text
+
+
+def _places(lines: Iterable[str], length: int) -> list[int]:
+    """Return the places of the rows that lines fit whose text begins within so many characters."""
+    return [_PLACES[id(row)] for line in lines for row, _, _ in statements_in(line) if line.find(row.text) < length]
 
 
 def _take(text: str, number: int, order: int, file: ReadFile, selection: Selection | None) -> int:
@@ -204,15 +246,24 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         file.future |= {(str(tp), fields["to"]) for _, tp, fields in statements_in(text) if "to" in fields}
         return order
     begin, end, time = date_of(text, order)
-    exception = exception_in(text, end) if file.found else None
+    exception = exception_in(text, end)
     if exception is not None:
-        _add_error(exception, number, file, "Caused by" in text[:120])
-        begin, end, time = -1, -1, file.found[-1].order  # its own date, if any, is a container's
+        if file.found:
+            _add_error(exception, number, file, "Caused by" in text[:120])
+        # Its own date, if any, is a container's.
+        begin, end, time = -1, -1, file.found[-1].order if file.found else time
     behind = exception_behind(text) if end >= 0 else ""
     for says, partition, fields in chain(statements_in(text), statements_in(behind)):
         if says.kind == "truncated" and (str(partition), fields["to"]) in file.future:
             file.future.discard((str(partition), fields["to"]))
             return order
+        if says.kind == "dumped-segment":
+            file.dumped = None
+        elif says.kind == "dumped-batch":
+            odd = _beside_the_last(file, fields)
+            if not odd:
+                continue
+            fields = odd  # noqa: PLW2901 - what follows on the batch before says nothing
         written = time if time is not None else order
         if not selects(selection, written, partition):
             return max(order, written)
@@ -232,6 +283,22 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         file.found.append(found)
         order = max(order, written)
     return order
+
+
+def _beside_the_last(file: ReadFile, batch: Fields) -> Fields:
+    """Return what is odd in a batch of a dump beside the one before it; nothing if it follows on it, as nearly all do."""
+    before, file.dumped = file.dumped, batch
+    odd = {"invalid": batch["first"]} if batch["valid"] == "false" else {}
+    # In an excerpt, what is between them in the file may have been left out.
+    if before is not None and int(before["position"]) + int(before["size"]) == int(batch["position"]):
+        follows = int(before["last"]) + 1
+        if int(batch["first"]) > follows:
+            odd.update(first=str(follows), end=batch["first"])
+        elif int(batch["first"]) < follows:
+            odd["invalid"] = batch["first"]
+        if int(batch["epoch"]) < int(before["epoch"]):
+            odd["epoch"] = batch["epoch"]
+    return odd
 
 
 def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:
@@ -271,12 +338,16 @@ def _attribute(files: Sequence[ReadFile]) -> None:
         for at, line in enumerate(file.found):
             if line.node is not None:
                 continue
-            # Nobody fetches from himself.
-            leader = {fetched_from(line.text)}
-            for ids in (file.ids.get(line.place, set()) if line.place else set(), whole, folders[file.path.parent]):
-                known = ids - leader
-                if known:
-                    node = next(iter(known)) if len(known) == 1 else None
+            leader = fetched_from(line.text)
+            own = file.ids.get(line.place, set()) if line.place else set()
+            # What others of a file with several writers are says nothing of one that does not say it.
+            if not own and line.place and any(place and ids for place, ids in file.ids.items()):
+                file.found[at] = replace(line, mixed=True)
+                continue
+            for ids in (own, whole, folders[file.path.parent]):
+                # Nobody fetches from himself. Where somebody else writes, too, it may be of a third.
+                if ids - {leader}:
+                    node = next(iter(ids)) if len(ids) == 1 else None
                     file.found[at] = replace(line, node=node, mixed=node is None)
                     break
 

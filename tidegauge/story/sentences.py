@@ -22,6 +22,9 @@ _SENTENCE_END = re.compile(r"\. (?=[A-Z])")
 MOST_LOSSES = 5
 MOST_PARTITIONS = 12
 MOST_EVENTS = 4
+LONGEST_REASON = 240
+"""Characters of an error in a sentence."""
+_FIGURE = re.compile(r"\d{2}|\b[\w\-]{22}\b")
 
 _WHY = {
     UNCLEAN: "by an unclean election",
@@ -54,10 +57,12 @@ def _asides(story: Story) -> Iterator[str]:
     """Say what looks bad in the lines and is part of ordinary starts and leader changes."""
     starts = [entry for entry in story.entries if entry.kind == "start" and entry.fields["clean"] is False]
     yield from (f"{entry_sentence(entry)}. No line says that records were cut." for entry in starts[:MOST_EVENTS])
+    resigned = [entry for entry in story.entries if entry.kind == "controller" and not entry.fields["active"]]
+    yield from (f"{entry_sentence(entry)}. No record is lost by that." for entry in resigned[:MOST_EVENTS])
     refused: dict[tuple[int | None, str], list[StoryEntry]] = defaultdict(list)
     for entry in story.entries:
-        if entry.kind == "fetch_refused":
-            refused[entry.node, entry.fields["error"].partition(":")[0]].append(entry)
+        if entry.kind in ("fetch_refused", "not_leader"):
+            refused[entry.node, entry.fields.get("error", "").partition(":")[0]].append(entry)
     for entries in list(refused.values())[:MOST_EVENTS]:
         more = f"; {len(entries) - 1:,} more such entries" if len(entries) > 1 else ""
         name = f"{entries[0].partition}: " if entries[0].partition else ""
@@ -120,6 +125,12 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
             line = f"the line `{name} starts at leader epoch ..` of the broker that it follows: where its log ended"
             return 1, "" if any(offset >= fields["from"] for offset in led.values()) else line
         return 1, "" if known else f"the lines `Truncating ..` of {who} just before it, and {ends}"
+    if entry.kind == "gap":
+        topic = name.rpartition("-")[0]
+        return (
+            1,
+            f"whether {topic} is compacted, which makes gaps (kafka-configs --describe --topic {topic}); no leader does",
+        )
     if entry.kind == "truncated" and fields["relation"] == "unknown" and entry.basis in ("", "untold", "epoch"):
         return 2, f"where the log of {who} ended before: {ends}"
     return 3, ""
@@ -223,6 +234,10 @@ def entry_sentence(entry: StoryEntry) -> str:
         "fetch_refused": lambda: (
             f"{who} got no records from {_leader(fields['leader'])}: {_first_sentence(fields['error'])}{_times(fields)}"
         ),
+        "gap": lambda: f"the dump of a segment lacks {fields['first']} to {fields['end'] - 1}",
+        "not_leader": lambda: f"{who} was asked as the leader, which it was not{_times(fields)}",
+        "out_of_range": lambda: f"{who} was asked for offset {fields['offset']}, {_beyond(fields)}{_times(fields)}",
+        "not_registered": lambda: f"{who} could not register with ZooKeeper: {fields['error']}",
         "no_other_leader": lambda: (
             "the controller could not move the leader off a broker that stops: no other replica is in sync"
             f"{_isr(fields['isr'])}{_times(fields)}"
@@ -252,7 +267,7 @@ def entry_sentence(entry: StoryEntry) -> str:
         "append_refused": lambda: (
             f"{who} refused records from {fields['first_offset']} on, where {fields['expected_offset']} was expected"
         ),
-        "corrupt": lambda: f"{who} found invalid records{_at_offset(fields['offset'])}{_times(fields)}",
+        "corrupt": lambda: f"{fields.get('by') or who} found invalid records{_at_offset(fields['offset'])}{_times(fields)}",
         "reset": lambda: f"{who} was out of range at {fields['from']} and went to {fields['to']}{_times(fields)}",
         "epoch_refused": lambda: f"{who} was refused with {fields['error']}{_times(fields)}",
         "directory_failed": lambda: (
@@ -289,7 +304,22 @@ def entry_sentence(entry: StoryEntry) -> str:
 
 
 def _first_sentence(text: str) -> str:
-    return _SENTENCE_END.split(text, maxsplit=1)[0].rstrip(".")
+    """Return the first sentence, and those behind it that give figures or ids to it, as far as they are short."""
+    first, *more = _SENTENCE_END.split(text)
+    for sentence in more:
+        if len(first) + len(sentence) > LONGEST_REASON or not _FIGURE.search(sentence):
+            break
+        first = f"{first}. {sentence}"
+    return first.rstrip(".")
+
+
+def _beyond(fields: Mapping[str, object]) -> str:
+    """Say how an offset lies to the log that has not got it."""
+    offset, start, end = (int(str(fields[name])) for name in ("offset", "log_start", "log_end"))
+    where = "which its log has no more" if offset < start else "which its log has not yet" if offset > end else ""
+    return (
+        f"{where or 'out of its range'}: it has {start} to {end - 1}" if end > start else f"and its log is empty at {start}"
+    )
 
 
 def _clean(clean: bool | None) -> str:
@@ -351,10 +381,12 @@ def story_text(story: Story) -> str:
     for entry in story.entries:
         lines.append(visible(f"{entry.partition or '-'}: {entry_sentence(entry)} [{entry.sources[0]}]"))
     if not story.entries:
+        packed = [problem for problem in story.problems if "archive" in problem.seen]
+        lines += [visible(f"{one.path} is {one.seen}: {one.do}. Give the folder of what was in it.") for one in packed[:3]]
         read = sum(file.lines for file in story.files)
-        lines.append(
-            f"Nothing is told: {len(story.files):,} text files, {read:,} lines, none that says what happened to a partition."
-        )
-        lines.append("Give the server.log, controller.log and state-change.log of the brokers; see docs/operators.md.")
+        if read or not packed:
+            seen = f"{len(story.files):,} text files, {read:,} lines"
+            lines.append(f"Nothing is told: {seen}, none that says what happened to a partition.")
+            lines.append("Give the server.log, controller.log and state-change.log of the brokers; see docs/operators.md.")
     lines += [visible(f"problem: {problem}") for problem in story.problems[:10]]
     return "\n".join(lines)

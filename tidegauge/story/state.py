@@ -73,6 +73,8 @@ class ReplicaStory:
     refused: StoryEntry | None = None
     unanswered: StoryEntry | None = None
     unwritten: StoryEntry | None = None
+    not_leader: StoryEntry | None = None
+    beyond: StoryEntry | None = None
     failed: StoryEntry | None = None
     corrupt: StoryEntry | None = None
     conflict: StoryEntry | None = None
@@ -113,6 +115,7 @@ class NodeStory:
     failed: dict[str, StoryEntry] = field(default_factory=dict)
     fatal: StoryEntry | None = None
     expired: StoryEntry | None = None
+    unregistered: StoryEntry | None = None
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,8 @@ class StoryState:
         self.releases = Releases()
         self.faces: list[SourcedLine] = []
         self.topics: dict[str, str] = {}
+        self.asked: dict[object, SourcedLine] = {}
+        self.dumped: dict[str, str | None] = {}
 
     def add(self, line: SourcedLine, kind: str, partition: str | None = None, **fields: Any) -> StoryEntry:
         generation = self.partitions[partition].generation if partition is not None else 0

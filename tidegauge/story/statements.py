@@ -20,7 +20,7 @@ from dataclasses import dataclass
 BEFORE = 420
 """Characters before the text of a row in which its partition and node stand: a topic has at most 249."""
 
-_NAME = r"(?>[A-Za-z0-9._\-*]+-\d+)"  # somebody may have written *** over a topic
+_NAME = r"(?>[A-Za-z0-9._\-*]+-(?:\d+|[A-Z]\b))"  # somebody may have written *** over a topic, or X-N
 TP = rf"(?P<tp>{_NAME})"
 _OLD_TP = r"\[(?P<topic>[A-Za-z0-9._\-]+),\s?(?P<number>\d+)\]"
 _ANY_TP = rf"(?:\[(?P<topic>[A-Za-z0-9._\-]+),\s?(?P<number>\d+)\]|{TP})"
@@ -45,9 +45,10 @@ _RESET = r"(?P<from>\d+)(?: to|;) (?>.*?offset (?:to )?(?=\d))(?P<to>\d+)"
 _DIR = r"(?P<directory>[^\s,()]+[^\s,().])"
 _TOPIC_DIR = r"(?P<directory>[^,)]*?)[/\\](?P<tp>[^/\\,)]+)"
 _DIRECTORY_ERROR = (
-    r"(?P<what>(?:appending|creating|deleting|fetching|flushing|loading|locking|reading checkpoint|renaming|rolling|truncating"
+    r"(?P<what>(?:appending|creating(?! ephemeral)|deleting|fetching|flushing|loading|locking|reading checkpoint|renaming|rolling|truncating"
     r"|writing)\b[^/\\:]{0,330}?)(?P<directory>(?:[A-Za-z]:)?[/\\][^\s,():]*[^\s,().:])(?:: (?P<error>.*))?"
 )
+_OWN_FILE = r"(?:[A-Za-z]:)?[/\\][^\s:]{1,300}?(?:meta\.properties|checkpoint|\d{20}\.(?:log|index|timeindex|txnindex|snapshot))(?:\.tmp)?"
 _REGISTRATION = (
     rf"{TP}(?: with topic ID (?P<topic_id>[\w\-]{{22}}))? and PartitionRegistration\((?=.*?\bisr=\[(?P<isr>[\d, ]*)\])"
     r"(?=.*?\bleader=(?P<leader>-?\d+))(?=.*?\bleaderEpoch=(?P<leader_epoch>\d+))(?=.*?\bpartitionEpoch=(?P<version>\d+))"
@@ -68,6 +69,7 @@ _PROCESS: tuple[Row, ...] = (
     ("stopping", " shutting down", "", r"\[(?:KafkaServer id=\d+\]|Kafka Server \d+\],)$", (None, "3.9"), "KafkaServer"),
     ("session-expired", "Session expired.", "", r"\[ZooKeeperClient[^\]]{0,60}\] $", ("1.0", "3.9"), "ZooKeeperClient"),
     ("session-expired", "ZK expired; shut down all controller components", "", r"\[SessionExpirationListener on (?P<node>\d+)\], $", (None, "1.0"), "KafkaController"),
+    ("not-registered", "creating ephemeral at ", r"/brokers/ids/(?P<node>\d+), (?P<error>node already exists and owner '\S+ does not match current session)", "", ("1.1", "3.9"), "KafkaZkClient$CheckedEphemeral"),
     ("stopped", "shut down completed", "", r"\[(?:KafkaServer|BrokerServer|ControllerServer) id=(?P<node>\d+)\] $", ("1.0", None), "KafkaServer"),
     ("stopped", "shut down completed", "", r"\[Kafka Server (?P<node>\d+)\], $", (None, "0.11"), "KafkaServer"),
     ("stopped", "Transition from SHUTTING_DOWN to SHUTDOWN", "", "", ("2.8", None), "BrokerServer, ControllerServer"),
@@ -84,6 +86,8 @@ _PROCESS: tuple[Row, ...] = (
     ("index-rebuilt", "Found a corrupted index file", "", "", (None, None), "Log, LogLoader"),
     ("directory-error", "rror while ", _DIRECTORY_ERROR, "", ("1.0", None), "LogDirFailureChannel"),
     ("directory-error", "Failed to create or validate ", rf"(?P<what>data directory ){_DIR}", "", ("1.0", None), "LogDirFailureChannel"),
+    ("io-error", ": Input/output error", "", rf"Exception: (?P<path>{_OWN_FILE})$", (None, None), "java.nio.file"),
+    ("io-error", ": Read-only file system", "", rf"Exception: (?P<path>{_OWN_FILE})$", (None, None), "java.nio.file"),
     ("directory-made", " not found, creating it", "", r"[Ll]og directory '?(?P<directory>[^\s']+)'?$", (None, None), "LogManager"),
     ("directory-failed", "Stopping serving ", rf"(?:logs|replicas) in dir {_DIR}", "", ("1.0", None), "LogManager, ReplicaManager"),
     ("directory-failed", "because they are in the failed log directory ", _DIR, "", ("1.1", None), "ReplicaManager"),
@@ -95,6 +99,7 @@ _PROCESS: tuple[Row, ...] = (
     ("fatal", "because log truncation is not allowed", r"(?P<error>[^(]*)", "", (None, "2.0"), "ReplicaFetcherThread"),
     ("fatal", "The Cluster ID ", r"(?P<cluster_id>[\w\-]{22}) doesn't match stored clusterId (?:Some\()?(?P<stored>[\w\-]{22})", "", ("2.4", "3.9"), "KafkaServer"),
     ("fatal", "Invalid cluster.id in: ", r"\S+\. Expected (?P<cluster_id>[\w\-]{22}), but read (?P<stored>[\w\-]{22})", "", ("3.7", None), "MetaPropertiesEnsemble"),
+    ("fatal", "A broker is already registered on the path ", r"/brokers/ids/(?P<node>\d+)", "", (None, None), "ZkUtils"),
     ("fatal", "Fatal error during ", r"(?P<error>\w+ (?:startup|shutdown))", "", (None, "3.9"), "KafkaServer"),
     ("fatal", "Exiting Kafka due to fatal exception", r"(?P<error>[^(]*)", "", (None, None), "Kafka$"),
     ("fatal", "Encountered fatal fault: ", r"(?P<error>[^(]*)", "", ("3.3", None), "ProcessTerminatingFaultHandler"),
@@ -102,6 +107,7 @@ _PROCESS: tuple[Row, ...] = (
     ("controller", "ecoming the active controller at epoch ", r"(?P<controller_epoch>\d+)", "", ("3.0", None), "QuorumController"),
     ("controller-resigned", "resigned as the controller", "", r"Broker (?P<node>\d+) $", (None, "0.11"), "KafkaController"),
     ("controller-resigned", "] Resigned", "", r"\[Controller id=(?P<node>\d+)$", ("1.0", "3.9"), "KafkaController"),
+    ("controller-resigned", "Renouncing leadership and reverting to the last committed offset ", "", r"\[(?:QuorumController id=|Controller )(?P<node>\d+)\] .{1,200}$", ("2.8", None), "QuorumController"),
     ("controller-resigned", "Renouncing the leadership ", r"(?=at oldEpoch|due to)", "", ("2.8", None), "QuorumController"),
     ("broker-left", "Fencing broker ", r"(?P<brokers>\d+)(?: at epoch \d+)? because (?P<why>its session has timed out)", "", ("2.8", None), "ReplicationControlManager"),
     ("broker-left", "Broker failure callback for ", r"(?P<brokers>\d[\d,]*)", "", (None, "3.9"), "KafkaController"),
@@ -111,6 +117,8 @@ _PROCESS: tuple[Row, ...] = (
 )
 
 _LOG: tuple[Row, ...] = (
+    ("dumped-segment", "Dumping ", r"(?:\S*[/\\])?(?P<tp>[^/\\\s]+-\d+)[/\\]\d{20}\.log\b", "", (None, None), "kafka-dump-log"),
+    ("dumped-batch", "baseOffset: ", r"(?P<first>\d+) lastOffset: (?P<last>\d+) (?>.*?partitionLeaderEpoch: )(?P<epoch>-?\d+) (?>.*?\bposition: )(?P<position>\d+) (?=.*?\bsize: (?P<size>\d+))(?=.*?\bisvalid: (?P<valid>true|false))", "", (None, None), "kafka-dump-log"),
     ("loaded", "Completed load of Log(dir=", _TOPIC_DIR + r",(?: topicId=(?P<topic_id>[\w\-]{22}),)?(?>.*?highWatermark=)(?P<high_watermark>\d+),(?>.*?logStartOffset=)(?P<log_start>\d+), logEndOffset=(?P<log_end>\d+)", "", ("2.4", None), "LogManager"),
     ("loaded", "Completed load of log ", r"(?:with )?(?:(?P<tp>(?>[A-Za-z0-9._\-]+-\d+)) with )?(?:\d+ (?:log )?segments?,? (?:and )?)?(?:log start offset (?P<log_start>\d+) and )?log end offset (?P<log_end>\d+)", "", (None, "2.5"), "Log"),
     ("initial-high-watermark", "with initial high watermark ", r"(?P<high_watermark>\d+)", rf"(?:Log|Replica) loaded for partition {TP} $", ("0.11", None), "Partition, Replica"),
@@ -140,6 +148,7 @@ _LOG: tuple[Row, ...] = (
     ("epochs-conflict", "This implies messages have arrived out of order", rf"(?:\. New: [^,]{{0,60}}, [^,]{{0,60}}, Current: [^,]{{0,60}}, [^,]{{0,60}} for Partition: {TP})?", "", ("0.11", "2.6"), "LeaderEpochFileCache"),
     ("epochs-conflict", "caused truncation of conflicting entries ", "", r"New epoch entry .{1,90} $", ("2.0", None), "LeaderEpochFileCache"),
     ("corrupt", "Found invalid messages during fetch for partition ", rf"{_ANY_TP} offset (?P<offset>\d+)", "", (None, None), "ReplicaFetcherThread"),
+    ("corrupt", " is invalid, cause: Record is corrupt", "", rf"(?P<reader>Record) for partition {TP} at offset (?P<offset>\d+)$", (None, None), "Fetcher of a consumer"),
     ("corrupt", "Corruption found in segment ", r"\d+(?: of log (?P<tp>(?>[A-Za-z0-9._\-]+-\d+)))?,? truncating to offset (?P<offset>\d+)", "", (None, None), "Log, LogLoader"),
     ("corrupt", "Found invalid offset during recovery", rf"(?: for log {TP})?\. Deleting the corrupt segment and creating an empty one with starting offset (?P<offset>\d+)", "", (None, None), "Log, LogLoader"),
     ("corrupt", "Found invalid messages in log segment ", r"\S*?[/\\](?P<tp>[^/\\\s]+-\d+)[/\\]\d+\.log at byte offset (?P<byte>\d+)", "", (None, None), "LogSegment"),
@@ -179,6 +188,9 @@ _ELECTIONS: tuple[Row, ...] = (
     ("elected", "Changed partition ", rf"{TP} from (?P<before>\w+) to OnlinePartition with state {_LEADER_AND_ISR}", "", ("1.0", "3.9"), "state.change.logger"),
     ("removed", "state changed to ", _ZK_STATE + r".*?after removing replica (?P<removed>\d+) from the ISR", rf"Partition {TP} $", ("2.6", "3.9"), "state.change.logger"),
     ("removed", "New leader and ISR for partition ", rf"{_ANY_TP} is \{{(?=[^}}]*\"leader\": ?(?P<leader>-?\d+))(?=[^}}]*\"leader_epoch\": ?(?P<leader_epoch>\d+))(?=[^}}]*\"isr\": ?\[(?P<isr>[\d, ]*)\])", "", (None, "1.0"), "KafkaController"),
+    ("received", "ached leader info ", rf"\(LeaderAndIsrInfo:\(Leader:(?P<leader>-?\d+),ISR:(?P<isr>[\d,]*),LeaderEpoch:(?P<leader_epoch>\d+),.*? for partition {_ANY_TP}", "", (None, "1.0"), "state.change.logger"),
+    ("received", "ached leader info ", rf"{_PARTITION_STATE}.*? for partition {_ANY_TP}", "", (None, "2.3"), "state.change.logger"),
+    ("received", "ached leader info ", rf"UpdateMetadata(?=PartitionState\(topicName='(?P<topic>[A-Za-z0-9._\-]+)', partitionIndex=(?P<number>\d+)){_PARTITION_STATE}", "", ("2.4", "3.9"), "state.change.logger"),
     ("received", "eceived LeaderAndIsr request ", rf"\(LeaderAndIsrInfo:\(Leader:(?P<leader>-?\d+),ISR:(?P<isr>[\d,]*),LeaderEpoch:(?P<leader_epoch>\d+),.*? for partition {_ANY_TP}", "", (None, "0.9"), "state.change.logger"),
     ("received", "eceived LeaderAndIsr request ", rf"(?:LeaderAndIsr)?{_PARTITION_STATE}.*? for partition {_ANY_TP}", "", ("0.10", "2.3"), "state.change.logger"),
     ("received", "eceived LeaderAndIsr request ", rf"LeaderAndIsr(?=PartitionState\(topicName='(?P<topic>[A-Za-z0-9._\-]+)', partitionIndex=(?P<number>\d+)){_PARTITION_STATE}", "", ("2.4", "3.9"), "state.change.logger"),
@@ -216,7 +228,12 @@ _FETCHER: tuple[Row, ...] = (
     ("out-of-order", "Out of order offsets found in append to ", rf"{TP}", "", (None, None), "OffsetsOutOfOrderException"),
     ("too-large", " is too large for segment with current file position at ", r"(?P<position>\d+)", "", ("2.1", None), "FileRecords"),
     ("produce-error", "Error processing append operation on partition ", rf"{TP}", "", (None, None), "ReplicaManager"),
-    ("index-offset", "Attempt to append an offset (", r"(?P<offset>\d+)\) to position \d+ no larger than the last offset appended \(\d+\) to \S*?[/\\](?P<tp>[^/\\\s]+-\d+)[/\\]\d+\.index", "", (None, None), "OffsetIndex"),
+    ("index-offset", "Attempt to append an offset", r" \((?P<offset>\d+)\) to position \d+ no larger than the last offset appended \(\d+\) to \S*?[/\\](?P<tp>[^/\\\s]+-\d+)[/\\]\d+\.index", "", (None, None), "OffsetIndex"),
+    ("not-leader", "Leader not local for partition ", rf"{_ANY_TP} on broker (?P<node>\d+)", "", (None, None), "ReplicaManager"),
+    ("out-of-range", "eceived request for offset ", rf"(?P<offset>\d+) for partition {_ANY_TP}, but we only have log segments in the range (?P<log_start>\d+) to (?P<log_end>\d+)", "", (None, None), "OffsetOutOfRangeException"),
+    ("out-of-range", "Request for offset ", r"(?P<offset>\d+) but we only have log segments in the range (?P<log_start>\d+) to (?P<log_end>\d+)", "", (None, None), "OffsetOutOfRangeException"),
+    ("asked-for", "rror when processing fetch request for partition ", rf"{_ANY_TP} offset (?P<offset>\d+)", "", (None, None), "KafkaApis"),
+    ("asked-for", "rror processing fetch operation on partition ", rf"{_ANY_TP},? offset (?P<offset>\d+)", "", (None, None), "ReplicaManager"),
     ("fetch-refused", "Error for partition ", rf"{_ANY_TP} (?:at offset (?P<offset>\d+)|to broker (?P<leader>\d+):(?P<error>[^(]*))", "", (None, None), "ReplicaFetcherThread"),
     ("fetch-refused", "Error in fetch to broker ", r"(?P<leader>\d+)", "", (None, "1.0"), "ReplicaFetcherThread"),
     ("fetch-refused", "Error in response for fetch request ", "", "", ("1.1", None), "ReplicaFetcherThread"),

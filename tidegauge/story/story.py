@@ -100,7 +100,7 @@ def happened(entry: StoryEntry) -> bool:
         return shrunk or entry.fields["accepted"] is False
     if entry.kind == "broker_left":
         return entry.fields["why"] is not None  # ZooKeeper's controller says it of a clean stop, too
-    if entry.kind in ("epoch_refused", "fetch_refused"):
+    if entry.kind in ("epoch_refused", "fetch_refused", "not_leader"):
         return bool(entry.fields["times"] > 3)
     return True
 

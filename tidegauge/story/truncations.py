@@ -7,9 +7,11 @@ Rules of this file
 3. A line that names no node, of a file with several, joins the one truncation that it fits, or stays nobody's.
 """
 
+from dataclasses import replace
+
 from tidegauge.story.reading import SourcedLine
 from tidegauge.story.state import SECOND, TOGETHER, ReplicaStory, StoryEntry, StoryState, join, optional
-from tidegauge.traces.kafka_logs.parsing.parsed_line import number
+from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG, number
 
 STALE = 90 * SECOND
 """A log end that a role line gave counts for a truncation so long: the fetcher starts with it, in microseconds."""
@@ -242,6 +244,22 @@ class Truncations(StoryState):
                 relate(truncation)
             join(truncation, line)
 
+    def say_dumped_segment(self, line: SourcedLine) -> None:
+        self.dumped[line.file] = line.partition
+
+    def say_dumped_batch(self, line: SourcedLine) -> None:
+        """Tell what a dump shows: offsets that are not there, batches that are invalid, epochs that go back."""
+        fields = line.fields
+        of = replace(line, partition=self.dumped.get(line.file), node=None, time="")  # the time is a record's
+        if of.partition in (None, METADATA_LOG):
+            return
+        if "end" in fields:
+            self.add(of, "gap", of.partition, first=number(fields["first"]), end=number(fields["end"]))
+        if "invalid" in fields:
+            self.say_corrupt(replace(of, fields={"offset": fields["invalid"], "reader": "kafka-dump-log"}))
+        if "epoch" in fields:
+            self.say_epochs_conflict(of)
+
     def say_segments_missing(self, line: SourcedLine) -> None:
         """Tell a log whose end was found below its start: what lay between is gone from this disk."""
         end, start = number(line.fields["log_end"]), number(line.fields["log_start"])
@@ -258,6 +276,8 @@ class Truncations(StoryState):
 
     def say_corrupt(self, line: SourcedLine) -> None:
         fields = {"offset": optional(line, "offset"), "byte": optional(line, "byte")}
+        if "reader" in line.fields:
+            line = replace(line, node=None)  # it says nothing of the replica that it was read from
         replica = self.replica_of(line)
         last = replica.corrupt
         # A fetcher asks for the same records again, every second.
@@ -265,8 +285,12 @@ class Truncations(StoryState):
             last.fields["times"] += 1
             join(last, line)
             return
-        said = {name: value for name, value in fields.items() if value is not None or name == "offset"}
+        said: dict[str, object] = {name: value for name, value in fields.items() if value is not None or name == "offset"}
+        reader = line.fields.get("reader")
+        said |= {"by": "a consumer" if reader == "Record" else reader} if reader else {}
         replica.corrupt = self.add(line, "corrupt", line.partition, **said, times=1)
+
+    say_index_offset = say_corrupt
 
 
 def relate(entry: StoryEntry) -> None:

@@ -1,0 +1,300 @@
+"""Pastes of mailing lists, issue threads and answers: wrapped without a date, mixed, of clients, of tools, packed."""
+
+import io
+import tarfile
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.story.test_failures import dated, only
+from tests.story.test_losses import log
+from tidegauge.bundle.cutting import write_bundle
+from tidegauge.bundle.unpacking import opened
+from tidegauge.story.sentences import headline, story_text
+from tidegauge.story.story import Story, happened, story_of
+
+Telling = Callable[..., Story]
+
+NOT_INCREASING = (
+    "kafka.common.InvalidOffsetException: Attempt to append an offset (1506) to position 35728 no larger than the last "
+    "offset appended (1603) to /data3/kafka/payments_of_the_day-20/00000000000000001400.index."
+)
+NOT_ALLOWED = (
+    "Exiting because log truncation is not allowed for partition payments_of_the_day-20, current leader 1's latest offset "
+    "460 is less than replica 2's latest offset 463 (kafka.server.ReplicaFetcherThread)"
+)
+REGISTERED = (
+    "ERROR Error while creating ephemeral at /brokers/ids/4, node already exists and owner '7205' does not match current "
+    "session '7206' (kafka.zk.KafkaZkClient$CheckedEphemeral)"
+)
+STARTING = "ERROR [KafkaServer id=4] Fatal error during KafkaServer startup. Prepare to shutdown (kafka.server.KafkaServer)"
+NOT_LEADER = (
+    "WARN [KafkaApi-1] Produce request with correlation id {} from client c on partition [x,0] failed due to Leader not "
+    "local for partition [x,0] on broker 1 (kafka.server.KafkaApis)"
+)
+BATCH = (
+    "baseOffset: {} lastOffset: {} count: 10 baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 "
+    "partitionLeaderEpoch: {} isTransactional: false isControl: false position: {} CreateTime: 1700000000000 size: 100 "
+    "magic: 2 compresscodec: none crc: 1 isvalid: {}"
+)
+DUMPED = "Dumping /data/x-0/00000000000000000000.log\nStarting offset: 0\n"
+
+
+@pytest.mark.parametrize("quote", ["", "> ", ">> ", "        "])
+@pytest.mark.parametrize("width", [60, 78, 100])
+def test_a_line_without_a_date_that_mail_wrapped_is_read_as_it_was(telling: Telling, width: int, quote: str) -> None:
+    def wrapped(text: str) -> str:
+        return "".join(f"{quote}{part}\n" for part in textwrap.wrap(text, width, break_long_words=False))
+
+    mail = (
+        f"{quote}When power was back some brokers did not start:\n{wrapped(NOT_INCREASING)}"
+        f"{quote}\tat kafka.log.OffsetIndex.append(OffsetIndex.scala:197)\n"
+    )
+    story = telling(mail)
+    assert [bug.bug for bug in story.bugs] == ["KAFKA-3919"]
+    assert (only(story, "corrupt")["partition"], only(story, "corrupt")["offset"]) == ("payments_of_the_day-20", 1506)
+    failed = only(telling(f"{quote}It says:\n{quote}\n{wrapped(NOT_ALLOWED)}"), "process_failed")
+    assert (failed["partition"], failed["error"].rpartition(": ")[2]) == (
+        "payments_of_the_day-20",
+        "the leader's log ends at 460, this replica's at 463",
+    )
+
+
+@pytest.mark.parametrize(
+    "behind", ["", "[2026-01-01 00:00:09,000] INFO x", "\tat kafka.log.Log.load(Log.scala:7)", "Caused by: a.b.CException"]
+)
+def test_a_line_does_not_go_on_in_what_begins_anew(telling: Telling, behind: str) -> None:
+    first = "Exiting because log truncation is not allowed for partition x-0,"
+    rest = "current leader 1's latest offset 460 is less than replica 2's latest offset 463"
+    assert only(telling(f"{first}\n{rest}\n"), "process_failed")["partition"] == "x-0"
+    assert only(telling(f"{first}\n{behind}\n{rest}\n"), "process_failed")["partition"] is None
+
+
+def test_lines_without_date_and_logger_stay_lines_of_their_own(telling: Telling) -> None:
+    story = telling("[Partition x-0 broker=1] Shrinking ISR from 1,2 to 1\n[KafkaServer id=1] started\n")
+    assert [entry.kind for entry in story.entries] == ["isr_changed", "start"]
+
+
+def test_a_partition_whose_number_somebody_left_out_is_named_as_it_is(telling: Telling) -> None:
+    text = (
+        "kafka.common.KafkaException: Error processing data for partition X-N offset 617\n"
+        "Caused by: org.apache.kafka.common.errors.OffsetOutOfRangeException: Cannot increment the log start offset to 753 "
+        "of partition X-N since it is larger than the high watermark 619\n"
+    )
+    failed = only(telling(text), "fetcher_failed")
+    assert (failed["partition"], failed["offset"]) == ("X-N", 617)
+    assert "larger than the high watermark 619" in failed["error"]
+
+
+def test_a_broker_that_zookeeper_does_not_register_lost_no_directory(telling: Telling) -> None:
+    story = telling(dated(REGISTERED))
+    assert [(entry.kind, entry.node) for entry in story.entries] == [("not_registered", 4)]
+    assert any("restart this broker if ZooKeeper goes on without it" in line for line in headline(story))
+    # Where it ends by it, that is what happened.
+    error = "org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists"
+    ended = telling(dated(REGISTERED, STARTING, error))
+    assert [entry.kind for entry in ended.entries] == ["process_failed"]
+    assert any("no other broker has this id" in line for line in headline(ended))
+    older = telling("java.lang.RuntimeException: A broker is already registered on the path /brokers/ids/4. This probably\n")
+    assert (only(older, "process_failed")["node"], only(older, "process_failed")["error"]) == (
+        4,
+        "/brokers/ids/4 is already registered in ZooKeeper",
+    )
+
+
+OTHER_ID = (
+    "kafka.common.InconsistentBrokerIdException: Configured broker.id 1 doesn't match stored broker.id 0 in "
+    "meta.properties. If you moved your data, make sure your configured broker.id matches."
+)
+FOREIGN_FOLDER = (
+    "org.apache.kafka.common.KafkaException: Found directory /d/lost+found, 'lost+found' is not in the form of "
+    "topic-partition or topic-partition.uniqueId-delete (if marked for deletion)."
+)
+CORRUPT_INDEX = (
+    "java.lang.IllegalArgumentException: requirement failed: Corrupt index found, index file (/d/x-0/06.index) has non-zero "
+    "size but the last offset is 6 and the base offset is 6"
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "step"),
+    [
+        (OTHER_ID, "broker.id=0"),
+        (FOREIGN_FOLDER, "move /d/lost+found away"),
+        (CORRUPT_INDEX, "keep the .log file"),
+        ("java.nio.file.FileSystemException: /d/meta.properties.tmp: Input/output error", "errors of the disk"),
+    ],
+)
+def test_a_start_that_failed_names_what_to_do_where_its_error_says_why(telling: Telling, error: str, step: str) -> None:
+    assert any(step in line for line in headline(telling(dated(STARTING, error))))
+
+
+def test_a_file_that_the_system_could_not_write_is_told_of_its_directory_once(telling: Telling) -> None:
+    error = "java.nio.file.FileSystemException: /d/{}: Input/output error"
+    assert only(telling(error.format("meta.properties.tmp")), "directory_failed")["directory"] == "/d"
+    assert only(telling(error.format("x-0/leader-epoch-checkpoint")), "directory_failed")["directory"] == "/d"
+    checkpoint = (
+        "ERROR Error while writing to checkpoint file /d/x-0/leader-epoch-checkpoint (kafka.server.LogDirFailureChannel)"
+    )
+    assert only(telling(dated(checkpoint, error.format("x-0/leader-epoch-checkpoint"))), "directory_failed")["error"]
+    # It may be another program's.
+    assert telling(error.format("version-2/log.1")).entries == []
+
+
+def test_a_broker_that_is_asked_for_what_it_does_not_lead_is_ordinary_for_a_moment(telling: Telling) -> None:
+    once = telling(dated(NOT_LEADER.format(7)))
+    assert only(once, "not_leader") == {"node": 1, "partition": "x-0", "times": 1, "time": "2026-01-01 00:00:00,000"}
+    assert "broker 1 was asked as the leader" in headline(once)[1]
+    often = telling(dated(*(NOT_LEADER.format(number) for number in range(5))))
+    assert [(entry.fields["times"], happened(entry)) for entry in often.entries] == [(5, True)]
+
+
+def test_an_offset_that_a_log_has_not_is_told_with_what_it_has(telling: Telling) -> None:
+    asked = "ERROR [KafkaApi-8] Error when processing fetch request for partition [x,5] offset 747 from consumer (kafka)"
+    has = "a.b.OffsetOutOfRangeException: Request for offset {} but we only have log segments in the range 801 to 1022."
+    story = telling(dated(asked, has.format(747)))
+    assert (only(story, "out_of_range")["partition"], only(story, "out_of_range")["node"]) == ("x-5", 8)
+    assert any("which its log has no more: it has 801 to 1021" in line for line in headline(story))
+    # Whose it is, nothing says.
+    assert telling(dated(asked, has.format(748))).entries == []
+    later = (
+        "org.apache.kafka.common.errors.OffsetOutOfRangeException: Received request for offset 30 for partition x-0, but we "
+        "only have log segments in the range 20 to {}."
+    )
+    assert any("which its log has not yet: it has 20 to 24" in line for line in headline(telling(later.format(25))))
+    assert any("its log is empty at 20" in line for line in headline(telling(later.format(20))))
+
+
+def test_what_a_consumer_found_is_not_said_of_a_broker(telling: Telling) -> None:
+    found = (
+        "org.apache.kafka.common.KafkaException: Record for partition x-0 at offset 88 is invalid, cause: Record is corrupt"
+    )
+    story = telling(f"{found} (stored crc = 358, computed crc = 170)\n")
+    assert any("a consumer found invalid records at offset 88" in line for line in headline(story))
+
+
+INFORMATION = {
+    "0.10": "(LeaderAndIsrInfo:(Leader:{},ISR:6,LeaderEpoch:9,ControllerEpoch:12),ReplicationFactor:2),AllReplicas:5,6)",
+    "1.1": "PartitionState(controllerEpoch=1, leader={}, leaderEpoch=9, isr=[6], zkVersion=7, replicas=[5, 6])",
+    "2.8": "UpdateMetadataPartitionState(topicName='x', partitionIndex=0, controllerEpoch=1, leader={}, leaderEpoch=9, "
+    "isr=[6], zkVersion=7, replicas=[5, 6], offlineReplicas=[])",
+}
+
+
+@pytest.mark.parametrize("release", INFORMATION)
+def test_a_broker_that_was_told_who_leads_tells_it(telling: Telling, release: str) -> None:
+    def cached(leader: int) -> Story:
+        sent = INFORMATION[release].format(leader)
+        return telling(log(f"[Broker id=1] Cached leader info {sent} for partition x-0 in response to UpdateMetadata"))
+
+    assert (only(cached(6), "elected")["leader"], only(cached(6), "elected")["leader_epoch"]) == (6, 9)
+    assert not any(map(happened, cached(6).entries))
+    assert any("start broker 6 again" in line for line in headline(cached(-1)))
+    # The topic is being deleted.
+    assert cached(-2).entries == []
+
+
+def test_what_a_controller_is_sent_says_nothing_of_how_a_broker_truncates(telling: Telling) -> None:
+    received = (
+        "Broker 1 cached leader info (LeaderAndIsrInfo:(Leader:2,ISR:2,LeaderEpoch:9,ControllerEpoch:1)) for partition x-0"
+    )
+    role = "[ReplicaFetcherManager on broker 1] Removed fetcher for partitions x-0 (kafka.server.ReplicaFetcherManager)"
+    truncated = "Truncating log x-0 to offset 70. (kafka.log.Log)"
+    assert (
+        only(telling(log(received, role, truncated)), "truncated")["reason"]
+        == "to its own high watermark, as it did before KIP-101"
+    )
+
+
+def test_a_controller_that_gives_up_is_told_also_where_nothing_else_is(telling: Telling) -> None:
+    failed = (
+        "[Controller 3] maybeFenceReplicas: failed with unknown server exception NotLeaderException at epoch 26 in 19 us. "
+        "Renouncing leadership and reverting to the last committed offset 998. (org.apache.kafka.QuorumController)"
+    )
+    story = telling(log(failed))
+    assert (only(story, "controller")["node"], only(story, "controller")["active"]) == (3, False)
+    assert "ceased to be the active controller" in headline(story)[1]
+
+
+def test_the_error_behind_a_prefix_of_syslog_is_read(telling: Telling) -> None:
+    before = "Apr 10 07:23:12 localhost kafka[1303]: "
+    fatal = "[2025-04-10 04:23:12,167] ERROR Encountered fatal fault: Error loading metadata log record from offset 993 (x)"
+    error = "java.lang.IllegalStateException: Tried to change broker 3, but the given epoch did not match"
+    assert only(telling(f"{before}{fatal}\n{before}{error}\n"), "process_failed")["cause"] == error
+
+
+def test_the_redacted_bundle_of_a_paste_tells_what_the_paste_does(telling: Telling, tmp_path: Path) -> None:
+    mail = "".join(f"> {part}\n" for part in textwrap.wrap(NOT_INCREASING, 78))
+    whole = telling({"mail.txt": mail, "broker-4/server.log": dated(REGISTERED)})
+    write_bundle([tmp_path / "mail.txt", tmp_path / "broker-4"], tmp_path / "bundle.tar.gz", redact=True)
+    with opened([str(tmp_path / "bundle.tar.gz")]) as (paths, _):
+        kept = story_of(paths)
+    assert [(one.kind, one.node) for one in kept.entries] == [(one.kind, one.node) for one in whole.entries]
+    assert len(whole.entries) == 2
+
+
+def test_ids_and_offsets_of_an_error_are_told_though_they_stand_in_its_second_sentence(telling: Telling) -> None:
+    fatal = "ERROR Encountered fatal fault: Unable to apply TopicRecord record (org.apache.kafka.server.fault.Handler)"
+    error = "java.lang.RuntimeException: Found duplicate TopicRecord for x. Previous ID was {}. {}"
+    short = telling(dated(fatal, error.format("HhPpDbsLQCqkVYGkSVHmWA", "This is not expected.")))
+    assert any(line.endswith("for x. Previous ID was HhPpDbsLQCqkVYGkSVHmWA.") for line in headline(short))
+    long = telling(dated(fatal, error.format(", ".join(map(str, range(100, 300))), "")))
+    assert any(line.endswith("for x.") for line in headline(long))
+
+
+def test_a_fetcher_is_not_said_to_be_of_whoever_else_writes_in_the_file(telling: Telling) -> None:
+    error = (
+        "[ReplicaFetcherThread-0-1], Error for partition [x,0] to broker 1:org.apache.kafka.common.errors.NotLeaderFor"
+        "PartitionException: This server is not the leader for that topic-partition. (kafka.server.ReplicaFetcherThread)"
+    )
+    others = (
+        "Partition [y,0] on broker 1: Shrinking ISR for partition [y,0] from 1,5 to 1 (kafka.cluster.Partition)",
+        "[SessionExpirationListener on 3], ZK expired; shut down all controller components and try to re-elect (kafka)",
+    )
+    assert only(telling(log(error, *others)), "fetch_refused")["node"] is None
+    assert only(telling(log(error, others[1])), "fetch_refused")["node"] == 3
+
+
+def test_the_id_that_one_container_says_is_not_that_of_another(telling: Telling) -> None:
+    recovering = "[Log partition=x-0, dir=/d] Recovering unflushed segment 0 (kafka.log.Log)"
+    text = (
+        f"kc2  | [2026-01-01 00:00:00,000] INFO {recovering}\n"
+        "kc1  | [2026-01-01 00:00:01,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n"
+    )
+    assert [entry.node for entry in telling(text).entries] == [1]
+    assert only(telling(text.replace("kc2", "kc1")), "start")["node"] == 1
+
+
+def test_a_dump_whose_batches_do_not_follow_on_each_other_is_told(telling: Telling) -> None:
+    def dump(*batches: tuple[int, int, int, str], left_out: int = -1) -> str:
+        rows = [BATCH.format(first, last, epoch, 100 * at, valid) for at, (first, last, epoch, valid) in enumerate(batches)]
+        return DUMPED + "\n".join(row for at, row in enumerate(rows) if at != left_out) + "\n"
+
+    batches = ((0, 9, 0, "true"), (25, 29, 2, "true"), (30, 35, 2, "true"))
+    story = telling({"dump.txt": dump(*batches)})
+    assert (only(story, "gap")["partition"], only(story, "gap")["first"], only(story, "gap")["end"]) == ("x-0", 10, 25)
+    assert "whether x is compacted" in headline(story)[0]
+    damaged = telling({"dump.txt": dump((0, 9, 2, "true"), (8, 12, 1, "true"), (13, 20, 1, "false"))})
+    assert [(entry.kind, entry.fields.get("offset")) for entry in damaged.entries] == [
+        ("corrupt", 8),
+        ("epochs_conflict", None),
+        ("corrupt", 13),
+    ]
+    # Of two segments, or of an excerpt, what lies between may be elsewhere.
+    two = dump((0, 9, 0, "true")) + dump((90, 95, 0, "true")).replace("00.log", "90.log")
+    assert telling({"dump.txt": two}).entries == []
+    assert telling({"dump.txt": dump((0, 9, 0, "true"), (10, 24, 0, "true"), (25, 29, 2, "true"), left_out=1)}).entries == []
+    assert telling({"dump.txt": dump(*batches).replace("x-0", "__cluster_metadata-0")}).entries == []
+
+
+@pytest.mark.parametrize("name", ["logs.tar.gz", "logs.tar"])
+def test_an_archive_alone_is_the_first_thing_that_is_said(name: str, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / name, "w:gz" if name.endswith("gz") else "w") as packed:
+        content = log("[KafkaServer id=1] started").encode()
+        member = tarfile.TarInfo("server.log")
+        member.size = len(content)
+        packed.addfile(member, io.BytesIO(content))
+    first = story_text(story_of([tmp_path / name])).splitlines()[0]
+    assert first == "logs.tar is an archive (tar): unpack it; it is not read. Give the folder of what was in it."

@@ -18,7 +18,7 @@ def said(report: Report) -> object:
         report.verdict,
         report.exit_code,
         [(one.rule.id, one.verdict, one.tally) for one in report.rules],
-        [(one.path, one.verdict, one.events, one.missing) for one in report.inputs],
+        [(one.path, one.verdict, one.events, one.missing, one.situations, one.profiles) for one in report.inputs],
         sorted((one.path, one.rule.id, one.at) for one in report.explanations),
     )
 

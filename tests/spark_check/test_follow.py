@@ -98,7 +98,9 @@ def scene(made: Path, tmp_path: Path) -> Scene:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("how", [CheckOptions(), CheckOptions(profile="hw-only")], ids=["as-named", "hw-only"])
+@pytest.mark.parametrize(
+    "how", [CheckOptions(), CheckOptions(profile="hw-only", situations=True)], ids=["as-named", "hw-only"]
+)
 def test_the_report_is_that_of_all_files_together(how: CheckOptions, scene: Scene, spark: "SparkSession") -> None:
     """Files that arrive one after the other, one broken and one right at first, which are replaced; one stays broken."""
     scene.arrive("right", "a")

@@ -95,8 +95,6 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
         writable(args.results)
     if args.until_idle and not args.follow:
         raise UsageError("check: expected --until-idle with --follow, seen it alone; add --follow or leave --until-idle out")
-    if args.coverage and args.follow:
-        raise UsageError("check: expected --coverage of an input that is complete, seen --follow; leave one of them out")
     # That the judge is compiled is said in a log, too: it explains why the first run takes longer.
     LISTENER.announcement, LISTENER.progress = silent if args.quiet else aside, aside if watched else silent
     # Failures are printed as they come; with --json the output is the report alone, so they go to standard error.

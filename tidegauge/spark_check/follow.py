@@ -87,7 +87,7 @@ class ParquetArrivals(Source):
         self.folder = folder
         self.how = how
         self.results = results
-        self.judge = judge_fingerprint(how.profile)
+        self.judge = judge_fingerprint(how.profile, situations=how.situations)
         self._tally = RunningTally(how)
         self._batches_ended = 0
         self._batch_failure: Exception | None = None
@@ -139,7 +139,9 @@ class ParquetArrivals(Source):
         marks = Arrivals(log_in(self.results)).marks
         # After a signal nobody wants to wait for files that arrived since the last look.
         looked_at = [file for file in files if file_fingerprint(file, self.judge) in marks] if self.interrupted else files
-        report = report_of(judge_files(self.spark, looked_at, self.results, self.how.profile), self.how)
+        report = report_of(
+            judge_files(self.spark, looked_at, self.results, self.how.profile, situations=self.how.situations), self.how
+        )
         left = len(files) - len(looked_at)
         notes = (f"{left:,} files came that were not judged; the same command goes on with them",) if left else ()
         return replace(report, notes=(*report.notes, *notes))
@@ -155,6 +157,8 @@ class ParquetArrivals(Source):
         options = {"path": str(self.folder.absolute()), "results": str(self.results), "judge": self.judge}
         if self.how.profile is not None:
             options["profile"] = self.how.profile
+        if self.how.situations:
+            options["situations"] = "true"
         rows = self.spark.readStream.format("tidegauge").options(**options).load()
         checkpoint = (self.results / FOLLOWED / "checkpoint").as_uri()
         written = rows.writeStream.foreachBatch(self._take).option("checkpointLocation", checkpoint)

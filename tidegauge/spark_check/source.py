@@ -145,7 +145,8 @@ def _arrival(line: bytes) -> Arrival:
 
 class JudgeSource(DataSource):
     """format("tidegauge"). Options: `path` a file, directory or glob, of a stream a directory; `paths` a JSON list, which
-    load([..]) makes; `results` a directory for the rows; `profile` replaces the one that files name.
+    load([..]) makes; `results` a directory for the rows; `profile` replaces the one that files name; `situations` "true"
+    counts those of the events (conformance.checking.situations).
 
     Of a stream also `judge` (spark_check.worker.judge_fingerprint).
     """
@@ -164,13 +165,14 @@ class JudgeSource(DataSource):
         places = [*json.loads(self.options.get("paths", "[]")), *filter(None, [self.options.get("path")])]
         files = [file for place in places for file in files_named(place)]
         profile = self.options.get("profile")
-        judge, results = judge_fingerprint(profile), self.options.get("results")
+        counts, results = _counts_situations(self.options), self.options.get("results")
+        judge = judge_fingerprint(profile, situations=counts)
         parts: list[Task | list[ResultRow]] = []
         # A file that is named twice is judged once.
         for path in dict.fromkeys(files):
             mark = file_fingerprint(path, judge) if results else version_of(path)
             try:
-                parts += tasks_of(mark, _row_groups(path), TASK_EVENTS, profile)
+                parts += tasks_of(mark, _row_groups(path), TASK_EVENTS, profile, situations=counts)
             except Unreadable as error:
                 parts.append([unreadable_row(path, mark, error.problem)])
         return JudgeReader(parts, results)
@@ -202,13 +204,13 @@ class JudgeStream(DataSourceStreamReader):
         if "results" not in options:
             raise UsageError("format('tidegauge'): expected the option results of a stream, seen none; name a directory")
         self.path, self.results = options["path"], str(local_path(options["results"], "the results of a stream").absolute())
-        self.profile = options.get("profile")
+        self.profile, self.situations = options.get("profile"), _counts_situations(options)
         self._judge = options.get("judge")
 
     @cached_property
     def judge(self) -> str:
         """The judge's part of fingerprints."""
-        return self._judge or judge_fingerprint(self.profile)
+        return self._judge or judge_fingerprint(self.profile, situations=self.situations)
 
     @cached_property
     def arrivals(self) -> Arrivals:
@@ -256,7 +258,12 @@ class JudgeStream(DataSourceStreamReader):
         judged = {row.row_group: row for row in rows_in(self.finished.get(mark, ())) if row.fingerprint == mark}
         if judged:
             yield list(judged.values())
-        yield from tasks_of(mark, [group for group in groups if group.index not in judged], TASK_EVENTS, self.profile)
+        left = [group for group in groups if group.index not in judged]
+        yield from tasks_of(mark, left, TASK_EVENTS, self.profile, situations=self.situations)
+
+
+def _counts_situations(options: Mapping[str, str]) -> bool:
+    return options.get("situations", "").lower() == "true"
 
 
 def files_named(place: str) -> list[str]:

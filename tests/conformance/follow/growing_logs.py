@@ -95,7 +95,7 @@ def followed(
     places = sorted(random.randrange(len(every)) for _ in range(pieces))
     turns = [random.randrange(pieces + 1) for _ in range(rotations)]
     news: list[News] = []
-    source, numbers = BrokerLogs(folder, CheckOptions(), news.append, lines), count(1)
+    source, numbers = BrokerLogs(folder, CheckOptions(situations=True), news.append, lines), count(1)
     most = 0
     for turn, (begin, end) in enumerate(zip([0, *places], [*places, len(every)], strict=True)):
         for path, text in every[begin:end]:

@@ -34,7 +34,7 @@ class FedNdjson(NdjsonSource):
     """A source that has what it is fed."""
 
     def __init__(self, name: str, publish: Publish) -> None:
-        super().__init__(name, CheckOptions(), publish)
+        super().__init__(name, CheckOptions(situations=True), publish)
 
     def poll(self) -> bool:
         return False
@@ -63,6 +63,8 @@ def said(report: Report) -> dict[str, Any]:
         "problems": report.problems,
         "missing": report.missing,
         "read": (report.traces, report.events),
+        # Where a situation was seen first: of traces that are mixed, the first one that came, or the first trace's.
+        "exercised": [({key: one.situations[key].times for key in one.situations}, one.profiles) for one in report.inputs],
     }
 
 
@@ -71,7 +73,7 @@ def whole(data: bytes, folder: Path) -> Report:
     """What `check` says of the same bytes, called by the same name."""
     path = folder / "whole.ndjson"
     path.write_bytes(data)
-    report = check([path])
+    report = check([path], CheckOptions(situations=True))
     path.unlink()
     return report
 

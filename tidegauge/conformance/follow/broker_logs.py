@@ -30,6 +30,7 @@ from tidegauge.conformance.checking.check import (
     worst_first,
 )
 from tidegauge.conformance.checking.inputs import LOGS, InputFindings, capture_batches
+from tidegauge.conformance.checking.situations import Seen, Situation, add, situations
 from tidegauge.conformance.checking.verdicts import LostDisk, lost_disk_notes, lost_disks
 from tidegauge.conformance.engine.judge import Failure, Judgement, RuleTally, add_tallies, total_tallies
 from tidegauge.conformance.explain.explain import Explanation
@@ -71,9 +72,9 @@ class FailureKey(NamedTuple):
 class PastWindows:
     """The windows before the current one; `standing` has the first failure of each rule in each trace."""
 
-    def __init__(self, path: str, profile: str | None) -> None:
+    def __init__(self, path: str, how: CheckOptions) -> None:
         self.path = path
-        self.profile = profile
+        self.how = how
         self.count = 0
         self.standing: dict[tuple[str, str], FailureKey] = {}
         self._tallies: dict[str, RuleTally] = {}
@@ -84,6 +85,7 @@ class PastWindows:
         self._notes: dict[str, None] = {}
         self._lost_disks: dict[LostDisk, None] = {}
         self._lives: dict[int, NodeCoverage] = {}
+        self._situations: dict[Situation, Seen] = {}
 
     def add(
         self,
@@ -104,12 +106,20 @@ class PastWindows:
         self._problems = _capped(self._problems | _problems(captures))
         self._missing = _capped(self._missing | _gaps(captures))
         self._lives = self._lives_with(captures)
+        self._situations = self._situations_with(window, counted)
         self.count += 1
 
     def input(
         self, captures: Sequence[Capture], window: Sequence[JudgedBatch], counted: Mapping[int, str], lines: int
     ) -> CheckedInput:
         """Make the input of a report in which `window` is the last one. Without windows before it, it is that of `check`."""
+        made = self._input(captures, window, counted, lines)
+        profiles = {result.batch.config.profile for result in window if self.how.situations}
+        return replace(made, situations=self._situations_with(window, counted), profiles=frozenset(profiles))
+
+    def _input(
+        self, captures: Sequence[Capture], window: Sequence[JudgedBatch], counted: Mapping[int, str], lines: int
+    ) -> CheckedInput:
         findings = InputFindings(list(self._problems | _problems(captures)))
         if not self.count:
             # One window is the whole of the logs: the report can say what `check` says.
@@ -164,7 +174,18 @@ class PastWindows:
                 doubts = tuple(doubt for doubt in batch.doubts if doubt.first < len(traces[0].events))
                 columns = to_columns(traces, batch.config)
                 beginning = replace(batch, traces=traces, stored=columns, doubts=doubts)
-                yield from judge_batch(beginning, self.path, self.profile, problems)
+                yield from judge_batch(beginning, self.path, self.how.profile, problems)
+
+    def _situations_with(self, window: Sequence[JudgedBatch], counted: Mapping[int, str]) -> dict[Situation, Seen]:
+        """Add the situations of those events of a window that were not counted before, if they were asked for."""
+        seen = dict(self._situations)
+        for batch in (result.batch for result in window if self.how.situations):
+            traces = tuple(
+                replace(trace, events=trace.events[_counted_events(trace, counted) :]) for trace in batch.traces or ()
+            )
+            new = replace(batch, traces=traces, stored=to_columns(traces, batch.config, counted=True))
+            add(seen, situations(new.stored, new.place))
+        return seen
 
     def _with_standing_failures(
         self, tallies: Mapping[str, RuleTally], window: Iterable[JudgedBatch]
@@ -250,7 +271,7 @@ class BrokerLogs(Source):
         super().__init__(publish)
         self.path = path
         self.how = how
-        self.past = PastWindows(str(path), how.profile)
+        self.past = PastWindows(str(path), how)
         self._tails = LogTails(path)
         self._story = StoryNews(path)
         self._growth = GrowingCapture(path, how.layout, lines)

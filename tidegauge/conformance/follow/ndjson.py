@@ -47,6 +47,7 @@ from tidegauge.conformance.checking.rules_outside_kernel import (
     with_numbers,
     with_truncations,
 )
+from tidegauge.conformance.checking.situations import Seen, Situation, add, situations
 from tidegauge.conformance.checking.verdicts import LostDisk, log_gaps, lost_disk_notes, rule_verdicts, undecide_after_loss
 from tidegauge.conformance.engine.judge import (
     COMPILE_FROM,
@@ -392,6 +393,7 @@ class NdjsonSource(Source):
         self._more_problems = self._more_lost = 0
         self._missing: list[str] = []
         self._lost_disks: list[LostDisk] = []
+        self._situations: dict[Situation, Seen] = {}
         self._explained: dict[tuple[str, str, int], Explanation] = {}
         """By trace, rule and row: an explanation is made when its failure is news, while the events are there."""
         self._begin = time.perf_counter()
@@ -423,7 +425,9 @@ class NdjsonSource(Source):
             seen, do = f"{self._more_problems:,} more problems", "see above: each was printed as it was met"
             problems.append(Problem(self.name, None, "what can be read", seen, do, self._more_lost))
         findings = InputFindings(problems, self.notes, missing=self._missing)
-        inputs = (checked_input(self.name, "NDJSON", findings, list(judgements.values())),)
+        made = checked_input(self.name, "NDJSON", findings, list(judgements.values()))
+        profiles = {trace.window.trace.config.profile for trace in self.traces.values() if self.how.situations}
+        inputs = (replace(made, situations=self._situations, profiles=frozenset(profiles)),)
         failures = [(name, failure) for name, judgement in judgements.items() for failure in judgement.failures]
         explanations = (self._explanation(name, failure) for name, failure in worst_first(failures)[: self.how.explained])
         notes = chain.from_iterable(judgement.notes for judgement in judgements.values())
@@ -468,6 +472,8 @@ class NdjsonSource(Source):
             return
         self._lost_disks += [(event.node, event.at) for event in trace.events if event.event == "LoseDisk"]
         growing = self.traces[name]
+        if self.how.situations:
+            self._count_situations(trace, growing.event_count)
         growing.damaged = self._reader.damaged.get(name)
         try:
             failures, withdrawn = growing.take(trace.events)
@@ -486,6 +492,14 @@ class NdjsonSource(Source):
             self.publish(self._alarm(growing, failure))
         # Only now: an explanation needs the events.
         growing.shrink_window()
+
+    def _count_situations(self, trace: Trace, before: int) -> None:
+        """Count the situations of new events of a trace that had so many before."""
+
+        def place(row: int) -> str:
+            return trace.events[row].at or f"{trace.name or self.name}, event {before + row + 1:,}"
+
+        add(self._situations, situations(to_columns([trace], trace.config, counted=True), place))
 
     def _refusal(self, config: Config) -> Problem | None:
         """Return the reason why a trace cannot be followed, if there is one."""

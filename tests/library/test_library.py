@@ -50,7 +50,7 @@ def test_every_field_and_method_is_in_the_page(name: str) -> None:
     """Those with an underscore are nobody's."""
     section = PAGE.partition(f"| `{name}")[2].partition("\n| `")[0]
     own = vars(getattr(tg, name))
-    fields = [field for field in [*own.get("__annotations__", {}), *own] if not field.startswith("_")]
+    fields = [field for field in [*inspect.get_annotations(getattr(tg, name)), *own] if not field.startswith("_")]
     assert [field for field in fields if f"`{field}" not in section] == []
 
 

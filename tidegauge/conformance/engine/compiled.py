@@ -193,7 +193,10 @@ def functions_of(module: ModuleType) -> dict[str, FunctionType]:
     return {
         key: value
         for key, value in vars(module).items()
-        if isinstance(value, FunctionType) and value.__module__ == module.__name__ and key != "allocate"
+        # From Python 3.14 on a module has a function that makes its annotations (PEP 649).
+        if isinstance(value, FunctionType)
+        and value.__module__ == module.__name__
+        and key not in ("allocate", "__annotate__")
     }
 
 

@@ -280,6 +280,7 @@ def checked_input(path: str, kind: str, findings: InputFindings, judgements: Seq
 def overall_verdict(inputs: Sequence[CheckedInput]) -> Verdict:
     """Return the worst verdict of the inputs. One without events has none: beside it the others do not pass either."""
     verdicts = {checked.verdict if checked.events else Verdict.SUITE_ERROR for checked in inputs}
+    # Nothing was judged.
     if verdicts <= {Verdict.SUITE_ERROR}:
         return Verdict.SUITE_ERROR
     if Verdict.FAIL in verdicts:
@@ -304,6 +305,7 @@ def judge_batch(
     try:
         judgement = judge_columns(batch.stored, config, 0 if batch.traces is None else len(batch.traces))
     except TooLargeError as error:
+        # Only a trace that is too large by itself is left out: the others of the batch are judged one by one.
         parts = list(_by_trace(batch))
         if not parts:
             name = batch.source if batch.traces is None else f"{batch.source}: {batch.traces[0].name}"
@@ -313,6 +315,7 @@ def judge_batch(
             yield from judge_batch(part, path, profile, problems, judge_columns)
         return
     if batch.traces is not None:
+        # Events that the input counts itself have sequence numbers by construction: there is nothing to check.
         if not batch.counted:
             judgement = judge_sequence(judgement, batch.traces, batch.columns)
         judgement = judge_unknown_caches(judgement, batch.traces, batch.columns, config)
@@ -365,10 +368,15 @@ def worst_first(failures: Iterable[tuple[Origin, Failure]]) -> list[tuple[Origin
     seen: set[str] = set()
     firsts: list[tuple[Origin, Failure]] = []
     others: list[tuple[Origin, Failure]] = []
-    for pair in failures:
-        (others if pair[1].rule in seen else firsts).append(pair)
-        seen.add(pair[1].rule)
-    firsts.sort(key=lambda pair: WORST.index(pair[1].rule) if pair[1].rule in WORST else len(WORST))
+    for origin, failure in failures:
+        (others if failure.rule in seen else firsts).append((origin, failure))
+        seen.add(failure.rule)
+
+    def severity(pair: tuple[Origin, Failure]) -> int:
+        _, failure = pair
+        return WORST.index(failure.rule) if failure.rule in WORST else len(WORST)
+
+    firsts.sort(key=severity)
     return firsts + others
 
 

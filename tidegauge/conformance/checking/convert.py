@@ -67,6 +67,7 @@ def read_whole(path: str | Path, layout: str | None = None, by_line: bool = Fals
 
 def _write(batches: Sequence[InputBatch], target: Path) -> None:
     """Write batches to `target` in the format that its suffix names. Raises UsageError if Parquet cannot hold them."""
+    # A file of ITF holds one trace.
     if target.name.endswith(itf.SUFFIX):
         for number, trace in enumerate((trace for batch in batches for trace in traces_of(batch)), 1):
             with replacing(_part(target, number)) as file:

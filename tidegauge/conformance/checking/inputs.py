@@ -193,6 +193,7 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
         return
 
     def by_line(config: Config) -> Iterator[InputBatch]:
+        """Read the file again, line by line; yield the batches with this config."""
         # A span does not know the numbers of its lines: those before it were not counted.
         if span is not None:
             raise NotSeparableError
@@ -204,7 +205,7 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
 
 
 def trace_batches(traces: Sequence[Trace], source: str, damaged: Mapping[str, int]) -> Iterator[InputBatch]:
-    """Yield the batches of traces; `damaged` has the row before which one lost a line, by its name."""
+    """Yield the batches of traces; `damaged`: by name of a trace, the row before which it lost a line."""
     # A lost line, or a gap, makes a row of one trace special: such a trace is a batch of its own.
     alone = {trace.name for trace in traces if trace.name in damaged or log_gaps(trace.config)}
     yield from _batches([trace for trace in traces if trace.name not in alone], source)

@@ -127,18 +127,18 @@ def undecided_truncation(
     """Return the truncation in event number `at` of a trace; `replica` is what was known before it."""
     reported = event.fields
     log_end = reported.get("leo_before", replica.leo)
-    response = reported.get("div_epoch"), reported.get("div_end")
+    div_epoch, div_end = reported.get("div_epoch"), reported.get("div_end")
     target = reported.get("target")
     # With a known cache the judge has decided; a response with an error truncates nothing.
     if replica.epochs is not None or reported.get("error", 0) != 0:
         return None
     # A cache that is known to be empty covers no log with records, so the search has no answer for it.
-    if log_end is None or target is None or response[0] is None or response[1] is None or latest == -1:
+    if log_end is None or target is None or div_epoch is None or div_end is None or latest == -1:
         return None
     completed = reported.get("completed")
     where = event.at or f"event {at + 1}"
     return UndecidedTruncation(
-        trace, row, where, log_end, (response[0], response[1]), target, completed, replica.log_start, latest
+        trace, row, where, log_end, (div_epoch, div_end), target, completed, replica.log_start, latest
     )
 
 
@@ -198,6 +198,7 @@ class Numbers:
     """Checks the numbers of one trace, event by event: counts those that follow, repeat or leave a gap."""
 
     def __init__(self, name: str) -> None:
+        """Begin with no event of the trace; `held`, `failed` and `lost` count the checks of sequence numbers."""
         self.name = name
         self.held = self.failed = self.lost = 0
         self.first: Failure | None = None

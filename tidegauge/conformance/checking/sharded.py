@@ -141,6 +141,7 @@ def _span(path: str | PathLike[str], how: CheckOptions, span: Span) -> Report:
 
 
 def _so_far(path: str | PathLike[str], parts: Sequence[Report], shares: int) -> str:
+    """Return the line that tells how far the shares are, and which rules fail so far."""
     events = sum(part.events for part in parts)
     failing = sorted({rule.rule.id for part in parts for rule in part.rules if rule.tally.failed})
     verdict = f"FAIL: {', '.join(failing)}" if failing else "no rule fails so far"

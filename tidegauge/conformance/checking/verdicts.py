@@ -43,14 +43,16 @@ class RuleVerdict:
     @property
     def says(self) -> str:
         """The counts in words, and what was missing."""
-        t = self.tally
-        parts = [f"{t.held:,} held"] if t.held else []
-        if t.failed:
-            parts.append(f"{t.failed:,} failed in {t.failed_traces:,} trace{'s' if t.failed_traces != 1 else ''}")
-        if t.after_loss:
-            parts.append(f"{t.after_loss:,} failed after a line was lost")
-        if t.undecided:
-            parts.append(f"{t.undecided:,} undecided for want of {', '.join(t.missing) or 'an observation'}")
+        tally = self.tally
+        parts = [f"{tally.held:,} held"] if tally.held else []
+        if tally.failed:
+            parts.append(
+                f"{tally.failed:,} failed in {tally.failed_traces:,} trace{'s' if tally.failed_traces != 1 else ''}"
+            )
+        if tally.after_loss:
+            parts.append(f"{tally.after_loss:,} failed after a line was lost")
+        if tally.undecided:
+            parts.append(f"{tally.undecided:,} undecided for want of {', '.join(tally.missing) or 'an observation'}")
         return ", ".join(parts) or "no event calls for it"
 
 
@@ -84,13 +86,14 @@ def decides_data_path(tallies: Mapping[str, RuleTally]) -> bool:
 def run_verdict(verdicts: Iterable[RuleVerdict], events: int, whole: bool = True) -> Verdict:
     """Return the verdict on a run; `whole` is false if its source is known to lack something, or was not read as a whole."""
     verdicts = tuple(verdicts)
-    seen = {v.verdict for v in verdicts if v.rule.level == "MUST" or v.verdict is not Verdict.FAIL}
+    # A SHOULD or MAY rule that fails is reported, and fails no run.
+    seen = {rule.verdict for rule in verdicts if rule.rule.level == "MUST" or rule.verdict is not Verdict.FAIL}
     # A run without events would pass every MUST rule and has checked nothing.
     if events == 0:
         return Verdict.SUITE_ERROR
     if Verdict.FAIL in seen:
         return Verdict.FAIL
-    if not whole or any(v.tally.after_loss for v in verdicts):
+    if not whole or any(rule.tally.after_loss for rule in verdicts):
         return Verdict.INCONCLUSIVE
     return Verdict.PASS if Verdict.PASS in seen else Verdict.INCONCLUSIVE
 

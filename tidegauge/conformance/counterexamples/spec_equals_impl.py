@@ -157,6 +157,7 @@ def _theirs(compared: Compared, start: TlcStart = ONLY_RUN) -> LabelledGraph:
 
 
 def _equality(compared: Compared, theirs: LabelledGraph, rules: Rules | None = None) -> Equality:
+    """Compare the graph of TLC (`theirs`) with that of the explorer; `rules` replaces rules of the latter by wrong ones."""
     system = system_of(find_model(compared.model))
     ours = system.explore(system.start(compared, rules))
     # Edges by their views, not by numbers: the two sides number their states in different orders.
@@ -247,6 +248,7 @@ def first_divergence(start: View, spec: set[Edge], impl: set[Edge], system: Syst
 
 
 def _by_source(edges: Iterable[Edge]) -> defaultdict[View, set[tuple[Label, View]]]:
+    """Return the steps from each state."""
     steps: defaultdict[View, set[tuple[Label, View]]] = defaultdict(set)
     for source, label, target in edges:
         steps[source].add((label, target))
@@ -262,10 +264,11 @@ def _divergence_text(
 ) -> str:
     """Return the run to a state, and each label there whose targets differ. `path`: by state, the state and label before."""
     labels: list[Label] = []
-    at = path[state]
-    while at is not None:
-        labels.append(at[1])
-        at = path[at[0]]
+    step_before = path[state]
+    while step_before is not None:
+        state_before, label = step_before
+        labels.append(label)
+        step_before = path[state_before]
     lines = [f"first divergence after {len(labels)} steps:"]
     lines += [f"  {number:>2}  {system.label_text(label)}" for number, label in enumerate(reversed(labels), 1)]
     lines += ["in this state:", system.view_text(state)]

@@ -316,6 +316,7 @@ def failure_of(row: Sequence[int]) -> Failure:
 
 
 def _replica(row: Sequence[int], cache: s.Ints) -> ReplicaState:
+    """Return what the judge knows of a replica at the end of a trace, unknown values as None."""
     leo, hw, log_start, cached = (none_if_unknown(value) for value in row)
     epochs = None if cached is None else tuple((int(epoch), int(start)) for epoch, start in cache[:cached])
     return ReplicaState(leo, hw, log_start, epochs)

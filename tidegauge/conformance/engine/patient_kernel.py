@@ -58,6 +58,7 @@ def _judge_some(
     final: NDArray[np.int64],
     caches: NDArray[np.int64],
 ) -> None:
+    """Judge the traces from `some` begin to end, and count their failures as those of the whole table."""
     begin, end = some
     before = int(st[s.PARTITION, s.FAILURES])
     kernel(st, *inputs, _frozen(trace_starts[begin : end + 1]), final[begin:end], caches[begin:end])
@@ -92,12 +93,14 @@ def _judge_pieces(st: s.State, inputs: list[Any], first: int, last: int) -> None
 
 
 def _show_progress(st: s.State, judged: int, events: int) -> None:
+    """Report how many events are judged, and which rules fail so far."""
     failing = [rule for at, rule in enumerate(RULE_IDS) if st[s.TALLIES + at, s.FAILED_COUNT] > 0]
     verdict = f"FAIL: {', '.join(failing)}" if failing else "no rule fails so far"
     LISTENER.progress(f"{judged:,} of {events:,} events judged: {verdict}")
 
 
 def _frozen(column: s.Ints) -> s.Ints:
+    """Return a column that the kernel may only read, as it is compiled for."""
     view = np.ascontiguousarray(column).view()
     view.flags.writeable = False
     return view

@@ -272,6 +272,7 @@ def explain_high_watermark(past: History, failure: Failure, broker: int, expecte
         return None
     after, row = past.after(failure.row, broker), failure.row
     epoch = "" if after.epoch is None or after.epoch < 0 else f" of epoch {after.epoch}"
+    # The judge keeps a role as 1 (leads) or 2 (follows).
     role = {1: f", leader{epoch},", 2: f", follower{epoch},"}.get(after.role or 0, "")
     # The judge expects -1 where the leader has recorded no log end of a member of the ISR: no offset is committed then.
     if expected == UNDEFINED:
@@ -329,6 +330,7 @@ def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[Causal
         )
         since = range(fetch + 1, row + 1)
         yield from (CausalStep(f"{shortens(past, at, broker)}.", at) for at in since if past.shortens(at, broker))
+        # HW-08 asks whether another broker led since the log end was recorded.
         if rule == "HW-08":
             yield from _led(past, since, leader)
 

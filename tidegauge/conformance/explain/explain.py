@@ -139,7 +139,7 @@ def explain_at(place: TraceRow, failure: Failure, histories: HistoryCache | None
     columns, config, first, begun = place.columns, place.config, place.rows.start, place.begun
     window = _involved(columns, config, failure.row, first, STEPS)
     back = failure.row + 1 - window[0]
-    snapshots = {s.row: s for s in replay(columns, config, failure.trace, failure.row, back, begun)}
+    snapshots = {snapshot.row: snapshot for snapshot in replay(columns, config, failure.trace, failure.row, back, begun)}
     shown = tuple(ExplainedStep(place.number(row), place.event(row), snapshots[row]) for row in window)
     rule = rulebook()[failure.rule]
     actual, expected = comparison_text(failure, config)
@@ -182,7 +182,10 @@ def _shows(place: TraceRow, row: int, bug: str) -> bool:
 
 
 def _involved(columns: Columns, config: Config, row: int, first: int, steps: int) -> list[int]:
-    """Return the failing row and up to `steps` before it, of its node and peer and of the controller."""
+    """Return the failing row and up to `steps` before it, of its node and peer and of the controller.
+
+    `first` is the first row of the trace.
+    """
     peers = columns.ints.get("peer")
     nodes = {int(columns.node[row])}
     if peers is not None and peers[row] >= 0:
@@ -316,11 +319,16 @@ def _erases_its_proposal(before: Before) -> bool:
             if event.fields.get("error") == NONE:
                 knows[node] = epoch, event.fields.get("partition_epoch")
         elif event.event == "BecomeLeader":
-            read = event.fields.get("leader_epoch"), event.fields.get("partition_epoch")
-            if node in proposed and read[0] == epoch and (read[1] == partition_epoch or None in (read[1], partition_epoch)):
+            read_epoch, read_partition_epoch = event.fields.get("leader_epoch"), event.fields.get("partition_epoch")
+            # The same metadata once more; an epoch that is not reported may be the same.
+            if (
+                node in proposed
+                and read_epoch == epoch
+                and (read_partition_epoch == partition_epoch or None in (read_partition_epoch, partition_epoch))
+            ):
                 return True
             proposed.discard(node)
-            knows[node] = read
+            knows[node] = read_epoch, read_partition_epoch
         else:
             proposed.discard(node)
             knows.pop(node, None)
@@ -346,16 +354,21 @@ def _takes_a_role_in_between(before: Before) -> bool:
 
 def _keeps_removed_eligible(before: Before) -> bool:
     """Look for a registration with an eligible replica that is none of its replicas (F4)."""
-    replicas: object = None
-    reported = removed = False
+    old_replicas: object = None
+    elr_reported = removed = False
     for event in before.events("ChangePartition"):
-        now = event.fields.get("replicas", replicas)
-        removed |= isinstance(now, tuple) and isinstance(replicas, tuple) and not set(replicas) <= set(now)
-        elr, replicas = event.fields.get("elr"), now
-        reported |= elr is not None
-        if isinstance(elr, tuple) and isinstance(now, tuple) and not set(elr) <= set(now):
+        new_replicas = event.fields.get("replicas", old_replicas)
+        removed |= (
+            isinstance(new_replicas, tuple)
+            and isinstance(old_replicas, tuple)
+            and not set(old_replicas) <= set(new_replicas)
+        )
+        elr, old_replicas = event.fields.get("elr"), new_replicas
+        elr_reported |= elr is not None
+        if isinstance(elr, tuple) and isinstance(new_replicas, tuple) and not set(elr) <= set(new_replicas):
             return True
-    return removed and not reported
+    # Where no ELR is reported, a removed replica may have stayed in it.
+    return removed and not elr_reported
 
 
 def _cannot_join(before: Before) -> bool:
@@ -370,6 +383,7 @@ def _cannot_join(before: Before) -> bool:
         else:
             replicas, live = event.fields.get("replicas"), event.fields.get("live")
             members |= set(_nodes(replicas)) | set(_nodes(event.fields.get("isr")))
+            # A trace need not report who is live.
             fenced |= members - set(_nodes(live)) if live is not None else set()
     return bool(fenced)
 
@@ -390,6 +404,7 @@ def _forgets_a_disk(before: Before) -> bool:
     """Look for a replica that comes back without a log that it had (KAFKA-14139)."""
     had: set[int] = set()
     for event in before.events("LoseDisk", "DeleteReplica", "Start"):
+        # A log end of 0 at a start, of a broker that had one before, is an empty disk, too.
         if event.event == "LoseDisk" or (event.event == "Start" and event.fields.get("leo") == 0 and event.node in had):
             return True
         if event.event == "DeleteReplica":

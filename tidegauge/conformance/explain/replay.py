@@ -338,6 +338,7 @@ CELLS = 24
 def snapshot_grid(snapshot: Snapshot, config: Config) -> Iterator[str]:
     """Yield the lines of the drawing."""
     longest = max((replica.leo or 0 for replica in snapshot.replicas), default=0)
+    # A short log is drawn with a cell for each offset, a long one as its runs of records.
     scale = longest <= CELLS
     if scale and longest:
         yield "offset        " + " ".join(f"{offset:>2}" for offset in range(longest))
@@ -391,13 +392,14 @@ def _set(mask: int, config: Config) -> str:
 def _facts(replica: ReplayedReplica, config: Config) -> str:
     """List what is known of a replica besides its records."""
     facts = [("leo", replica.leo), ("hw", replica.hw), ("log start", replica.log_start or None), ("epoch", replica.epoch)]
-    out = [f"{name} {value}" for name, value in facts if value is not None and (name != "epoch" or value >= 0)]
+    texts = [f"{name} {value}" for name, value in facts if value is not None and (name != "epoch" or value >= 0)]
     if replica.role == 1 and replica.isr is not None:
-        out.append(f"isr {_set(replica.isr, config)}")
+        texts.append(f"isr {_set(replica.isr, config)}")
     if replica.role == 1 and replica.proposed:
-        out.append(f"proposed {_set(replica.proposed, config)}")
+        texts.append(f"proposed {_set(replica.proposed, config)}")
     # A new leader's epoch has an entry before its first record: the drawing of the log cannot show that.
     trailing = (replica.epochs or ())[-1:]
-    if trailing and replica.leo is not None and trailing[0][1] >= replica.leo:
-        out.append(f"cache ends with {trailing[0]}")
-    return " ".join(out)
+    for epoch, start in trailing:
+        if replica.leo is not None and start >= replica.leo:
+            texts.append(f"cache ends with {(epoch, start)}")
+    return " ".join(texts)

@@ -127,7 +127,7 @@ def _claim(past: History, row: int, rule: str, actual: int, end: int) -> _Claim 
     if leader is None:
         return None
     after, fields = past.after(row, leader), past.event(row).fields
-    offset, epoch, term = actual, None, after.epoch
+    offset, epoch, leader_epoch = actual, None, after.epoch
     if rule == "DATA-03":
         acknowledged = past.event(row).event == "ProduceAck" and fields.get("acks") == ALL
         if not acknowledged or fields.get("rec_end") != end or fields.get("error", NONE) != NONE:
@@ -135,20 +135,22 @@ def _claim(past: History, row: int, rule: str, actual: int, end: int) -> _Claim 
         base = fields.get("rec_base")
         offset = end - 1 if base is None else max(actual, base)
         epoch = fields.get("rec_epoch", _appended_in(past, row, leader, offset))
-        term = term if epoch is None else epoch
+        leader_epoch = leader_epoch if epoch is None else epoch
+    # A high watermark is a claim where it is raised to `end`, or taken over by a new leader.
     elif (
         not past.leads(row, leader)
         or after.hw != end
         or (past.before(row, leader).hw == end and past.before(row, leader).epoch == after.epoch)
     ):
         return None
-    return _Claim(row, leader, offset, end, after.epoch_of(offset) if epoch is None else epoch, term)
+    return _Claim(row, leader, offset, end, after.epoch_of(offset) if epoch is None else epoch, leader_epoch)
 
 
 def _appended_in(past: History, row: int, leader: int, offset: int) -> int | None:
     """Return the leader epoch in which a broker last appended a record at `offset`, up to `row`."""
 
     def appends(at: int) -> bool:
+        """Return whether this leader appended the record at `offset` with the event in row `at`."""
         event = past.event(at)
         base, end = (event.fields.get(name) for name in ("rec_base", "rec_end"))
         own = event.event == "LeaderAppend" and past.broker(at) == leader
@@ -211,13 +213,13 @@ def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
         yield CausalStep(f"{name}{says}, is found with log end {grouped(after.leo)}.", loser.row)
         return
     elections = (row for row in past.upto(loser.row) if _elects(past, row, node, after.epoch))
-    registered = next(elections, None)
-    if registered is not None:
-        fields = past.event(registered).fields
+    election = next(elections, None)
+    if election is not None:
+        fields = past.event(election).fields
         kind = {True: " cleanly", False: " uncleanly", None: ""}[fields.get("clean")]
         isr = fields.get("isr")
         says = "" if isr is None else f", with the ISR {{{', '.join(f'n{member}' for member in isr)}}}"
-        yield CausalStep(f"The controller elected {name} for epoch {after.epoch}{kind}{says}.", registered)
+        yield CausalStep(f"The controller elected {name} for epoch {after.epoch}{kind}{says}.", election)
     has = (
         f"its log ends at {grouped(after.leo)}"
         if after.leo is not None and after.leo <= offset
@@ -239,7 +241,12 @@ def _elects(past: History, row: int, node: int, epoch: int | None) -> bool:
 
 def explain_differing_logs(past: History, row: int, offset: int, end: int, tp: str) -> RootCause | None:
     """Explain DATA-02: two logs differ at `offset`, and both replicas promise their records up to `end`."""
-    pairs = [(a, b) for a in past.brokers() for b in past.brokers() if a < b and _disagree(past, row, a, b, offset, end)]
+    pairs = [
+        (broker, other)
+        for broker in past.brokers()
+        for other in past.brokers()
+        if broker < other and _disagree(past, row, broker, other, offset, end)
+    ]
     if not pairs:
         return None
     causes, says = [], []

@@ -128,6 +128,7 @@ class GrowingTrace:
     """A trace that is judged as its events come: `take` them, then ask."""
 
     def __init__(self, trace: Trace) -> None:
+        """Begin with a trace without events; `take` gets them as they arrive."""
         self.name = trace.name
         self.damaged: int | None = None
         """The row of the first event after a line that could not be read."""
@@ -237,11 +238,13 @@ class Window:
     """
 
     def __init__(self, trace: Trace) -> None:
+        """Begin with a judge that has read nothing of this trace."""
         self.trace = replace(trace, events=())
         self.first_row = 0
         """The row of the trace at which the window begins."""
         self.events: list[WindowEvent] = []
         options = options_of(to_columns([self.trace], trace.config), trace.config)
+        # The end of what has arrived is not the end of the trace.
         options[s.PIECEWISE] = 1
         self.base = s.allocate(options, ROOM, RULES, PAST)
         s.forget(self.base, 0)

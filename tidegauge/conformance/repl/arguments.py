@@ -192,14 +192,16 @@ def action_text(label: Label) -> str:
     action, *numbers = label
     # A plain Crash keeps the whole log (CrashAndLose does not): `crash` fills in its LEO.
     if action == "Crash":
-        return f"crash {broker_name(numbers[0])} hw={numbers[1]}"
+        broker, hw, _ = numbers
+        return f"crash {broker_name(broker)} hw={hw}"
     return " ".join((kebab(action), *(_word(kind, n) for kind, n in zip(ACTIONS[action], numbers, strict=True))))
 
 
 def _word(kind: str, number: int) -> str:
     """Spell an argument of an action."""
+    # A set of brokers is a bit mask.
     if kind == "BROKERS":
-        return broker_names(tuple(b for b in range(number.bit_length()) if number >> b & 1))
+        return broker_names(tuple(broker for broker in range(number.bit_length()) if number >> broker & 1))
     if kind in {"EPOCH", "OFFSET"} and number == UNDEFINED:
         return NONE
     return broker_name(number) if kind.startswith("BROKER") else str(number)

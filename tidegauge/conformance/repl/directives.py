@@ -206,6 +206,7 @@ def _serving(session: Session, leader: int, follower: int, join: bool) -> Label:
     """Return the action with which a leader handles the request in flight; `join`: into the ISR, if it may."""
     if isinstance(session.cluster.network[follower][leader], OffsetsForLeaderEpochRequest):
         return "HandleEpochRequest", leader, follower
+    # The last number is 1 if the fetch lets its follower join the ISR.
     label = ("HandleFetch", leader, follower, 1)
     return label if join and label in session.enabled() else (*label[:3], 0)
 
@@ -224,10 +225,12 @@ def _deliver(session: Session, words: Words) -> list[str]:
     receiver = words.broker(session)
     sender = words.option("from", "")
     waiting = [(source, label) for source, label in _deliverable(session, receiver) if sender in {"", source}]
+    # With two it is for the user to say which one arrives first.
     if len(waiting) != 1:
         seen = ", ".join(f"from={source} ({session.now.command(label)})" for source, label in waiting) or "nothing"
         raise UsageError(f"deliver: expected one message for {broker_name(receiver)}, seen {seen}")
-    return session.take(waiting[0][1])
+    (_, label), *_ = waiting
+    return session.take(label)
 
 
 def _deliverable(session: Session, receiver: int) -> list[tuple[str, Label]]:

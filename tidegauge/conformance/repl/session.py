@@ -307,6 +307,7 @@ def _controller_lines(before: ControlledCluster, label: Label, after: Controlled
 
 
 def _registration(state: ControlledCluster) -> str:
+    """Return the line of the controller's partition, its active brokers and the partition's configuration."""
     control = state.control
     active = tuple(b for b in range(control.bounds.brokers) if is_active(control.control, b))
     return f"{_partition(state)} active={broker_names(active)} {_config(state)}"
@@ -329,6 +330,7 @@ class Session:
     """The run so far: every state of the cluster, and the label of each step."""
 
     def __init__(self, start: PlayedCluster) -> None:
+        """Begin a session at a state of a cluster, with no step taken and no record written."""
         self.path: list[PlayedCluster] = [start]
         self.labels: list[Label] = []
         self.values: dict[tuple[int, int], str] = {}
@@ -381,8 +383,9 @@ class Session:
         self.labels.append(label)
         self.path.append(after)
         # A letter belongs to (epoch, offset): a record that another one replaces later keeps its own.
-        if label[0] == "LeaderAppend":
-            epochs = record_epochs(after.cluster.brokers[label[1]])
+        action, *numbers = label
+        if action == "LeaderAppend":
+            epochs = record_epochs(after.cluster.brokers[numbers[0]])
             self.values[epochs[-1], len(epochs) - 1] = LETTERS[len(self.values) % len(LETTERS)]
         return after.step_lines(before, label, self.values)
 
@@ -430,56 +433,60 @@ def step_lines(before: Cluster, label: Label, after: Cluster, values: Values) ->
 
 def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Iterator[str]:
     """Yield the lines of a step: its message or cause first, then what changed."""
-    name, *numbers = label
-    broker = numbers[0]
-    match name:
-        case "SendFetch" | "SendEpochRequest":
-            source = before.brokers[broker].source
-            yield f"{message_text(broker, source, after.network[broker][source], values)}  SENT"
-        case "HandleFetch" | "HandleEpochRequest":
+    broker = label[1]
+    match label:
+        case ("SendFetch" | "SendEpochRequest", follower, *_):
+            source = before.brokers[follower].source
+            yield f"{message_text(follower, source, after.network[follower][source], values)}  SENT"
+        case ("HandleFetch" | "HandleEpochRequest", *_):
             yield from _served(before, label, after, values)
-        case "HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse":
-            yield message_text(broker, numbers[1], before.network[broker][numbers[1]], values)
-            yield change_text(broker, before, after) or _line(broker, _nothing(before, label, after))
-        case "LoseResponse":
-            yield f"{message_text(broker, numbers[1], before.network[broker][numbers[1]], values)}  LOST"
-        case "Duplicate":
-            yield f"{message_text(broker, numbers[1], before.network[broker][numbers[1]], values)}  will arrive twice"
-        case "HandleDuplicate":
-            copy = before.copies[numbers[1]][broker]
-            yield f"{message_text(numbers[1], broker, copy, values)}  once more; nobody gets the response"
-            yield change_text(broker, before, after) or _line(broker, "no change")
-        case "LoseDisk":
+        case (
+            "HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse",
+            follower,
+            leader,
+            *_,
+        ):
+            yield message_text(follower, leader, before.network[follower][leader], values)
+            yield change_text(follower, before, after) or _line(follower, _nothing(before, label, after))
+        case ("LoseResponse", follower, leader):
+            yield f"{message_text(follower, leader, before.network[follower][leader], values)}  LOST"
+        case ("Duplicate", follower, leader):
+            yield f"{message_text(follower, leader, before.network[follower][leader], values)}  will arrive twice"
+        case ("HandleDuplicate", leader, follower):
+            copy = before.copies[follower][leader]
+            yield f"{message_text(follower, leader, copy, values)}  once more; nobody gets the response"
+            yield change_text(leader, before, after) or _line(leader, "no change")
+        case ("LoseDisk", *_):
             yield _line(broker, "loses its disk")
-        case "AnswerProduce":
-            result = "acknowledged" if numbers[2] == 0 else f"answered with error {numbers[2]}"
-            yield _line(broker, f"the produce that ends at {numbers[1]} is {result}")
-        case "Read":
-            yield _line(broker, f"a consumer reads up to {numbers[2]}, hw {numbers[1]}")
-        case "LeaderAppend":
+        case ("AnswerProduce", leader, end, error):
+            result = "acknowledged" if error == 0 else f"answered with error {error}"
+            yield _line(leader, f"the produce that ends at {end} is {result}")
+        case ("Read", leader, hw, bound):
+            yield _line(leader, f"a consumer reads up to {bound}, hw {hw}")
+        case ("LeaderAppend", *_):
             yield _line(
                 broker,
                 f"append {_record(after, broker, values)}",
                 *_changes(broker, before, after),
             )
-        case "TruncateToHighWatermark":
+        case ("TruncateToHighWatermark", *_):
             yield _line(broker, "truncates at its high watermark", *_changes(broker, before, after))
-        case "ShrinkIsr":
+        case ("ShrinkIsr", *_):
             yield change_text(broker, before, after)
-        case "DeleteRecords":
-            yield _line(broker, f"deletes what is before {numbers[1]}")
-        case "Crash" | "CrashAndLose":
-            yield _line(broker, f"crashes, hw checkpointed at {numbers[1]}, leo {numbers[2]}")
-        case "Stop":
+        case ("DeleteRecords", leader, offset):
+            yield _line(leader, f"deletes what is before {offset}")
+        case ("Crash" | "CrashAndLose", _, hw, log_end):
+            yield _line(broker, f"crashes, hw checkpointed at {hw}, leo {log_end}")
+        case ("Stop", *_):
             yield _line(broker, "stops cleanly")
-        case "Restart" | "Register":
+        case ("Restart" | "Register", *_):
             log = after.brokers[broker].partition.log
             yield _line(broker, f"starts with leo {log.end}, hw {log.hw}")
             if before.controller != after.controller:
                 yield f"controller {controller_text(after.controller)}"
-        case "BecomeLeader":
+        case ("BecomeLeader", *_):
             yield _line(broker, "leads", *_changes(broker, before, after))
-        case "BecomeFollower":
+        case ("BecomeFollower", *_):
             leader = after.brokers[broker].partition.leader_id
             does = f"follows {broker_name(leader)}" if leader != UNDEFINED else "has no leader"
             yield _line(broker, does, *_changes(broker, before, after))
@@ -515,10 +522,10 @@ def _decided(before: Cluster, label: Label, after: Cluster) -> Iterator[str]:
     """Describe what the controller did."""
     # A refused proposal changes its leader, which drops it, and not the controller.
     if label[0].startswith("AlterPartition") and before.controller == after.controller and before.brokers != after.brokers:
-        b = label[1]
-        proposed = broker_names(before.brokers[b].partition.state.proposed_isr)
+        leader = label[1]
+        proposed = broker_names(before.brokers[leader].partition.state.proposed_isr)
         yield f"controller refuses isr={proposed}: INELIGIBLE_REPLICA ({INELIGIBLE_REPLICA})"
-        yield change_text(b, before, after)
+        yield change_text(leader, before, after)
     else:
         yield f"controller {controller_text(after.controller)}"
 

@@ -257,6 +257,7 @@ def lanes_of(story: Story) -> list[Lanes]:
 
 
 def _drawing(name: str, entries: Sequence[StoryEntry], processes: Sequence[StoryEntry]) -> Lanes:
+    """Draw the story of a partition in lanes, one per broker, with the starts and stops around it."""
     nodes = {entry.node for entry in entries}
     begin, end = entries[0].order - AROUND, entries[-1].order + AROUND
     others = [entry for entry in processes if entry.node in nodes and begin <= entry.order <= end]
@@ -338,6 +339,7 @@ def _offsets(entry: StoryEntry) -> tuple[int | None, int | None, int | None]:
 
 
 def _is_bad(entry: StoryEntry) -> bool:
+    """Return whether an entry is drawn as a fault, such as an unclean election or a truncation below the high watermark."""
     fields = entry.fields
     bad: Mapping[str, Callable[[], bool]] = {
         "elected": lambda: fields["clean"] is False or fields["leader"] < 0,

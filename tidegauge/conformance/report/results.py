@@ -102,6 +102,7 @@ def as_json(results: RunResults) -> dict[str, Any]:
 
 
 def _date() -> str:
+    """Return today's date, or that of SOURCE_DATE_EPOCH, with which a build can be repeated byte for byte."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     moment = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC)
     return moment.date().isoformat()

@@ -118,6 +118,7 @@ def _unread(report: Report) -> Iterator[str]:
 
 
 def _rule_line(rule: RuleVerdict, colour: bool) -> str:
+    """Return the line of a rule: id, verdict, counts; one that did not pass has its sentence below."""
     verdict = _painted(f"{rule.verdict.value:<12}", rule.verdict, colour)
     line = f"{rule.rule.id:<10}{verdict}  {rule.says}"
     return f"{line}\n{'':<24}{rule.rule.sentence}" if rule.verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE) else line

@@ -226,6 +226,7 @@ def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 
 def _state(snapshot: Snapshot, config: Config) -> dict[str, Any]:
+    """Return a snapshot as data: each replica, what the controller has registered, and the messages in flight."""
     nodes = config.nodes
     leader = snapshot.leader
     return {
@@ -233,7 +234,7 @@ def _state(snapshot: Snapshot, config: Config) -> dict[str, Any]:
         "leader": nodes[leader] if leader is not None and 0 <= leader < len(nodes) else None,
         "epoch": snapshot.leader_epoch,
         "isr": None if snapshot.isr is None else list(node_ids(snapshot.isr, config)),
-        "flying": [[nodes[f], nodes[to], IN_FLIGHT[kind]] for f, to, kind in snapshot.flying],
+        "flying": [[nodes[follower], nodes[to], IN_FLIGHT[kind]] for follower, to, kind in snapshot.flying],
     }
 
 

@@ -25,6 +25,7 @@ class Decision(NamedTuple):
     ids: tuple[str, ...]
 
     def __str__(self) -> str:
+        """Return the decision as a line: the rule with its arguments and result, the row of its table, and its source."""
         names = inspect.signature(getattr(rules_, self.rule)).parameters
         arguments = ", ".join(f"{name}={value_text(value)}" for name, value in zip(names, self.arguments, strict=True))
         row = f"{ROWS[self.rule](self.result)}: " if self.rule in ROWS else ""
@@ -37,6 +38,7 @@ def recording_rules(decisions: list[Decision]) -> Rules:
     """Return the rules, each of which adds to `decisions` when it is applied."""
 
     def recording(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the rule, wrapped: each call is added to `decisions`."""
         ids = tuple(row.id for row in rulebook().values() if row.impl == f"impl.rules:{name}")
         kafka = ", ".join(re.findall(r"[A-Z]\w+#\w+", inspect.getdoc(rule) or ""))
 

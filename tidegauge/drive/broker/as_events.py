@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tidegauge.drive.broker.contract import BROKER
 from tidegauge.drive.broker.reference import StepTaken
 from tidegauge.drive.broker.state import ReferenceBroker
-from tidegauge.drive.broker.steps import STEPS
+from tidegauge.drive.broker.steps import arguments_of
 from tidegauge.drive.contract import Report, Step
 from tidegauge.impl import rules
 from tidegauge.impl.messages import Batch, FetchRequest
@@ -25,9 +25,7 @@ class StepEvents(NamedTuple):
 
 def events_of_step(before: ReferenceBroker, step: Step, outcome: StepTaken) -> StepEvents:
     """Return the events of a step: of its action, then what it leads to."""
-    name, *values = step
-    arguments = dict(zip(STEPS[name].takes, values, strict=True))
-    acted = tuple(_ACTIONS.get(name, _nothing)(before, arguments, outcome))
+    acted = tuple(_ACTIONS.get(step[0], _nothing)(before, arguments_of(step), outcome))
     happened = (*acted, *_consequences(before, outcome))
     return StepEvents(tuple(Event(BROKER, event, fields) for event, fields in happened), len(acted))
 
@@ -42,6 +40,7 @@ def _nothing(_before: ReferenceBroker, _arguments: Arguments, _outcome: StepTake
 
 
 def _log(before: ReferenceBroker, outcome: StepTaken) -> dict[str, int]:
+    """Return the fields of the broker's log: log end and high watermark before and after the step, and the log start."""
     was, now = before.broker.partition.log, outcome.state.broker.partition.log
     return {"leo_before": was.end, "hw_before": was.hw, "leo": now.end, "hw": now.hw, "log_start": now.start}
 
@@ -53,6 +52,7 @@ def _records(base: int, batches: tuple[Any, ...]) -> dict[str, int]:
 
 
 def _metadata(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
+    """Yield the events of new metadata: the broker leads, or follows and may truncate at once."""
     log, epoch = _log(before, outcome), arguments["leader_epoch"]
     if arguments["leader"] == BROKER:
         # Within an epoch the leader only reads a new ISR.
@@ -67,6 +67,7 @@ def _metadata(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken)
 
 
 def _append(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
+    """Yield the append and, unless it waits for its followers, the acknowledgement; a refusal only has the latter."""
     error = (outcome.result or {}).get("error", rules.NONE)
     if error != rules.NONE:
         yield "ProduceAck", {"acks": arguments["acks"], "error": error}
@@ -78,6 +79,7 @@ def _append(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -
 
 
 def _fetch(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
+    """Yield the event of a peer's fetch, with its response if there is one yet."""
     offset = arguments["fetch_offset"]
     request = {"peer": arguments["peer"], "req_epoch": arguments["current_leader_epoch"], "req_offset": offset}
     request |= {"req_last_epoch": arguments["last_fetched_epoch"], **_log(before, outcome)}
@@ -95,6 +97,7 @@ def _response_fields(result: Report, offset: int) -> dict[str, Any]:
 
 
 def _epoch_request(_before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
+    """Yield the event of a peer's OffsetsForLeaderEpoch request; only an answer without an error has an end offset."""
     result = outcome.result or {}
     ends = {"div_epoch": result["leader_epoch"], "div_end": result["end_offset"]} if result.get("error") == 0 else {}
     request = {"req_epoch": arguments["current_leader_epoch"], "req_last_epoch": arguments["leader_epoch"]}
@@ -127,9 +130,11 @@ def _fetch_response(before: ReferenceBroker, arguments: Arguments, outcome: Step
 
 
 def _epoch_response(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
+    """Yield the event of an OffsetsForLeaderEpoch response that the follower takes: an error, or a truncation."""
     request, entry = before.request(arguments["peer"]), before.broker.entry
     waits = entry is not None and entry.truncating and before.broker.source == arguments["peer"]
     epoch, checked = getattr(request, "current_leader_epoch", rules.UNDEFINED), before.setup.profile.epoch_responses_checked
+    # A response that the fetcher's entry does not take is dropped, and nobody logs it.
     if entry is None or not rules.accepts_epoch_response(entry.current_leader_epoch, waits, epoch, checked):
         return
     if arguments["error"] != rules.NONE:

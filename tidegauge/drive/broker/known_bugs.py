@@ -12,7 +12,7 @@ from tidegauge.conformance.judge.rulebook import known_bugs
 from tidegauge.drive.broker.contract import BROKER
 from tidegauge.drive.broker.peer_fetches import known_of
 from tidegauge.drive.broker.state import Outcome, ReferenceBroker, WrongStep, metadata_cache, with_partition
-from tidegauge.drive.broker.steps import ENDS, IN_SESSION, MAY_WAIT
+from tidegauge.drive.broker.steps import ENDS, IN_SESSION, MAY_WAIT, arguments_of
 from tidegauge.drive.contract import Report, Step
 from tidegauge.drive.runner.reference import Finding
 from tidegauge.impl.cluster.broker import NOW
@@ -41,7 +41,6 @@ from tidegauge.util.errors import UsageError
 _ALL: dict[str, WrongStep] = {}
 
 FETCHES = frozenset({"fetch", "fetch_in_session"}) | MAY_WAIT
-"""Their third argument is the offset."""
 
 
 def _as_in(issue: str) -> Callable[[WrongStep], WrongStep]:
@@ -55,6 +54,7 @@ def _as_in(issue: str) -> Callable[[WrongStep], WrongStep]:
 
 
 def _with_log(state: ReferenceBroker, log: Log) -> ReferenceBroker:
+    """Return the state with another log."""
     return state._replace(broker=state.broker._replace(partition=state.broker.partition._replace(log=log)))
 
 
@@ -76,7 +76,10 @@ def _with_log_end(state: ReferenceBroker, peer: int, log_end: int) -> ReferenceB
 def _undefined_epoch_ends_at_the_log_end(
     _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
-    if step[0] != "offsets_for_leader_epoch" or step[2] != UNDEFINED or result is None or result["error"] != NONE:
+    """Answer a request about the undefined epoch with the log end, not with an undefined one."""
+    if step[0] != "offsets_for_leader_epoch" or result is None or result["error"] != NONE:
+        return after, result
+    if arguments_of(step)["leader_epoch"] != UNDEFINED:
         return after, result
     return after, {**result, "end_offset": after.broker.partition.log.end}
 
@@ -85,25 +88,29 @@ def _undefined_epoch_ends_at_the_log_end(
 def _diverging_fetch_is_recorded(
     _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
+    """Record the offset of a diverging fetch as the log end of its follower, whose log is another one there."""
     if step[0] not in FETCHES or result is None or not result.get("diverging"):
         return after, result
-    return _with_log_end(after, step[1], step[3]), result
+    fetch = arguments_of(step)
+    return _with_log_end(after, fetch["peer"], fetch["fetch_offset"]), result
 
 
 @_as_in("KAFKA-8400")
 def _failed_read_is_recorded(_before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
+    """Record a log end of -1 for a follower whose fetch was out of range."""
     if step[0] not in FETCHES or result is None or result["error"] != OFFSET_OUT_OF_RANGE:
         return after, result
-    return _with_log_end(after, step[1], UNDEFINED), result
+    return _with_log_end(after, arguments_of(step)["peer"], UNDEFINED), result
 
 
 @_as_in("KAFKA-7152")
 def _a_caught_up_peer_does_not_join(
     before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
+    """Take a proposal back by which a peer with the leader's whole log would join the ISR."""
     partition = after.broker.partition
     joins = step[0] in FETCHES and partition.state != before.broker.partition.state
-    if not joins or step[3] != partition.log.end:
+    if not joins or arguments_of(step)["fetch_offset"] != partition.log.end:
         return after, result
     return with_partition(after, partition._replace(state=before.broker.partition.state)), result
 
@@ -112,25 +119,32 @@ def _a_caught_up_peer_does_not_join(
 def _deletes_above_the_high_watermark(
     before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
+    """Delete records above the high watermark, which a right leader refuses to do."""
     log = before.broker.partition.log
-    if step[0] != "delete_records" or not before.broker.leads or not log.hw < step[1] <= log.end:
+    if step[0] != "delete_records" or not before.broker.leads:
         return after, result
-    return _with_log(after, log._replace(start=step[1])), {"error": NONE}
+    offset = arguments_of(step)["offset"]
+    if not log.hw < offset <= log.end:
+        return after, result
+    return _with_log(after, log._replace(start=offset)), {"error": NONE}
 
 
 @_as_in("apache/kafka#9434")
 def _diverging_fetch_is_withheld(
     before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
+    """Let a diverging fetch wait, or leave its partition out of a session's response: the follower never truncates."""
     if result is None or not result.get("diverging"):
         return after, result
+    fetch = arguments_of(step)
+    peer = fetch["peer"]
     # At the log end there is nothing to read, and DelayedFetch#tryComplete had no case for a divergence: it waits.
-    if step[0] in MAY_WAIT and step[3] == after.broker.partition.log.end:
-        withheld = DelayedFetch(step[1], NOW, FetchParams(step[1]), FrozenMap())
-        return after._replace(fetches=after.fetches.put(step[1], withheld)), None
+    if step[0] in MAY_WAIT and fetch["fetch_offset"] == after.broker.partition.log.end:
+        withheld = DelayedFetch(peer, NOW, FetchParams(peer), FrozenMap())
+        return after._replace(fetches=after.fetches.put(peer, withheld)), None
     # Neither had CachedPartition#maybeUpdateResponseData, so that a session leaves the partition out of its responses.
-    if step[0] in IN_SESSION and step[6] not in {INITIAL_EPOCH, FINAL_EPOCH}:
-        cached = known_of(before.sessions.get(step[1]))
+    if step[0] in IN_SESSION and fetch["session_epoch"] not in {INITIAL_EPOCH, FINAL_EPOCH}:
+        cached = known_of(before.sessions.get(peer))
         unchanged = cached is not None and (cached.hw, cached.log_start) == (result["hw"], result["log_start"])
         return after, None if unchanged else result
     return after, result
@@ -144,27 +158,32 @@ def _diverging_fetch_is_withheld(
 def _full_truncation_keeps_the_high_watermark(
     before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
-    was, now = before.broker.partition.log, after.broker.partition.log
-    if step[0] != "fetch_response" or step[7] is None or now.start <= was.end:
+    """Keep the high watermark where a whole log is dropped, which begins again above it at the leader's start."""
+    old_log, new_log = before.broker.partition.log, after.broker.partition.log
+    if step[0] != "fetch_response" or arguments_of(step)["offsets"] is None or new_log.start <= old_log.end:
         return after, result
-    return _with_log(after, now._replace(hw=was.hw)), result
+    return _with_log(after, new_log._replace(hw=old_log.hw)), result
 
 
 @_as_in("KAFKA-7164")
 def _the_same_leader_is_followed_on(
     before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
-    was = before.broker
-    if step[0] != "metadata" or step[1] in {BROKER, UNDEFINED} or was.source != step[1]:
+    """Go on fetching from a leader that leads again in a newer epoch, as if nothing had happened: nothing is truncated."""
+    if step[0] != "metadata":
         return after, result
-    broker = after.broker._replace(source=was.source, entry=was.entry)
-    return _with_log(after._replace(broker=broker), was.partition.log), result
+    leader, old_broker = arguments_of(step)["leader"], before.broker
+    if leader in {BROKER, UNDEFINED} or old_broker.source != leader:
+        return after, result
+    broker = after.broker._replace(source=old_broker.source, entry=old_broker.entry)
+    return _with_log(after._replace(broker=broker), old_broker.partition.log), result
 
 
 @_as_in("KAFKA-2143")
 def _a_new_leader_truncates_to_the_beginning(
     before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
+    """Truncate the whole log whenever a follower begins to fetch from a leader."""
     broker, log = after.broker, after.broker.partition.log
     if step[0] != "metadata" or broker.entry is None or broker.entry == before.broker.entry:
         return after, result
@@ -181,6 +200,7 @@ def _a_new_leader_truncates_to_the_beginning(
 def _recovery_skips_epoch_zero(
     _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
+    """Lose the entry of epoch 0 when the epoch cache is read after a crash."""
     log = after.broker.partition.log
     if step[0] != "crash":
         return after, result
@@ -193,6 +213,7 @@ def _recovery_skips_epoch_zero(
 def _an_empty_log_ends_at_zero(
     _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
+    """Let a log without records end at 0 after a restart, although its log start is higher."""
     log = after.broker.partition.log
     if step[0] not in ENDS or log.batches:
         return after, result
@@ -201,6 +222,7 @@ def _an_empty_log_ends_at_zero(
 
 @_as_in("KAFKA-769")
 def _the_checkpoint_is_lost(_before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None) -> Outcome:
+    """Begin with the log start as high watermark after a restart: the checkpoint was not written."""
     log = after.broker.partition.log
     return (_with_log(after, log._replace(hw=log.start)), result) if step[0] in ENDS else (after, result)
 

@@ -156,6 +156,7 @@ def answered_in_sessions(state: ReferenceBroker, fetched: Fetched) -> tuple[Refe
 def _responded(
     state: ReferenceBroker, peer: int, context: sessions_.FetchContext, reads: FrozenMap[TopicPartition, PartitionRead]
 ) -> tuple[ReferenceBroker, FetchResponse | None]:
+    """Return the response to a fetch whose reads are done, and the state with what its session remembers of it."""
     # A full fetch opens its session now. One that was opened while it waited is in no request any more.
     session = None if context.kind is sessions_.SessionKind.FULL else state.sessions.get(peer)
     in_use = [waiting.session.id for waiting in state.contexts.values() if waiting.session is not None]

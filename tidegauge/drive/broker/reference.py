@@ -279,6 +279,7 @@ def differences(expected: Report, seen: Report, reported: frozenset[str]) -> tup
     """Return the reported fields in which the two differ, in the order of the contract."""
     if expected == seen:
         return ()
+    # The contract has no such step: there are no fields to compare.
     if expected is IMPOSSIBLE:
         return ("step",)
     known = reported & seen.keys()

@@ -127,6 +127,7 @@ class Metadata(StepKind):
     def apply(
         self, state: ReferenceBroker, leader: int, leader_epoch: int, partition_epoch: int, members: tuple[int, ...]
     ) -> Outcome:
+        """Make the broker leader or follower, as the partition's registration says (ReplicaManager#applyDelta)."""
         everybody = (BROKER, *state.opening.peers)
         partition = ready_for_metadata(state.setup, state.broker.partition)
         state = state._replace(broker=state.broker._replace(partition=partition))
@@ -160,6 +161,7 @@ class Append(StepKind):
     says = "A producer's batch of one record. With acks -1 it is answered later, in `produced`."
 
     def apply(self, state: ReferenceBroker, acks: int) -> Outcome:
+        """Append one record as a producer's request does; with acks=all it is answered later, in `produced`."""
         before, cache = state.broker.partition, metadata_cache(state, eligible=False)
         partition, error, info = partition_.append_records_to_leader(state.setup, before, 1, acks, cache, NOW)
         state = with_partition(state, partition)
@@ -766,8 +768,13 @@ def action_of(step: Step) -> str:
 
 def step_json(step: Step) -> dict[str, Any]:
     """Return a step as the JSON object that a driven program reads."""
-    name, *arguments = step
-    return {"step": name, **dict(zip(STEPS[name].takes, arguments, strict=True))}
+    return {"step": step[0], **arguments_of(step)}
+
+
+def arguments_of(step: Step) -> dict[str, Any]:
+    """Return the arguments of a step by name."""
+    name, *values = step
+    return dict(zip(STEPS[name].takes, values, strict=True))
 
 
 def step_of(line: Mapping[str, Any]) -> Step:

@@ -206,6 +206,7 @@ class PathBuilder:
         return self._end(member, ("stop",))
 
     def _end(self, member: int, step: Step) -> bool:
+        """End a member's process: requests to it and responses in flight are lost, and the controller fences it."""
         if self._take(member, step) is None:
             return False
         self._verdicts.pop(member, None)

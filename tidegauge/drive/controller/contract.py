@@ -136,8 +136,9 @@ def lapsed(state: ReferenceController, broker: int) -> ReferenceController:
     # unnoticed as well: its heartbeat begins it anew.
     has_one = broker in state.control.brokers and session in heartbeats.sessions | heartbeats.expired
     if has_one and heartbeats_.may_have_session(heartbeats, broker, state.control.profile):
-        for other in heartbeats.expired - {session}:
-            if epoch_of(state, other[0]) == other[1]:
-                heartbeats = heartbeats_.contact(heartbeats, other)
+        for other_broker, other_epoch in heartbeats.expired - {session}:
+            # A session of an earlier registration of that broker stays over.
+            if epoch_of(state, other_broker) == other_epoch:
+                heartbeats = heartbeats_.contact(heartbeats, (other_broker, other_epoch))
     heartbeats = heartbeats_.expire_session(heartbeats, session)
     return state._replace(controller=state.controller._replace(heartbeats=heartbeats))

@@ -77,7 +77,8 @@ def requests_of(state: model.ControlCluster, label: Label) -> Path:
     """Return what a step of the graph asks the controller for; nothing where it is a broker's alone."""
     bounds, tp = state.bounds, state.tp
     name, *arguments = label
-    b = arguments[0] + 1 if arguments and name not in {"Reassign", "SetMinIsr", "SetElr"} else 0
+    # The graph counts brokers from 0, a path from 1; the labels of these three begin with no broker.
+    broker = arguments[0] + 1 if arguments and name not in {"Reassign", "SetMinIsr", "SetElr"} else 0
     match name:
         case "Expand" | "Shrink":
             proposal = model.proposal_of(state, {*state.control.partitions[tp].isr} ^ {arguments[0]})
@@ -97,15 +98,15 @@ def requests_of(state: model.ControlCluster, label: Label) -> Path:
         case "Delete":
             return (("delete_topic", "t"),)
         case "Unregister":
-            return (("unregister", b),)
+            return (("unregister", broker),)
         case "Fence":
-            return (("session_expires", b),)
+            return (("session_expires", broker),)
         case "Unfence":
-            return (beats(b, offline="A" if arguments[1] else ""),)
+            return (beats(broker, offline="A" if arguments[1] else ""),)
         case "FailDirectory":
-            return (beats(b, offline="A"),)
+            return (beats(broker, offline="A"),)
         case "ShutDown":
-            return (*_read_by_all_others(state, arguments[0]), beats(b, shut_down=True))
+            return (*_read_by_all_others(state, arguments[0]), beats(broker, shut_down=True))
         case "Register":
             return _registers(state, arguments[0], arguments[1])
         case _:
@@ -226,7 +227,8 @@ class _Graph:
         while len(way) < LONGEST and (more := self._nearest(at, left, steps_taken)):
             way += more
             steps_taken |= set(more)
-            at = self.edges[more[-1][0]][more[-1][1]]
+            last_state, last_request = more[-1]
+            at = self.edges[last_state][last_request]
         return way
 
     def _nearest(self, at: int, left: Set[Taken], steps_taken: Set[Taken]) -> list[Taken]:

@@ -116,6 +116,7 @@ class Image:
         """Return a record with the path's names; None for a record of another path, or one that changes no report."""
         if name not in _READ:
             return None
+        # A record of another path's broker or topic: several paths share the process.
         if "brokerId" in body and self._names.broker(body["brokerId"]) is None:
             return None
         if "topicId" in body and name != "TopicRecord" and body["topicId"] not in self._topics:
@@ -123,6 +124,7 @@ class Image:
         return _READ[name](self, body)
 
     def _topic(self, body: WireMessage) -> records_.ControllerRecord | None:
+        """Return the record of a topic of this path, whose id is noted; None for another path's."""
         topic = self._names.topic(body["name"])
         if topic is None:
             return None
@@ -131,6 +133,7 @@ class Image:
         return records_.TopicRecord(topic)
 
     def _remove_topic(self, body: WireMessage) -> records_.ControllerRecord:
+        """Return the record that removes a topic, and forget its id."""
         topic = self._topics.pop(body["topicId"])
         del self.topic_ids[topic]
         return records_.RemoveTopicRecord(topic)
@@ -139,6 +142,7 @@ class Image:
         return TopicPartition(self._topics[body["topicId"]], body["partitionId"])
 
     def _partition(self, body: WireMessage) -> records_.ControllerRecord:
+        """Return the record of a new partition, brokers and directories by the path's names."""
         brokers = self._names.brokers
         directories = self._directories(body.get("directories") or ())
         registration = PartitionRegistration(

@@ -166,8 +166,10 @@ class PlayedPath:
         error = None if result is None else result["error"]
         if name == "update_feature" and error == NONE:
             lane.process.levels[FEATURES[arguments[0]]] = arguments[1]
+        # A refusal writes no record: only a barrier shows that all before it has been read.
         if error not in {None, NONE, UNKNOWN_SERVER_ERROR}:
             await lane.process.barrier()
+        # The controller met a fault of its own, resigned, and leads again in another epoch.
         if name in RESIGNS and error == UNKNOWN_SERVER_ERROR:
             await lane.process.leads_again(epoch)
             await lane.read()
@@ -221,6 +223,7 @@ def refused(expected: str, seen: str) -> WireError:
 
 
 async def _register(lane: Lane, numbers: Incarnations, broker: int, new: bool, clean: bool, letters: str) -> Result:
+    """Register a broker: of a `new` incarnation or the same, after a `clean` shutdown or not, with these directories."""
     directories = tuple(directory(broker, letter) for letter in letters)
     previous = lane.epoch(broker) if clean else UNDEFINED
     response = await lane.register(broker, new=new, previous=previous, directories=directories)
@@ -236,6 +239,7 @@ async def _register_late(lane: Lane, numbers: Incarnations, broker: int, new: bo
 async def _heartbeat(
     lane: Lane, _: Incarnations, broker: int, lag: int, offset: int, fence: bool, shut_down: bool, offline: str
 ) -> Result:
+    """Send a heartbeat; `lag`: its broker epoch is so much too low, `offline`: the letters of failed directories."""
     failed = tuple(directory(broker, letter) for letter in offline)
     response = await lane.heartbeat(broker, offset, lag=lag, fence=fence, shut_down=shut_down, offline=failed)
     return {
@@ -302,6 +306,7 @@ async def _elect_leaders(lane: Lane, _: Incarnations, unclean: bool, topic: str,
 
 
 async def _reassign(lane: Lane, _: Incarnations, topic: str, partition: int, replicas: tuple[int, ...] | None) -> Result:
+    """Request other replicas for a partition; None cancels a reassignment."""
     ids = None if replicas is None else [lane.names.id_of(broker) for broker in replicas]
     topics = [{"name": lane.names.full(topic), "partitions": [{"partitionIndex": partition, "replicas": ids}]}]
     return await _by_error(lane, "AlterPartitionReassignments", {"timeoutMs": TIMEOUT_MS, "topics": topics})
@@ -310,6 +315,7 @@ async def _reassign(lane: Lane, _: Incarnations, topic: str, partition: int, rep
 async def _assign_directory(
     lane: Lane, _: Incarnations, broker: int, lag: int, topic: str, partition: int, letter: str
 ) -> Result:
+    """Tell the controller in which directory a replica is. `lag`: the broker epoch is so much too low."""
     topics = [{"topicId": _topic_id(lane, topic), "partitions": [{"partitionIndex": partition}]}]
     assigned = [{"id": lane.names.directory_id(directory(broker, letter)), "topics": topics}]
     body = {"brokerId": lane.names.id_of(broker), "brokerEpoch": lane.epoch(broker, lag), "directories": assigned}

@@ -79,7 +79,10 @@ class Lane:
                 self._leaving.discard(broker)
 
     async def register(self, broker: int, *, new: bool, previous: int, directories: tuple[str, ...]) -> WireMessage:
-        """Send a BrokerRegistration."""
+        """Send a BrokerRegistration, and note the broker epoch and the session that begins with it.
+
+        `previous`: the broker epoch of the clean shutdown before it, UNDEFINED after another end.
+        """
         incarnation = self.incarnations.get(broker)
         incarnation = uuid4() if new or incarnation is None else incarnation
         names, process = self.names, self.process
@@ -96,6 +99,7 @@ class Lane:
         }
         response = await process.call("BrokerRegistration", body)
         if response["errorCode"] == NONE:
+            # Another broker epoch is another session; the one before is over once its time has passed.
             if self.epochs.get(broker) != response["brokerEpoch"]:
                 if broker in self.epochs:
                     process.left_sessions.add()

@@ -63,6 +63,7 @@ class Observer:
         self._connection.close()
 
     def _request(self) -> WireMessage:
+        """Return the next fetch of the metadata log, as an observer sends it."""
         partition = {
             "partition": 0,
             "currentLeaderEpoch": self.epoch,
@@ -89,6 +90,7 @@ class Observer:
         return batches
 
     def _record(self, offset: int, value: bytes) -> LogRecord:
+        """Decode a record: frame version, API key and version, then the message. Raises WireError."""
         cursor = Cursor(value)
         _, key, version = (read_uvarint(cursor) for _ in range(3))
         if key not in self._names:
@@ -209,6 +211,7 @@ class ControllerProcess:
         """Send requests together, again while the controller does not lead; on a new connection where the last one broke."""
 
         async def asked() -> list[WireMessage] | None:
+            """Send the requests to the leader; None where it does not lead yet, or the connection was lost."""
             self.is_read = False
             try:
                 responses = await self.connection.exchange(calls)

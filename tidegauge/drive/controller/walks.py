@@ -47,6 +47,7 @@ def walks(seed: int, count: int, profile: Profile, opening: ClusterOpening) -> t
 
 
 def _drawn(rng: random.Random, state: ReferenceController) -> Step:
+    """Draw a step: kinds that change much are drawn more often."""
     often = _possible(state.control.profile)
     (kind,) = rng.choices([*often], [*often.values()])
     return beats(rng.choice(FOUR), offline=rng.choice("AB")) if kind == FAILS else STEPS[kind].draw(rng, state)
@@ -135,6 +136,7 @@ def usual_cases(profile: Profile, opening: ClusterOpening, *, walk_count: int, s
 
 
 def _proposals() -> Iterator[Step]:
+    """Yield ISR proposals: with epochs too low, right and too high, of other brokers, partitions and members."""
     epochs, isrs = (-1, 0, 1), ((1, 2), (1,), (2, 3), (1, 2, 4), (1, 2, 3))
     yield from (
         ("alter_partition", 1, 0, "t", 0, leader_epoch, partition_epoch, isr, False)
@@ -162,6 +164,7 @@ def _reassignments() -> Iterator[Step]:
 
 
 def _of_brokers() -> Iterator[Step]:
+    """Yield what brokers ask for themselves: registrations, heartbeats, shutdowns, directories."""
     yield from (
         registers(broker, new=new, clean=clean) for broker, new, clean in product((1, 2, 4), (True, False), (True, False))
     )

@@ -86,9 +86,14 @@ def values(
 
 
 def _step(step: Step, before: Report, after: Report, waiting: list[int], comments: Sequence[str]) -> dict[str, Any]:
+    """Return a step as the template takes it: the call, and what is asserted after it.
+
+    `waiting` are the base offsets of appends that have no answer yet; it is updated.
+    """
     line, result = call(step), after["result"]
     if step[0] == "alter_partition_response":
-        line = f"alterPartitionResponse({java_value(ERROR_NAMES[step[1]])}, {step[2]}, {java_value(step[3])})"
+        _, error, partition_epoch, isr = step
+        line = f"alterPartitionResponse({java_value(ERROR_NAMES[error])}, {partition_epoch}, {java_value(isr)})"
     # An append with acks=all that is not refused is answered later; its base is where the log ended.
     if step == ("append", -1) and result is None:
         result = {"error": NONE, "base": before["leo"]}
@@ -127,10 +132,14 @@ def _response(name: str, result: Mapping[str, Any]) -> str:
             return ERROR_NAMES[NONE]
     batches = ", ".join(f"{base}-{last} of epoch {epoch}" for base, last, epoch in result["records"])
     text = f"high watermark {result['hw']}, log start {result['log_start']}, records [{batches}]"
-    return text if result["diverging"] is None else f"{text}, diverging {result['diverging'][0]},{result['diverging'][1]}"
+    if result["diverging"] is None:
+        return text
+    epoch, end_offset = result["diverging"]
+    return f"{text}, diverging {epoch},{end_offset}"
 
 
 def _proposal(proposal: Mapping[str, Any] | None) -> str:
+    """Return a proposal as the Java test spells it."""
     if proposal is None:
         return '"none"'
     isr = ", ".join(map(str, proposal["isr"]))

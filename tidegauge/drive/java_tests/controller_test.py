@@ -56,6 +56,7 @@ def _error(report: Report) -> int:
 
 
 def _step(step: Step, before: Report, after: Report, fields: Sequence[str], *, everything: bool) -> dict[str, Any]:
+    """Return a step as the template takes it: the call, its error, and the registrations that it changed."""
     error = None if after["result"] is None else _error(after)
     changed = {
         field: {name: value for name, value in after[field].items() if everything or before[field].get(name) != value}
@@ -83,6 +84,7 @@ def _step(step: Step, before: Report, after: Report, fields: Sequence[str], *, e
 
 
 def _call(step: Step) -> str:
+    """Return the call of a helper method; configurations become a map."""
     if STEPS[step[0]].takes[-1] != "configs":
         return call(step)
     pairs = (java_value(part) for pair in step[-1] for part in pair)

@@ -155,6 +155,7 @@ def _about(
     origin: Origin,
     difference: Difference[Any] | None,
 ) -> Iterator[str]:
+    """Yield the lines of the test's comment: where the path comes from, what is asserted, where Kafka differs."""
     profile, opening = reference.profile.name, reference.opening_text(case.opening)
     sentences = [
         *origin.sentences,

@@ -62,12 +62,14 @@ def values(
 
 
 def _lines(case: BrokerCase, reports: Sequence[Report], comments: Mapping[int, Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of the test. A response is returned by the fetch before it, which encloses the steps in between."""
     answered = {_sent_before(case, reports, at): at for at, step in enumerate(case.path, 1) if step[0] == "fetch_response"}
     epoch, indent = UNDEFINED, ""
     for at, (step, before, after) in enumerate(zip(case.path, reports, reports[1:], strict=False), 1):
         yield from (f"{indent}// {comment}" for comment in comments.get(at, ()))
         if step[0] == "fetch_response":
-            fields = (*step[3:5], *(step[6] or (UNDEFINED, UNDEFINED)))
+            _, _, _, hw, log_start, _, diverging, _ = step
+            fields = (hw, log_start, *(diverging or (UNDEFINED, UNDEFINED)))
             yield f"{indent}return response({', '.join(map(java_value, fields))});"
             indent = ""
             yield "});"

@@ -227,6 +227,7 @@ class KafkaBroker:
         )
 
     async def _connect(self) -> None:
+        """Wait until the broker is up, and connect to it."""
         await self._wait_until_up()
         self.connection = await self.connect()
         self.requests = PartitionRequests(await self.connection.versions())

@@ -54,6 +54,7 @@ class PartitionRequests:
         """Make a full fetch. `replica`: a broker id for a follower's fetch. `waits`: for a byte, however long that takes."""
         version = self._version("Fetch")
         sender: WireMessage = {"replicaId": replica}
+        # Since version 15 the sender has its broker epoch beside it (KIP-903).
         if version >= 15:
             sender = {"replicaState": {"replicaId": replica, "replicaEpoch": broker_epoch}}
         partition = {

@@ -88,6 +88,7 @@ class MetadataLog:
         return self._messages.versions(name).stop - 1
 
     def _encode(self, name: str, body: WireMessage, version: int | None) -> bytes:
+        """Encode a record of the metadata log: frame version, API key and version, then the message."""
         version = self.newest_version(name) if version is None else version
         out = bytearray()
         for number in (FRAME_VERSION, self._messages.api_key(name), version):
@@ -275,6 +276,7 @@ class ControllerStub:
         return {"errorCode": NONE, "sessionId": 0, "responses": [{**topic, "partitions": [partition]}]}
 
     def _register_broker(self, body: WireMessage) -> WireMessage:
+        """Register the broker, fenced, with a new broker epoch; the first time the metadata version comes before it."""
         self._registration, self.unfenced = body, False
         if not self.log.end:
             # A cluster's metadata begins with its metadata version: here the newest that this broker supports.

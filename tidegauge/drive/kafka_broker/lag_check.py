@@ -75,6 +75,7 @@ class LagCheck:
         return self._play(work)
 
     async def _play(self, work: Coroutine[Any, Any, T]) -> T:
+        """Play a path; at its end the others may be all that wait."""
         try:
             result = await work
         finally:

@@ -131,6 +131,7 @@ class KafkaNode:
     """
 
     def __init__(self, build: KafkaBuild, slots: int = SLOTS, *, always_read: bool = False) -> None:
+        """Prepare a broker of a build; nothing starts yet. `always_read`: read it after every step, and reuse no report."""
         clock = make_clock()
         self._clock = clock if isinstance(clock, MovedClock) else None
         can = CAN if self._clock is None else CAN | LAG
@@ -188,6 +189,7 @@ class KafkaNode:
         return self._broker
 
     async def _close(self) -> None:
+        """Close all connections and end the processes."""
         for slot in self._slots:
             slot.close()
         if self._broker is not None:
@@ -221,6 +223,7 @@ class KafkaNode:
                 await self._end_process(broker, [run for runs in paused for run in runs])
 
     async def _side_by_side(self, work: Sequence[Coroutine[Any, Any, list[PathRun]]]) -> list[list[PathRun]]:
+        """Run the paths of all slots together; return what each of them returned."""
         check = self._broker.lag_check if self._broker is not None else None
         try:
             async with asyncio.TaskGroup() as group:
@@ -325,9 +328,10 @@ def ends_of(path: Steps) -> str:
     kinds, before = "", ""
     for step in path:
         # A process that has read no metadata has changed nothing on disk: to end it again changes the checkpoint at most.
-        if step[0] in ENDS and before not in ENDS:
-            kinds += step[0][0]
-        before = step[0]
+        name, *_ = step
+        if name in ENDS and before not in ENDS:
+            kinds += name[0]
+        before = name
     return kinds
 
 

@@ -306,6 +306,7 @@ class DrivenPartition:
         }
 
     def _proposal_json(self, proposal: WireMessage | None) -> dict[str, Any] | None:
+        """Return the broker's pending ISR proposal, members by the path's names; None without one."""
         if proposal is None:
             return None
         # Since KIP-903 (version 3) members of a proposed ISR carry their broker epochs.
@@ -354,6 +355,7 @@ class DrivenPartition:
         await self._broker.lag_check.run(self.topic.id)
 
     async def _alter_partition_response(self, error: int, partition_epoch: int, isr: tuple[int, ...]) -> None:
+        """Answer the pending proposal as the controller would, and wait until the broker has taken the response."""
         proposals = self._broker.controller.proposals
         # The step before may have reused a known report: then the proposal is perhaps still on its way.
         if self.topic.id not in proposals.pending:
@@ -404,6 +406,7 @@ class DrivenPartition:
     async def _fetch_in_session_and_wait(
         self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
     ) -> Report | None:
+        """Send a peer's fetch in its session that may wait; report its response if there is one at once."""
         full = await self._peer_fetch(name, epoch, offset, last_epoch, may_join, waits=True)
         request, read = self._sessions.fetch(name, full, session_epoch, wanted=True)
         return _fetch_json(await self._waiting_fetches.fetch(name, request, read))
@@ -436,6 +439,7 @@ class DrivenPartition:
         return request
 
     async def _offsets_for_leader_epoch(self, current_leader_epoch: int, leader_epoch: int) -> Report:
+        """Send a peer's OffsetsForLeaderEpoch request; report the end of the epoch, or the error."""
         requests, replica = self._broker.requests, self._any_peer
         request = requests.offsets_for_leader_epoch(self.topic, replica, current_leader_epoch, leader_epoch)
         partition = (await self._send(request))["topics"][0]["partitions"][0]
@@ -444,6 +448,7 @@ class DrivenPartition:
         return {"error": NONE, "leader_epoch": partition["leaderEpoch"], "end_offset": partition["endOffset"]}
 
     async def _list_offsets(self, current_leader_epoch: int, which: str) -> Report:
+        """Request the log start, the log end (as a follower) or the high watermark (as a consumer)."""
         timestamp = EARLIEST_TIMESTAMP if which == EARLIEST else LATEST_TIMESTAMP
         replica = UNDEFINED if which == COMMITTED else self._any_peer
         request = self._broker.requests.list_offsets(self.topic, timestamp, replica, current_leader_epoch)
@@ -452,6 +457,7 @@ class DrivenPartition:
         return {"error": error} if error != NONE else {"error": NONE, "offset": partition["offset"]}
 
     async def _delete_records(self, offset: int) -> Report:
+        """Send DeleteRecords up to an offset; report the error."""
         response = await self._send(self._broker.requests.delete_records(self.topic, offset))
         error = response["topics"][0]["partitions"][0]["errorCode"]
         # A timeout says only that the followers' log starts are lower (DelayedDeleteRecords); the leader's has moved.

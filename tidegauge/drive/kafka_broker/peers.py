@@ -95,6 +95,7 @@ class LeaderSession:
         return self._sent(sessions.SessionResponse(error, session.id), {})
 
     def _sent(self, response: sessions.SessionResponse, partitions: PartitionsByTopic) -> WireMessage:
+        """Return a response as the wire has it, and note in the sender's session that it was sent."""
         self._handler, _ = handle_response(self._handler, response)
         topics = [{"topicId": topic, "partitions": [partition]} for topic, partition in partitions.items()]
         return {"errorCode": response.error, "sessionId": response.session_id, "responses": topics}
@@ -109,6 +110,7 @@ def _reads(partitions: Iterable[TopicPartition]) -> FrozenMap[TopicPartition, Pa
 
 
 def _session_fetch(body: WireMessage) -> sessions.SessionFetch:
+    """Return the fetch of a request's body as the reference's sessions take it."""
     named = ((_topic_partition(topic["topicId"]), _partition_fetch(topic["partitions"][0])) for topic in body["topics"])
     forgotten = ((_topic_partition(topic["topicId"]), None) for topic in body["forgottenTopicsData"])
     return sessions.SessionFetch(
@@ -202,6 +204,7 @@ class Peer:
         await self.wait_for_fetch()
 
     async def _handle(self, request: ReceivedRequest) -> WireMessage:
+        """Answer a request of the driven broker; a fetch waits until the path has a response for it."""
         if request.name == "ListOffsets":
             return self._list_offsets(request.body)
         if request.name != "Fetch":
@@ -214,6 +217,7 @@ class Peer:
         return await response
 
     def _list_offsets(self, body: WireMessage) -> WireMessage:
+        """Answer with the earliest and latest offset that the path gave for this fetch."""
         # A follower that is out of range asks this within the handling of the fetch response, on the same connection
         # (AbstractFetcherThread#fetchOffsetAndTruncate): no step comes between, so the response is known beforehand.
         topics = []
@@ -258,5 +262,6 @@ def fetch_response(
     batches = (encode(batch_of(base, epoch, [b"x"] * (last - base + 1), now)) for base, last, epoch in records)
     partition = {**_partition_response(NONE, hw, log_start), "errorCode": error, "records": b"".join(batches)}
     if diverging is not None:
-        partition["divergingEpoch"] = {"epoch": diverging[0], "endOffset": diverging[1]}
+        epoch_before, end_offset = diverging
+        partition["divergingEpoch"] = {"epoch": epoch_before, "endOffset": end_offset}
     return partition

@@ -163,6 +163,7 @@ class _WatchedProfile:
 
 @lru_cache(maxsize=1 << 12)
 def _expected_reports(case: BrokerCase, right: BrokerReference) -> ExpectedReports:
+    """Return the reports that a path expects, and which switches and rules decided them."""
     profile, applied = _WatchedProfile(right.profile), Counter[tuple[str, str]]()
     watched = replace(right, profile=cast("Profile", profile), rules=counting(applied))
     reports = tuple(watched.reports(case))
@@ -279,6 +280,7 @@ def refusals(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
 
 
 def _requests() -> Iterator[Step]:
+    """Yield requests to a leader: each with epochs and offsets below, at and above its own."""
     yield from (("fetch", IN_SYNC, *values, True) for values in product(EPOCHS, OFFSETS, ANY_EPOCHS))
     yield from (("offsets_for_leader_epoch", *values) for values in product(EPOCHS, ANY_EPOCHS))
     yield from (("list_offsets", *values) for values in product(EPOCHS, (EARLIEST, LATEST, COMMITTED)))
@@ -287,6 +289,7 @@ def _requests() -> Iterator[Step]:
 
 
 def _requests_to_a_follower() -> Iterator[Step]:
+    """Yield requests that a follower must refuse."""
     yield from (("fetch", OUTSIDE, epoch, 1, 1, True) for epoch in EPOCHS)
     yield from (("offsets_for_leader_epoch", epoch, 1) for epoch in EPOCHS)
     yield from (("list_offsets", *values) for values in product(EPOCHS, (LATEST, COMMITTED)))
@@ -294,6 +297,7 @@ def _requests_to_a_follower() -> Iterator[Step]:
 
 
 def _responses() -> Iterator[Step]:
+    """Yield fetch responses to a follower: errors, out of range, diverging, and high watermarks and log starts."""
     head, nothing = ("fetch_response", IN_SYNC), ((), None, None)
     yield from ((*head, error, UNDEFINED, UNDEFINED, *nothing) for error in FETCH_ERRORS)
     # Offsets of the leader below the log, within it, at its end and beyond it.
@@ -326,6 +330,7 @@ def _old_metadata() -> Iterator[Step]:
 
 
 def _proposal_responses() -> Iterator[Step]:
+    """Yield responses to the pending proposal: every error, and each ISR at epochs around the broker's."""
     yield from (("alter_partition_response", error, UNDEFINED, ()) for error in PROPOSAL_ERRORS)
     # Before, at and after the broker's partition epoch, which is 1.
     members = ((BROKER,), (BROKER, IN_SYNC), (BROKER, IN_SYNC, OUTSIDE))
@@ -335,16 +340,16 @@ def _proposal_responses() -> Iterator[Step]:
 def _path_with(profile: Profile, capabilities: Capabilities, beginning: Path, step: Step, last: Step) -> BrokerCase | None:
     """Return a path as far as a broker can be given it; None if it cannot be given the step that it is for."""
     state, path = opened(OPENING, profile), []
-    for at, one in enumerate((*beginning, step, last)):
+    for at, path_step in enumerate((*beginning, step, last)):
         wanted = at <= len(beginning)
-        if not is_possible(state, one) or missing_capability(capabilities, state, one) is not None:
+        if not is_possible(state, path_step) or missing_capability(capabilities, state, path_step) is not None:
             if wanted:
                 return None
             break
         try:
-            state, _ = take_step(state, one)
+            state, _ = take_step(state, path_step)
         # Where Kafka's code throws the contract expects nothing.
         except TidegaugeError:
             return None
-        path.append(one)
+        path.append(path_step)
     return BrokerCase(OPENING, tuple(path))

@@ -273,9 +273,13 @@ def _path(
     """Yield a shortest run to a state, then steps to what is left near it; take them from `left`."""
     run: list[Step] = []
     at = number
-    while parents[at][0] != UNDEFINED:
-        run.append(parents[at][1])
-        at = parents[at][0]
+    # From the state back to the beginning, which has no parent.
+    while True:
+        parent, step = parents[at]
+        if parent == UNDEFINED:
+            break
+        run.append(step)
+        at = parent
     yield from reversed(run)
     room, ends = longest - len(run), _count_ends(run)
     has_new = False
@@ -309,8 +313,9 @@ def _nearest(edges: list[list[Edge]], number: int, left: set[LocalStep]) -> list
                     # Walk back to where the search began.
                     way, back = [edge], came_from[at]
                     while back is not None:
-                        way.append(back[1])
-                        back = came_from[back[0]]
+                        state_before, edge_before = back
+                        way.append(edge_before)
+                        back = came_from[state_before]
                     return way[::-1]
                 if edge.to not in came_from:
                     came_from[edge.to] = (at, edge)

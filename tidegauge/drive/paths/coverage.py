@@ -153,6 +153,7 @@ def _steps_of_graph(name: str, profile: Profile, seen: set[Any]) -> list[_LocalS
     steps: list[tuple[int, Step, StepEvents, list[str]]] = []
 
     def watch(source: int, edge: Edge, state: ReferenceBroker, step: Step, outcome: StepTaken) -> None:
+        """Note the first path to each state, and one example of each local step with the rules that it applied."""
         if edge.to:
             parents.setdefault(edge.to, (source, step))
         key = state.opening, edge.takes[:3]
@@ -462,6 +463,7 @@ def coverage_text(coverage: Coverage) -> str:
 
 
 def _says(item: Untouched) -> str:
+    """Return the line of something that no run has exercised, with the length of the shortest path to it."""
     says = f"{item.action}: {item.says}" if item.says else item.action
     missing = f"; no event reports {' and '.join(item.missing)}" if item.missing else ""
     return f"{says}; {counted(len(item.example.case.path), 'step')}{missing}"
@@ -531,6 +533,7 @@ def read_exercised(place: Path) -> Exercised:
 
 
 def _exercised(data: dict[str, Any]) -> Exercised:
+    """Read what a report says was exercised. Raises ValueError or KeyError for what is no such report."""
     data = data["coverage"] if isinstance(data.get("coverage"), dict) else data
     if data["coverage"] != FORMAT_VERSION or data["model"] not in shipped_models():
         raise ValueError(f"version {data['coverage']!r}, model {data['model']!r}")
@@ -545,6 +548,7 @@ def _exercised(data: dict[str, Any]) -> Exercised:
 
 
 def _situation(data: Mapping[str, Any]) -> Situation:
+    """Read a situation: an action with the outcome of each of its comparisons. Raises ValueError."""
     action, outcomes = data["action"], tuple(map(str, data["outcomes"]))
     if len(outcomes) != len(COMPARISONS[action]):
         raise ValueError(f"{len(outcomes)} outcomes of {action}")

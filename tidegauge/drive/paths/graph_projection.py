@@ -111,7 +111,7 @@ def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
     states, transitions = 1, 0
     for before, label, after, new in transitions_from(start):
         states, transitions = states + new, transitions + 1
-        b = label[1]
+        _, b, *_ = label
         broker = before.brokers[b]
         # The model takes each truncation of a fetcher thread as a step; the contract's broker truncates as soon as no
         # request is in flight, so its value is the one after that.
@@ -192,6 +192,7 @@ def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> 
 
 
 def _response(peer: int, message: Message) -> Input:
+    """Return the input that a message in flight is to its follower, with the request that it answers."""
     if not isinstance(message, FetchResponseInFlight):
         epoch_response: Any = message
         step = ("offsets_for_leader_epoch_response", peer, NONE, epoch_response.leader_epoch, epoch_response.end_offset)

@@ -60,6 +60,7 @@ def _folder() -> Path | None:
 
 
 def _digest(*parts: bytes) -> str:
+    """Return a key for a cache: the beginning of a SHA-256 of all parts."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)

@@ -138,6 +138,7 @@ def _can_be_given(case: BrokerCase, profile: Profile, capabilities: Capabilities
 
 
 def _fits(case: BrokerCase, profile: Profile, seen: list[Report] | tuple[()], reported: frozenset[str]) -> bool:
+    """Return whether a broker of this generation would have reported all that was seen."""
     right = reference(profile)
     expected = list(right.reports(case))
     return len(seen) == len(expected) and not any(map(right.differences, expected, seen, [reported] * len(seen)))

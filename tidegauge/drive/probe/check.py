@@ -75,6 +75,7 @@ class FailedError(Exception):
 
 def check_exchange(expectation: Expectation) -> WireMessage:
     """Send a request and compare the response with the expected one; return its fields. Raises FailedError."""
+    # A request with acks=0: the broker sends no response.
     if expectation.expected is None:
         expectation.connection.send(expectation.call)
         return {}
@@ -170,10 +171,12 @@ def _fetched(response: WireMessage) -> WireMessage:
         batches = batches_in(partition.pop("records") or b"")
     except CorruptBatchError as problem:
         raise FailedError(f"records: {problem}") from problem
-    partition[BATCHES], partition[EPOCHS] = [batch[:2] for batch in batches], [batch[2] for batch in batches]
+    partition[BATCHES] = [(base, last) for base, last, _ in batches]
+    partition[EPOCHS] = [epoch for _, _, epoch in batches]
+    # A response that does not diverge has both undefined, or leaves the field out.
     diverging = partition.get("divergingEpoch") or {"epoch": UNDEFINED, "endOffset": UNDEFINED}
-    at = (diverging["epoch"], diverging["endOffset"])
-    partition["divergingEpoch"] = None if at == (UNDEFINED, UNDEFINED) else at
+    end_of_epoch = (diverging["epoch"], diverging["endOffset"])
+    partition["divergingEpoch"] = None if end_of_epoch == (UNDEFINED, UNDEFINED) else end_of_epoch
     return partition
 
 
@@ -191,6 +194,7 @@ def _matches(seen: Any, wanted: Any) -> bool:
 
 
 def _value_text(name: str, value: Any) -> str:
+    """Return a value as a failure prints it: error codes by name, allowed values joined by `or`."""
     if isinstance(value, frozenset):
         return " or ".join(_value_text(name, choice) for choice in sorted(value))
     if name == "errorCode" and isinstance(value, int):

@@ -79,6 +79,7 @@ class SocketWire:
         """Return the next frame, if its length is within bounds and all of it comes in time."""
         deadline = time.monotonic() + self._seconds
         (size,) = struct.unpack(">i", self._take(4, deadline))
+        # What is no Kafka, such as a TLS alert, is read as a huge length.
         if not 0 <= size <= LARGEST_FRAME:
             why = "; this is how TLS refuses: the listener needs --command-config" if size >> 16 == TLS_ALERT else ""
             raise WireError(f"expected a frame of at most {LARGEST_FRAME:,} bytes; seen a length of {size}{why}")
@@ -264,6 +265,7 @@ class BrokerConnection:
         return self._out(call, request_frame(self._messages, call, number, CLIENT)), number
 
     def _out(self, call: WireRequest, frame: bytes) -> WireExchange:
+        """Send a frame, and connect before it if need be. Raises NoConnectionError or NoResponseError."""
         exchange, self.unanswered = WireExchange(self.place, call, frame), False
         try:
             if self._wire is None:

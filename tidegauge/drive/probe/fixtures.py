@@ -94,6 +94,7 @@ class Fixtures:
         return self.log().elsewhere(f"{self._prefix}-absent", UUID(int=0xAB5E27))
 
     def _once(self, name: str, made: Callable[[], ProbePartition]) -> ProbePartition:
+        """Return the fixture of that name, made by `made` at its first use. Raises UndecidedError if that is impossible."""
         # Also a failure is remembered: rule 2 of this file.
         if name not in self._shared:
             try:
@@ -116,12 +117,14 @@ class Fixtures:
         return self._topics.create(f"{self._prefix}-{purpose}", config, replicas)
 
     def _written(self, purpose: str) -> ProbePartition:
+        """Return a new partition with RECORDS records."""
         partition = self._create(purpose)
         for _ in range(RECORDS):
             append_batch(partition)
         return partition
 
     def _deleted(self) -> ProbePartition:
+        """Return a partition whose first four records were deleted."""
         partition = self._written("moved")
         result = single_entry(partition.connection.request(partition.delete_records(4)), "topics", "partitions")
         if result["errorCode"] != errors.NONE:
@@ -130,6 +133,7 @@ class Fixtures:
         return partition
 
     def _new_producer(self) -> tuple[int, int]:
+        """Return a producer id and epoch from the broker."""
         # A broker that has just started may have to load its coordinator first.
         body = {"transactionalId": None, "transactionTimeoutMs": 60_000}
         call = WireRequest("InitProducerId", self.first.versions["InitProducerId"].stop - 1, body)
@@ -146,6 +150,7 @@ class Fixtures:
         return nodes[:2]
 
     def _elected(self) -> ProbePartition:
+        """Return a partition that three leaders after the first have led, each with records of its epoch."""
         # Kafka elects the first of the replicas (the preferred one), so each new order of them is another election. A broker
         # that elects another one will do as well: only the leader epoch has to grow.
         nodes = self._two()

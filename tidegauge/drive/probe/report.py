@@ -51,6 +51,7 @@ def check_list(checks: Iterable[Check]) -> str:
 
 
 def _failure(outcome: CheckOutcome) -> Iterable[str]:
+    """Yield a failed check: its claim, rule, what was seen instead, and the last request with its response, in hex, too."""
     check = outcome.check
     yield f"FAIL {check.id}   {' '.join(filter(None, (check.rule, check.source)))}"
     yield f"  {check.says}"
@@ -151,6 +152,7 @@ def write_probe_junit(run: ProbeRun, path: Path, tool: str) -> None:
 
 
 def _junit_case(outcome: CheckOutcome) -> JUnitCase:
+    """Return the test case of a check; one that could not be decided is skipped."""
     classname, name = f"tidegauge.probe.{outcome.check.rule or 'wire'}", outcome.check.id
     if outcome.verdict is CheckVerdict.FAIL:
         return JUnitCase(classname, name, JUnitOutcome.FAILURE, outcome.says, "\n".join(map(visible, _failure(outcome))))

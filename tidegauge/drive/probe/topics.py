@@ -300,6 +300,7 @@ class Topics:
         return self.first.request_leniently(metadata_call(names, self.first.versions["Metadata"].stop - 1, create=create))
 
     def _serves(self, partition: ProbePartition) -> bool:
+        """Return whether the leader answers for the partition: Metadata may name it before it has read its role."""
         call = partition.list_offsets(LATEST)
         # With the leader epoch a broker that still has older metadata refuses (KIP-320).
         if call.version >= 4:

@@ -165,6 +165,7 @@ class StdioNode:
     # The process
 
     def _start(self) -> None:
+        """Start the program unless it runs, and read its handshake. Raises DrivenProgramError."""
         if self._program is not None:
             return
         self._out, self._in, self._lines = bytearray(), bytearray(), 0
@@ -210,6 +211,7 @@ class StdioNode:
         return line
 
     def _at_fault(self, expected: str, line: bytes, how: str = "") -> lines.DrivenProgramError:
+        """Return the error of the program: what was expected, the line that came, and the end of its stderr."""
         last_words = self._program.last_words() if self._program is not None else ""
         error = lines.blame(expected, line, f"{self._where()}{', ' + how if how else ''}")
         shown = "".join(f"\n  {visible(text)}" for text in last_words.split("\n"))

@@ -219,6 +219,7 @@ def _collecting_nothing() -> Iterator[None]:
 
 
 def _read_all(folder: Path, layout: str | None, selection: Selection | None) -> list[Capture]:
+    """Read every cluster in a folder; without text logs, what its disks or dumps of segments show."""
     clusters = find_clusters(folder, layout, selection)
     if not any(cluster.nodes for cluster in clusters):
         # Log directories without text logs are a capture, too.
@@ -352,7 +353,7 @@ def _trace(name: str, generation: Generation, merged: Merged, reading: Reading, 
     brokers = {*actors, *next((node.controller.replicas[tp] for node in nodes[::-1] if tp in node.controller.replicas), ())}
     # Many steps share their fields.
     different = {id(step.fields): step for step in merged.steps}.values()
-    for value in {step.fields.get(one) for step in different for one in _NAMES_NODES[step.name]}:
+    for value in {step.fields.get(name) for step in different for name in _NAMES_NODES[step.name]}:
         if isinstance(value, tuple):
             brokers.update(value)
         elif isinstance(value, int):
@@ -361,8 +362,10 @@ def _trace(name: str, generation: Generation, merged: Merged, reading: Reading, 
     min_isr = next((node.broker.min_isr[tp] for node in nodes if tp in node.broker.min_isr), DEFAULT_MIN_ISR)
     assigned = [step.fields.get("replicas") for step in merged.steps if step.name == "ChangePartition"]
     # Only a trace in which every change names all brokers as replicas was surely not reassigned.
-    stays = assigned and all(isinstance(one, tuple) and set(one) == brokers for one in assigned)
-    topic_id = generation.topic_id or next((one for one, topic in reading.names.items() if topic == topic_of(tp)), None)
+    stays = assigned and all(isinstance(replicas, tuple) and set(replicas) == brokers for replicas in assigned)
+    topic_id = generation.topic_id or next(
+        (named_id for named_id, topic in reading.names.items() if topic == topic_of(tp)), None
+    )
     config = replace(
         cluster,
         nodes=tuple(sorted(brokers)),

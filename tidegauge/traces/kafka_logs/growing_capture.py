@@ -28,7 +28,7 @@ LINES = 20_000
 
 
 @dataclass
-class _Held:
+class _LogInWindow:
     """The lines of one log; the first `old` of them belong to the window before, too."""
 
     group: Path
@@ -42,7 +42,7 @@ class _Held:
     latest: int = 0
 
 
-def _parts(log: _Held, problems: list[Problem], logs: FoundLogs) -> list[FileLines]:
+def _parts(log: _LogInWindow, problems: list[Problem], logs: FoundLogs) -> list[FileLines]:
     """Return the lines of a log by node; older lines may have said which."""
     if len(log.says) < 2:
         return [(log.path, list(log.lines), next(iter(log.says), None))]
@@ -62,7 +62,7 @@ class GrowingCapture:
         """Until when, by node, the windows before were judged."""
         self.news: list[Problem] = []
         """New problems; the caller clears the list."""
-        self._logs: dict[LogFile, _Held] = {}
+        self._logs: dict[LogFile, _LogInWindow] = {}
         self._fresh = 0
         self._target = 0
         """The latest time in any log when the window became full."""
@@ -91,7 +91,7 @@ class GrowingCapture:
         """Read a piece of a log."""
         log = self._logs.get(piece.log)
         if log is None:
-            log = self._logs[piece.log] = _Held(piece.group, piece.path, GrowingLog(piece.label, self.layout))
+            log = self._logs[piece.log] = _LogInWindow(piece.group, piece.path, GrowingLog(piece.label, self.layout))
         lines = log.growing.next_file(piece.label) if piece.first else []
         log.path = piece.path
         self._take(log, [*lines, *log.growing.feed(piece.data)])
@@ -103,7 +103,7 @@ class GrowingCapture:
 
     def look(self) -> list[Capture]:
         """Read the window as a capture for each cluster."""
-        logs = self._found()
+        logs = self._nodes_in_window()
         latest = {node.id: max(stream[-1].time for stream in node.streams) for node in logs.nodes if node.streams}
         for node_id, time in latest.items():
             # Rule 3: it has gone on logging, so what others had logged at the last look lies before its end.
@@ -117,7 +117,7 @@ class GrowingCapture:
 
     def whole(self) -> list[Capture]:
         """Read the window, and the disks, as complete logs, as `check` does."""
-        return self._read(self._found(), {})
+        return self._read(self._nodes_in_window(), {})
 
     def forget(self, captures: list[Capture]) -> None:
         """Begin the next window after these captures; the lines of this one stay for one more window."""
@@ -129,7 +129,8 @@ class GrowingCapture:
             del log.lines[: log.old], log.problems[: log.old_problems]
             log.old, log.old_problems = len(log.lines), len(log.problems)
 
-    def _take(self, log: _Held, lines: list[Line]) -> None:
+    def _take(self, log: _LogInWindow, lines: list[Line]) -> None:
+        """Take new lines of a log over into the window, with the problems that reading them had."""
         log.lines += lines
         self._fresh += len(lines)
         self.news += log.growing.problems
@@ -138,7 +139,7 @@ class GrowingCapture:
         log.latest = max([log.latest, *(line.time for line in lines)])
         log.says |= {node for line in lines if (node := own_id(line.message)) is not None}
 
-    def _found(self) -> FoundLogs:
+    def _nodes_in_window(self) -> FoundLogs:
         """Return the lines in memory by node, as `find_nodes` does for a directory."""
         all_logs = FoundLogs()
         for group, logs in self._groups():
@@ -161,8 +162,9 @@ class GrowingCapture:
         all_logs.nodes.sort(key=lambda node: node.id)
         return all_logs
 
-    def _groups(self) -> Iterator[tuple[Path, list[_Held]]]:
-        groups: dict[Path, list[_Held]] = {}
+    def _groups(self) -> Iterator[tuple[Path, list[_LogInWindow]]]:
+        """Yield the logs by folder, both by name."""
+        groups: dict[Path, list[_LogInWindow]] = {}
         for _, log in sorted(self._logs.items()):
             groups.setdefault(log.group, []).append(log)
         yield from sorted(groups.items())

@@ -106,6 +106,7 @@ def levels(release: str) -> Iterator[tuple[str, Logger]]:
 
 
 def _log4j() -> Iterator[str]:
+    """Yield the lines of log4j.properties (Kafka 3.x) that switch the needed loggers on."""
     yield "# config/log4j.properties of every broker and controller: in place of the lines of the same name, or added"
     for appender in ("stdout", "kafkaAppender", *(logger.appender for logger in NEEDED if logger.appender)):
         yield f"log4j.appender.{appender}.layout.ConversionPattern={LAYOUTS[3]}"
@@ -115,6 +116,7 @@ def _log4j() -> Iterator[str]:
 
 
 def _log4j2() -> Iterator[str]:
+    """Yield the lines of log4j2.yaml (Kafka 4.x) that switch the needed loggers on."""
     yield "# config/log4j2.yaml of every broker and controller: in place of the entries of the same name, or added"
     yield "Configuration:"
     yield "  Properties:"
@@ -127,6 +129,7 @@ def _log4j2() -> Iterator[str]:
         yield f"      # {logger.without}"
         yield f"      - name: {name}"
         yield f"        level: {logger.level}"
+        # Its own file; with additivity it would write to the parent's, too.
         if logger.appender:
             yield "        additivity: false"
             yield "        AppenderRef:"

@@ -188,11 +188,11 @@ def assign_topics(reading: Reading) -> None:
     for node in reading.nodes:
         for topic, named in node.broker.named.items():
             ids[topic].update(topic_id for _, topic_id in named)
-    several = {topic for topic, of_topic in ids.items() if len(of_topic) > 1}
-    for node in reading.nodes if several else ():
+    renewed = {topic for topic, of_topic in ids.items() if len(of_topic) > 1}
+    for node in reading.nodes if renewed else ():
         for step in node.broker.steps:
             topic = step.tp.rpartition("-")[0]
-            if topic in several and not step.topic_id:
+            if topic in renewed and not step.topic_id:
                 step.topic_id = node.broker.topic_named(topic, step.place)
 
 
@@ -207,8 +207,8 @@ def order_steps(reading: Reading) -> None:
             Gap(
                 node.id,
                 "the order of the lines",
-                (step.place[0], step.place[1] - 1),
-                (step.place[0], step.place[1] + 1),
+                (step.run, step.line_index - 1),
+                (step.run, step.line_index + 1),
                 (step.time, step.time),
                 f"too many orders are possible ({step.at}), and the search was cut off",
             )
@@ -310,8 +310,11 @@ def _responded(node: Node, nodes: Sequence[Node]) -> bool:
 
 
 def _fetches(node: Node, names: Mapping[str, str]) -> list[LoggedFetch]:
+    """Return the fetches that a leader logged, whole again from their sessions, in the order in which they were handled."""
     sessions = Sessions(names)
-    in_log_order = sorted((request for request in node.requests if request.name == "FETCH"), key=lambda one: one.order)
+    in_log_order = sorted(
+        (request for request in node.requests if request.name == "FETCH"), key=lambda request: request.order
+    )
     fetches = []
     for request in in_log_order:
         with _as_problem(request, node.problems):

@@ -39,6 +39,7 @@ def _acknowledged(acks: int) -> Callable[[Fixtures], Script]:
 
 
 def _silent(fixtures: Fixtures) -> Script:
+    """Expect no response to acks=0, and the batch in the log all the same."""
     # A response to acks=0 would be read as that to the fetch after it, and fail.
     partition = fixtures.fresh()
     for _ in range(2):
@@ -47,6 +48,7 @@ def _silent(fixtures: Fixtures) -> Script:
 
 
 def _invalid_acks(fixtures: Fixtures) -> Script:
+    """Expect that acks other than 0, 1 and -1 are refused, and nothing is appended."""
     partition = fixtures.fresh()
     for acks in (2, -2, 7):
         call = partition.produce(next_batch(partition), acks)
@@ -67,6 +69,7 @@ def _all_is_committed(fixtures: Fixtures) -> Script:
 
 
 def _too_few(fixtures: Fixtures) -> Script:
+    """Expect that acks=all is refused where min.insync.replicas exceeds the replicas, or is limited to their number."""
     # Since 3.7 no more in-sync replicas are required than there are replicas (KAFKA-15583).
     partition = fixtures.fresh(min_insync_replicas="2")
     call = partition.produce(next_batch(partition))
@@ -77,6 +80,7 @@ def _too_few(fixtures: Fixtures) -> Script:
 
 
 def _without_acks_all(fixtures: Fixtures) -> Script:
+    """Expect that acks=1 is acknowledged however many in-sync replicas are required."""
     partition = fixtures.fresh(min_insync_replicas="2")
     yield expect_append(partition, acks=1)
     batches = {"errorCode": errors.NONE, "batches": partition.batches}

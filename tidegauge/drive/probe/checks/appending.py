@@ -18,6 +18,7 @@ Spoiled = Callable[[ProbePartition], bytes]
 
 
 def _epoch_is_the_leaders(fixtures: Fixtures) -> Script:
+    """Expect that a leader writes its own epoch into a batch, whatever the producer wrote there."""
     # The checksum of a batch does not cover the leader epoch, so a producer can send any.
     partition = fixtures.fresh()
     for epoch in (UNDEFINED, partition.epoch + 5):
@@ -58,6 +59,7 @@ def _flipped(at: int) -> Spoiled:
     """Spoil a batch: flip a bit of the byte at `at`."""
 
     def spoiled(partition: ProbePartition) -> bytes:
+        """Return the next batch with one bit changed."""
         records = bytearray(next_batch(partition))
         records[at] ^= 0x01
         return bytes(records)
@@ -104,18 +106,21 @@ def _nowhere(fixtures: Fixtures) -> Expectation:
 
 
 def _nowhere_by_id(fixtures: Fixtures) -> Expectation:
+    """Expect that a topic id that no topic has is refused."""
     absent = fixtures.absent()
     call = absent.produce(next_batch(absent), version=absent.version("Produce", BY_NAME + 1))
     return Expectation(absent.connection, call, {"errorCode": errors.UNKNOWN_TOPIC_ID})
 
 
 def _no_partition(fixtures: Fixtures) -> Expectation:
+    """Expect that a partition that the topic does not have is refused."""
     partition = fixtures.log()
     call = partition.produce(next_batch(partition), index=7)
     return Expectation(partition.connection, call, {"errorCode": errors.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def _no_offset(fixtures: Fixtures) -> Script:
+    """Expect that a refusal has no base offset."""
     partition = fixtures.log()
     call = partition.produce(next_batch(partition), index=7)
     seen = yield Expectation(partition.connection, call, {})

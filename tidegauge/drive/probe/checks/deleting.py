@@ -26,6 +26,7 @@ def _starts(partition: ProbePartition) -> Expectation:
 
 
 def _written(fixtures: Fixtures) -> ProbePartition:
+    """Return a new partition with RECORDS records."""
     partition = fixtures.fresh()
     for _ in range(RECORDS):
         append_batch(partition)
@@ -65,6 +66,7 @@ def _unknown(fixtures: Fixtures) -> Expectation:
 
 
 def _no_low_watermark(fixtures: Fixtures) -> Script:
+    """Expect that a refusal has no low watermark."""
     absent = fixtures.absent()
     seen = yield Expectation(absent.connection, absent.delete_records(0), {})
     if seen["errorCode"] == errors.NONE:

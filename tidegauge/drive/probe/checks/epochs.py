@@ -63,6 +63,7 @@ def _all(partition: ProbePartition) -> Iterable[int]:
 
 
 def _everywhere(partition: ProbePartition) -> Iterable[tuple[int, int]]:
+    """Return every pair of an epoch and an offset at which a fetch is answered in another way than at its neighbours."""
     # Each epoch at each offset where something begins or ends, and one offset before and after it.
     places = {0, partition.end, *partition.entries.starts, partition.start}
     offsets = sorted({place + step for place in places for step in (-1, 0, 1)} - {-1})
@@ -256,6 +257,7 @@ def _older(make_request: RequestMaker) -> Callable[[Fixtures], Script]:
 
 
 def _diverging(fixtures: Fixtures) -> Expectation:
+    """Expect that a newer leader epoch is refused, although the fetch would diverge: fencing comes first."""
     partition = fixtures.log()
     call = partition.fetch(partition.end + 1, current=partition.epoch + 1, last=partition.epoch)
     return Expectation(partition.connection, call, {"errorCode": errors.UNKNOWN_LEADER_EPOCH, "divergingEpoch": None})

@@ -18,7 +18,8 @@ follower's."""
 
 
 def _from(partition: ProbePartition, offset: int, **more: int) -> Expectation:
-    batches = [batch for batch in partition.batches if batch[1] >= offset]
+    """Expect the batches that end at or after an offset, the high watermark and the log start."""
+    batches = [(base, last) for base, last in partition.batches if last >= offset]
     seen = {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
     return Expectation(partition.connection, partition.fetch(offset, **more), {"errorCode": errors.NONE, **seen})
 
@@ -44,6 +45,7 @@ def _inside(fixtures: Fixtures) -> Script:
 
 
 def _small(fixtures: Fixtures) -> Expectation:
+    """Expect one batch where max bytes has room for none."""
     partition = fixtures.log()
     expected = {"errorCode": errors.NONE, "batches": partition.batches[2:3]}
     return Expectation(partition.connection, partition.fetch(2, max_bytes=1), expected)
@@ -68,6 +70,7 @@ def _beyond(fixtures: Fixtures) -> Script:
 
 
 def _below(fixtures: Fixtures) -> Script:
+    """Expect that each offset below the log start is out of range, and that the log start is read."""
     partition = fixtures.moved()
     for offset in range(partition.start):
         yield Expectation(partition.connection, partition.fetch(offset), OUT)
@@ -83,6 +86,7 @@ def _stranger(fixtures: Fixtures, *, current: bool) -> Expectation:
 
 
 def _unknown_name(fixtures: Fixtures) -> Expectation:
+    """Expect that a topic name that no topic has is refused."""
     absent = fixtures.absent()
     version = absent.version("Fetch", at_most=BY_NAME)
     return Expectation(absent.connection, absent.fetch(0, version=version), {"errorCode": errors.UNKNOWN_TOPIC_OR_PARTITION})

@@ -63,6 +63,7 @@ def _by_timestamp(timestamps: Callable[[ProbePartition], Iterable[int]]) -> Call
 
 
 def _of_the_greatest(fixtures: Fixtures) -> Expectation:
+    """Expect the record with the greatest timestamp, which is the last one here."""
     partition = fixtures.log()
     last = partition.end - 1
     expectation = _listed(partition, MAX_TIMESTAMP, last, partition.epoch)

@@ -80,6 +80,7 @@ def _again(producer: _Producer) -> Script:
 
 
 def _hole(producer: _Producer) -> Script:
+    """Expect that sequence numbers after a hole are refused, and the next one is appended."""
     yield producer.appended(0)
     for sequence in (2, 7):
         yield producer.refused(sequence, errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
@@ -87,12 +88,14 @@ def _hole(producer: _Producer) -> Script:
 
 
 def _other_size(producer: _Producer) -> Script:
+    """Expect that a number that was used is refused for a batch of another size: it is no repetition."""
     yield producer.appended(0)
     yield producer.appended(1)
     yield producer.refused(0, errors.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.DUPLICATE_SEQUENCE_NUMBER, records=2)
 
 
 def _older_epoch(producer: _Producer) -> Script:
+    """Expect that a batch of an older producer epoch is refused."""
     # A producer may bump its epoch by itself (KIP-360). The checks after this one keep to the bumped epoch: Kafka tracks a
     # producer per partition, but another broker may track it as a whole.
     producer.sent_before(0, epoch=1)
@@ -101,12 +104,14 @@ def _older_epoch(producer: _Producer) -> Script:
 
 
 def _newer_epoch(producer: _Producer) -> Script:
+    """Expect that a newer producer epoch must begin at sequence number 0."""
     producer.sent_before(0, epoch=1)
     yield producer.refused(1, errors.OUT_OF_ORDER_SEQUENCE_NUMBER, epoch=2)
     yield producer.appended(0, epoch=2)
 
 
 def _wraps(producer: _Producer) -> Script:
+    """Expect that the number after the greatest Java int is 0."""
     # A producer whose earlier batches are gone may begin with any sequence number (KIP-360), but not on a log that never had
     # a record (KAFKA-15591).
     append_batch(producer.partition)

@@ -80,6 +80,7 @@ def _not_asked_for(fixtures: Fixtures) -> Expectation:
 
 
 def _asked_for(fixtures: Fixtures) -> Script:
+    """Expect that a full fetch that asks for a session reads; the broker may open one."""
     # The broker may open a session or not: both are allowed.
     partition = fixtures.fresh()
     append_batch(partition)
@@ -96,18 +97,21 @@ def _opens(fixtures: Fixtures, partition: ProbePartition, call: WireRequest) -> 
 
 
 def _closed(fixtures: Fixtures) -> Script:
+    """Expect that a session is gone after a fetch with the final epoch."""
     partition, session = _begun(fixtures)
     yield _full(partition, session.closing())
     yield _refused(session, session.next(), errors.FETCH_SESSION_ID_NOT_FOUND)
 
 
 def _replaced(fixtures: Fixtures) -> Script:
+    """Expect that a full fetch in a session opens another in its place."""
     partition, session = _begun(fixtures)
     yield from _opens(fixtures, partition, session.replaced())
     yield _refused(session, session.next(), errors.FETCH_SESSION_ID_NOT_FOUND)
 
 
 def _gone(fixtures: Fixtures) -> Script:
+    """Expect that closing or replacing a session that is gone is a full fetch."""
     partition, session = _begun(fixtures)
     session.connection.request(session.closing())
     yield _full(partition, session.closing())
@@ -115,6 +119,7 @@ def _gone(fixtures: Fixtures) -> Script:
 
 
 def _empty(fixtures: Fixtures) -> Script:
+    """Expect that a session ends when its last partition is forgotten."""
     partition, session = _begun(fixtures)
     yield _full(partition, session.next(forget=[partition]))
     yield _refused(session, session.next(), errors.FETCH_SESSION_ID_NOT_FOUND)
@@ -122,6 +127,7 @@ def _empty(fixtures: Fixtures) -> Script:
 
 
 def _two(fixtures: Fixtures) -> Script:
+    """Expect that two sessions on one connection have ids and states of their own."""
     partition, session = _begun(fixtures)
     second = fixtures.session(partition.connection, partition.fetch(partition.end))
     if session.id == second.id:
@@ -138,6 +144,7 @@ def _two(fixtures: Fixtures) -> Script:
 
 
 def _unknown(fixtures: Fixtures) -> Expectation:
+    """Expect that a session id that was never given out is refused."""
     partition = fixtures.log()
     call = partition.fetch(partition.end, session=NOBODYS, epoch=LARGEST_EPOCH)
     return Expectation(partition.connection, call, {"errorCode": errors.FETCH_SESSION_ID_NOT_FOUND, REPORTED: ()})
@@ -153,6 +160,7 @@ def _wrong_epoch(fixtures: Fixtures) -> Script:
 
 
 def _goes_on(fixtures: Fixtures) -> Script:
+    """Expect that a session goes on after a request with a wrong epoch was refused."""
     partition, session = _begun(fixtures)
     refused = session.connection.request(session.at(session.epoch + 1))
     if refused["errorCode"] == errors.NONE:
@@ -162,6 +170,7 @@ def _goes_on(fixtures: Fixtures) -> Script:
 
 
 def _by_name_or_by_id(fixtures: Fixtures) -> Script:
+    """Expect that a session of versions with topic ids refuses one with names, and the other way round."""
     # In both directions: a session is of versions with topic ids, or of versions with names.
     partition = fixtures.fresh()
     by_id, by_name = partition.version("Fetch", 13), partition.version("Fetch", at_most=BY_NAME)
@@ -176,6 +185,7 @@ def _by_name_or_by_id(fixtures: Fixtures) -> Script:
 
 
 def _unchanged(fixtures: Fixtures) -> Script:
+    """Expect that a partition of which nothing has changed is in no response."""
     # Whether the request names the partition or not.
     partition, session = _begun(fixtures)
     yield _reports(session)
@@ -184,6 +194,7 @@ def _unchanged(fixtures: Fixtures) -> Script:
 
 
 def _records(fixtures: Fixtures) -> Script:
+    """Expect new records in each response, until the fetch offset is named behind them."""
     # The partition is read from the offset that was named last, until another is named.
     partition, session = _begun(fixtures)
     append_batch(partition)
@@ -203,6 +214,7 @@ def _high_watermark(fixtures: Fixtures) -> Script:
 
 
 def _log_start(fixtures: Fixtures) -> Script:
+    """Expect that a log start that has moved is reported once."""
     # In one response only, without records.
     partition, session = _begun(fixtures)
     partition.connection.request(partition.delete_records(partition.end))
@@ -220,6 +232,7 @@ def _others(fixtures: Fixtures) -> Script:
 
 
 def _added(fixtures: Fixtures) -> Script:
+    """Expect that a partition that is new to a session is reported once."""
     # A partition that is new to the session is in the response once, although nothing about it has changed.
     first, second = fixtures.pair()
     session = fixtures.session(first.connection, first.fetch(0))
@@ -228,6 +241,7 @@ def _added(fixtures: Fixtures) -> Script:
 
 
 def _forgotten(fixtures: Fixtures) -> Script:
+    """Expect that a forgotten partition is reported no more, and the other one still is."""
     first, second = fixtures.pair()
     session = fixtures.session(first.connection, first.fetch(0), second.fetch(0))
     append_batch(second)
@@ -265,6 +279,7 @@ def _fenced(partition: ProbePartition) -> WireMessage:
 
 
 def _turns(fixtures: Fixtures) -> Script:
+    """Expect that two partitions are reported in turn where there is room for one."""
     # There is room for one batch, and two partitions have one. Either may be first.
     first, second = fixtures.pair()
     for partition in (first, second):

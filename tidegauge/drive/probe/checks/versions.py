@@ -41,6 +41,7 @@ def _offsets_for_leader_epoch(partition: ProbePartition, version: int) -> tuple[
 
 
 def _produce(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    """Return a Produce request in this version, and what its response must say."""
     base = partition.end
     call = partition.produce(next_batch(partition), version=version)
     partition.appended()
@@ -56,6 +57,7 @@ def _metadata(partition: ProbePartition, version: int) -> tuple[WireRequest, Exp
 
 
 def _create_topics(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    """Return a CreateTopics request for a topic that exists: its refusal shows that the version is understood."""
     topic = {"name": partition.name, "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
     body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
     refused = frozenset({errors.TOPIC_ALREADY_EXISTS, errors.NOT_CONTROLLER})
@@ -80,6 +82,7 @@ def _init_producer_ids(fixtures: Fixtures) -> Script:
 
 
 def _newer(fixtures: Fixtures) -> Script:
+    """Expect that a version of ApiVersions that nobody has is answered with those that the broker has."""
     # The response to a version that the broker does not have is in version 0 (KIP-511).
     connection = fixtures.first
     # A broker need not list the request that it lists all others in.
@@ -93,6 +96,7 @@ def _newer(fixtures: Fixtures) -> Script:
 
 
 def _offered(fixtures: Fixtures) -> Script:
+    """Expect that each request is offered once, with a lowest and a highest version."""
     seen = yield Expectation(fixtures.first, api_versions_call(fixtures.first.own_version), {"errorCode": errors.NONE})
     keys = [api["apiKey"] for api in seen["apiKeys"]]
     if len(set(keys)) != len(keys):

@@ -26,6 +26,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     LoggedStep,
     Place,
     Send,
+    beside,
     or_null,
     proposal_keys,
     recorded_fields,
@@ -54,17 +55,21 @@ def _ties(fetch: LoggedFetch, send: Send | None) -> _Ties:
 
 
 class Exchanges:
-    """Puts the requests of one node beside its steps; `taken` are the steps of followers that handled a response, by key."""
+    """Puts the requests of one node beside its steps.
+
+    `response_steps` are the steps of followers that handled a response, by its key and partition.
+    """
 
     def __init__(
         self,
         broker: LoggedBroker,
         runs: Sequence[ProcessRun],
         sends: Mapping[int, Send],
-        taken: Mapping[tuple[Hashable, str], LoggedStep],
+        response_steps: Mapping[tuple[Hashable, str], LoggedStep],
     ) -> None:
+        """Sort the steps of a node by what a request looks for: recorded fetches, appends, proposals."""
         self.broker = broker
-        self.taken = taken
+        self.response_steps = response_steps
         self.runs = runs
         self.sends = sends
         self._recorded = RecordedLines(broker.steps)
@@ -106,9 +111,11 @@ class Exchanges:
                 self._handle(fetch, tp, response, run, ties)
 
     def _read(self, fetch: LoggedFetch, tp: str, response: LoggedResponse) -> None:
+        """Add what a consumer was shown: the end up to which it may read."""
         # read_committed ends at the last stable offset, read_uncommitted at the high watermark.
         committed = fetch.request.body.get("isolationLevel", 0) == 1
         bound = response.stable if committed else response.hw
+        # An error shows no bound.
         if response.error == 0 and bound is not None:
             fields: Fields = {"bound": bound, "rec_base": fetch.asked[tp].offset}
             self.add(fetch.request.completed, "Read", tp, fields, fetch.request, fetch.topic_ids.get(tp, ""))
@@ -147,7 +154,7 @@ class Exchanges:
             if request.at_once and response.error == 0:
                 # Immediate response:  read -> count the fetch -> respond, with the high watermark from before.
                 # DelayedFetch:        read -> count the fetch -> tryComplete reads again, in the same thread -> respond.
-                step.response, answering.joins, answering.key = answering, step, (*step.key[:2], step.key[2] - 1)
+                step.response, answering.joins, answering.key = answering, step, beside(step.key, -1)
                 answering.ends = max(answering.ends, step.key[0])
             else:
                 answering.follows += (step,)
@@ -158,7 +165,7 @@ class Exchanges:
 
     def _records(self, key: Hashable, tp: str) -> Fields:
         """Return the records of a response, as the follower appended them that took it."""
-        handled = self.taken.get((key, tp))
+        handled = self.response_steps.get((key, tp))
         if handled is None:
             return {}
         return {
@@ -260,11 +267,11 @@ class Exchanges:
                 and change.name == "ChangePartition"
                 and change.fields.get("partition_epoch") == partition_epoch
             ):
-                step.place = (change.place[0], change.place[1], -1, change.place[3])
+                step.place = (change.run, change.line_index, -1, change.place[3])
                 change.fields["peer"] = step.fields["peer"]
 
     def _altered(self, tp: str, peer: int, isr: Iterable[int], request: LoggedRequest) -> LoggedStep | None:
-        """Return the first line about this proposal that no request was put beside yet."""
+        """Return the controller's first step on this proposal that no request was matched with, and take it off the list."""
         members = frozenset(isr)
         for step in self._proposals[tp]:
             reported_isr = step.fields.get("isr")
@@ -272,6 +279,7 @@ class Exchanges:
                 step.fields["peer"] == peer
                 and isinstance(reported_isr, tuple)
                 and frozenset(reported_isr) == members
+                # The controller acts before it responds, and the request log is written after the response.
                 and step.time <= request.line.time
             ):
                 self._proposals[tp].remove(step)
@@ -316,6 +324,10 @@ def _fields_of_response(
 
 
 def _responses(partition: PartitionRequest, response: LoggedResponse) -> Fields:
+    """Return the fields of a response: an error, a diverging epoch, or up to where the log goes.
+
+    The JSON has the bytes of records and not their offsets: only an empty response shows that there are none (rule 4).
+    """
     fields: Fields = {"error": response.error}
     if response.error != 0:
         return fields

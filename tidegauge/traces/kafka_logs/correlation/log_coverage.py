@@ -80,10 +80,11 @@ def _clipped(gap: Gap, first: int, last: int) -> tuple[int, int]:
 
 
 def _union(spans: Iterable[tuple[int, int]]) -> int:
-    total, at = 0, -1
+    """Return how long `spans` (begin, end) are together, what they share counted once."""
+    total, covered_until = 0, -1
     for begin, end in sorted(spans):
-        total += max(0, end - max(begin, at))
-        at = max(at, end)
+        total += max(0, end - max(begin, covered_until))
+        covered_until = max(covered_until, end)
     return total
 
 
@@ -122,13 +123,18 @@ def silent_loggers(node: Node, fetched: bool, responded: bool, fetches: bool) ->
 
 
 def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None:
-    """Return a problem if a controller did not log every change of its registrations; call before a node is silenced."""
-    registered = controller.controller.epochs
-    reported = {key for step in controller.broker.steps for key in step.provides}
-    acted = {key for node in nodes for step in node.broker.steps for key in step.depends_on if key not in reported}
-    accepted = set(_accepted(controller)) - reported
-    unknown = [key for key in acted | accepted if isinstance(key, tuple) and key[0] == "metadata" and key[1] in registered]
-    if not unknown and not controller.controller.gaps:
+    """Return a problem if a controller did not log every change of its registrations; call before a node is silenced.
+
+    Such a change is known by a partition epoch on which a broker acted, or which a proposal was given, without its line.
+    """
+    epochs_by_partition = controller.controller.epochs
+    logged = {key for step in controller.broker.steps for key in step.provides}
+    acted = {key for node in nodes for step in node.broker.steps for key in step.depends_on if key not in logged}
+    accepted = set(_accepted(controller)) - logged
+    unlogged = [
+        key for key in acted | accepted if isinstance(key, tuple) and key[0] == "metadata" and key[1] in epochs_by_partition
+    ]
+    if not unlogged and not controller.controller.gaps:
         return None
     return Problem(
         f"{controller.label or '.'}",
@@ -235,10 +241,10 @@ def uncertain_intervals(
     unanswered: dict[object, list[int]] = {}
     for row, step in enumerate(steps):
         # Steps that were added after every line of a process (its end, unlogged sends) do not show how far its log goes.
-        for found in (every, logged) if step.place[1] < BEHIND else (every,):
+        for found in (every, logged) if step.line_index < BEHIND else (every,):
             rows, places = found.setdefault(step.node, ([], []))
             rows.append(row)
-            places.append(step.place[:2])
+            places.append(step.spot)
         if step.name in TAKES_RESPONSES and not any(key in provided for key in step.depends_on if _is_response(key)):
             unanswered.setdefault(step.fields.get("peer"), []).append(row)
     intervals: list[tuple[int, tuple[int, int]]] = []
@@ -280,10 +286,13 @@ def _steps_before_gap(
         return 0
 
     def before(step: LoggedStep) -> bool:
+        """Return whether a step surely came before the line after which the gap begins."""
         if step.node == gap.node:
-            return step.place[:2] <= gap.begin
+            return step.spot <= gap.begin
+        # A log that was seen to go on after this step has no gap before it.
         if step.time <= seen_until.get((step.node, gap.node), step.time - 1):
             return True
+        # Of two nodes only clocks say which came first, and only as far as messages bound their difference.
         bound = ahead.get((step.node, gap.node))
         return bound is not None and step.time + bound <= begin
 

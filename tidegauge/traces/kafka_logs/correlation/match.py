@@ -79,7 +79,9 @@ def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetc
         for fetch in of_leader:
             first, last = fetch.session_epoch - fetch.request.line.requests + 1, fetch.session_epoch
             missing = first
-            for send in sorted(of_session[fetch.replica, leader, fetch.session], key=lambda one: one.session_epoch):
+            for send in sorted(
+                of_session[fetch.replica, leader, fetch.session], key=lambda candidate: candidate.session_epoch
+            ):
                 if send.session_epoch >= missing and send.session_epoch - send.requests < last:
                     # This send and those it stands for begin after the next request that is missing: no send has that one.
                     if send.session_epoch - send.requests >= missing:
@@ -122,10 +124,11 @@ class RecordedLines:
     """The lines of one node that belong to no request yet, as steps."""
 
     def __init__(self, steps: Iterable[LoggedStep]) -> None:
+        """Sort the recorded fetches by process, partition and replica, in the order of their lines."""
         self._waiting: dict[tuple[int, str, object], list[LoggedStep]] = defaultdict(list)
         for step in steps:
             if step.name == "HandleFetch":
-                self._waiting[step.place[0], step.tp, step.fields.get("peer")].append(step)
+                self._waiting[step.run, step.tp, step.fields.get("peer")].append(step)
         # How many of them wait no more, and the earliest time from each on: stamps go back a little.
         self._done: dict[tuple[int, str, object], int] = defaultdict(int)
         self._earliest = {
@@ -134,24 +137,27 @@ class RecordedLines:
         }
 
     def find(self, run: ProcessRun, fetch: LoggedFetch, tp: str, partition: PartitionRequest) -> LoggedStep | None:
-        """Return the line of a fetch; it and those before it wait no more."""
+        """Return the line of a fetch; it and those before it wait no more.
+
+        Of several at the same offset it is the one nearest to the time in which the request was handled.
+        """
         key = (run.number, tp, fetch.replica)
         waiting, earliest = self._waiting[key], self._earliest.get(key, ())
         begin, end = fetch.request.since - run.slack, fetch.request.line.time + run.slack
         window = fetch.request.dequeued, fetch.request.handled
-        found, least = -1, 0
+        best, least_distance = -1, 0
         for position in range(self._done[key], bisect_right(earliest, end)):
             step = waiting[position]
             if step.fields.get("remote_leo") == partition.offset and begin <= step.time <= end:
-                away = _away(window, step.time)
-                if found < 0 or away < least:
-                    found, least = position, away
+                distance = _away(window, step.time)
+                if best < 0 or distance < least_distance:
+                    best, least_distance = position, distance
                 if fetch.whole:
                     break
-        if found < 0:
+        if best < 0:
             return None
-        self._done[key] = found + 1
-        return waiting[found]
+        self._done[key] = best + 1
+        return waiting[best]
 
 
 def _away(window: tuple[int, int], time: int) -> int:

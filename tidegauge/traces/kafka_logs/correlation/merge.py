@@ -92,7 +92,7 @@ def _order(
             # waits for; the logs themselves stay in order.
             dropped += 1
             stuck = min((head for head, end in zip(heads, ends, strict=True) if head < end), key=times.__getitem__)
-            causes[stuck] = [one for key in numbered[stuck].depends_on for one in provides[key] if done[one]]
+            causes[stuck] = [cause for key in numbered[stuck].depends_on for cause in provides[key] if done[cause]]
             waits.pop(stuck)
             heap.append((times[stuck], stuck))
         number = heap[0][1]
@@ -105,13 +105,14 @@ def _order(
         else:
             heapq.heappop(heap)
         if number in after:
-            for one in after[number]:
-                if one in waits:
-                    waits[one] -= 1
-                    if not waits[one]:
-                        del waits[one]
-                        if one in heads:
-                            heapq.heappush(heap, (times[one], one))
+            for waiting in after[number]:
+                # Not in `waits`: it was released from a cycle.
+                if waiting in waits:
+                    waits[waiting] -= 1
+                    if not waits[waiting]:
+                        del waits[waiting]
+                        if waiting in heads:
+                            heapq.heappush(heap, (times[waiting], waiting))
     return order, dropped
 
 

@@ -72,6 +72,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     LoggedStep,
     MinIsrOfLog,
     Place,
+    beside,
 )
 from tidegauge.traces.kafka_logs.parsing.parsed_line import leos
 
@@ -149,10 +150,10 @@ def order_of_node(broker: LoggedBroker) -> Ordered:
     groups: dict[tuple[str, int], list[LoggedStep]] = {}
     ordered: list[LoggedStep] = []
     for step in broker.steps:
-        if step.name in OF_A_CONTROLLER or step.place[1] >= AFTER_LINES:
+        if step.name in OF_A_CONTROLLER or step.line_index >= AFTER_LINES:
             ordered.append(step)
         else:
-            groups.setdefault((step.tp, step.place[0]), []).append(step)
+            groups.setdefault((step.tp, step.run), []).append(step)
     for steps in groups.values():
         ordered += order(steps, broker.node, placement, broker.min_isr_of_logs.get(steps[0].tp, _UNKNOWN_MIN_ISR))
     broker.steps = ordered
@@ -165,12 +166,12 @@ _UNKNOWN_MIN_ISR, _SMALLEST_MIN_ISR = (MinIsrOfLog((-1, -1), None),), (MinIsrOfL
 def order(
     steps: Sequence[LoggedStep], node: int, placement: Ordered, min_isr: Sequence[MinIsrOfLog] = _SMALLEST_MIN_ISR
 ) -> list[LoggedStep]:
-    """Order the steps of one replica in one process of `node`; return those that are events."""
+    """Order the steps of one replica in one process of `node`; return those that are events. `placement` notes moves."""
     peers = sorted(_peers(steps) | {node})
     rows = _rows(steps, {peer: at for at, peer in enumerate(peers)}, min_isr)
     search = _Search(rows, Leader(peers.index(node), len(peers)), _min_isr_at(min_isr, steps[0].place, len(peers)))
     taken = search.run(placement)
-    placement.moved += sum(1 for at, (row, _) in enumerate(taken) if at != row)
+    placement.moved += sum(1 for place, (row, _) in enumerate(taken) if place != row)
     placement.checks.update((rule, depends) for _, rule, depends in checks_of(rows, taken, search))
     return _events(rows, taken, search.begin)
 
@@ -179,11 +180,13 @@ def order(
 
 
 def _peers(steps: Sequence[LoggedStep]) -> set[int]:
-    fields = {id(step.fields): step.fields for step in steps}.values()
-    found = {peer for peer in {one["peer"] for one in fields if "peer" in one} if isinstance(peer, int)}
-    found.update(*{isr for one in fields if "isr" in one and isinstance(isr := one["isr"], tuple)})
-    found.update(*(leos(str(step.fields["leos"])) for step in steps if step.name == KEPT))
-    return found
+    """Return the ids of all brokers that the steps name: they become columns of `counted` and bits of an ISR."""
+    # Fetches that are alike share their fields: each is looked at once.
+    distinct = {id(step.fields): step.fields for step in steps}.values()
+    peers = {peer for peer in {fields["peer"] for fields in distinct if "peer" in fields} if isinstance(peer, int)}
+    peers.update(*{isr for fields in distinct if "isr" in fields and isinstance(isr := fields["isr"], tuple)})
+    peers.update(*(leos(str(step.fields["leos"])) for step in steps if step.name == KEPT))
+    return peers
 
 
 def _min_isr_at(min_isr: Sequence[MinIsrOfLog], place: Place, peers: int) -> int:
@@ -203,15 +206,15 @@ def _rows(
         # Metadata reaches clients before the broker has made the replica: it answers for a partition that it has not
         # (ReplicaManager#getPartitionOrError). The replica starts first all the same: without a role it answers so, too.
         if step.fields.get("error") and step.name in ("HandleFetch", "HandleEpochRequest", "ProduceAck"):
-            step.begins, step.ends, step.key = start.ends - 1, start.ends, (start.ends, start.place[1], 1)
+            step.begins, step.ends, step.key = start.ends - 1, start.ends, (start.ends, start.line_index, 1)
             step.follows += (start,)
     in_order = sorted(steps, key=_key)
     # A step is never put in front of one that it follows, whatever their stamps (3.x prints milliseconds).
     moved = False
     for step in in_order:
-        for one in step.follows:
-            if step.key <= one.key:
-                step.key, moved = (one.key[0], one.key[1], one.key[2] + 1), True
+        for cause in step.follows:
+            if step.key <= cause.key:
+                step.key, moved = beside(cause.key, 1), True
     if moved:
         in_order = sorted(steps, key=_key)
     # One thread writes its lines in the order in which it does things.
@@ -223,7 +226,7 @@ def _rows(
     for row, step in enumerate(in_order):
         follows: tuple[int, ...] = ()
         if step.follows:
-            follows = tuple([at for one in step.follows if (at := position.get(one, row)) < row])
+            follows = tuple([at for cause in step.follows if (at := position.get(cause, row)) < row])
         if thread := step.thread:
             if thread in last:
                 follows += (last[thread],)
@@ -235,7 +238,7 @@ def _rows(
         if kind == START:
             # The topic may be one that was deleted and made again, with another configuration.
             values = (*values, _min_isr_at(min_isr, step.place, len(peers)))
-        stamp, begins, ends = step.key[0], step.begins, step.ends
+        (stamp, *_), begins, ends = step.key, step.begins, step.ends
         response = position.get(step.response, -1) if kind == COUNT and step.response is not None else -1
         begins, ends = begins if begins < stamp else stamp - 1, max(stamp, ends)
         rows.append(_new_row((kind, values, begins, ends, follows, step, alike, response)))
@@ -325,56 +328,69 @@ def _may_be(value: int, expected: int) -> bool:
 
 
 def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Replica]:
-    """Return what a row breaks at this replica, and what it leaves: a step that does not fit leaves what it says."""
-    kind, v = row.kind, row.values
+    """Return what a row breaks at this replica, and what it leaves: a step that does not fit leaves what it says.
+
+    `row.values` are those that `_row` gives its kind; `at` is the row's number.
+    """
+    kind, values = row.kind, row.values
     if kind >= SKIPPED:
-        return _observed(kind, v, replica), replica if replica.cause < 0 or kind == SKIPPED else replica._replace(cause=-1)
+        # Rule 3: nothing that shows the old value comes between a raise and the step that allowed it.
+        after = replica if replica.cause < 0 or kind == SKIPPED else replica._replace(cause=-1)
+        return _observed(kind, values, replica), after
     # A raise that is due comes next: whatever else happens would find, or show, a high watermark that is too low.
     late = replica.due != UNKNOWN and replica.due > replica.hw and kind not in (RAISE, EXPAND, UNNAMED)
     broken = BREAKS_RULE if late and not _raises_due(row, replica) else FITS
     if kind == APPEND:
-        fits = _may_be(replica.leo, v[0])
-        after = replica._replace(leo=v[1], cause=at)
+        base, end = values
+        fits = _may_be(replica.leo, base)
+        after = replica._replace(leo=end, cause=at)
     elif kind == COUNT:
-        return max(broken, _counts(v, replica)), _counted(v, at, replica, leader)
+        return max(broken, _counts(values, replica)), _counted(values, at, replica, leader)
     elif kind == RAISE:
-        fits = _may_be(replica.hw, v[0])
+        hw_before, hw = values
+        fits = _may_be(replica.hw, hw_before)
         members = replica.isr if replica.isr == UNKNOWN else replica.isr | replica.pending
         lowest = UNKNOWN if members == UNKNOWN else _lowest(replica, leader.own, members)
-        if replica.cause < 0 or (lowest != UNKNOWN and v[1] > lowest):
+        if replica.cause < 0 or (lowest != UNKNOWN and hw > lowest):
             broken = BREAKS_RULE
-        after = replica._replace(hw=v[1], cause=-1, due=UNKNOWN)
+        after = replica._replace(hw=hw, cause=-1, due=UNKNOWN)
     elif kind == UNNAMED:
-        fits = _may_be(replica.hw, v[0])
+        hw_before, hw = values
+        fits = _may_be(replica.hw, hw_before)
         # The log end of the replica that fetched is the only one that may be missing.
         members = 0 if replica.isr == UNKNOWN else (replica.isr | replica.pending) & ~(1 << leader.own)
-        short = [peer for peer, end in enumerate(replica.counted) if members >> peer & 1 and UNKNOWN != end < v[1]]
+        short = [peer for peer, end in enumerate(replica.counted) if members >> peer & 1 and UNKNOWN != end < hw]
         if len(short) > 1:
             broken = BREAKS_RULE
-        after = replica._replace(hw=v[1], cause=-1, due=UNKNOWN)
+        after = replica._replace(hw=hw, cause=-1, due=UNKNOWN)
     elif kind == SHRINK:
-        fits = _may_be(replica.leo, v[1]) and _may_be(replica.hw, v[2])
-        if replica.isr != UNKNOWN and v[0] != UNKNOWN:
-            removed = replica.isr & ~v[0]
+        isr, leo, hw = values
+        fits = _may_be(replica.leo, leo) and _may_be(replica.hw, hw)
+        if replica.isr != UNKNOWN and isr != UNKNOWN:
+            # Whoever has the whole log is caught up, and is not removed (Partition#isFollowerOutOfSync).
+            removed = replica.isr & ~isr
             if any(removed >> peer & 1 and end == replica.leo != UNKNOWN for peer, end in enumerate(replica.counted)):
                 broken = BREAKS_RULE
-        after = replica._replace(leo=v[1], hw=v[2], pending=max(v[0], 0), cause=-1)
+        after = replica._replace(leo=leo, hw=hw, pending=max(isr, 0), cause=-1)
     elif kind == EXPAND:
-        fits, after = True, replica._replace(pending=max(v[0], 0))
+        (isr,) = values
+        fits, after = True, replica._replace(pending=max(isr, 0))
     elif kind == LEAD:
-        fits = _may_be(replica.leo, v[2]) and _may_be(replica.hw, v[3])
+        epoch, isr, leo, hw_before, hw = values
+        fits = _may_be(replica.leo, leo) and _may_be(replica.hw, hw_before)
         # Partition#makeLeader looks at the high watermark last, at what was counted in the same leader epoch.
-        if (replica.role, replica.epoch) == (LEADS, v[0]) and v[1] != UNKNOWN and v[4] > v[3]:
-            broken = BREAKS_RULE if UNKNOWN != _lowest(replica, leader.own, v[1]) < v[4] else broken
+        if (replica.role, replica.epoch) == (LEADS, epoch) and isr != UNKNOWN and hw > hw_before:
+            broken = BREAKS_RULE if UNKNOWN != _lowest(replica, leader.own, isr) < hw else broken
         # A leader keeps the log ends that it recorded before it was elected again (finding F2).
-        leo = v[2] if v[2] != UNKNOWN else replica.leo
-        after = Replica(leo, v[4], v[0], LEADS, v[1], 0, -1, UNKNOWN, replica.counted, replica.min_isr)
+        leo = leo if leo != UNKNOWN else replica.leo
+        after = Replica(leo, hw, epoch, LEADS, isr, 0, -1, UNKNOWN, replica.counted, replica.min_isr)
     elif kind == FOLLOW:
-        fits = _may_be(replica.leo, v[1]) and _may_be(replica.hw, v[2])
+        epoch, leo, hw = values
+        fits = _may_be(replica.leo, leo) and _may_be(replica.hw, hw)
         after = replica._replace(
-            leo=v[1] if v[1] != UNKNOWN else replica.leo,
-            hw=v[2] if v[2] != UNKNOWN else replica.hw,
-            epoch=v[0],
+            leo=leo if leo != UNKNOWN else replica.leo,
+            hw=hw if hw != UNKNOWN else replica.hw,
+            epoch=epoch,
             role=FOLLOWS,
             isr=UNKNOWN,
             pending=0,
@@ -382,24 +398,28 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
             due=UNKNOWN,
         )
     elif kind == ISR:
-        fits = _may_be(replica.hw, v[1])
-        isr = replica.isr if v[0] == UNKNOWN else v[0]
-        after = replica._replace(isr=isr, pending=0, hw=replica.hw if v[2] == UNKNOWN else v[2], cause=at, due=UNKNOWN)
+        isr, hw_before, hw = values
+        fits = _may_be(replica.hw, hw_before)
+        isr = replica.isr if isr == UNKNOWN else isr
+        after = replica._replace(isr=isr, pending=0, hw=replica.hw if hw == UNKNOWN else hw, cause=at, due=UNKNOWN)
     elif kind == LOG_START:
+        (log_start,) = values
         fits = True
-        hw = UNKNOWN if UNKNOWN in (replica.hw, v[0]) else high_watermark_after_log_start(replica.hw, v[0])
+        hw = UNKNOWN if UNKNOWN in (replica.hw, log_start) else high_watermark_after_log_start(replica.hw, log_start)
         after = replica._replace(hw=hw, cause=-1)
     elif kind == START:
-        fits, after = True, Replica(v[0], v[1], -1, NO_ROLE, counted=(-1,) * len(replica.counted), min_isr=v[2])
+        leo, hw, min_isr = values
+        fits, after = True, Replica(leo, hw, -1, NO_ROLE, counted=(-1,) * len(replica.counted), min_isr=min_isr)
     elif kind == FORGET:
         fits, broken, after = True, FITS, Replica(counted=(UNKNOWN,) * len(replica.counted), min_isr=replica.min_isr)
     elif kind == GONE:
         fits, after = True, Replica(role=ABSENT, counted=(UNKNOWN,) * len(replica.counted), min_isr=replica.min_isr)
     else:
+        leo, hw, request_epoch = values
         fits = True
-        broken = broken if _may_be(replica.epoch, v[2]) else BREAKS_RULE
+        broken = broken if _may_be(replica.epoch, request_epoch) else BREAKS_RULE
         after = replica._replace(
-            leo=replica.leo if v[0] == UNKNOWN else v[0], hw=replica.hw if v[1] == UNKNOWN else v[1], cause=-1
+            leo=replica.leo if leo == UNKNOWN else leo, hw=replica.hw if hw == UNKNOWN else hw, cause=-1
         )
     return (broken if fits else BREAKS_VALUE), after
 
@@ -414,16 +434,19 @@ def _raise_of(row: Row) -> tuple[int, ...]:
     return row.values[3:5] if row.kind == LEAD else row.values[1:3] if row.kind == ISR else row.values[:2]
 
 
-def _counts(v: tuple[int, ...], replica: Replica) -> int:
-    if replica.role not in (LEADS, UNKNOWN) or not _may_be(replica.epoch, v[3]):
+def _counts(values: tuple[int, ...], replica: Replica) -> int:
+    """Return what a counted fetch breaks: it counts at a leader in its epoch, and its response shows no old value."""
+    _, _, response_hw, request_epoch = values
+    if replica.role not in (LEADS, UNKNOWN) or not _may_be(replica.epoch, request_epoch):
         return BREAKS_RULE
     # A response that is sent at once is read before the fetch is counted: the event has both, at the high watermark of the
     # response or before it.
-    return BREAKS_VALUE if UNKNOWN not in (replica.hw, v[2]) and replica.hw > v[2] else FITS
+    return BREAKS_VALUE if UNKNOWN not in (replica.hw, response_hw) and replica.hw > response_hw else FITS
 
 
-def _counted(v: tuple[int, ...], at: int, replica: Replica, leader: Leader) -> Replica:
-    peer, end, *_ = v
+def _counted(values: tuple[int, ...], at: int, replica: Replica, leader: Leader) -> Replica:
+    """Return what a counted fetch leaves: the log end of its replica, and the high watermark that is due then."""
+    peer, end, *_ = values
     if peer < 0 or replica.counted[peer] == end:
         return replica if replica.cause < 0 else replica._replace(cause=-1)
     counted = (*replica.counted[:peer], end, *replica.counted[peer + 1 :])
@@ -431,32 +454,39 @@ def _counted(v: tuple[int, ...], at: int, replica: Replica, leader: Leader) -> R
     # With every log end known, those outside the ISR among them, the rule leaves no choice.
     # Partition#maybeIncrementLeaderHW
     lowest = _lowest(after, leader.own, (1 << len(counted)) - 1)
-    short = replica.isr == UNKNOWN or replica.isr.bit_count() < replica.min_isr
-    return after._replace(due=UNKNOWN if short or after.hw == UNKNOWN or lowest <= after.hw else lowest)
+    too_few_in_sync = replica.isr == UNKNOWN or replica.isr.bit_count() < replica.min_isr
+    return after._replace(due=UNKNOWN if too_few_in_sync or after.hw == UNKNOWN or lowest <= after.hw else lowest)
 
 
-def _observed(kind: int, v: tuple[int, ...], replica: Replica) -> int:
+def _observed(kind: int, values: tuple[int, ...], replica: Replica) -> int:
     """Return whether what a step shows is what there is."""
     if replica.role == ABSENT and kind not in (IDLE, SKIPPED):
-        error = v[0] if kind == REFUSED else v[1] if kind == ACKNOWLEDGED else NONE
+        error = values[0] if kind == REFUSED else values[1] if kind == ACKNOWLEDGED else NONE
         return FITS if error in NO_REPLICA else BREAKS_RULE
     if kind == SENT:
-        return FITS if _may_be(replica.epoch, v[0]) else BREAKS_RULE
+        (request_epoch,) = values
+        return FITS if _may_be(replica.epoch, request_epoch) else BREAKS_RULE
     if kind == RESPONSE:
-        there = UNKNOWN in (replica.leo, v[1]) or replica.leo >= v[1]
-        return FITS if there and _may_be(replica.hw, v[0]) else BREAKS_VALUE
+        hw, records_end = values
+        there = UNKNOWN in (replica.leo, records_end) or replica.leo >= records_end
+        return FITS if there and _may_be(replica.hw, hw) else BREAKS_VALUE
+    # A reader was shown, and a producer was told, no more than is committed.
     if kind in (SHOWN, ACKNOWLEDGED):
-        return FITS if UNKNOWN in (replica.hw, v[0]) or replica.hw >= v[0] else BREAKS_VALUE
+        bound = values[0]
+        return FITS if UNKNOWN in (replica.hw, bound) or replica.hw >= bound else BREAKS_VALUE
     if kind == SKIPPED:
-        if UNKNOWN not in (replica.hw, v[0]) and replica.hw < v[0]:
+        hw, *pairs = values
+        if UNKNOWN not in (replica.hw, hw) and replica.hw < hw:
             return BREAKS_VALUE
-        for peer, end in zip(v[1::2], v[2::2], strict=True):
-            known = replica.counted[peer] if peer >= 0 else replica.leo
-            if not _may_be(known, end):
+        # The line lists the log ends that the leader has recorded; peer -1 is the leader itself.
+        for peer, end in zip(pairs[::2], pairs[1::2], strict=True):
+            recorded = replica.counted[peer] if peer >= 0 else replica.leo
+            if not _may_be(recorded, end):
                 return BREAKS_VALUE
         return FITS
     if kind == REFUSED:
-        return FITS if _refuses(v[0], v[1], replica) else BREAKS_RULE
+        error, request_epoch = values
+        return FITS if _refuses(error, request_epoch, replica) else BREAKS_RULE
     return FITS
 
 
@@ -488,6 +518,7 @@ class _Node:
 
 class _Search:
     def __init__(self, rows: Sequence[Row], leader: Leader, min_isr: int = 1) -> None:
+        """Begin with nothing known of the replica. `least_end[i]`: the earliest end of the rows from i on."""
         self.rows, self.leader = rows, leader
         self.given_up: set[int] = set()
         # A process that makes the replica has none before.
@@ -813,7 +844,7 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
     # The line that a step stands at: never one behind that of a later step.
     lines: list[int] = []
     for at, _ in reversed(sequence):
-        lines.append(min(rows[at].step.place[1], lines[-1]) if lines else rows[at].step.place[1])
+        lines.append(min(rows[at].step.line_index, lines[-1]) if lines else rows[at].step.line_index)
     lines.reverse()
     events: list[LoggedStep] = []
     filled: Filled = {}
@@ -821,7 +852,7 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
         row = rows[at]
         step = row.step
         if row.kind >= RESPONSE and row.kind != REFUSED and step.joins is None:
-            step.place = (step.place[0], lines[number], number + 2, step.time)
+            step.place = (step.run, lines[number], number + 2, step.time)
             events.append(step)
             continue
         if step.name in (KEPT, FORGOTTEN) or at in raises:
@@ -854,7 +885,7 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
                 _fill_high_watermark(step, before, after.hw, None if raised is None else _raise_of(raised), filled)
         if at in raising:
             step.fields = step.fields | {"hw_before": after.hw, "hw": after.hw}
-        step.place = (step.place[0], lines[number], number + 2, step.time)
+        step.place = (step.run, lines[number], number + 2, step.time)
         events.append(step)
     return events
 

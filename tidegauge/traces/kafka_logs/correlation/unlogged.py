@@ -17,6 +17,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     Fields,
     LoggedStep,
     Send,
+    beside,
     recorded_fields,
     reported,
     request_fields,
@@ -31,7 +32,7 @@ from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 #    processes between two known ones, show that the beginning of a process is missing there.
 
 
-class _Known(NamedTuple):
+class _KnownProcess(NamedTuple):
     """A process with its broker epoch: its number in the lines of its node, and when it first and last sent a fetch."""
 
     epoch: int
@@ -56,20 +57,20 @@ def unlogged_processes(
         own = [fetch for fetch in every if fetch.replica == node.id]
         epochs = {fetch.broker_epoch or 0 for fetch in own}
         epochs.update(*(other.controller.broker_epochs.get(node.id, ()) for other in nodes))
-        yield from _between(node, sorted(epochs), _known(own, matched))
+        yield from _between(node, sorted(epochs), _known_processes(own, matched))
 
 
-def _known(fetches: Sequence[LoggedFetch], matched: Mapping[int, Send]) -> list[_Known]:
+def _known_processes(fetches: Sequence[LoggedFetch], matched: Mapping[int, Send]) -> list[_KnownProcess]:
     """Return the known processes in order."""
     sends: dict[tuple[int, int], list[int]] = {}
     for fetch in fetches:
         send = matched.get(id(fetch))
         if send is not None and fetch.broker_epoch is not None:
             sends.setdefault((fetch.broker_epoch, send.run), []).append(send.time)
-    return [_Known(epoch, run, min(times), max(times)) for (epoch, run), times in sorted(sends.items())]
+    return [_KnownProcess(epoch, run, min(times), max(times)) for (epoch, run), times in sorted(sends.items())]
 
 
-def _between(node: Node, epochs: Sequence[int], processes: Sequence[_Known]) -> Iterator[Gap]:
+def _between(node: Node, epochs: Sequence[int], processes: Sequence[_KnownProcess]) -> Iterator[Gap]:
     """Yield the gaps before, between and after the known processes; `epochs` are all that are named."""
     for before, after in zip((None, *processes), (*processes, None), strict=True):
         first = -1 if before is None else before.run
@@ -143,7 +144,9 @@ def tie_unlogged(
         waiting = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
         nameless: list[LoggedStep] = []
         unsent: dict[tuple[str, int], list[LoggedStep]] = {}
-        for step in sorted((one for one in node.broker.steps if one.name == "HandleFetch"), key=lambda one: one.place):
+        for step in sorted(
+            (fetch_step for fetch_step in node.broker.steps if fetch_step.name == "HandleFetch"), key=lambda step: step.place
+        ):
             peer = step.fields.get("peer")
             if not isinstance(peer, int):
                 # Rule 2. Without "hw" it is the step that process.py adds after the last line of a process.
@@ -155,7 +158,7 @@ def tie_unlogged(
             else:
                 send = _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"], sessions)
                 if send is not None:
-                    runs[id(send)] = step.place[0]
+                    runs[id(send)] = step.run
                     # What the end of an earlier process of this leader recorded is not the last that the peer sent.
                     run, last = latest.get((peer, send.fetcher), (-1, 0))
                     if (send.run, sent[id(send)]) > (run, sent.get(last, len(own))):
@@ -188,7 +191,7 @@ def tie_unlogged(
                 step.fields.update(peer=peer, req_offset=step.fields["hw"], remote_leo=step.fields["hw"])
                 send = _tie(step, waiting[step.tp], peer, step.fields["hw"], sessions)
                 if send is not None:
-                    runs[id(send)] = step.place[0]
+                    runs[id(send)] = step.run
         _add_unlogged_fetches(node, own, runs, responses)
     made.shorten_what_was_served_on(senders.values())
     return without
@@ -196,7 +199,7 @@ def tie_unlogged(
 
 def _tie(step: LoggedStep, waiting: list[Send], peer: int, offset: object, sessions: Mapping[int, int]) -> Send | None:
     """Tie a recorded fetch to the first send left over of this replica at this offset; `sessions` have their process."""
-    run = step.place[0]
+    run = step.run
     for send in waiting:
         if send.node == peer and send.asked[step.tp].offset == offset and sessions.get(send.session, run) == run:
             step.depends_on += (("sent", id(send)),)
@@ -281,7 +284,7 @@ def _is_older(step: LoggedStep, epoch: int | None, sender: Node, run: int) -> bo
 
 def _epoch(leader: Node, step: LoggedStep) -> int | None:
     """Return the leader epoch in which a fetch was recorded."""
-    run, index = step.place[:2]
+    run, index = step.spot
     return leader.runs[run].leader_epoch(step.tp, index)
 
 
@@ -338,16 +341,16 @@ class _MadeUp:
         """Return the log end of a replica after all that is known of its process, as far as it is known."""
         if sender.id not in self._logged:
             self._logged.add(sender.id)
-            for step in sorted(sender.broker.steps, key=lambda one: one.place):
-                if isinstance(end := step.fields.get("leo"), int) and step.place[1] < AFTER_LINES:
-                    self._ends[sender.id, step.place[0], step.tp] = end
+            for step in sorted(sender.broker.steps, key=lambda step: step.place):
+                if isinstance(end := step.fields.get("leo"), int) and step.line_index < AFTER_LINES:
+                    self._ends[sender.id, step.run, step.tp] = end
         return self._ends.get((sender.id, run, tp))
 
     def shorten_what_was_served_on(self, nodes: Iterable[Node]) -> None:
         """Leave to the last step of each process (process.py) what those that were added have not brought."""
         for node in nodes if self._added else ():
             for step in node.broker.steps:
-                replica, end = (node.id, step.place[0], step.tp), step.fields.get("rec_end")
+                replica, end = (node.id, step.run, step.tp), step.fields.get("rec_end")
                 served_on = step.name == "HandleFetchResponse" and step.place[1:3] == (AFTER_LINES, 2)
                 if served_on and replica in self._added and isinstance(end, int):
                     begin = min(self._ends[replica], end)
@@ -404,11 +407,11 @@ def _responses_of_the_dead(node: Node) -> None:
     seen: dict[tuple[str, object], int] = {}
     named = [step for step in node.broker.steps if step.name in ("HandleFetch", "AnswerFetch") and step.provides]
     # Of followers that had one process none is dead.
-    processes = {key for step in named for key in step.provides if isinstance(key, tuple) and key[0] == "handled"}
-    if len(processes) == len({key[1] for key in processes}):
+    processes = {process for step in named for process in _handled_of(step)}
+    if len(processes) == len({node_id for node_id, _ in processes}):
         return
-    for step in sorted(named, key=lambda one: one.place):
-        runs = [key[2] for key in step.provides if isinstance(key, tuple) and key[0] == "handled"]
+    for step in sorted(named, key=lambda step: step.place):
+        runs = [run for _, run in _handled_of(step)]
         asker = (step.tp, step.fields.get("peer"))
         if step.name == "HandleFetch" and runs:
             seen[asker] = max(seen.get(asker, 0), *runs)
@@ -418,6 +421,13 @@ def _responses_of_the_dead(node: Node) -> None:
 
 # Fetches that a leader had counted when it was killed, before their threads wrote a line of them: another thread's raise may
 # rest on one. What was counted is what the follower had sent last, and to which it got no response.
+
+
+def _handled_of(step: LoggedStep) -> Iterator[tuple[int, int]]:
+    """Yield the processes, as (node, run), whose requests a step handled: its keys ("handled", node, run)."""
+    for key in step.provides:
+        if isinstance(key, tuple) and key[0] == "handled":
+            yield key[1], key[2]
 
 
 def add_fetches_in_flight(nodes: Sequence[Node]) -> None:
@@ -436,12 +446,14 @@ def add_fetches_in_flight(nodes: Sequence[Node]) -> None:
             if counted is None or rests is None:
                 continue
             before, after = counted.fields["remote_leo"], rests.fields["hw"]
+            # The raise needs a log end that no line records, and this follower had asked from there on.
             if isinstance(before, int) and isinstance(after, int) and before < after <= asked.offset:
                 fields = recorded_fields(send.node, asked.offset)
                 step = LoggedStep(leader.id, tp, "HandleFetch", fields, rests.at, rests.time, rests.place)
                 # Its thread wrote nothing after it.
                 step.begins, step.ends = min(rests.begins, *end.spoken.values()), rests.ends
-                step.key = (rests.key[0], rests.key[1], rests.key[2] - 1)
+                # Just before the raise.
+                step.key = beside(rests.key, -1)
                 step.follows, step.topic_id = (counted,), counted.topic_id
                 leader.broker.steps.append(step)
 
@@ -453,7 +465,7 @@ class _Killed:
         self.counted: dict[tuple[str, object], LoggedStep] = {}
         self.raised: dict[str, LoggedStep] = {}
         self.spoken: dict[str, int] = {}
-        for step in sorted((one for one in leader.broker.steps if one.place[0] == run), key=lambda one: one.key):
+        for step in sorted((own for own in leader.broker.steps if own.run == run), key=lambda step: step.key):
             if step.name == "HandleFetch" and "remote_leo" in step.fields:
                 self.counted[step.tp, step.fields.get("peer")] = step
             elif step.name == RAISED:
@@ -494,6 +506,7 @@ def add_unlogged_proposals(nodes: Sequence[Node]) -> None:
             if steps:
                 made = steps[-1]
                 if made.name == "ExpandIsr":
+                    # The second key of a proposal ends with the broker epochs of its members (proposal_keys).
                     epochs = dict(key[5]) if len(key) > 5 else {}
                     made.fields |= reported(broker_epoch=epochs.get(made.fields["peer"]))
                 made.provides += (key,)
@@ -524,7 +537,7 @@ def _made(
         # A log that was closed has everything; a crash ends the process with its log.
         if not run.served_on:
             continue
-        own = [step for step in leader.broker.steps if step.place[0] == run.number and step.tp == judged.tp]
+        own = [step for step in leader.broker.steps if step.run == run.number and step.tp == judged.tp]
         known: Fields = {}
         pending = False
         for step in sorted(own, key=lambda logged: logged.place):

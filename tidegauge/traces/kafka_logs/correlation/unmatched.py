@@ -104,6 +104,7 @@ def run_of(node: Node, time: int) -> ProcessRun:
 
 
 def _after(node: Node, time: int) -> Spot:
+    """Return the place behind the lines of a node up to `time`."""
     if not node.runs:
         return AFTER_ALL_LINES
     run, index = spot(node, time)
@@ -113,7 +114,7 @@ def _after(node: Node, time: int) -> Spot:
 def _sessions(node: Node, fetches: Sequence[LoggedFetch]) -> Iterator[Gap]:
     """Yield a gap before each request whose predecessor in its session is not in the log."""
     last: dict[int, tuple[int, int]] = {}
-    for fetch in sorted(fetches, key=lambda one: one.request.line.time):
+    for fetch in sorted(fetches, key=lambda fetch: fetch.request.line.time):
         time = fetch.request.line.time
         if not fetch.whole:
             epoch, before = last.get(fetch.session, (None, None))
@@ -131,13 +132,13 @@ def _recorded(node: Node) -> Iterator[Gap]:
     recorded = [step for step in node.broker.steps if step.name == "HandleFetch"]
     if all("req_epoch" in step.fields for step in recorded):
         return
-    for step in sorted(recorded, key=lambda one: one.place):
+    for step in sorted(recorded, key=lambda step: step.place):
         peer = step.fields.get("peer")
         if isinstance(peer, int):
-            by_replica.setdefault((step.place[0], step.tp, peer), []).append(step)
+            by_replica.setdefault((step.run, step.tp, peer), []).append(step)
     # [:-1]: the last fetch of a replica may have lost its connection, or its leader was killed before it could respond.
     for step in (step for of_replica in by_replica.values() for step in of_replica[:-1] if "req_epoch" not in step.fields):
-        run = node.runs[step.place[0]]
+        run = node.runs[step.run]
         # A process that was told to stop may have closed its log before the requests of its last seconds were logged.
         if not run.served_on or run.logs_until - step.time > UNLOGGED_AT_END:
             before = max((time for time in times if time < step.time), default=None)
@@ -158,12 +159,14 @@ def _before_the_first_line(node: Node) -> Iterator[Gap]:
 def _log_starts(node: Node) -> Iterator[Gap]:
     """Yield a gap where a response has a log start above that of the leader's own lines."""
     log_starts: dict[str, list[tuple[int, int]]] = {}
-    for step in sorted((one for one in node.broker.steps if "log_start" in one.fields), key=lambda one: one.time):
+    for step in sorted((moved for moved in node.broker.steps if "log_start" in moved.fields), key=lambda step: step.time):
         start = step.fields["log_start"]
         if isinstance(start, int):
             log_starts.setdefault(step.tp, []).append((step.time, start))
     # 0 is above none.
-    for step in sorted((one for one in node.broker.steps if one.fields.get("res_log_start")), key=lambda one: one.time):
+    for step in sorted(
+        (response for response in node.broker.steps if response.fields.get("res_log_start")), key=lambda step: step.time
+    ):
         start = step.fields["res_log_start"]
         if not isinstance(start, int):
             continue
@@ -205,17 +208,23 @@ def _full_fetches(
         of_process.setdefault(fetch.broker_epoch, []).append(fetch)
     silent = not any(id(fetch) in matched for process_fetches in of_process.values() for fetch in process_fetches)
     for of_follower in of_process.values():
-        places = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]
+        sent_at = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]
         for at, fetch in enumerate(of_follower):
-            if id(fetch) in broken or (id(fetch) not in matched and (silent or (places and at < places[-1]))):
+            if id(fetch) in broken or (id(fetch) not in matched and (silent or (sent_at and at < sent_at[-1]))):
                 why = f"a fetch was handled ({fetch.request.line.at}), and no line sends it"
                 yield Gap(follower.id, FETCHER, BEFORE_ALL_LINES, AFTER_ALL_LINES, (None, None), why)
         # Of a summary it is unknown when the last request that the sender logged was handled.
-        behind = [fetch for fetch in of_follower[places[-1] + 1 :] if fetch.request.line.requests == 1] if places else []
-        send = matched[id(of_follower[places[-1]])] if behind else None
-        if send is not None and (
-            follower.runs[send.run].closed
-            or behind[-1].request.handled - of_follower[places[-1]].request.handled > _longest_shutdown(follower, send)
+        behind = [fetch for fetch in of_follower[sent_at[-1] + 1 :] if fetch.request.line.requests == 1] if sent_at else []
+        last_sent = of_follower[sent_at[-1]] if behind else None
+        send = matched[id(last_sent)] if last_sent is not None else None
+        # A log that was closed has every line; one that was not lacks at most those of a shutdown.
+        if (
+            last_sent is not None
+            and send is not None
+            and (
+                follower.runs[send.run].closed
+                or behind[-1].request.handled - last_sent.request.handled > _longest_shutdown(follower, send)
+            )
         ):
             last = send.time
             why = f"it fetched on for seconds ({behind[-1].request.line.at}) after the last line that says so"
@@ -294,7 +303,7 @@ def _records(leader: Node, run: int | None, response: LoggedStep) -> bool:
     offset = response.fields.get("req_offset")
     return any(
         step.name == "HandleFetch"
-        and run in (None, step.place[0])
+        and run in (None, step.run)
         and "req_epoch" not in step.fields  # else it has a request already
         and step.tp == response.tp
         and step.fields.get("peer", response.node) == response.node
@@ -320,7 +329,7 @@ def _keys(nodes: Sequence[Node]) -> Iterator[Gap]:
 
 def without_send(node: Node, step: LoggedStep) -> Gap:
     """Return the gap for a fetch that was recorded, without a request and without a line of its sender."""
-    run, index = step.place[:2]
+    run, index = step.spot
     why = f"a fetch was recorded ({step.at}), and no line sends it"
     return Gap(node.id, REQUESTS, (run, index), (run, index + 1), (step.time, step.time), why)
 
@@ -340,6 +349,7 @@ def torn_lines(nodes: Sequence[Node], problems: Sequence[Problem]) -> Iterator[G
 
 
 def _torn_line(node: Node, lines: Sequence[Line], problem: Problem) -> Gap:
+    """Return the gap of one line that could not be read, between its neighbours in the file."""
     number = problem.line or 0
     before = max((line.time for line in lines if line.number < number), default=None)
     after = min((line.time for line in lines if line.number > (problem.until or number)), default=None)

@@ -91,8 +91,14 @@ class ClusterEvidence:
             if mine.keys() & theirs.keys():
                 return False
             apart += 1
-            if any(a <= d and c <= b for a, b in mine.values() for c, d in theirs.values()):
+            # Two ids of one name at the same time: one cluster has one topic of a name.
+            if any(
+                first <= their_last and their_first <= last
+                for first, last in mine.values()
+                for their_first, their_last in theirs.values()
+            ):
                 return True
+        # One topic may have been made again between the two logs; two such topics are another cluster.
         return apart > 1
 
     def name(self, topic: str, topic_id: str, times: tuple[int, int]) -> None:
@@ -221,6 +227,7 @@ def _names_partitions(node: NodeFiles) -> bool:
 
 
 def _add(node: NodeFiles, logs: FoundLogs) -> None:
+    """Add a node to a cluster; a second one with the same id is left out, with a problem."""
     twin = next((other for other in logs.nodes if other.id == node.id), None)
     if twin is None:
         logs.nodes.append(node)

@@ -102,7 +102,7 @@ class FoundLogs:
 
 
 def is_log(path: Path) -> bool:
-    """Return whether a file is a broker's log, by its name or by the layout of its first lines."""
+    """Return whether a file is a broker's log: by its name, by Kafka's marks, or by a layout of its first 50 lines."""
     if _LOG_FILE.fullmatch(path.name):
         return True
     if path.is_file() and looks_like_a_log(path):
@@ -415,6 +415,7 @@ def _age(path: Path, lines: Sequence[Line], names: Sequence[Path]) -> tuple[bool
     match = _LOG_FILE.fullmatch(path.name)
     if match is None:
         return True, 0, 0, "", 0
+    # `server.log.2026-11-21` has its date outside, `server-2026-11-21.log` inside the name.
     inner = match["inner"] or match["stem"][len(stem(path, names)) + 1 :]
     outer = match["outer"] or ""
     numbered = outer.isdigit() and len(outer) < len("20250101")

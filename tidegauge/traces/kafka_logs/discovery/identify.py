@@ -222,7 +222,8 @@ def sample(path: Path) -> tuple[bytes, bytes]:
 
 
 def of_text(label: str, text: str) -> InputFile:
-    """Tell what a file with this text is."""
+    """Tell what a file with this text is: the first kind that fits, from the most certain mark to the least."""
+    # A line within JSON has its quotes escaped.
     plain = text.replace('\\"', '"')
     if _CHECKPOINT.fullmatch(text.rstrip()) and text.count("\n") >= 1:
         return InputFile(label, CHECKPOINT, APACHE, read=True)
@@ -237,17 +238,18 @@ def of_text(label: str, text: str) -> InputFile:
         return InputFile(label, tool, APACHE, era, read=tool in (SEGMENT_DUMP, METADATA_DUMP), why=DO.get(tool))
     system = _first(SYSTEMS, plain)
     release = _RELEASE.search(plain)
-    said = None if release is None else release[1] or release[2]
+    version = None if release is None else release[1] or release[2]
+    # Another implementation of the protocol: its log says nothing that is read here.
     if system in _DO_SYSTEM:
         return InputFile(label, BROKER_LOG, system, None, None, why=_DO_SYSTEM[system])
     if not _is_log(plain):
         program = _first(PROGRAMS, plain) or UNKNOWN
         known = ZOOKEEPER if _ZOOKEEPER.search(plain) else APACHE if program == CLIENT_LOG else None
-        return InputFile(label, program, known, None, said if program == CLIENT_LOG else None, why=DO[program])
+        return InputFile(label, program, known, None, version if program == CLIENT_LOG else None, why=DO[program])
     counts = {mark.says: sum(1 for _ in mark.pattern.finditer(plain)) for mark in LOG_KINDS}
     # A broker's own log has state changes, and the controller's lines, among others.
     kind = max(LOG_KINDS, key=lambda mark: counts[mark.says]).says
-    return InputFile(label, kind, system or APACHE, _first(ERAS, plain), said, nodes_in(plain), True)
+    return InputFile(label, kind, system or APACHE, _first(ERAS, plain), version, nodes_in(plain), True)
 
 
 def node_in_properties(path: Path) -> int | None:
@@ -272,6 +274,7 @@ def _head(path: Path) -> str:
             head = file.read(SNIFFED)
     except OSError:
         return ""
+    # gzip.
     if head.startswith(b"\x1f\x8b"):
         with suppress(zlib.error):
             head = zlib.decompressobj(wbits=31).decompress(head, SNIFFED)
@@ -327,17 +330,17 @@ def input_files(path: Path) -> Iterator[InputFile]:
     nodes: dict[Path, set[int]] = {}
     for folder, files in files_below(path):
         # Checkpoints and segments name no node: meta.properties, which Kafka keeps beside them or above, does.
-        named = nodes[folder] = set(nodes.get(folder.parent, ()))
+        nodes_here = nodes[folder] = set(nodes.get(folder.parent, ()))
         inputs = []
         for file in files:
             listed += 1
             if listed <= MOST_FILES:
                 inputs.append(identify(file, file.relative_to(path).as_posix()))
             if file.name == "meta.properties" and (node := node_in_properties(file)) is not None:
-                named.add(node)
-        for one in inputs:
-            of_disk = one.kind in (CHECKPOINT, SEGMENT) and not one.nodes
-            yield replace(one, nodes=tuple(sorted(named))) if of_disk else one
+                nodes_here.add(node)
+        for input_file in inputs:
+            of_disk = input_file.kind in (CHECKPOINT, SEGMENT) and not input_file.nodes
+            yield replace(input_file, nodes=tuple(sorted(nodes_here))) if of_disk else input_file
     if listed > MOST_FILES:
         yield InputFile(f"{listed - MOST_FILES:,} more files", UNKNOWN, why="they are not listed")
 

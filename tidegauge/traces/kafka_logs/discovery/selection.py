@@ -267,6 +267,7 @@ def selection_of(
 
 
 def _moment(name: str, text: str | None) -> int | None:
+    """Parse the time of an option such as --from, microseconds since 1970. Raises UsageError that names the option."""
     if text is None:
         return None
     time = moment(text)
@@ -316,6 +317,7 @@ class SessionSummaries:
                 if len(chain.latest) > LATEST:
                     chain.between = chain.latest.popleft()
                 return
+            # A line that was read before: the file is a copy, or two files overlap.
             if chain.first <= request.epoch <= chain.last:
                 return
         seen = self._seen.get((request.counter, request.session), ())

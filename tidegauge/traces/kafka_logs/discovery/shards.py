@@ -133,6 +133,7 @@ class _Writer:
             return
         if not is_request(line):
             first = self._last is None
+            # A process begins: the line before it was the last of another.
             if line.message.startswith(_BEGINS):
                 self._edge()
             self._last = (line, by_shard)
@@ -178,6 +179,7 @@ class _Writer:
             self.facts.asks.setdefault(opened, set()).update(shards)
 
     def _put(self, name: str, row: tuple[Any, ...]) -> None:
+        """Add a row to a file; rows are written AT_ONCE together."""
         waiting = self._waiting.setdefault(name, [])
         waiting.append(row)
         if len(waiting) == AT_ONCE:
@@ -199,6 +201,7 @@ def _line(label: str, row: tuple[int, int, str, str, str, int]) -> Line:
 
 
 def _rows(path: Path) -> Iterator[Any]:
+    """Yield the rows that were written to a file, in order; none if there is no file."""
     if not path.exists():
         return
     size = path.stat().st_size

@@ -46,16 +46,16 @@ MOST_LOOKED_AT = 16 << 20
 
 
 class GrowingLog:
-    """The lines of one log called `label`, which is fed in pieces; `given` is the pattern of --layout."""
+    """The lines of one log called `label`, which is fed in pieces; `pattern` is that of --layout."""
 
-    def __init__(self, label: str, given: str | None = None) -> None:
+    def __init__(self, label: str, pattern: str | None = None) -> None:
         self.label = label
         self.layout: Layout | None = None
         self.problems: list[Problem] = []
         """New problems; the caller clears the list."""
         self.refused = False
         """Whether nothing of it can be read."""
-        self._given = given
+        self._pattern = pattern
         self._waiting = b""
         self._bound = LineBound()
         self._before = 0
@@ -82,7 +82,7 @@ class GrowingLog:
 
     def _read(self, content: bytes, *, ended: bool) -> list[Line]:
         """Return the lines of new bytes; `ended`: no more bytes follow, so that nothing has to wait for a next line."""
-        if not content or self.refused or not self._known(content, ended=ended) or self.layout is None:
+        if not content or self.refused or not self._has_layout(content, ended=ended) or self.layout is None:
             return []
         if self._reader is None:
             self._reader = LineReader(self.label, self.layout, self.problems, everything)
@@ -99,7 +99,7 @@ class GrowingLog:
         lines, self._reader.lines = self._reader.lines, []
         return lines
 
-    def _known(self, content: bytes, *, ended: bool) -> bool:
+    def _has_layout(self, content: bytes, *, ended: bool) -> bool:
         """Find the layout if it is not known yet; return whether it is known now."""
         if self.layout is not None:
             return True
@@ -108,10 +108,10 @@ class GrowingLog:
             self._refuse("a text log in UTF-8", "another encoding, or a binary file")
             return False
         texts = content.decode("utf-8-sig", "replace").split("\n")
-        if len(texts) <= ENOUGH and not ended and self._given is None:
+        if len(texts) <= ENOUGH and not ended and self._pattern is None:
             self._waiting = content
             return False
-        layout = layout_of(texts, self._given)
+        layout = layout_of(texts, self._pattern)
         if layout is not None and layout.wrappers:
             self._refuse("a log as Kafka writes it", f"one that others wrote: {layout.name}")
             return False
@@ -126,6 +126,7 @@ class GrowingLog:
         return True
 
     def _refuse(self, expected: str, seen: str) -> None:
+        """Follow the file no further, with a problem that says why."""
         self.refused = True
         do = "it is not followed; judge it without --follow, or name its layout with --layout"
         self.problems.append(Problem(self.label, 1, expected, seen, do, lost=1))
@@ -269,12 +270,13 @@ class LogTails:
                     new_files.setdefault(key, []).append((path.name == f"{name}.log", time, file))
         for key, files in new_files.items():
             log = self._logs[key]
-            log.files.extend(file for _, _, file in sorted(files, key=lambda one: one[:2]))
+            log.files.extend(file for _, _, file in sorted(files, key=lambda entry: entry[:2]))
             # The current file comes last although its first line may be older than that of a file that was found late.
             log.files = deque(sorted(log.files, key=lambda file: _ident(file) == current.get(key)))
         self._known = {ident: head for ident, head in self._known.items() if ident in every}
 
     def _groups(self) -> list[tuple[Path, list[Path]]]:
+        """Return the files by folder, as they are now: each look lists them anew."""
         if self.root.is_file():
             return [(self.root.parent, [self.root])]
         with suppress(FileNotFoundError):  # renamed while they are listed: the next look finds them
@@ -355,6 +357,7 @@ def _first_line(file: _File) -> bytes:
 
 
 def _ident(file: _File) -> tuple[int, int]:
+    """Return device and inode of a file: they stay when it is renamed. (0, 0) if it is gone."""
     status = file.path.stat() if file.opened is None and file.path.exists() else None
     status = os.fstat(file.opened.fileno()) if file.opened is not None else status
     return (0, 0) if status is None else (status.st_dev, status.st_ino)
@@ -373,7 +376,7 @@ def _read(file: _File) -> bytes:
 
 
 def _skip(file: _File, count: int) -> bool:
-    """Go to byte `count` of a file; return False if it is shorter."""
+    """Go to byte `count` of a file, plain or packed; return False if it is shorter."""
     if file.opened is not None:
         file.read = file.opened.seek(count)
         return os.fstat(file.opened.fileno()).st_size >= count

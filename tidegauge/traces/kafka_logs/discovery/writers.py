@@ -65,6 +65,7 @@ def own_id(message: str) -> int | None:
     if first == "[":
         match = _OWN.match(message)
         return None if match is None else int(match[1])
+    # Only a line that begins with one of these letters can have such a name: this is asked of every line.
     if first in ("B", "C", "P", "R") and (match := _OWN_UNBRACKETED.match(message)) is not None:
         return int(match[match.lastindex or 1])
     return None
@@ -85,19 +86,19 @@ class WrittenLines(NamedTuple):
 
 def by_writer(lines: Sequence[Line], sources: Mapping[str, Sequence[Line]]) -> WrittenLines:
     """Divide the lines of one file by the node that wrote them; `sources` are lines by writer, where wrappers name it."""
-    said = [own_id(line.message) for line in lines]
-    ids = {node for node in said if node is not None}
+    named = [own_id(line.message) for line in lines]
+    ids = {node for node in named if node is not None}
     if len(ids) < 2 and sum(map(bool, sources)) < 2:
         # Lines without an id are of the node that the others name: `main` and the log itself name none.
         return WrittenLines({node: list(lines) for node in ids}, [] if ids else list(lines))
-    of_number = {line.number: writer for writer, written in sources.items() if writer for line in written}
-    of_writer: dict[str, set[int]] = defaultdict(set)
-    for line, node in zip(lines, said, strict=True):
-        if node is not None and line.number in of_number:
-            of_writer[of_number[line.number]].add(node)
+    writer_of_line = {line.number: writer for writer, written in sources.items() if writer for line in written}
+    ids_of_writer: dict[str, set[int]] = defaultdict(set)
+    for line, node in zip(lines, named, strict=True):
+        if node is not None and line.number in writer_of_line:
+            ids_of_writer[writer_of_line[line.number]].add(node)
     writers = [
-        node if node is not None else _by_thread(line, of_writer.get(of_number.get(line.number, ""), set()))
-        for line, node in zip(lines, said, strict=True)
+        node if node is not None else _by_thread(line, ids_of_writer.get(writer_of_line.get(line.number, ""), set()))
+        for line, node in zip(lines, named, strict=True)
     ]
     directories = _directories(lines, writers, ids)
     by_node: dict[int, list[Line]] = {node: [] for node in sorted(ids)}
@@ -116,6 +117,7 @@ def _by_thread(line: Line, of_writer: set[int]) -> int | None:
 
 
 def _directory(line: Line) -> str | None:
+    """Return the log directory that a line names, which tells the nodes of one file apart; None if it names none."""
     match = _DIRECTORY.match(line.message)
     if match is not None:
         return match[match.lastindex or 1]

@@ -243,6 +243,7 @@ def _first(checkpointed: Fields, start: int) -> int:
 
 
 def _as_loaded(checkpointed: Fields, end: int) -> Fields:
+    """Return the checkpointed fields as a broker has them once it has loaded a log that ends at `end`."""
     fields = dict(checkpointed)
     hw, epochs = fields.get("hw"), fields.get("epochs")
     if isinstance(hw, int):
@@ -266,6 +267,7 @@ def _node(log_dir: Path, folder: Path, fallback: int) -> int:
         node_line = None
     if node_line is not None:
         return int(node_line[1])
+    # The first folder below the input is that of the node, such as n1/.
     parts = log_dir.relative_to(folder).parts
     named = named_node(folder / parts[0] if parts else folder)
     return fallback if named is None else named
@@ -275,6 +277,7 @@ SEGMENTS, DUMPED = "Kafka segment files", "dumps and checkpoints of Kafka"
 
 
 def _trace(name: str, tp: str, nodes: Mapping[int, Sequence[Observation]], source: str = SEGMENTS) -> Trace:
+    """Return the trace of a partition whose events are observations: what each disk shows, without what happened."""
     config = Config(
         nodes=tuple(sorted(nodes)),
         profile=FETCH_TRUNCATION.name,

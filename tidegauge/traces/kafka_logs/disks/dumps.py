@@ -56,6 +56,7 @@ class Dumps:
     """What dumps and checkpoint files below a folder, or in one file, show of each replica, by node and topic-partition."""
 
     def __init__(self, root: Path) -> None:
+        """Find the dumps and checkpoint files below `root`, and read the dumps."""
         self.root = root
         self.problems: list[Problem] = []
         self.replicas: dict[tuple[int, str], DumpedReplica] = defaultdict(DumpedReplica)
@@ -64,12 +65,13 @@ class Dumps:
         nodes: dict[Path, int | None] = {}
         for folder, files in files_below(root) if root.is_dir() else [(root.parent, [root])]:
             own = node_in_properties(folder / "meta.properties")
-            known = nodes[folder] = nodes.get(folder.parent) if own is None else own
+            # Without a meta.properties of its own a folder is of the node of the folder above it.
+            of_folder = nodes[folder] = nodes.get(folder.parent) if own is None else own
             for path in files:
                 kind = next((of_replica for name, of_replica in _CHECKPOINTS.items() if name in path.name), None)
                 if kind is None and dump_kind(path) != SEGMENT_DUMP:
                     continue
-                node = node_of_file(path, root) if known is None else known
+                node = node_of_file(path, root) if of_folder is None else of_folder
                 if node is None:
                     expected, do = "the node in its name, its folder or meta.properties", "call it such as broker-1-dump.txt"
                     self.problems.append(Problem(self.label(path), None, expected, "none", f"{do}; it is left out", lost=1))
@@ -108,6 +110,7 @@ class Dumps:
                 continue
             first, last = int(batch[1]), int(batch[2] if of_batches else batch[1])
             epoch = _EPOCH.search(text)
+            # A recovery stops at a batch that is damaged, or whose offsets go back.
             fault = "a batch that is not valid" if _INVALID.search(text) else f"offset {first}" if first < end else ""
             if fault or last >= LARGEST:
                 do = "the dump is read up to there, as a broker that recovers would read the log"

@@ -120,9 +120,11 @@ def contradiction(runs: Sequence[EpochRun], cache: BatchEpochs) -> EpochRun | No
     starts = [start for _, start in cache]
     for run in runs:
         base = max(run.base, starts[0]) if starts else run.base
+        # Records of an old message format have no epoch.
         if run.epoch == UNDEFINED or base >= run.end:
             continue
         entries = count_at_most(starts, base)
+        # The last entry at or below the records must have their epoch, and the next one begin behind them.
         if entries == 0 or cache[entries - 1][0] != run.epoch or (entries < len(starts) and starts[entries] < run.end):
             return run
     return None
@@ -140,6 +142,7 @@ def _add(runs: list[EpochRun], batch: RecordBatch, at: str) -> None:
 
 
 def _problem(name: str, fault: segments.SegmentProblem, end: int, torn: bool) -> Problem:
+    """Return the problem of a segment that is damaged at a batch; `end` is where the log ends before it."""
     expected = f"at byte {fault.position}, after offset {end - 1}, {fault.expected}"
     do = "the log is read up to there, as a broker that recovers would; copy the file again if its broker stopped in order"
     # A batch that ends with the last file is torn: a broker that was killed, or still writes, leaves it. Nothing is lost.

@@ -62,13 +62,13 @@ class PrintedBefore:
         self._replayed = {key: len(values) for key, values in self._values.items()}
 
     def again(self, key: Hashable, value: Hashable) -> bool:
-        """Return whether an earlier process printed this, in this order; else note it."""
+        """Return whether an earlier process printed this value next in the row of `key`; else note it."""
         values = self._values.setdefault(key, [])
-        at = self._replayed.get(key, 0)
-        replayed = at < len(values) and values[at] == value
+        position = self._replayed.get(key, 0)
+        replayed = position < len(values) and values[position] == value
         if not replayed:
             values.append(value)
-        self._replayed[key] = at + 1 if replayed else len(values)
+        self._replayed[key] = position + 1 if replayed else len(values)
         return replayed
 
 
@@ -123,24 +123,28 @@ class LoggedController:
             self._change(parsed, parsed.number("partition_epoch"), clean=True)
 
     def changed(self, parsed: ParsedLine) -> None:
-        """Change the registration of a partition."""
+        """Take `partition change for <partition>`: fields with the value before and after, such as `isr: [1, 2] -> [1]`."""
         changed = changes(parsed.text("changes"))
+        old, new = ({name: values[side] for name, values in changed.items()} for side in (0, 1))
         before = self.registrations.get(parsed.tp, Registration())
         # Of the values before the change the line names only those that changed: the others come from the registration.
-        isr = ids(changed["isr"][0][1:-1]) if "isr" in changed else before.isr
-        elr = ids(changed["elr"][0][1:-1]) if "elr" in changed else before.elr or ()
-        lists: dict[str, Any] = {name: ids(changed[key][1][1:-1]) for key, name in _LISTS.items() if key in changed}
+        # [1:-1] takes the brackets off a list.
+        isr = ids(old["isr"][1:-1]) if "isr" in changed else before.isr
+        elr = ids(old["elr"][1:-1]) if "elr" in changed else before.elr or ()
+        lists: dict[str, Any] = {name: ids(new[key][1:-1]) for key, name in _LISTS.items() if key in changed}
         after = replace(before, **lists)
         self.keeps_elr |= "elr" in changed
         if "leader" in changed:
-            after = replace(after, leader=int(changed["leader"][1]))
+            after = replace(after, leader=int(new["leader"]))
         if "leaderEpoch" in changed:
-            after = replace(after, leader_epoch=int(changed["leaderEpoch"][1]))
+            after = replace(after, leader_epoch=int(new["leaderEpoch"]))
         self.registrations[parsed.tp] = after
         # A leader of -1 is the end of a leadership, not an election.
         elected = "leader" in changed and after.leader is not None and after.leader >= 0
+        # Clean is a leader out of the ISR or the ELR before the change; with an unknown ISR nobody can say.
         clean = None if elected and isr is None else not elected or after.leader in (*(isr or ()), *elr)
-        epoch = int(changed["partitionEpoch"][1]) if "partitionEpoch" in changed else None
+        epoch = int(new["partitionEpoch"]) if "partitionEpoch" in changed else None
+        # A controller that starts replays the log: its lines about old changes are no new changes.
         if self._is_replayed(parsed, epoch):
             return
         self.broker.learn_topic(parsed)
@@ -209,14 +213,15 @@ class LoggedController:
         return epoch <= self._latest_before.get(key, -1)
 
     def _change(self, parsed: ParsedLine, epoch: int | None, clean: bool | None) -> LoggedStep:
-        now = self.registrations[parsed.tp]
+        """Add the step of a changed registration; `clean`: whether a new leader was a member, None if that is unknown."""
+        registration = self.registrations[parsed.tp]
         step = self._step(parsed, "ChangePartition", {})
-        if now.leader is not None:
-            step.fields["leader"] = or_null(now.leader)
+        if registration.leader is not None:
+            step.fields["leader"] = or_null(registration.leader)
         for name, value in (
-            ("leader_epoch", now.leader_epoch),
+            ("leader_epoch", registration.leader_epoch),
             ("partition_epoch", epoch),
-            *((name, getattr(now, name)) for name in _LISTS.values()),
+            *((name, getattr(registration, name)) for name in _LISTS.values()),
             ("clean", clean),
         ):
             if value is not None:

@@ -93,6 +93,7 @@ def _fetch_lost(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _received(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Received .. and leader hw`, the first line of a response; later lines of its thread add to the step."""
     replica = broker.replica(parsed.tp)
     replica.leo = parsed.number("leo_before")
     fields = reported(error=0, res_hw=parsed.number("res_hw"), leo_before=replica.leo, hw_before=replica.hw)
@@ -155,6 +156,7 @@ def _high_watermark_lowered(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _follower_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Follower received high watermark`, the last line of a response."""
     replica = broker.replica(parsed.tp)
     step = broker.opened(parsed, "HandleFetchResponse")
     if step is None:
@@ -186,6 +188,7 @@ def _truncating(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _truncating_to_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Truncating partition .. due to local high watermark`: what a follower does without leader epochs."""
     replica = broker.replica(parsed.tp)
     replica.hw = parsed.number("hw_before")
     fields = reported(target=parsed.number("target"), leo_before=replica.leo, hw_before=replica.hw, hw=replica.hw)
@@ -213,6 +216,7 @@ def _reset_done(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _truncate(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Truncating to offset`, which the log prints: it adds the log end to the step that truncates."""
     replica = broker.replica(parsed.tp)
     replica.leo = parsed.number("leo")
     # UnifiedLog#truncateTo truncates the epoch cache, too; a cache from which nothing is removed prints no line.
@@ -223,6 +227,7 @@ def _truncate(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _truncate_nothing(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Truncating to .. has no effect`: the log already ends at or before the target."""
     replica = broker.replica(parsed.tp)
     # The line names the last offset, not the end.
     replica.leo = parsed.number("last") + 1
@@ -242,6 +247,7 @@ def _truncate_all(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _log_start(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Incremented log start offset`: part of a fetch response, or a step of its own (deleted records)."""
     replica = broker.replica(parsed.tp)
     replica.log_start = parsed.number("log_start")
     step = broker.opened(parsed, "HandleFetchResponse")
@@ -255,6 +261,7 @@ def _log_start(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _epoch_entry(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Appended new epoch entry` of the leader epoch cache."""
     epoch, start = parsed.number("epoch"), parsed.number("start")
     broker.replica(parsed.tp).add_epoch(epoch, start)
     step = broker.opened(parsed, "BecomeLeader", "HandleFetchResponse")

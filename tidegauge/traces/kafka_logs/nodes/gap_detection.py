@@ -52,6 +52,8 @@ class Gap:
     why: str
 
     def __str__(self) -> str:
+        """Return the gap as a report prints it: the logger, the node, between which times, and the evidence."""
+        # [11:23]: the time of day to the millisecond, out of `2026-11-21T08:27:15.123456`.
         first, last = (None if time is None else clock(time)[11:23] for time in self.times)
         if first is None:
             when = "all the time" if last is None else f"before {last}"
@@ -141,7 +143,10 @@ class GapDetector:
         self._first: Seen = (BEFORE_ALL_LINES, 0)
 
     def begin_process(self, first: ParsedLine | None, line: Line) -> None:
-        """Begin a process, with its first line that has a pattern."""
+        """Begin a process: `line` is its first line, `first` its first line that has a pattern.
+
+        What the lines of the process before showed counts no more, but for what is on its disk.
+        """
         self.breaks_behind_signal = False
         self._set.clear()
         self._raised.clear()
@@ -184,7 +189,10 @@ class GapDetector:
                     self._on_disk[what, tp] = value, self._last_line_about.get((what, tp), self._first)
 
     def check(self, parsed: ParsedLine) -> None:
-        """Check a line; a break is a Gap since the last line that showed the value."""
+        """Check a line; each break becomes a gap since the last line that showed the value.
+
+        After a break all replicas are forgotten, as each may have changed in the lines that are missing.
+        """
         broker = self.broker
         broker.forgotten.discard(parsed.tp)
         if parsed.kind == "recorded" and self._is_plain_fetch(parsed):
@@ -338,7 +346,7 @@ class GapDetector:
             if in_fetcher and broker.opened(parsed, *TRUNCATES) is None:
                 yield FETCHER, thread, "a follower's log is truncated, and no line says for what"
         elif kind == "epochs-cut-at-end" and not replica.loaded:
-            yield from self._found(
+            yield from self._more_on_disk(
                 max(map(int, _EPOCH.findall(parsed.text("entries"))), default=-1), "entry", parsed.tp, CACHE
             )
         elif kind == "log-created":
@@ -348,9 +356,9 @@ class GapDetector:
         elif kind == "log-completed":
             self._sized.add(parsed.tp)
             if broker.append_in_flight(parsed.tp) is None:
-                yield from self._found(parsed.number("leo"), "leo", parsed.tp)
+                yield from self._more_on_disk(parsed.number("leo"), "leo", parsed.tp)
         elif kind == "log-loaded":
-            yield from self._found(parsed.number("hw"), "hw", parsed.tp)
+            yield from self._more_on_disk(parsed.number("hw"), "hw", parsed.tp)
             if parsed.tp not in self._sized:
                 yield EVERYTHING, ("load", parsed.tp), "no line says how far the log goes that was loaded"
             if replica.loaded:
@@ -362,7 +370,7 @@ class GapDetector:
             if not acted_before:
                 yield ROLES, ("role", parsed.tp), "a follower acts as a leader"
 
-    def _found(self, loaded: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
+    def _more_on_disk(self, loaded: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
         """Yield a break if the disk has more than the lines of the process before show: its last lines are missing."""
         # Less on disk is no break: what was not flushed may be lost with a crash.
         left, _ = self._on_disk.get((what, tp), (loaded, None))
@@ -377,14 +385,14 @@ class GapDetector:
         self._answered[parsed.line.thread, parsed.tp] = send
         return send is not None and send is before
 
-    def _crosses(self, parsed: ParsedLine, raised: int | None, known: int | None) -> bool:
+    def _crosses(self, parsed: ParsedLine, raised: int | None, hw: int | None) -> bool:
         """Return whether the lines of two raises of two threads stand in the other order than the raises.
 
         The log sets a high watermark under its lock, Partition prints its line behind that: another thread may raise it and
         print its own line meanwhile.
         """
         before, after = parsed.number("hw_before"), parsed.number("hw")
-        if raised == after and known is not None and known > after:
+        if raised == after and hw is not None and hw > after:
             return True  # the later line
         return any(tp == parsed.tp and value == before for (_, tp), value in self._raised.items())
 
@@ -394,14 +402,15 @@ class GapDetector:
             yield ROLES, ("role", tp), "no line says whether the replica leads or follows"
 
     def _session(self, parsed: ParsedLine) -> Iterator[Break]:
-        """Check a fetch: FetchSessionHandler counts the requests of a session; a request has log end and leader epoch."""
+        """Check `Sending fetch request`: the requests of a session count up, and each has log end and leader epoch."""
         request = fetch_line(parsed.text("request"))
         fetcher = self.broker.fetchers.get(fetcher_key(parsed))
         thread = ("send", parsed.line.thread)
-        before = fetcher.send if fetcher is not None else None
+        previous = fetcher.send if fetcher is not None else None
+        # Epoch 0 and -1 begin and end a session: only requests within one have a number to compare (FetchMetadata).
         if request.session_epoch > 0:
-            last = None if before is None else before.session_epoch
-            known = before is not None and (before.session == request.session or before.session_epoch <= 0)
+            last = None if previous is None else previous.session_epoch
+            known = previous is not None and (previous.session == request.session or previous.session_epoch <= 0)
             # A summary stands for several requests in a row.
             if not known or last != request.session_epoch - parsed.line.requests:
                 yield (
@@ -414,6 +423,7 @@ class GapDetector:
                 yield from self._has_a_role(tp)
             replica = self.broker.replicas.get(tp) or LoggedReplica()
             open_step = self.broker.open.get((parsed.line.thread, tp))
+            # A thread sends its next request only after it has handled all of a response: its step would be closed.
             if parsed.line.thread and open_step is not None and open_step.name == _OF_A_RESPONSE:
                 yield FETCHER, thread, "the lines of a response end in the middle"
             if (
@@ -430,9 +440,9 @@ class GapDetector:
                 yield CACHE, ("entry", tp), f"a request with last epoch {partition.last_epoch}, which no line adds"
 
 
-def _differs(known: int | None, seen: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
-    if known is not None and known != seen:
-        yield logger, (what, tp), f"{WORDS[what]} {seen}, which no line brings about after {known}"
+def _differs(expected: int | None, seen: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
+    if expected is not None and expected != seen:
+        yield logger, (what, tp), f"{WORDS[what]} {seen}, which no line brings about after {expected}"
 
 
 # A clock that was set back: no line is missing, but from there on its times order nothing between files and nodes.

@@ -51,6 +51,7 @@ def _becomes(broker: LoggedBroker, parsed: ParsedLine, name: str, values: Fields
 
 
 def _leader(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Leader <partition> .. starts at leader epoch`: the broker leads, and knows nothing of its followers yet."""
     replica = broker.replica(parsed.tp)
     replica.leo, replica.hw, replica.leader_epoch = parsed.number("leo"), parsed.number("hw"), parsed.number("leader_epoch")
     replica.leader, replica.follows_from = broker.node, -1
@@ -62,6 +63,7 @@ def _leader(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _leader_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Skipped the become-leader state change`: the same leader epoch with other metadata (rule 5)."""
     replica = broker.replica(parsed.tp)
     replica.leader_epoch, replica.hw = parsed.number("leader_epoch"), parsed.number("hw")
     replica.isr = frozenset(parsed.ids())
@@ -70,6 +72,7 @@ def _leader_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _follower(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Follower <partition> starts at leader epoch`: the broker follows the leader that the line names."""
     replica = broker.replica(parsed.tp)
     replica.leo, replica.hw, replica.leader_epoch = parsed.number("leo"), parsed.number("hw"), parsed.number("leader_epoch")
     replica.leader, replica.follows_from = parsed.number("leader"), broker.now
@@ -78,6 +81,7 @@ def _follower(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _follower_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Skipped the become-follower state change`: the same leader epoch with other metadata (rule 5)."""
     broker.replica(parsed.tp).leader_epoch = parsed.number("leader_epoch")
     _becomes(broker, parsed, "BecomeFollower", {}, {"leader": or_null(parsed.number("leader"))})
 
@@ -155,20 +159,23 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take `Recorded replica r log end offset`, the last line of a counted fetch."""
     key = (parsed.line.thread, parsed.tp)
     replica = broker.replica(parsed.tp)
-    peer, position = parsed.number("peer"), parsed.number("remote_leo")
-    replica.recorded[peer] = position
-    step = broker.step(parsed, "HandleFetch", recorded_fields(peer, position))
+    peer, log_end = parsed.number("peer"), parsed.number("remote_leo")
+    replica.recorded[peer] = log_end
+    step = broker.step(parsed, "HandleFetch", recorded_fields(peer, log_end))
     counted = broker.counted.pop(key, None)
     if broker.counted:
-        for (_, tp), other in broker.counted.items():
+        # Fetches that other threads handle must not count this log end as news of their own.
+        for (_, tp), in_progress in broker.counted.items():
             if tp == parsed.tp:
-                other.printed.add((peer, position))
+                in_progress.printed.add((peer, log_end))
         _handles_another(broker, parsed.line.thread)
     if broker.looked:
-        broker.looked.pop((parsed.tp, peer, position), None)
+        broker.looked.pop((parsed.tp, peer, log_end), None)
     if not parsed.line.thread:
+        # Without threads the only bound is how late a line may be printed.
         step.begins = broker.now - LATE
     elif counted is not None and counted.append is not None:
+        # The raise that its thread printed may be of the append before it: the fetch only comes after that.
         step.begins, step.thread = counted.begins, ""
         step.follows += (counted.append,)
     elif counted is not None:
@@ -176,7 +183,7 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
         step.begins, step.ends, step.key = counted.begins, counted.ends, (counted.ends - broker.tick, counted.index, -1)
     expanding = broker.expanding.pop(key, None) if broker.expanding else None
     if expanding is not None and expanding.fields.get("peer") == peer:
-        expanding.fields["remote_leo"] = position
+        expanding.fields["remote_leo"] = log_end
     broker.close(parsed)
 
 
@@ -204,11 +211,18 @@ def _put_aside(broker: LoggedBroker, counted: CountedFetch) -> None:
     # `Not increasing HWM` names no log ends.
     if counted.kept is None or "leos" not in counted.kept[0].values:
         return
-    tp, shown = counted.kept[0].tp, leos(counted.kept[0].text("leos"))
-    known = {**counted.recorded, broker.node: shown.get(broker.node)}
-    new = [(tp, *one) for one in shown.items() if one[1] != known.get(one[0], -1) and one not in counted.printed]
-    if len(new) == 1:
-        broker.looked.setdefault(new[0], counted)
+    line, _ = counted.kept
+    log_ends = leos(line.text("leos"))
+    # The leader's own log end is no fetch.
+    known = {**counted.recorded, broker.node: log_ends.get(broker.node)}
+    unrecorded = [
+        (line.tp, peer, log_end)
+        for peer, log_end in log_ends.items()
+        if log_end != known.get(peer, -1) and (peer, log_end) not in counted.printed
+    ]
+    # Of two it is unknown which one this thread counted.
+    if len(unrecorded) == 1:
+        broker.looked.setdefault(unrecorded[0], counted)
 
 
 def _no_replica(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -244,6 +258,7 @@ def settle_all(broker: LoggedBroker) -> None:
 
 
 def _expand_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Submitting ISR state change PendingExpandIsr`: a fetch made the leader propose one more member."""
     if _sent_again(broker, parsed):
         return
     members, _, partition_epoch = proposal(parsed.text("sent"))
@@ -264,29 +279,33 @@ def _sent_again(broker: LoggedBroker, parsed: ParsedLine) -> bool:
 
 
 def _proposed(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> None:
+    """Give a proposal the keys that tie it to what the controller makes of it, and to the proposal before it."""
     keys, ignored = _proposal(parsed), broker.replica(parsed.tp).ignored
     broker.proposals[parsed.line.thread, parsed.tp] = step
     # Whatever the controller did with the proposal before, whose response was ignored, it did before it answered. If that
     # was the same proposal (F3), it is the one that was accepted.
     step.depends_on += ignored
-    again = bool(ignored) and any(keys[-1] in one.provides for one in broker.steps)
-    step.provides += (("again", keys[0]),) if again else keys
+    repeats = bool(ignored) and any(keys[-1] in step_before.provides for step_before in broker.steps)
+    step.provides += (("again", keys[0]),) if repeats else keys
     broker.replica(parsed.tp).ignored = ()
 
 
 def _proposal(parsed: ParsedLine) -> tuple[Hashable, ...]:
+    """Return the keys of the proposal that a `Submitting ISR state change` line sends."""
     sent = parsed.text("sent")
     members, leader_epoch, partition_epoch = proposal(sent)
     return proposal_keys(parsed.tp, leader_epoch, partition_epoch, members, broker_epochs(sent))
 
 
 def _shrinking(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Shrinking ISR from .. to ..`, the first of the two lines of a shrink; it has log end and high watermark."""
     replica = broker.replica(parsed.tp)
     replica.leo, replica.hw = parsed.number("leo"), parsed.number("hw")
     broker.begin(parsed, "ShrinkIsr", {"isr": parsed.ids(), "leo": replica.leo, "hw": replica.hw})
 
 
 def _shrink_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Submitting ISR state change PendingShrinkIsr`, the second line of a shrink; the first may be missing."""
     if _sent_again(broker, parsed):
         return
     members, _, partition_epoch = proposal(parsed.text("sent"))
@@ -324,14 +343,17 @@ def _isr_ignored(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _take_back(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> None:
-    at = next((at for at in range(len(broker.steps) - 1, -1, -1) if broker.steps[at] is step), None)
-    if at is not None:
-        del broker.steps[at]
+    """Remove a step that a later line shows not to have happened; the thread no longer adds to it."""
+    # From the end: it is one of the last steps. By identity, as steps of equal fields are different steps.
+    index = next((index for index in range(len(broker.steps) - 1, -1, -1) if broker.steps[index] is step), None)
+    if index is not None:
+        del broker.steps[index]
     if broker.opened(parsed) is step:
         broker.close(parsed)
 
 
 def _isr_response(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `handled AlterPartition request`: the controller's response, an error or the ISR that is committed."""
     tp = broker.partition_of_response(parsed)
     error, epoch = parsed.number("error"), parsed.number("partition_epoch")
     fields: Fields = {"error": error} | ({"isr": parsed.ids(), "partition_epoch": epoch} if error == 0 else {})
@@ -342,6 +364,7 @@ def _isr_response(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _isr_updated(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `ISR updated to ..`: the leader has taken a response over."""
     broker.replica(parsed.tp).isr = frozenset(parsed.ids())
     step = broker.opened(parsed, "HandleAlterPartitionResponse")
     if step is not None:

@@ -72,7 +72,7 @@ class LogDirs:
         self._swapped.clear()
 
     def of_replica(self, parsed: ParsedLine) -> ParsedLine | None:
-        """Return the line, as far as it is about the replica's log."""
+        """Return the line, or None if it is about another log than the replica's: one to come, or one that was replaced."""
         tp, key = parsed.tp, (parsed.line.thread, parsed.tp)
         if parsed.kind in ("log-created", "future-completed") and "future" in parsed.values:
             self._other[tp] = self._last[key] = parsed.text("future")
@@ -82,13 +82,17 @@ class LogDirs:
             return None
         if parsed.kind == "log-replaced":
             self._own[tp], self._other[tp] = self._other.get(tp, ""), self._replaced.pop(tp, "")
+            # Responses that a fetcher is handling: they began with one log and end with another (rule 3).
             self._astride |= {
-                at for at, step in self.broker.open.items() if at[1] == tp and step.name == "HandleFetchResponse"
+                (thread, open_tp)
+                for (thread, open_tp), step in self.broker.open.items()
+                if open_tp == tp and step.name == "HandleFetchResponse"
             }
             self._swapped.add(tp)
             return None
         message = parsed.line.message
         directory = _DIRECTORY.match(message) if message.startswith("[UnifiedLog") else None
+        # The thread that moves a replica writes about the log to come only.
         if parsed.line.thread.startswith(_MOVER):
             if directory is not None:
                 self._other.setdefault(tp, directory[1])
@@ -100,6 +104,7 @@ class LogDirs:
             self._own.pop(tp, None)
         elif directory is not None and self._own.setdefault(tp, directory[1]) not in ("", directory[1]):
             self._other.setdefault(tp, directory[1])
+        # Nearly always: the replica has one log.
         if tp not in self._other:
             return parsed
         if directory is not None:
@@ -112,6 +117,7 @@ class LogDirs:
             if key in self._first:
                 self._astride.add(key)
             return None
+        # The next response: what it begins with is the log that the fetcher looks up now.
         if parsed.kind == "received":
             self._astride.discard(key)
             self._first.discard(key)

@@ -17,6 +17,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     LoggedReplica,
     LoggedStep,
     Place,
+    beside,
     record_fields,
     reported,
 )
@@ -36,6 +37,7 @@ AFTER_LINES = END - 1
 
 
 def _version(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Note the release that a process prints; two of them are an upgrade."""
     version = parsed.text("version")
     broker.upgraded |= broker.version not in ("", version)
     broker.version = version
@@ -93,12 +95,13 @@ def _config_read(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _log_deleted(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Log for partition .. is renamed to ..-delete`: the broker has no such replica any more."""
     broker.replicas.pop(parsed.tp, None)
     step = broker.step(parsed, "DeleteReplica", {})
     # ReplicaManager#stopPartitions removes all partitions of a batch before it renames the first log.
-    first, spoken = broker.deleting.get(step.thread, (step, -1))
-    if step.thread and spoken == broker.spoke:
-        step.begins, step.ends, step.key = first.begins, first.ends, (first.key[0], first.key[1], first.key[2] + 1)
+    first, spoken_before = broker.deleting.get(step.thread, (step, -1))
+    if step.thread and spoken_before == broker.spoke:
+        step.begins, step.ends, step.key = first.begins, first.ends, beside(first.key, 1)
     else:
         first = step
     broker.deleting[step.thread] = (first, broker.latest)
@@ -109,6 +112,7 @@ def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica = broker.replica(parsed.tp)
     had_leader = replica.leader is not None  # after a gap the leader is unknown
     in_flight = broker.append_in_flight(parsed.tp)
+    # An append that a line began explains more records; else the process served on without lines.
     if in_flight is not None:
         _appended_in_flight(broker, replica, in_flight, parsed.number("leo"))
     elif broker.silent_since is not None and had_leader and replica.leo is not None:
@@ -127,7 +131,7 @@ def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _appended_in_flight(broker: LoggedBroker, replica: LoggedReplica, step: LoggedStep, end: int) -> None:
-    """Add an append without a line, as far as the log has more than lines say."""
+    """Give an append whose line is missing its records, as far as the log that is loaded has more than lines say."""
     if broker.unfinished.pop(step.tp, None) is None and replica.leo is not None and replica.leo < end:
         broker.appending -= 1
     if replica.leo is None or replica.leo >= end:
@@ -232,7 +236,7 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
         _killed(broker, last)
     if last is not None and (broker.stopping or followed):
         name = "Stop" if broker.stopping else "Crash"
-        logged = {step.tp for step in broker.steps if step.place[0] == broker.run}
+        logged = {step.tp for step in broker.steps if step.run == broker.run}
         for tp, replica in broker.replicas.items():
             # Also a replica that has steps only: the line that loads it may be missing.
             if replica.loaded or tp in logged:
@@ -269,6 +273,7 @@ class ProcessRun:
     """
 
     def __init__(self, number: int, lines: Sequence[Line], stop_signal: int | None, closed: bool) -> None:
+        """Note the times of a process. `stop_signal`: when it was told to stop; `closed`: its log says that it did."""
         self.number = number
         self.closed = closed
         self.served_on = stop_signal is not None and not closed
@@ -296,12 +301,12 @@ class ProcessRun:
     def mark(self, steps: Sequence[LoggedStep]) -> None:
         """Learn from the steps of the server log where the leader epoch of each replica changes."""
         changing = (step for step in steps if "leader_epoch" in step.fields or step.name == "Start")
-        for step in sorted((step for step in changing if step.place[0] == self.number), key=lambda step: step.place):
+        for step in sorted((step for step in changing if step.run == self.number), key=lambda step: step.place):
             before = self._epochs.setdefault(step.tp, [(-1, None)])[-1][1]
             # A replica that starts has read no metadata, even if one of that name was there before.
             epoch = None if step.name == "Start" else step.fields.get("leader_epoch", before)
             if epoch != before:
-                self._epochs[step.tp].append((step.place[1], epoch if isinstance(epoch, int) else None))
+                self._epochs[step.tp].append((step.line_index, epoch if isinstance(epoch, int) else None))
 
     def leader_epoch(self, tp: str, index: int) -> int | None:
         """Return the leader epoch of a replica at a line, as far as it is known."""

@@ -25,6 +25,8 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, Partitio
 from tidegauge.traces.kafka_logs.parsing.timestamps import resolution
 
 Place = tuple[int, int, int, int]
+Key = tuple[int, int, int]
+"""(time, index of the line, order among steps of one line), by which the steps of a replica are sorted."""
 Fields = dict[str, object]
 
 
@@ -57,6 +59,12 @@ class MinIsrOfLog(NamedTuple):
     highest: int | None
 
 
+def beside(key: Key, order: int) -> Key:
+    """Return the key just after (1) or before (-1) the steps with this key."""
+    time, index, own_order = key
+    return time, index, own_order + order
+
+
 def proposal_keys(
     tp: str, leader_epoch: int, partition_epoch: int, isr: Iterable[int], broker_epochs: Mapping[int, int]
 ) -> tuple[Hashable, ...]:
@@ -84,7 +92,7 @@ class LoggedStep:
     place: Place
     begins: int = -1
     ends: int = -1
-    key: tuple[int, int, int] = (0, 0, 0)
+    key: Key = (0, 0, 0)
     thread: str = ""
     topic_id: str = ""
     takes_effect: bool = False
@@ -95,6 +103,21 @@ class LoggedStep:
     joins: "LoggedStep | None" = None
     provides: tuple[Hashable, ...] = ()
     depends_on: tuple[Hashable, ...] = ()
+
+    @property
+    def run(self) -> int:
+        """The number of its process among those of its node."""
+        return self.place[0]
+
+    @property
+    def line_index(self) -> int:
+        """The index of its line among those of its process."""
+        return self.place[1]
+
+    @property
+    def spot(self) -> tuple[int, int]:
+        """Process and line, as gap_detection.py names a place in a log."""
+        return self.place[:2]
 
 
 @dataclass(eq=False, slots=True)
@@ -486,7 +509,7 @@ class LoggedBroker:
         return step if step is not None and (not names or step.name in names) else None
 
     def add(self, step: LoggedStep, **values: object) -> None:
-        """Add fields of this line to a step."""
+        """Add fields of the current line to a step, which happens by then: the line is its last one so far."""
         step.fields.update(reported(**values))
         # A step happens with its last line: what other threads printed between its lines came before it.
         step.place, step.key = (self.run, self.index, 0, 0), (self.now, self.index, 0)

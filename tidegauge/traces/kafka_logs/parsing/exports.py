@@ -82,13 +82,14 @@ _SPACED = re.compile("|".join(_SPACES))
 
 
 def may_be_restored(content: bytes) -> bool:
-    """Return whether the beginning of a file may be that of one that is larger than what is looked at otherwise."""
+    """Return whether the beginning of a file may be that of an export, which is restored up to a larger size than a text."""
     head = content[:2048].lstrip(b"\xef\xbb\xbf \t\r\n")
     if head[:1] == b"{":
         line = content.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0].rstrip(b"\r,")
         try:
             return bool(_BYTES.search(content)) or (not document_with_a_line(json.loads(line)) and b'"event"' not in head)
         except (ValueError, RecursionError):
+            # The document goes on in the next line: nothing is certain yet.
             return True
     return (
         bool(_FIELDS.match(head))
@@ -146,7 +147,11 @@ def _join_parts(texts: list[str]) -> None:
 
 
 def _below_headings(texts: list[str]) -> list[str]:
-    """Return the lines below headings as documents that name their writer; the texts themselves if there are no two."""
+    """Return the lines below headings as documents that name their writer; the texts themselves if there are no two.
+
+    A heading is a line such as `==> broker-1/server.log <==` (tail) that names the file, and so the writer, of the lines
+    below.
+    """
     headings = {at: match for at, text in enumerate(texts) if (match := _HEADING.fullmatch(text.strip())) is not None}
     names = {match[match.lastgroup or 0] for match in headings.values()}
     if len(names) < 2:
@@ -200,11 +205,11 @@ def _of_documents(text: str) -> str | None:
     # A list of documents first: each has a place of its own in the file, what is deep in one document has not.
     for within in (_within, _deep):
         for start in starts:
-            some = [one for _, whole in islice(_decoded(text, start), _SHOWN) for one in within(whole)]
-            if any(map(is_of_a_log, some)):
+            first = [document for _, whole in islice(_decoded(text, start), _SHOWN) for document in within(whole)]
+            if any(map(is_of_a_log, first)):
                 # One after the other: the documents of 64 MB at once may be some GB.
-                found = ((at, _dumped(one)) for at, whole in _decoded(text, start) for one in within(whole))
-                return _at_their_lines(text, found)
+                documents = ((at, _dumped(document)) for at, whole in _decoded(text, start) for document in within(whole))
+                return _at_their_lines(text, documents)
     return None
 
 
@@ -250,13 +255,14 @@ def _deep(value: Any, writer: str = "", depth: int = 0) -> Iterator[dict[str, An
     if depth > _DEEPEST:
         return
     if isinstance(value, list):
-        for one in value:
-            yield from _deep(one, writer, depth + 1)
+        for element in value:
+            yield from _deep(element, writer, depth + 1)
         return
     if not isinstance(value, dict):
         return
     writer = _writer_in(value) or writer
     body = value.get("body")
+    # OpenTelemetry's log record.
     if isinstance(body, dict) and isinstance(body.get("stringValue"), str):
         yield {"log": body["stringValue"], "pod_name": writer}
     elif isinstance(names := value.get("columns"), list) and isinstance(rows := value.get("rows"), list):
@@ -273,19 +279,21 @@ def _deep(value: Any, writer: str = "", depth: int = 0) -> Iterator[dict[str, An
         }
     else:
         hosts = value.get("hosts")
-        for name, one in hosts.items() if isinstance(hosts, dict) else ():
-            yield from _deep(one, str(name), depth + 1)
-        for one in value.values() if not isinstance(hosts, dict) else ():
-            yield from _deep(one, writer, depth + 1)
+        # Ansible: the key is the host that wrote what is below it.
+        for name, of_host in hosts.items() if isinstance(hosts, dict) else ():
+            yield from _deep(of_host, str(name), depth + 1)
+        for inner in value.values() if not isinstance(hosts, dict) else ():
+            yield from _deep(inner, writer, depth + 1)
 
 
 def _writer_in(value: Mapping[str, Any]) -> str:
     """Return the writer that a document names, also as an attribute of its resource."""
     attributes = value.get("resource", {}).get("attributes") if isinstance(value.get("resource"), dict) else None
     named = {**value}
-    for one in attributes if isinstance(attributes, list) else ():
-        if isinstance(one, dict) and isinstance(one.get("value"), dict):
-            named[str(one.get("key"))] = one["value"].get("stringValue")
+    # OpenTelemetry: a list of {"key": .., "value": {"stringValue": ..}}.
+    for attribute in attributes if isinstance(attributes, list) else ():
+        if isinstance(attribute, dict) and isinstance(attribute.get("value"), dict):
+            named[str(attribute.get("key"))] = attribute["value"].get("stringValue")
     lower = {re.sub(r"[^a-z]", "", name.lower()): text for name, text in named.items() if isinstance(text, str)}
     return next((text for part in WRITERS for name, text in lower.items() if part in name and 0 < len(text) <= 200), "")
 
@@ -309,6 +317,7 @@ def _at_their_lines(text: str, documents: Iterator[tuple[int, str]]) -> str:
 def _dialect(text: str) -> str | None:
     """Return what separates the columns of a table that begins so; None for a text that is none."""
     head = text.partition("\n")[0]
+    # The head of a table has names only; a time, a level or JSON in the first line is a log.
     if not head.strip() or _CLOCK.search(head) or _LEVEL.search(head) or "{" in head:
         return None
     for delimiter in ",;\t":
@@ -345,13 +354,16 @@ def _of_rows(text: str) -> str | None:
     if not shown:
         return None
     columns = range(len(head))
+    # The column with the longest texts has the lines.
     message = max(columns, key=lambda column: sum(min(len(row[column]), 500) for row in shown))
     dated = [column for column in columns if column != message and all(date_in(row[column]) is not None for row in shown)]
     levels = [column for column in columns if all(_LEVEL.fullmatch(row[column].strip().upper()) for row in shown)]
     writer = _writer_column(head, sample, {message, *dated, *levels})
+    # 13/1/2026 is no month: then the day stands first in all of them.
     american = not any(re.match(r"(?:1[3-9]|[23]\d)/", row[column]) for column in dated for row in shown)
 
     def line_of(row: list[str]) -> str:
+        """Return a row as a document of its line and writer; a line without a time gets that of its own column."""
         line = row[message]
         if date_in(line[:80]) is None and dated:
             time = date_in(row[dated[0]], american=american)
@@ -371,6 +383,7 @@ def _writer_column(head: Sequence[str], rows: Sequence[Sequence[str]], others: s
         for column in left:
             if name in re.sub(r"[^a-z]", "", head[column].lower()):
                 return column
+    # A broker's name comes again and again, and there is more than one.
     few = [column for column in left if 1 < len({row[column] for row in rows}) <= max(2, len(rows) // 3)]
     return few[0] if few else None
 
@@ -383,6 +396,7 @@ def unwrapped(texts: Sequence[str]) -> list[tuple[int, str]] | None:
     longest = max((len(text) for text in texts if " " in _QUOTE.sub("", text).strip()), default=0)
     if not _SHORTEST <= longest <= _LONGEST:
         return None
+    # One in eight: the other lines of a dump are the wrapped ones.
     dumped = sum(_DUMPED.match(text) is not None for text in texts) * 8 > len(texts)
     # What a container puts before each line is before what continues a line, too.
     prefix = next((found[0] for text in texts if (found := _PREFIX.match(text)) is not None), None)
@@ -397,6 +411,7 @@ def unwrapped(texts: Sequence[str]) -> list[tuple[int, str]] | None:
         for at, text in enumerate(texts)
     ]
     broken, begun = sum(behind), sum(begin and bool(text.strip(_QUOTES)) for begin, text in zip(begins, texts, strict=True))
+    # Long lines that happen to end near the limit are few; a text that was wrapped breaks at least one line in ten.
     if not broken or not begun or broken * 10 < begun:
         return None
     by_a_terminal = 2 * sum(len(texts[at - 1]) == longest for at, loose in enumerate(behind) if loose) > broken
@@ -430,7 +445,7 @@ def unwrapped(texts: Sequence[str]) -> list[tuple[int, str]] | None:
 
 
 def _begins(text: str, dumped: bool) -> bool:
-    """Return whether a line begins as a line of a log, or of a dump, does, or is empty."""
+    """Return whether a text is the first of a line: of a log, or with `dumped` of a dump; an empty text begins one, too."""
     if not text.strip(_QUOTES):
         return True
     if dumped:

@@ -126,6 +126,7 @@ def _regex(pattern: str, date_formats: list[Dates], dates: Dates | None) -> str:
             regex += (" +" if not regex.endswith(" +") else "") if literal == " " else re.escape(literal)
             at += 1
             continue
+        # `%%` is a percent sign.
         if conversion["word"] is None:
             regex, at = regex + "%", conversion.end()
             continue
@@ -133,6 +134,7 @@ def _regex(pattern: str, date_formats: list[Dates], dates: Dates | None) -> str:
         if word is None:
             raise UsageError(f"expected a conversion of log4j2 in the layout {pattern!r}, seen %{conversion['word']}")
         options, at = _options(pattern, conversion.start("word") + len(word))
+        # A width such as that of `%-5p` pads with spaces on one side.
         padded = r" *{} *" if conversion["width"] else "{}"
         regex += padded.format(_part(_LONG.get(word, word), options, pattern[at : at + 1], date_formats, dates))
     return regex
@@ -158,6 +160,7 @@ _LONGEST_NAME = 256
 
 
 def _part(word: str, options: list[str], following: str, date_formats: list[Dates], dates: Dates | None) -> str:
+    """Return the expression for one conversion: `word` is its short name, `following` the next character of the pattern."""
     if word == "d":
         date_formats.append(dates or of_java(options[0] if options else ""))
         return f"(?P<time>{date_formats[-1].regex})"
@@ -211,6 +214,7 @@ def entry(text: str) -> Entry | None:
 
 
 def _time(fields: dict[str, Any]) -> int | None:
+    """Return the time of a JSON line, microseconds since 1970: log4j2's `instant`, or the first field that is a date."""
     instant = fields.get("instant")
     if isinstance(instant, dict) and isinstance(instant.get("epochSecond"), int):
         nanos = instant.get("nanoOfSecond", 0)
@@ -224,6 +228,7 @@ def _first(fields: dict[str, Any], names: tuple[str, ...]) -> object:
 
 
 def _get(fields: dict[str, Any], name: str) -> object:
+    """Return a field by its name, or by its path such as `kubernetes.pod_name`; None if there is none."""
     if name in fields:
         return fields[name]
     value: object = fields
@@ -263,6 +268,7 @@ def _behind(regex: str) -> Callable[[str], Inner | None]:
     prefix = re.compile(regex)
 
     def unwrap(text: str) -> Inner | None:
+        """Take the prefix off; a line of CRI with the mark `P` is a part that the next one continues."""
         match = prefix.match(text)
         if match is None:
             return None
@@ -286,6 +292,7 @@ def _container(text: str) -> Inner | None:
     if not isinstance(fields.get("log"), str):
         return None
     source = next((str(name) for key in _PODS if isinstance(name := _get(fields, key), str)), "")
+    # Docker cuts at 16 KB: a part that does not end with a line break goes on in the next document.
     return Inner(fields["log"].removesuffix("\n"), fields["log"].endswith("\n") or "stream" not in fields, source)
 
 
@@ -343,11 +350,12 @@ def _table(text: str) -> Inner | None:
         fields = next(csv.reader([text], strict=True), [])
     except csv.Error:
         return None
-    at = next((at for at, one in enumerate(fields) if _A_LINE.search(one[:120])), None)
-    if at is None or len(fields) == 1 or not text.startswith(('"', *"0123456789")):
+    column = next((column for column, field in enumerate(fields) if _A_LINE.search(field[:120])), None)
+    # A line of a log may have commas, too: a row begins with a quote or with the digits of a time.
+    if column is None or len(fields) == 1 or not text.startswith(('"', *"0123456789")):
         return None
-    source = next((one for one in fields[:at] + fields[at + 1 :] if _NAME.fullmatch(one)), "")
-    return Inner(fields[at], True, source)
+    source = next((field for field in fields[:column] + fields[column + 1 :] if _NAME.fullmatch(field)), "")
+    return Inner(fields[column], True, source)
 
 
 _QUOTE = re.compile(r"(?:(?:>|&gt;) ?)+")
@@ -359,6 +367,7 @@ def _quoted(text: str) -> Inner | None:
     left = text[quote.end() :] if quote is not None else text
     bare = left.strip()
     ticked = len(bare) > 2 and bare[0] == bare[-1] == "`"
+    # Nothing to take off: neither quoted, nor with an escape such as `&gt;`.
     if quote is None and not ticked and "&" not in text:
         return None
     return Inner(html.unescape(bare.strip("`") if ticked else left))
@@ -482,6 +491,7 @@ class Peeler:
         return self._ready()
 
     def _ready(self) -> Peeled:
+        """Return the lines that are whole, in order, and those that have waited too long for their next part."""
         ready: list[_OpenLine] = []
         while self._waiting and (self._waiting[0].whole or len(self._waiting) > MOST_WAITING):
             line = self._waiting.popleft()
@@ -595,6 +605,7 @@ def _peel(sample: list[str], wrappers: tuple[Wrapper, ...]) -> tuple[Wrapper, li
 
 
 def _json(sample: Sequence[str], wrappers: tuple[Wrapper, ...]) -> Layout | None:
+    """Return the JSON layout if it reads at least half of the sample."""
     read = sum(entry(text) is not None for text in sample)
     if not sample or read < 0.5 * len(sample):
         return None
@@ -611,6 +622,7 @@ def _pattern(sample: Sequence[str], wrappers: tuple[Wrapper, ...], given_pattern
         score = named * (1.1 if "%t" in candidate.pattern else 1.0)
         if score and (best is None or score > best[0]):
             best = score, candidate
+    # A pattern that the user gave is taken if it reads anything.
     if best is None or (
         given_pattern is None and best[0] < 0.5 * sum(best[1].begins.match(text) is not None for text in sample)
     ):

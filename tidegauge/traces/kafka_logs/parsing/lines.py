@@ -67,6 +67,7 @@ def encoding_of(content: bytes) -> str:
     """Return the encoding of a text: UTF-16 has a mark, or every other byte of its first line is NUL."""
     if content.startswith(UTF_16):
         return "utf-16"
+    # ASCII in UTF-16: little-endian has the NUL second, big-endian first.
     even, odd = content[:200:2], content[1:200:2]
     if len(odd) > 20 and not any(odd) and all(even):
         return "utf-16-le"
@@ -84,6 +85,7 @@ def _restored(content: Iterator[bytes]) -> Iterator[bytes]:
     while size <= most and (piece := next(content, b"")):
         begin.append(piece)
         size += len(piece)
+    # What is larger is read as it is: restoring needs the whole text in memory.
     yield restored(b"".join(begin)) if size <= most else b"".join(begin)
     yield from content
 

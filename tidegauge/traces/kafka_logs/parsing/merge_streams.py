@@ -116,7 +116,7 @@ Stamped = tuple[int, int, Line]
 
 
 def merge_streams(streams: Sequence[list[Line]]) -> list[Line]:
-    """Merge the lines of all `streams`."""
+    """Merge the lines of the files of one node by their times; lines of one instant keep the order of their files."""
     if len(streams) < 2:
         return streams[0] if streams else []
     roles: dict[str, str] = {}
@@ -124,6 +124,7 @@ def merge_streams(streams: Sequence[list[Line]]) -> list[Line]:
     stamped = heapq.merge(*(_stamped(number, lines) for number, lines in enumerate(streams)), key=itemgetter(0))
     for _, at_once in groupby(stamped, key=itemgetter(0)):
         window = list(at_once)
+        # Within an instant only what the lines say tells in which order two files were written.
         if len({number for _, number, _ in window}) > 1:
             window = _arranged(window, roles)
         for _, _, line in window:
@@ -146,20 +147,21 @@ def _learn(line: Line, roles: dict[str, str]) -> None:
 
 def _arranged(window: list[Stamped], roles: dict[str, str]) -> list[Stamped]:
     """Arrange lines of one instant: put each change of role where it contradicts the fewest lines of the other files."""
+    # `state.change.logger`, whose last part is `logger`, writes the changes of roles to a file of its own.
     changes = [stamped for stamped in window if stamped[2].logger == "logger"]
     arranged = [stamped for stamped in window if stamped[2].logger != "logger"]
-    says = {id(stamped[2]): parse_line(stamped[2]) for stamped in window}
+    says = {id(line): parse_line(line) for _, _, line in window}
     position = dict.fromkeys((number for _, number, _ in window), 0)
     for change in changes:
-        number, role = change[1], says[id(change[2])]
-        own = [index for index, stamped in enumerate(window) if stamped[1] == number]
-        mine = {id(window[index][2]) for index in own[: own.index(window.index(change))]}
-        first = max([position[number], *(at + 1 for at, stamped in enumerate(arranged) if id(stamped[2]) in mine)])
-        later = [at for at, stamped in enumerate(arranged) if stamped[1] == number and id(stamped[2]) not in mine]
+        _, number, changing_line = change
+        role = says[id(changing_line)]
+        # Within its own file the line keeps its place: after those before it, before those after it.
+        own = [index for index, (_, of_stream, _) in enumerate(window) if of_stream == number]
+        earlier = {id(window[index][2]) for index in own[: own.index(window.index(change))]}
+        first = max([position[number], *(at + 1 for at, (_, _, line) in enumerate(arranged) if id(line) in earlier)])
+        later = [at for at, (_, of_stream, line) in enumerate(arranged) if of_stream == number and id(line) not in earlier]
         last = min([len(arranged), *later])
-        wanted = [
-            OPEN if role is None else _relation(role, says[id(stamped[2])], roles.get(role.tp)) for stamped in arranged
-        ]
+        wanted = [OPEN if role is None else _relation(role, says[id(line)], roles.get(role.tp)) for _, _, line in arranged]
         at = min(range(first, last + 1), key=lambda at: wanted[:at].count(AFTER) + wanted[at:].count(BEFORE))
         arranged.insert(at, change)
         position[number] = at + 1

@@ -75,43 +75,48 @@ class _Replay:
             yield "ConfigurationControlManager", message
 
     def _registered(self, data: dict[str, Any]) -> str:
+        """Apply a PartitionRecord; return the line that a controller would have logged for it."""
         topic_id, number = str(data["topicId"]), int(data["partitionId"])
         names = {**_LISTS, **_ELR}
-        lists = {names[key]: [int(one) for one in data[key] or ()] for key in names if key in data}
+        lists = {names[key]: [int(broker) for broker in data[key] or ()] for key in names if key in data}
         name = f"{self.topics[topic_id]}-{number}"
-        now = _Registered(name, topic_id, int(data["leader"]), int(data["leaderEpoch"]), int(data["partitionEpoch"]), lists)
-        self.partitions[topic_id, number] = now
+        partition = _Registered(
+            name, topic_id, int(data["leader"]), int(data["leaderEpoch"]), int(data["partitionEpoch"]), lists
+        )
+        self.partitions[topic_id, number] = partition
         self.nodes.update(lists.get("replicas", ()))
         shown_lists = ", ".join(f"{key}={lists.get(key, [])}" for key in ("isr", "removingReplicas", "addingReplicas"))
         elr = f", elr={lists.get('elr', [])}, lastKnownElr={lists.get('lastKnownElr', [])}" if "elr" in lists else ""
         return (
             f"Replayed PartitionRecord for new partition {name} with topic ID {topic_id} and PartitionRegistration("
-            f"replicas={lists.get('replicas', [])}, {shown_lists}{elr}, leader={now.leader}, "
-            f"leaderEpoch={now.leader_epoch}, partitionEpoch={now.partition_epoch})"
+            f"replicas={lists.get('replicas', [])}, {shown_lists}{elr}, leader={partition.leader}, "
+            f"leaderEpoch={partition.leader_epoch}, partitionEpoch={partition.partition_epoch})"
         )
 
     def _changed(self, data: dict[str, Any]) -> str:
         """Apply a PartitionChangeRecord; return the line that a controller would have logged for it."""
-        now = self.partitions.get((str(data["topicId"]), int(data["partitionId"])))
-        if now is None:
+        partition = self.partitions.get((str(data["topicId"]), int(data["partitionId"])))
+        if partition is None:
             return ""
         changes = []
         for key, name in {**_LISTS, **_ELR}.items():
             if data.get(key) is not None:
-                after = [int(one) for one in data[key]]
-                changes.append(f"{name}: {now.lists.get(name, [])} -> {after}")
-                now.lists[name] = after
+                after = [int(broker) for broker in data[key]]
+                changes.append(f"{name}: {partition.lists.get(name, [])} -> {after}")
+                partition.lists[name] = after
         leader = int(data.get("leader", _UNCHANGED))
+        # A record that names a leader raises the leader epoch, even if the leader stays.
         if leader != _UNCHANGED:
-            if leader != now.leader:
-                changes.append(f"leader: {now.leader} -> {leader}")
-            changes.append(f"leaderEpoch: {now.leader_epoch} -> {now.leader_epoch + 1}")
-            now.leader, now.leader_epoch = leader, now.leader_epoch + 1
-        changes.append(f"partitionEpoch: {now.partition_epoch} -> {now.partition_epoch + 1}")
-        now.partition_epoch += 1
-        return f"partition change for {now.name} with topic ID {now.topic_id}: {', '.join(changes)}"
+            if leader != partition.leader:
+                changes.append(f"leader: {partition.leader} -> {leader}")
+            changes.append(f"leaderEpoch: {partition.leader_epoch} -> {partition.leader_epoch + 1}")
+            partition.leader, partition.leader_epoch = leader, partition.leader_epoch + 1
+        changes.append(f"partitionEpoch: {partition.partition_epoch} -> {partition.partition_epoch + 1}")
+        partition.partition_epoch += 1
+        return f"partition change for {partition.name} with topic ID {partition.topic_id}: {', '.join(changes)}"
 
     def _fenced(self, record: str, data: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        """Yield the line of a broker that is fenced (1) or unfenced (-1); 0 leaves it as it was."""
         fenced = {"FENCE_BROKER_RECORD": 1, "UNFENCE_BROKER_RECORD": -1}.get(record, data.get("fenced", 0))
         node, epoch = int(data.get("brokerId", data.get("id", -1))), int(data.get("brokerEpoch", data.get("epoch", -1)))
         fields = f"brokerId={node}, brokerEpoch={epoch}, fenced={int(fenced)}"
@@ -124,19 +129,20 @@ def read_metadata_dump(path: Path, label: str) -> tuple[LogFile, frozenset[int]]
     lines: list[Line] = []
     replay = _Replay()
     number = time = 0
-    end: int | None = None
-    begins = False
+    next_offset: int | None = None
+    from_the_beginning = False
     for block in blocks(path, label, problems):
         for text in block.decode("utf-8", "replace").removesuffix("\n").split("\n"):
             number += 1
             batch = _BATCH.match(text)
+            # The line of a batch has its offsets; the lines of its records follow.
             if batch is not None:
-                if end is not None and int(batch[1]) > end:
+                if next_offset is not None and int(batch[1]) > next_offset:
                     do = "dump the whole log; what happened between is unknown"
-                    seen = f"offset {batch[1]} after {end - 1}"
+                    seen = f"offset {batch[1]} after {next_offset - 1}"
                     note(Problem(label, number, "records without a hole", seen, do, lost=1), problems)
-                begins = begins or int(batch[1]) == 0
-                end = int(batch[2]) + 1
+                from_the_beginning = from_the_beginning or int(batch[1]) == 0
+                next_offset = int(batch[2]) + 1
                 continue
             at = text.find(_PAYLOAD)
             if at < 0:
@@ -152,7 +158,7 @@ def read_metadata_dump(path: Path, label: str) -> tuple[LogFile, frozenset[int]]
                 seen = f"{shown(text[at:])} ({type(error).__name__})"
                 note(Problem(label, number, expected, seen, do, lost=1), problems)
     # Before the first record of the metadata log nothing was: as before the first line of a first process.
-    if begins and lines:
+    if from_the_beginning and lines:
         lines.insert(
             0, Line(label, lines[0].number, lines[0].time, "", "Registered signal handlers", "LoggingSignalHandler")
         )

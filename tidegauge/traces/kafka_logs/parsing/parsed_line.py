@@ -130,7 +130,7 @@ def fetch_line(request: str) -> FetchLine:
 
 
 def session_of(request: str) -> tuple[int, int]:
-    """Return (session id, session epoch) of a fetch request: 0 when there is no session yet, epoch 0 for a full fetch."""
+    """Return (session id, session epoch) of a fetch: id 0 without a session, epoch 0 for a full fetch, -1 for the last."""
     metadata = _METADATA.search(request)
     session = metadata["session"] if metadata else "INVALID"
     epoch = metadata["epoch"] if metadata else "INITIAL"

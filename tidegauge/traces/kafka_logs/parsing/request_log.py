@@ -88,6 +88,7 @@ class RequestReader:
         try:
             document, _ = _DECODER.raw_decode(line.message[begin:])
             connection = str(document.get("connection", ""))
+            # A connection handles one request at a time: this one was taken up after the response to the one before.
             before = self._of_connection.get(connection, self._first) if connection else self._first
             self._of_connection[connection] = line.time
             header = document["requestHeader"]
@@ -115,12 +116,16 @@ def of_metadata_log(body: Mapping[str, Any]) -> bool:
 
 
 def _request(line: Line, order: int, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
+    """Return a request with its times, microseconds since 1970, which its line gives as durations in milliseconds."""
+
     def micros(field_name: str) -> int:
+        """Return a duration in microseconds. Raises ValueError for one that cannot be."""
         microseconds = round(float(document[field_name]) * 1000)
         if not 0 <= microseconds <= line.time:
             raise ValueError(f"{field_name} is {document[field_name]}")
         return microseconds
 
+    # The line is written when the response was sent: the times lie before it.
     dequeued = line.time - micros("totalTimeMs") + micros("requestQueueTimeMs")
     handled = dequeued + micros("localTimeMs")
     completed = handled + micros("remoteTimeMs")
@@ -197,14 +202,14 @@ class Sessions:
         if not goes_on:
             before = _Session()
         topics = [(topic, self._partitions([topic])) for topic in body.get("topics", ())]
-        travelled = {tp: _asked(part) for _, parts in topics for tp, part in parts}
+        named = {tp: _partition_request(part) for _, parts in topics for tp, part in parts}
         ids = {tp: str(topic["topicId"]) for topic, parts in topics for tp, _ in parts if "topicId" in topic}
         forgotten = {tp for tp, _ in self._partitions(body.get("forgottenTopicsData", ()))}
         session = _Session(
             max(0, session_epoch),
-            {tp: one for tp, one in before.asked.items() if tp not in forgotten} | travelled,
+            {tp: asked for tp, asked in before.asked.items() if tp not in forgotten} | named,
             {tp: one for tp, one in before.reported.items() if tp not in forgotten},
-            {tp: one for tp, one in before.topic_ids.items() if tp not in forgotten} | ids,
+            {tp: topic_id for tp, topic_id in before.topic_ids.items() if tp not in forgotten} | ids,
         )
         reported = {tp: _answered(part) for tp, part in self._partitions(response.get("responses", ()))}
         failed = int(response.get("errorCode", 0)) != 0
@@ -266,7 +271,7 @@ def partition_of(part: Any) -> Any:
     return next((part[key] for key in ("partition", "partitionIndex", "index") if key in part), None)
 
 
-def _asked(part: Mapping[str, Any]) -> PartitionRequest:
+def _partition_request(part: Mapping[str, Any]) -> PartitionRequest:
     return PartitionRequest(
         int(part["fetchOffset"]),
         int(part.get("currentLeaderEpoch", -1)),

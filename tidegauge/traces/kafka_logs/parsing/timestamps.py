@@ -77,6 +77,7 @@ def plausible(time: int) -> bool:
 
 @lru_cache(maxsize=1024)
 def _seconds(year: str, month: str, day: str, hour: int, minute: str, second: str) -> int:
+    """Return the microseconds since 1970 of a date and time in UTC, to the second."""
     full = int(year) if len(year) == 4 else 2000 + int(year)
     moment = datetime(full, int(month), int(day), hour, int(minute), int(second), tzinfo=UTC)
     return (moment - EPOCH) // timedelta(microseconds=1)
@@ -88,6 +89,7 @@ def _fraction(digits: str | None) -> int:
 
 @lru_cache(maxsize=64)
 def _offset(zone: str | None) -> int:
+    """Return what a time zone such as +01:00 or -0530 is ahead of UTC, in microseconds; 0 for UTC or a name."""
     if not zone or zone[0] not in "+-":
         return 0
     digits = zone[1:].replace(":", "").ljust(4, "0")
@@ -201,8 +203,10 @@ def of_java(pattern: str) -> Dates:
         text = token[0]
         if text[0] == "'":
             regex += re.escape(token[1].replace("''", "'") or "'")
+        # A separator such as `-`.
         elif token[2] is None:
             regex += re.escape(text)
+        # Fractions of a second.
         elif text[0] in "Sn":
             regex += r"(?P<fraction>\d{1,9})"
         elif text[0] in "XxZz":

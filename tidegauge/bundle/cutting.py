@@ -39,6 +39,7 @@ from tidegauge.traces.problems import Problem
 from tidegauge.traces.segments import (
     CHECKED_FROM,
     CHECKSUM,
+    CHECKSUM_AT,
     HEADER,
     LENGTH_AT,
     MAGIC,
@@ -218,6 +219,7 @@ class Redactor:
         return "".join(self._part(part) for part in re.split(r"([/\\]+)", path))
 
     def _note(self, kind: str, name: str) -> None:
+        """Note a name to be replaced, unless it is Kafka's own or cannot be one of the kind."""
         name = _clean(name)
         if not name or _OF_KAFKA.fullmatch(name) or (kind == "host" and _NO_HOST.fullmatch(name)):
             return
@@ -226,6 +228,7 @@ class Redactor:
         self._found[kind].add(name)
 
     def _in_place(self, kind: str, match: re.Match[str]) -> str:
+        """Return a match with the new name in place of the old one, where only that place tells what the name is."""
         name = match["name"]
         new = self._new.get((kind, _clean(name)))
         if new is None:
@@ -308,7 +311,7 @@ def write_bundle(
 ) -> BundleContents:
     """Write what a verdict and a story of the paths need, of the part that is selected."""
     contents = BundleContents()
-    files = [one for at, path in enumerate(paths) for one in _files(path, at, redact, contents)]
+    files = [file for at, path in enumerate(paths) for file in _files(path, at, redact, contents)]
     if not files:
         named = ", ".join(str(path) for path in paths)
         seen = contents.left_out[0] if contents.left_out else "none"
@@ -380,6 +383,7 @@ def _files(path: Path, at: int, redact: bool, contents: BundleContents) -> Itera
 
 
 def _learn(redactor: Redactor, text: str, kind: str) -> None:
+    """Note the names in a line, by the kind of its file."""
     if kind == CHECKPOINT:
         name, _, rest = text.partition(" ")
         if rest[:1].isdigit():
@@ -490,15 +494,20 @@ def _write_segment(path: Path, out: IO[bytes], problems: list[Problem]) -> None:
     while len(data) - at >= HEADER.size:
         (length,) = _LENGTH.unpack_from(data, at + LENGTH_AT)
         end = at + OVERHEAD + length
+        # Damaged, or a format that is older than record batches: from here on nothing can be told apart.
         if length < HEADER.size - OVERHEAD or data[at + MAGIC_AT] != MAGIC:
             break
-        stored = int.from_bytes(data[at + 17 : at + CHECKED_FROM], "big")
-        right = CHECKSUM is not None and end <= len(data) and stored == CHECKSUM(bytes(data[at + CHECKED_FROM : end]))
-        begin, stop = at + HEADER.size, min(end, len(data))
-        data[begin:stop] = bytes(stop - begin)
-        if CHECKSUM is not None and end <= len(data):
-            now = CHECKSUM(bytes(data[at + CHECKED_FROM : end]))
-            data[at + 17 : at + CHECKED_FROM] = (now if right else now ^ 1).to_bytes(4, "big")
+        # A torn batch, at the end of the file, is left without a checksum of what is there.
+        checksum_of = CHECKSUM if end <= len(data) else None
+        stored, checked = slice(at + CHECKSUM_AT, at + CHECKED_FROM), slice(at + CHECKED_FROM, end)
+        old = int.from_bytes(data[stored], "big")
+        was_right = checksum_of is not None and old == checksum_of(bytes(data[checked]))
+        records = slice(at + HEADER.size, min(end, len(data)))
+        data[records] = bytes(records.stop - records.start)
+        if checksum_of is not None:
+            new = checksum_of(bytes(data[checked]))
+            # A wrong checksum stays a wrong one: one bit of the right one is turned.
+            data[stored] = (new if was_right else new ^ 1).to_bytes(4, "big")
         at = end
     # What is behind the first fault may be anything; its length says that there was more.
     if at < len(data):

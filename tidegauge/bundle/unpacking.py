@@ -48,6 +48,7 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Fill a buffer with what comes next; return how many bytes that was, 0 at the end."""
         while not self._left and (piece := next(self._pieces, b"")):
             self._left = piece
         taken = self._left[: len(buffer)]

@@ -184,6 +184,7 @@ def _followed(
 def _on_spark(
     args: argparse.Namespace, how: "CheckOptions", say: Callable[[str], None], note: Callable[[str], None]
 ) -> "Report":
+    """Follow a directory on Spark; return the report. Raises UsageError."""
     if len(args.path) != 1:
         raise UsageError(f"check --spark --follow: expected one directory, seen {len(args.path)} paths")
     for name, option in LOG_OPTIONS.items():

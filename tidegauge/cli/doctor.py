@@ -50,6 +50,7 @@ def _package(name: str, needed_for: str) -> MachineFinding:
 
 
 def _java() -> str:
+    """Return the Java runtime that is used. Raises SpecError."""
     from tidegauge.util.java import find_java
 
     java = find_java()

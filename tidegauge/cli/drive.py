@@ -525,6 +525,7 @@ def _build(args: argparse.Namespace) -> "KafkaBuild | None":
 
 
 def _broker(args: argparse.Namespace, build: "KafkaBuild | None") -> "KafkaNode | StdioNode":
+    """Return the broker to drive: a release of Kafka, or an adapter. Raises UsageError."""
     from tidegauge.drive.kafka_broker.node import KafkaNode
     from tidegauge.drive.transports.stdio import StdioNode
 

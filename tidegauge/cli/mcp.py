@@ -55,6 +55,7 @@ def server(root: Path) -> "MCPServer":
     )
 
     def below(path: str) -> Path:
+        """Return the path below the root. Raises ToolError for one that leads out of it."""
         # Links are resolved before: one that leads out of the root is out of it.
         whole = (root / path).resolve()
         if not whole.is_relative_to(root.resolve()):
@@ -62,6 +63,7 @@ def server(root: Path) -> "MCPServer":
         return whole
 
     def judged(path: str, release: str | None) -> "Report":
+        """Judge a path below the root. Raises ToolError."""
         from tidegauge import library
 
         whole = below(path)

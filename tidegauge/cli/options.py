@@ -45,6 +45,7 @@ def natural(text: str) -> int:
 
 
 def _whole_number(text: str, least: int) -> int:
+    """Parse a whole number of at least `least`. Raises ArgumentTypeError."""
     try:
         number = int(text)
     except ValueError:

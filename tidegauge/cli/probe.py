@@ -89,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(results: "ProbeRun", args: argparse.Namespace) -> None:
+    """Print the results, and write those that the options ask for."""
     from tidegauge.conformance.report.results import write_results
     from tidegauge.drive.probe.report import probe_json, probe_results, probe_text, write_probe_junit
     from tidegauge.util.files import replacing

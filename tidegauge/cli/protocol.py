@@ -149,6 +149,7 @@ def prove_command(args: argparse.Namespace) -> int:
 
 
 def _list() -> int:
+    """Print the names and titles of all groups."""
     from tidegauge.spec.proofs.premises import all_groups
 
     for group in all_groups().values():

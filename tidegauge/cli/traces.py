@@ -94,6 +94,7 @@ def generate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _bound(text: str) -> tuple[str, int]:
+    """Parse a bound such as MaxLog=12. Raises ArgumentTypeError."""
     name, _, number = text.partition("=")
     if not name.isidentifier() or not number.isdecimal():
         raise argparse.ArgumentTypeError(f"expected a bound such as MaxLog=12, seen {text!r}")
@@ -165,6 +166,7 @@ def _on_spark(args: argparse.Namespace) -> int:
 
 
 def _simulate(args: argparse.Namespace) -> int:
+    """Write runs that TLC simulates; return the exit code."""
     if args.fault or args.profile or args.release:
         raise UsageError(
             "generate: expected --simulate without --fault, --profile and --release, seen one of them; leave it out: the "

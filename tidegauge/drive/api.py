@@ -104,6 +104,7 @@ def drive(
 
 
 def _node(broker: Any, timeout: float, until_done: ExitStack) -> Node[BrokerCase]:
+    """Return what plays the paths: a broker in this process, a node, or a command that is started. Raises UsageError."""
     if hasattr(broker, "replica"):
         return InProcessNode(broker)
     if hasattr(broker, "play"):
@@ -183,6 +184,7 @@ class InProcessNode:
                 at += 1
 
     def _report(self, fields: Mapping[str, Any], step: Step | None) -> Mapping[str, Any]:
+        """Check a report of a broker in this process, as if it had come over a pipe. Raises DrivenProgramError."""
         where = f"after {step[0] if step else 'open'}"
         try:
             line = json_line(fields)

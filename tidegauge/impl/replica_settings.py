@@ -150,6 +150,7 @@ def settings(overrides: Mapping[str, object] | None = None, release: tuple[int, 
 
 
 def _checked(setting: Setting, value: object) -> SettingValue:
+    """Parse a value, and check its lower bound. Raises UsageError."""
     value = _parsed(setting, value)
     if setting.least is not None and isinstance(value, int) and value < setting.least:
         raise UsageError(f"{setting.name}: expected at least {setting.least}; seen {value}; raise it")

@@ -156,6 +156,7 @@ def captures_in(path: Path) -> Iterator[Path]:
 
 
 def _captures(folder: Path, walk: FolderWalk) -> Iterator[Path]:
+    """Yield each folder that has the logs of a cluster: a node's log is in it, or in a folder of it."""
     inside = sorted(walk.folders(folder))
     node_folders = [folder, *inside, *(sub / name for sub in inside for name in LOGS)]
     if any(log_files(node_folder, walk) for node_folder in node_folders if node_folder.is_dir()):

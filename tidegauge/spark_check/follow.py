@@ -62,6 +62,7 @@ def follow_on_spark(
 
 
 def _refuse(folder: AnyPath, results: Path) -> None:
+    """Check the directory that is to be followed, and that of the results. Raises UsageError."""
     if not folder.is_dir():
         seen = "a file" if folder.exists() else "nothing of that name"
         raise UsageError(f"{folder}: expected a directory that Parquet files are renamed into, seen {seen}")
@@ -150,6 +151,7 @@ class ParquetArrivals(Source):
         return last_look(self.results) != self._last_look_before
 
     def _start_query(self) -> None:
+        """Start the query of Spark that takes each batch of new row groups."""
         from tidegauge.spark_check.source import register  # noqa: PLC0415  it needs PySpark
 
         self._starts += 1
@@ -234,6 +236,7 @@ class RunningTally:
         yield f"{so_far}; broken: {', '.join(broken)}" if broken else so_far
 
     def _failures(self, row: ResultRow) -> Iterator[RowGroupFailure]:
+        """Yield the failures of a row group, with an explanation where no earlier group has failed that rule."""
         failing = {tally.rule: tally.failed_traces for tally in row.tallies if tally.failed}
         first = [rule for rule in failing if not self.rules.get(rule, RuleTally()).failed]
         explained = _explained(row, first, self.how) if first else {}

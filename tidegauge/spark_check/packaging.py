@@ -44,6 +44,7 @@ def take_machine_code() -> None:
 
 
 def _sources() -> list[Path]:
+    """Return the files that a worker needs: the modules, and the catalog of rules."""
     walked = os.walk(PACKAGE, followlinks=True)
     sources = [Path(folder, name) for folder, _, names in walked for name in names]
     return sorted(path for path in sources if path.suffix == ".py" or path.name == "catalog.toml")

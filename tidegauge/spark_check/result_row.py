@@ -126,6 +126,7 @@ def record_batch(rows: list[ResultRow]) -> pa.RecordBatch:
 
 
 def _arrow_type(hint: Any) -> pa.DataType:
+    """Return Arrow's type for a type hint: plain types, dataclasses, tuples, and unions with None."""
     plain = {str: pa.string(), int: pa.int64(), float: pa.float64()}
     if hint in plain:
         return plain[hint]

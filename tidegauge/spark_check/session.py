@@ -141,6 +141,7 @@ def _is_installed() -> bool:
 
 @contextmanager
 def _answering(master: str) -> Iterator[None]:
+    """Turn an error of Spark's start into SparkUnavailable."""
     from py4j.protocol import Py4JError  # noqa: PLC0415  optional, with PySpark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -158,6 +159,7 @@ def cores(spark: "SparkSession") -> int:
 
 
 def _settings(master: str, scratch: Path) -> Mapping[str, str]:
+    """Return the settings of a session: quiet, in memory, with all files in `scratch`."""
     logging = Path(__file__).with_name("log4j2.properties")
     settings = {
         "spark.ui.enabled": "false",

@@ -113,6 +113,7 @@ class Arrivals:
             return [_arrival(line) for line in log.read(end - start).splitlines()]
 
     def _append(self, arrivals: Iterable[Arrival]) -> None:
+        """Write arrivals to the log, and wait until they are on disk."""
         data = b"".join(json.dumps(arrival).encode() + b"\n" for arrival in arrivals)
         with self.path.open("ab") as log:
             # Removes the torn line of a killed writer; otherwise the first new line would continue it.

@@ -156,6 +156,7 @@ class ArrowPath:
             return files.get_file_info(path)
 
     def _there(self) -> tuple[FileSystem, str]:
+        """Return the file system and the path in it."""
         parts = self._parts
         with _refused():
             # one file system for all that lies in a bucket: it holds connections

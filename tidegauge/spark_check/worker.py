@@ -128,8 +128,10 @@ _hashes: dict[str, tuple[tuple[int, ...], str]] = {}
 
 
 def _content_hash(file: AnyPath, status: Any) -> str:
-    version, known = version_of_status(status), _hashes.get(str(file))
-    if known is None or known[0] != version:
+    """Return the SHA-256 of a file, computed anew only when its size or time has changed."""
+    version = version_of_status(status)
+    hashed_version, digest = _hashes.get(str(file), (None, ""))
+    if hashed_version != version:
         hashed = hashlib.sha256()
         try:
             with file.open("rb") if isinstance(file, Path) else file.opened() as content:
@@ -140,8 +142,9 @@ def _content_hash(file: AnyPath, status: Any) -> str:
         except OSError:
             # Whoever judges it meets the same error, and says so: no result of it is kept.
             hashed.update(repr(version).encode())
-        known = _hashes[str(file)] = (version, hashed.hexdigest())
-    return known[1]
+        digest = hashed.hexdigest()
+        _hashes[str(file)] = (version, digest)
+    return digest
 
 
 def judge_fingerprint(profile: str | None = None, *, situations: bool = False) -> str:
@@ -262,6 +265,7 @@ def _judged(
 
 
 def _situations(task: Task, group: RowGroup, columns: Columns | Distinct, config: Config) -> Iterator[SituationRow]:
+    """Yield the situations in a row group, for the coverage of the model."""
     from tidegauge.conformance.checking.inputs import InputBatch  # noqa: PLC0415  (imports the readers of logs)
 
     place = InputBatch(f"{task.path}: row group {group.index}", columns, config).place

@@ -110,17 +110,19 @@ class Gaps:
 
     def take(self, row: int, event: Event) -> tuple[bool, int | None]:
         """Return whether lines of its node are missing before an event, and the row of that node's event before it."""
-        before = self._last.get(event.node)
+        last = self._last.get(event.node)
         self._last[event.node] = row, event.seq
         # A process that starts counts anew, from 0 or from 1.
         anew = event.event == "Start" and event.seq in (0, 1)
         # A node counts from 0 or 1: a higher number shows that its first lines are missing.
-        if before is None:
+        if last is None:
             return not self.whole or (event.seq or 0) > 1, None
-        if event.seq is None or before[1] is None:
-            return not self.whole, before[0]
+        last_row, last_seq = last
+        # Without numbers nobody can tell: a trace that says that it is whole is believed.
+        if event.seq is None or last_seq is None:
+            return not self.whole, last_row
         # If the trace need not be whole, lines of the process before may be missing although the count begins anew.
-        return event.seq != before[1] + 1 and not (anew and self.whole), before[0]
+        return event.seq != last_seq + 1 and not (anew and self.whole), last_row
 
     def ends(self) -> list[int]:
         """Return the rows after which lines are missing if the trace ends here."""
@@ -136,6 +138,7 @@ def positions(config: Config) -> dict[int, int]:
 
 
 def _encoded(name: str, values: Sequence[Any], position: Mapping[int, int]) -> Ints | list[int]:
+    """Return a column of integers: nodes as positions, lists of nodes as bit masks, undefined as -1."""
     kind = FIELDS[name].kind
     if kind is FieldKind.NODE:
         return [-1 if value is None else position[value] for value in values]

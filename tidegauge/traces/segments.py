@@ -120,6 +120,7 @@ def _snappy_blocks(data: bytes) -> Iterator[bytes]:
 
 
 def _from_snappy(data: bytes) -> bytes:
+    """Unpack snappy: in Xerial's blocks, each with its length before it, as Kafka's producers write it, or one raw block."""
     if not data.startswith(XERIAL_MAGIC):
         return _from_raw_snappy(data)
     out, at = [], XERIAL.size
@@ -134,6 +135,7 @@ def _from_snappy(data: bytes) -> bytes:
 
 
 def _from_raw_snappy(block: bytes) -> bytes:
+    """Unpack one block of snappy. Raises ValueError."""
     # A raw block begins with the length of its content, seven bits a byte.
     size = shift = 0
     for byte in block[:MOST_VARINT]:
@@ -156,6 +158,7 @@ OVERHEAD = 12
 """The bytes that the length does not count: base offset and length."""
 
 MAGIC_AT = 16
+CHECKSUM_AT = 17
 CHECKED_FROM = 21
 COUNT_AT = 57
 
@@ -200,6 +203,7 @@ Bytes = bytes | FileBytes
 
 
 def _checksum() -> Callable[[bytes], int] | None:
+    """Return the function that computes CRC-32C; None where its library is not installed."""
     try:
         from google_crc32c import value  # noqa: PLC0415  an extra
     except ModuleNotFoundError:
@@ -425,6 +429,7 @@ class _Records:
         return Record(offset, timestamp, key, value, headers, attributes)
 
     def _header(self) -> Header:
+        """Read a header of a record: its name and value. Raises CorruptBatchError."""
         name = self._sized()
         if name is None:
             raise self._corrupt("a header with a name", "none")
@@ -438,12 +443,14 @@ class _Records:
         return None if size == -1 else self._take(size)
 
     def _count(self) -> int:
+        """Read the number of headers. Raises CorruptBatchError for a negative one."""
         count = self._varint()
         if count < 0:
             raise self._corrupt("a number of headers", str(count))
         return count
 
     def _take(self, size: int) -> bytes:
+        """Return the next bytes. Raises CorruptBatchError where there are fewer."""
         if size < 0 or self.at + size > len(self.data):
             raise self._corrupt(f"{size} bytes", f"{len(self.data) - self.at} bytes")
         self.at += size
@@ -567,6 +574,7 @@ def read(path: Path, records: bool = True, after: int | None = None) -> Segment:
 
 
 def _unpack(path: Path, out: IO[bytes]) -> None:
+    """Unpack a segment that was packed with gzip. Raises UnpackingError for one that becomes too large."""
     size = 0
     with path.open("rb") as file:
         for piece in unpacked(iter(partial(file.read, UNPACKED_AT_ONCE), b"")):

@@ -111,19 +111,21 @@ class UnpackingError(OSError):
 
 def unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:
     """Unpack gzip, of one member or several, in pieces of at most UNPACKED_AT_ONCE bytes. Raises UnpackingError."""
+    # wbits=31: with the header of gzip.
     unpack = zlib.decompressobj(wbits=31)
-    taken = given = 0
+    packed_size = unpacked_size = 0
     try:
         for piece in packed:
+            # Between members and behind the last one there may be NUL bytes: padding.
             raw = piece.lstrip(b"\0") if unpack.eof else piece
-            taken += len(piece)
+            packed_size += len(piece)
             while raw:
                 if unpack.eof:
                     unpack = zlib.decompressobj(wbits=31)
                 content = unpack.decompress(raw, UNPACKED_AT_ONCE)
-                given += len(content)
+                unpacked_size += len(content)
                 raw = unpack.unused_data.lstrip(b"\0") if unpack.eof else unpack.unconsumed_tail
-                if given > RATIO_FROM and given > MOST_RATIO * (taken - len(raw)):
+                if unpacked_size > RATIO_FROM and unpacked_size > MOST_RATIO * (packed_size - len(raw)):
                     raise UnpackingError(0, f"one that unpacks to more than {MOST_RATIO} times its size")
                 yield content
     except zlib.error:

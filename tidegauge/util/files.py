@@ -129,6 +129,7 @@ def _only_ours_to_change(status: os.stat_result) -> bool:
 
 
 def _is_group_of_one(group: int) -> bool:
+    """Return whether a group has no member but this user, as Debian makes one for each user."""
     import grp  # noqa: PLC0415  POSIX only
     import pwd  # noqa: PLC0415
 

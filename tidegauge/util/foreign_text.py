@@ -44,6 +44,7 @@ def _visible_but_colours(line: str) -> str:
 
 
 def _json_escape(character: str) -> str:
+    """Return a character as JSON writes it in ASCII; one above U+FFFF is a pair of surrogates."""
     code = ord(character)
     if code < 0x10000:
         return f"\\u{code:04x}"

@@ -51,6 +51,7 @@ class Java:
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    """Yield where a Java runtime may be, with the name of the place, the most specific first."""
     home = environment.get("JAVA_HOME", "")
     if home:
         yield "JAVA_HOME", Path(home) / "bin" / "java"

@@ -56,6 +56,7 @@ def write_junit_xml(path: Path, name: str, suites: Sequence[JUnitSuite], seconds
 
 
 def _suite_element(suite: JUnitSuite) -> ElementTree.Element:
+    """Return the element of a suite with its cases."""
     element = ElementTree.Element("testsuite", name=visible(suite.name))
     _set_totals(element, suite.cases, suite.seconds)
     if suite.properties:
@@ -75,6 +76,7 @@ def _suite_element(suite: JUnitSuite) -> ElementTree.Element:
 
 
 def _set_totals(element: ElementTree.Element, cases: Sequence[JUnitCase], seconds: float | None) -> None:
+    """Set the numbers of cases by outcome, and the time, as attributes."""
     counts = {"tests": len(cases)}
     for plural, outcome in (
         ("failures", JUnitOutcome.FAILURE),
@@ -206,6 +208,7 @@ def read_cases(path: Path) -> tuple[str, list[CaseResult]]:
 
 
 def _case(element: ElementTree.Element) -> CaseResult:
+    """Return the result of a testcase element."""
     name = element.get("name", "")
     # A parametrized test of pytest is called by its parameter, which is the id of the case.
     parameter = _PARAMETER.match(name)
@@ -264,6 +267,7 @@ def markdown(summary: JobSummary) -> str:
 
 
 def _fenced(case: CaseResult) -> Iterable[str]:
+    """Return the lines of a code block of Markdown with what a case printed, at most LONGEST characters of it."""
     text = visible_lines(case.details.strip() or case.message)
     text = text if len(text) <= LONGEST else f"{text[:LONGEST]}\n.."
     # Longer than any in the text, which could end it otherwise.

@@ -73,6 +73,7 @@ def walks(seed: int, count: int, profile: Profile, capabilities: Capabilities = 
 
 
 def _drawn(rng: random.Random, state: ReferenceBroker) -> Step:
+    """Draw a step that the broker's role makes likely."""
     draws = LEADING if state.broker.leads else FOLLOWING
     # Rule 5 of the contract: nothing else is possible.
     if state.overtaken:
@@ -80,7 +81,7 @@ def _drawn(rng: random.Random, state: ReferenceBroker) -> Step:
     elif state.broker.partition.leader_epoch == UNDEFINED:
         draws = {DRAWN["metadata"].draw: 1}
     # Without a choice no number is drawn, so that what a walk draws later does not depend on it.
-    draw = rng.choices([*draws], [*draws.values()])[0] if len(draws) > 1 else next(iter(draws))
+    (draw,) = rng.choices([*draws], [*draws.values()]) if len(draws) > 1 else draws
     return draw(rng, state)
 
 

@@ -103,6 +103,7 @@ class Suite:
         return Failed(self._story_of(differences))
 
     def _story_of(self, differences: Sequence[Difference[BrokerCase]]) -> str:
+        """Return the text of some differences, each played again."""
         failures, not_again = failures_of(self.node, differences, reference(self.profile))
         texts = [failure.text for failure in failures]
         if not_again:
@@ -116,6 +117,7 @@ class Suite:
         return self._played[case].differences
 
     def _check_rule(self, rule: str) -> Failed | None:
+        """Return the failure of a rule: a difference that it decides, or that no path applies it; None if it holds."""
         failing = self._by_rule.get(rule)
         if failing is not None:
             # Many rules decide at one step: shrinking and explaining its difference once is enough.

@@ -71,6 +71,7 @@ def _setting(config: pytest.Config, name: str) -> str:
 
 
 def _number(config: pytest.Config, name: str) -> int:
+    """Return a setting that is a whole number. Raises pytest.UsageError."""
     value = _setting(config, name)
     if not value.isdecimal():
         raise pytest.UsageError(f"tidegauge_{name}: expected a whole number; seen {value!r}")

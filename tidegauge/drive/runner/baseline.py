@@ -57,6 +57,7 @@ def changes_from(
 def _short(
     change: Change[CaseT], node: Node[CaseT], reference: Reference[CaseT, Any], echo: Callable[[str], None]
 ) -> Change[CaseT]:
+    """Return a change with the shortest path that shows it, where one is found."""
     echo(f"shrinking {change.shown.after}: {', '.join(change.shown.fields)}, {change.paths:,} paths")
     short = shrunk(node, change.shown, reference)
     return change if short is None else change._replace(shown=short)

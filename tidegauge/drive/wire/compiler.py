@@ -291,6 +291,7 @@ class Compiler:
         return self._version in versions_of(definition.get("versions", definition.get("taggedVersions")))
 
     def _field(self, definition: Definition) -> Codec:
+        """Return the codec of a field in this version."""
         # A field may be left inflexible in a flexible version: the client id of a request header is.
         flexible = self._flexible and definition.get("flexibleVersions") != "none"
         nullable = self._version in versions_of(definition.get("nullableVersions"))
@@ -301,6 +302,7 @@ class Compiler:
         return self._type(kind, definition, flexible, nullable)
 
     def _type(self, kind: str, definition: Definition, flexible: bool, nullable: bool) -> Codec:
+        """Return the codec of a type: a primitive, or a struct that the message defines."""
         if kind in PRIMITIVES:
             return PRIMITIVES[kind](flexible, nullable)
         inner = self.struct(self._fields_of(definition, kind))
@@ -401,12 +403,14 @@ def _write_tagged(
 
 
 def _encode(field: _Field, value: Any) -> bytearray:
+    """Return a value as its field is written."""
     out = bytearray()
     field.codec.write(out, value)
     return out
 
 
 def _read_tagged(cursor: Cursor, tagged: Mapping[int, _Field], value: WireMessage) -> None:
+    """Read the tagged fields at the end of a struct. Raises IndexError."""
     tags = read_uvarint(cursor)
     cursor.count(tags)
     for _ in range(tags):

@@ -30,6 +30,7 @@ _REQUEST_HEADER = struct.Struct(">hhih")
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> bytes:
+    """Read one frame, whose length stands before it. Raises WireError."""
     (size,) = struct.unpack(">i", await reader.readexactly(4))
     # Bytes that are no Kafka (an HTTP response, say) are read as a huge length: refuse it before waiting for so much.
     if not 0 <= size <= LARGEST_FRAME:
@@ -120,6 +121,7 @@ class Connection:
         check_correlation_id(request, correlation_id, frame)
 
     async def _exchange_frames(self, requests: Sequence[WireRequest], ids: Sequence[int]) -> list[bytes]:
+        """Send requests together and read their responses, in order. Raises ConnectionResetError."""
         frames = (
             request_frame(self._messages, *request_and_id, self._client)
             for request_and_id in zip(requests, ids, strict=True)
@@ -253,6 +255,7 @@ class Listener:
             writer.close()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a new connection in a task of its own."""
         if self._is_closed:
             writer.close()
             return
@@ -275,6 +278,7 @@ class Listener:
             writer.close()
 
     async def _respond(self, data: bytes) -> bytes:
+        """Return the frame of the response to a request's frame."""
         key, version, correlation_id, size = _REQUEST_HEADER.unpack_from(data)
         # A client id may be null, which is length -1.
         messages, name, at = self._messages, self._messages.api_name(key), _REQUEST_HEADER.size + max(size, 0)

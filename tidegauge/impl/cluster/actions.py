@@ -240,6 +240,7 @@ def own_transitions(model: BoundedModel, b: int, broker: Broker, may_crash: bool
 
 
 def _stops(model: BoundedModel, b: int, broker: Broker) -> Iterator[Transition]:
+    """Find Stop, Crash, CrashAndLose: each high watermark, and with lost tails each log end, that may be on disk then."""
     setup, log = model.setup_of(b), broker.partition.log
     elr = setup.profile.elr
     if elr:
@@ -296,6 +297,7 @@ def role_change(model: BoundedModel, b: int, broker: Broker, row: NetworkRow, im
 
 
 def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Controller) -> Iterator[Transition]:
+    """Find AlterPartition: the controller decides on the proposal in flight, and the leader learns it at once."""
     action = "AlterPartitionElr" if model.setup.profile.elr else "AlterPartition"
     request = partition_.alter_partition_request(broker.partition, broker.incarnation)
     request = request._replace(isr_epochs=sent_epochs(broker, request))

@@ -163,26 +163,30 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
     """Return the state after a transition of this state."""
     model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted, acked = cluster
     b = transition.actor
+    action, *arguments = transition.label
     if transition.broker is not None:
         brokers = _put(brokers, b, transition.broker)
         if len(transition.exposed) > len(committed):
             committed = call.value(extend_committed, committed, transition.exposed)
+        # A request was handled: its message in flight is the response now, or gone.
         if transition.answered != UNDEFINED:
             f = transition.answered
             network = _put(network, f, call.row(with_message, network[f], b, transition.response))
-        elif transition.label[0] in STOPS:
+        elif action in STOPS:
             crashes += 1
             network = after_crash(network, b, call)
             copies = copies_after_crash(copies, b, model.bounds, call)
             waiting = _put(waiting, b, ()) if waiting else waiting
-        elif transition.label[0] == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
+        elif action == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
             appended = transition.broker.partition
             waiting = _put(waiting, b, (*waiting[b], (appended.log.end, appended.leader_epoch)))
-        elif transition.label[0] in STARTS and model.counts_incarnations:
+        elif action in STARTS and model.counts_incarnations:
+            # A proposal that names the broker carries the broker epoch of its last registration (KIP-903).
             brokers = tuple(call.value(broker_.outdate_proposal, broker, b) for broker in brokers)
-        elif transition.label[0] == "DeleteRecords":
-            deleted = max(deleted, transition.label[2])
-        elif transition.label[0] == "LoseDisk":
+        elif action == "DeleteRecords":
+            _, log_start = arguments
+            deleted = max(deleted, log_start)
+        elif action == "LoseDisk":
             lost_disks += 1
         elif transition.consumed != UNDEFINED:
             f = transition.consumed
@@ -195,7 +199,7 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
         network = _put(network, b, transition.row)
     if transition.copies is not None:
         copies = _put(copies, b, transition.copies)
-        duplicates += transition.label[0] == "Duplicate"
+        duplicates += action == "Duplicate"
     if transition.controller is not None:
         image = transition.controller
     return Cluster(

@@ -60,15 +60,17 @@ class FeatureUpdate(NamedTuple):
 def update_error(features: Features, update: FeatureUpdate, latest: int) -> int:
     """Return whether an update may be written, by a controller and brokers that know `latest`. #updateFeature."""
     is_version = update.name == METADATA_VERSION
-    now = features.metadata_version if is_version else features.elr
+    current_level = features.metadata_version if is_version else features.elr
     lowest, highest = (IBP_3_3_IV3, latest) if is_version else (0, 1)
     if not lowest <= update.level <= highest:
         return INVALID_UPDATE_VERSION
-    if update.level < now if update.upgrade else update.level > now:
+    # An upgrade must not lower the level, and only an update that is called a downgrade may.
+    if update.level < current_level if update.upgrade else update.level > current_level:
         return INVALID_UPDATE_VERSION
     # A downgrade must not cross a level that wrote records or fields which an older controller cannot read.
-    if is_version and any(level in CHANGED_METADATA for level in range(update.level + 1, now + 1)):
+    if is_version and any(level in CHANGED_METADATA for level in range(update.level + 1, current_level + 1)):
         return INVALID_UPDATE_VERSION
+    # Records of ELR need a metadata.version that has them.
     if not is_version and update.level > 0 and features.metadata_version < IBP_4_0_IV1:
         return INVALID_UPDATE_VERSION
     return NONE

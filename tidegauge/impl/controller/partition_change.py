@@ -266,7 +266,8 @@ def _directories_written(
         return None
     directory_by_broker = {b: directory_of(partition, b) for b in partition.replicas}
     if request.directory is not None:
-        directory_by_broker[request.directory[0]] = request.directory[1]
+        broker, directory = request.directory
+        directory_by_broker[broker] = directory
     named = tuple(directory_by_broker[b] if b in directory_by_broker else default_directory(b) for b in target.replicas)
     return _written(tuple(directory_of(partition, b) for b in partition.replicas), named)
 

@@ -146,6 +146,7 @@ def process_broker_heartbeat(
         moved = _moved(replay_records(control, failed), broker, after) if after is not now else ()
         controller = controller._replace(heartbeats=touched)
         records = (*failed, *moved, *(_failed(control, request) if control.profile.heartbeat_in_one_pass else ()))
+    # A fault of the controller itself: it resigns, and the broker learns no more than that.
     except IllegalStateError:
         return controller, ControllerResult((), HeartbeatResponse(UNKNOWN_SERVER_ERROR))
     controller = write_records(controller, records)

@@ -90,6 +90,7 @@ def _without_topic(control: ReplicationControl, topic: str) -> ReplicationContro
 
 
 def _with_config(control: ReplicationControl, record: records_.ConfigRecord) -> ReplicationControl:
+    """Set or, with None, delete a configuration; a resource without any is left out. ConfigurationControlManager#replay."""
     before = control.configs.get(record.resource) or FrozenMap()
     after = before.without(record.key) if record.value is None else before.put(record.key, record.value)
     configs = control.configs.put(record.resource, after) if len(after) else control.configs.without(record.resource)

@@ -106,6 +106,7 @@ def default_directory(control: ReplicationControl, broker: int) -> str:
     """Return a broker's only directory; of several, the broker chooses later. ClusterControlManager#defaultDir."""
     registration = control.brokers.get(broker)
     directories = () if registration is None else registration.directories
+    # A broker that registered without directories, from before JBOD in KRaft (KIP-858).
     if registration is not None and not directories:
         return MIGRATING
     return directories[0] if len(directories) == 1 else UNASSIGNED

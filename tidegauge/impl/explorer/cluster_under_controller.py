@@ -110,7 +110,10 @@ def controlled_successors(state: ControlledCluster) -> Iterator[tuple[Label, Con
 
 
 def take_label(state: ControlledCluster, label: Label) -> ControlledCluster | None:
-    """Return the state after any label, also one whose arguments cannot be enumerated; None where it is not enabled."""
+    """Return the state after any label, also one whose arguments cannot be enumerated; None where it is not enabled.
+
+    The bounds are widened so that the label is among those that are enumerated.
+    """
     bounds = state.control.bounds
     match label:
         case ("Reassign", target):

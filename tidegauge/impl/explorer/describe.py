@@ -75,15 +75,18 @@ def grid(cluster: Cluster, values: Values = NO_VALUES) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _log_row(b: int, broker: Broker, width: int, values: Values) -> str:
+def _log_row(index: int, broker: Broker, width: int, values: Values) -> str:
+    """Draw a broker's log, a cell for each offset: `x` for a deleted record, a bar at the high watermark."""
     if not broker.partition.has_log:
-        return f"{broker_name(b)} {role(broker):<9}no log"
+        return f"{broker_name(index)} {role(broker):<9}no log"
     log = broker.partition.log
     not_deleted = ((offset, epoch) for offset, epoch in enumerate(record_epochs(broker)) if epoch != UNDEFINED)
-    records = dict.fromkeys(range(log.start), "x") | {o: f"{e}{values.get((e, o), '')}" for o, e in not_deleted}
+    records = dict.fromkeys(range(log.start), "x") | {
+        offset: f"{epoch}{values.get((epoch, offset), '')}" for offset, epoch in not_deleted
+    }
     cells = "".join(("| " if log.hw == offset else "  ") + f"{records.get(offset, ''):<2}" for offset in range(width))
     bar = "|" if log.hw >= width else " "
-    return f"{broker_name(b)} {role(broker):<9}{cells}{bar}  {_facts(broker)}"
+    return f"{broker_name(index)} {role(broker):<9}{cells}{bar}  {_facts(broker)}"
 
 
 def _facts(broker: Broker) -> str:
@@ -97,9 +100,10 @@ def _facts(broker: Broker) -> str:
         facts += [f"{broker_name(r.broker_id)}@{r.log_end}" for r in partition.remotes]
     elif partition.leader_epoch != UNDEFINED:
         facts.append(f"leader={broker_name(partition.leader_id)}")
-    trailing = partition.log.cache.memory.pairs()[-1:]
-    if trailing and trailing[0][1] >= partition.log.end:
-        facts.append(f"cache+=({trailing[0][0]},{trailing[0][1]})")
+    # An epoch without records yet is an entry at the log end, which the drawing of the records does not show.
+    for epoch, start in partition.log.cache.memory.pairs()[-1:]:
+        if start >= partition.log.end:
+            facts.append(f"cache+=({epoch},{start})")
     return " ".join(facts)
 
 
@@ -115,6 +119,7 @@ def controller_text(controller: Controller) -> str:
 
 
 def _in_flight(cluster: Cluster, values: Values) -> Iterator[str]:
+    """Yield a line for each message in flight, and for each copy that may still arrive."""
     for f, row in enumerate(cluster.network):
         for leader, message in enumerate(row):
             if message is not None:
@@ -168,11 +173,11 @@ def message_text(follower: int, leader: int, message: Message, values: Values = 
 
 def label_text(label: Label) -> str:
     """Format an action with its arguments in words."""
-    name, *numbers = label
-    broker = broker_name(numbers[0])
-    match name:
-        case "HandleFetch":
-            return f"HandleFetch {broker} <- {broker_name(numbers[1])}" + (" proposing it for the ISR" if numbers[2] else "")
+    name, actor, *_ = label
+    broker = broker_name(actor)
+    match label:
+        case ("HandleFetch", _, follower, joins):
+            return f"HandleFetch {broker} <- {broker_name(follower)}" + (" proposing it for the ISR" if joins else "")
         case (
             "HandleFetchResponse"
             | "HandleDivergingResponse"
@@ -181,24 +186,27 @@ def label_text(label: Label) -> str:
             | "HandleEpochRequest"
             | "HandleEpochResponse"
             | "Duplicate"
-            | "Disconnect"
+            | "Disconnect",
+            _,
+            peer,
+            *_,
         ):
-            return f"{name} {broker} <- {broker_name(numbers[1])}"
-        case "HandleDuplicate" | "HandleAbandoned":
-            joins = " proposing it for the ISR" if numbers[2] else ""
-            return f"{name} {broker} <- {broker_name(numbers[1])} of epoch={numbers[3]} offset={numbers[4]}{joins}"
-        case "AnswerProduce":
-            return f"AnswerProduce {broker} ending at {numbers[1]}" + (f" with error {numbers[2]}" if numbers[2] else "")
-        case "Read":
-            return f"Read {broker} up to {numbers[2]}"
-        case "DeleteRecords":
-            return f"DeleteRecords {broker} before {numbers[1]}"
-        case "ShrinkIsr":
-            return f"ShrinkIsr {broker} without {mask_names(numbers[1])}"
-        case "Crash" | "CrashAndLose":
-            return f"{name} {broker} checkpointed hw={numbers[1]} kept leo={numbers[2]}"
-        case "FenceBroker" | "UnfenceBroker" | "FenceElr" | "UnfenceElr" | "Register":
-            return f"{name} {broker}" + ("" if numbers[1] == UNDEFINED else f", {broker_name(numbers[1])} elected")
+            return f"{name} {broker} <- {broker_name(peer)}"
+        case ("HandleDuplicate" | "HandleAbandoned", _, follower, joins, epoch, offset, *_):
+            proposing = " proposing it for the ISR" if joins else ""
+            return f"{name} {broker} <- {broker_name(follower)} of epoch={epoch} offset={offset}{proposing}"
+        case ("AnswerProduce", _, end, error):
+            return f"AnswerProduce {broker} ending at {end}" + (f" with error {error}" if error else "")
+        case ("Read", _, _, bound):
+            return f"Read {broker} up to {bound}"
+        case ("DeleteRecords", _, start):
+            return f"DeleteRecords {broker} before {start}"
+        case ("ShrinkIsr", _, removed):
+            return f"ShrinkIsr {broker} without {mask_names(removed)}"
+        case ("Crash" | "CrashAndLose", _, hw, log_end):
+            return f"{name} {broker} checkpointed hw={hw} kept leo={log_end}"
+        case ("FenceBroker" | "UnfenceBroker" | "FenceElr" | "UnfenceElr" | "Register", _, elected, *_):
+            return f"{name} {broker}" + ("" if elected == UNDEFINED else f", {broker_name(elected)} elected")
         case _:
             return f"{name} {broker}"
 

@@ -45,12 +45,13 @@ class Memo(Caller):
         return self._same.setdefault((type(value), value), value)
 
     def _remembered(self, function: Callable[..., Any], args: tuple[Any, ...], keep: Callable[[Any], Any]) -> Any:
+        """Return the result of a function of interned arguments, computed once; `keep` interns the result."""
         key = (function, *map(id, args))
-        known = self._known.get(key)
-        if known is None:
+        if (known := self._known.get(key)) is None:
             # The arguments are kept with the result: an id is only unique while its object lives.
             known = self._known[key] = (args, keep(function(*args)))
-        return known[1]
+        _, result = known
+        return result
 
     def transitions(self, function: Callable[..., tuple[Transition, ...]], *args: Any) -> tuple[Transition, ...]:
         """Return the transitions that `function` finds, interned."""

@@ -183,7 +183,11 @@ def _victim(cache: FetchSessionCache, now: int, privileged: bool, size: int) -> 
         return oldest.id
     candidates = [s for s in sessions if _is_evictable(cache, s, privileged)]
     least = min(map(evictable_key, candidates), default=None)
-    return None if least is None or (privileged, size, INVALID_SESSION_ID) < least else least[2]
+    # A new session must be worth more than one that is in use: a follower's before a consumer's, then the larger one.
+    if least is None or (privileged, size, INVALID_SESSION_ID) < least:
+        return None
+    _, _, session_id = least
+    return session_id
 
 
 def _is_evictable(cache: FetchSessionCache, session: FetchSession, by_privileged: bool) -> bool:
@@ -327,6 +331,7 @@ def update_and_generate_response(
 def _incremental(
     cache: FetchSessionCache, epoch: int, session: FetchSession, reads: Reads
 ) -> tuple[FetchSessionCache, SessionResponse]:
+    """Answer an incremental fetch with the partitions that changed. IncrementalFetchContext."""
     if session.epoch != epoch:
         return cache, SessionResponse(INVALID_FETCH_SESSION_EPOCH, session.id)
     partitions, reported = session.partitions, []

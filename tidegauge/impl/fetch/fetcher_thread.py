@@ -211,6 +211,7 @@ def process_fetch_response(
 
     A partition that was not asked for is dropped. `fetch` is the content of the fetch session.
     """
+    # Without partitions no request was sent.
     if fetch:
         thread = thread._replace(requests=thread.requests + 1)
     done, delayed = Pass(thread, logs), []
@@ -299,11 +300,13 @@ def maybe_truncate(
     done, delayed = Pass(thread, logs), []
     for tp, response in responses.items():
         entry = done.thread.entries.get(tp)
+        # Its fetcher was removed while the request was under way.
         if entry is None:
             continue
         before = Fetcher(done.logs[tp], entry.at(now))
+        asked_in, _ = requests[tp]
         after = fetcher_.truncate_to_epoch_end_offset(
-            setup, before, requests[tp][0], response.error, response.leader_epoch, response.end_offset
+            setup, before, asked_in, response.error, response.leader_epoch, response.end_offset
         )
         if after.entry is not None and after.entry.delayed and not entry.at(now).delayed:
             delayed.append(tp)

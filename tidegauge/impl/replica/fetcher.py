@@ -480,12 +480,21 @@ def start_after_remote_storage(
     if not enabled:
         raise RemoteStorageError("remote storage: expected to be enabled here as at the leader; seen disabled")
     epoch, wanted = target_epoch(leader), leader.earliest_local - 1
-    segment = next((s for s in segments if s.base <= wanted <= s.last and _epoch_at(setup, s, wanted) == epoch), None)
+    segment = next(
+        (
+            candidate
+            for candidate in segments
+            if candidate.base <= wanted <= candidate.last and _epoch_at(setup, candidate, wanted) == epoch
+        ),
+        None,
+    )
     if segment is None:
         raise RemoteStorageError(f"remote segment: expected one with offset {wanted} in epoch {epoch}; seen none")
     next_offset = segment.last + 1
     log = log_.truncate_fully_and_start_at(fetcher.log, next_offset, leader.log_start)
-    cache = epoch_cache.assign_all(setup, log.cache, tuple(e for e in segment.epochs if e[1] < next_offset))
+    cache = epoch_cache.assign_all(
+        setup, log.cache, tuple((entry_epoch, start) for entry_epoch, start in segment.epochs if start < next_offset)
+    )
     log = log._replace(cache=epoch_cache.truncate_from_start(setup, cache, leader.log_start))
     entry = PartitionFetchState(next_offset, leader_epoch, log_.latest_epoch(setup, log), lag=leader.log_end - next_offset)
     return fetcher._replace(log=log, entry=entry)

@@ -366,8 +366,9 @@ def fetch_offset_for_timestamp(
             return messages.ListedOffset(OFFSET_NOT_AVAILABLE)
         return messages.ListedOffset(NONE, read_bound(log, isolation), partition.leader_epoch)
     if spec is messages.OffsetSpec.EARLIEST:
-        first = epoch_cache.earliest_entry(cache)
-        return messages.ListedOffset(NONE, log.start, first[0] if first is not None and first[1] <= log.start else UNDEFINED)
+        epoch, start = epoch_cache.earliest_entry(cache) or (UNDEFINED, UNDEFINED)
+        # An entry that begins behind the log start does not say the epoch of the record there.
+        return messages.ListedOffset(NONE, log.start, epoch if start <= log.start else UNDEFINED)
     local = max(log.start, log.segments[0])
     return messages.ListedOffset(NONE, local, epoch_cache.epoch_for_offset(setup, cache, local))
 

@@ -212,6 +212,7 @@ def check_delete_records(manager: ReplicaManager, delayed: DelayedDeleteRecords)
 
 
 def _low_watermark(manager: ReplicaManager, tp: TopicPartition) -> tuple[int, int]:
+    """Return an error, or the lowest log start of the partition's live replicas. DelayedDeleteRecords#tryComplete."""
     partition = manager_.online_partition(manager, tp)
     if partition is None:
         # The request itself would consult the metadata cache here; the delayed operation does not.

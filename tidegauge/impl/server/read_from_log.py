@@ -172,9 +172,10 @@ def find_preferred_read_replica(
     if manager.racks.get(manager.broker_id) == params.rack:
         return None
     candidates = [
-        (r.log_end, r.last_caught_up_time - now, r.broker_id)
-        for r in partition.remotes
-        if r.broker_id in partition.state.isr and r.log_start <= offset <= r.log_end
-        if manager.racks.get(r.broker_id) == params.rack
+        (replica.log_end, replica.last_caught_up_time - now, replica.broker_id)
+        for replica in partition.remotes
+        if replica.broker_id in partition.state.isr and replica.log_start <= offset <= replica.log_end
+        if manager.racks.get(replica.broker_id) == params.rack
     ]
-    return max(candidates)[2] if candidates else None
+    _, _, broker = max(candidates, default=(0, 0, None))
+    return broker

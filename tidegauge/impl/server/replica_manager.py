@@ -221,8 +221,9 @@ def mark_offline(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
     The partition keeps its epochs and nothing else: Partition#markOffline.
     """
     hosted = manager.hosted.get(tp) or Hosted(without_log(manager))
-    epochs = (hosted.partition.leader_epoch, hosted.partition.partition_epoch)
-    cleared = without_log(manager)._replace(leader_epoch=epochs[0], partition_epoch=epochs[1])
+    cleared = without_log(manager)._replace(
+        leader_epoch=hosted.partition.leader_epoch, partition_epoch=hosted.partition.partition_epoch
+    )
     fetchers, _ = remove_fetcher_for_partitions(manager.fetchers, frozenset({tp}))
     hosted = hosted._replace(partition=cleared, offline=True)
     return manager._replace(hosted=manager.hosted.put(tp, hosted), fetchers=fetchers)

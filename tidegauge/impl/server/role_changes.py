@@ -196,6 +196,7 @@ def make_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChan
 def _make_follower(
     setup: Setup, manager: ReplicaManager, tp: TopicPartition, before: Partition, change: PartitionChange
 ) -> tuple[ReplicaManager, bool]:
+    """Make one partition follower; also return whether its fetcher has to begin anew."""
     after, _ = partition_.make_follower(before, change.leader, change.leader_epoch, change.partition_epoch)
     if after is before:
         return manager, False  # an older partition epoch
@@ -512,6 +513,8 @@ def handle_isr_response(
 def _counted(
     counts: IsrUpdates, before: Partition, after: Partition, proposed: PartitionState, response: AlterPartitionResponse
 ) -> IsrUpdates:
+    """Return the counts after a response to `proposed`: IsrExpands, IsrShrinks or FailedIsrUpdates."""
+    # The proposal was replaced by metadata meanwhile: its response counts as nothing.
     if before.state != proposed:
         return counts
     # A response without error that leaves the proposal pending was stale: Kafka marks it as a failed update.

@@ -59,6 +59,7 @@ def _truncated(setup: Setup, cache: EpochCache, memory: EpochEntries) -> EpochCa
 
 
 def _inserted(setup: Setup, memory: EpochEntries, epoch: int, start: int) -> EpochEntries:
+    """Return the entries with one more; those that contradict it go. LeaderEpochFileCache#assign."""
     if epoch < 0 or start < 0:
         raise IllegalArgumentError(f"epoch cache entry: expected epoch and start offset >= 0; seen ({epoch}, {start})")
     keeps = setup.rules.assign_keeps(memory.epochs, memory.starts, epoch, start)

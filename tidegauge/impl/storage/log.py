@@ -84,6 +84,7 @@ def end_offset_for_epoch(setup: Setup, log: Log, requested: int) -> tuple[int, i
 
 
 def _written(setup: Setup, log: Log, batches: tuple[Batch, ...]) -> Log:
+    """Append batches to the log, and their epochs to its cache. UnifiedLog#append."""
     cache = log.cache
     for batch in batches:
         try:
@@ -155,14 +156,14 @@ def read(log: Log, offset: int, bound: int, max_records: int) -> tuple[Batch, ..
     lowest = max(log.start, log.segments[0])
     if offset < lowest or offset > log.end:
         raise OffsetOutOfRangeError(f"fetch offset: expected in [{lowest}, {log.end}]; seen {offset}")
-    wanted = [b for b in log.batches if b.last >= offset and b.base < bound]
+    wanted = [batch for batch in log.batches if batch.last >= offset and batch.base < bound]
     if not wanted or offset >= bound:
         return ()
     # A read ends with its segment: a fetch response is a slice of one file.
     later = [base for base in log.segments if base > wanted[0].base]
     if later:
-        wanted = [b for b in wanted if b.base < later[0]]
-    fitting = [b for b in wanted if b.last < offset + max_records]
+        wanted = [batch for batch in wanted if batch.base < later[0]]
+    fitting = [batch for batch in wanted if batch.last < offset + max_records]
     return tuple(fitting or wanted[:1])
 
 
@@ -188,7 +189,7 @@ def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
         end=offset,
         hw=setup.rules.high_watermark_after_truncation(log.hw, offset) if setup.profile.truncation_lowers_hw else log.hw,
         hw_segment=segments[-1] if log.hw >= offset else log.hw_segment,
-        batches=tuple(b for b in log.batches if b.last < offset),
+        batches=tuple(batch for batch in log.batches if batch.last < offset),
         cache=epoch_cache.truncate_from_end(setup, log.cache, offset),
         segments=segments,
         recovery_point=min(log.recovery_point, offset),

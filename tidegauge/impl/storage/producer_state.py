@@ -168,4 +168,6 @@ def aborted_transactions(log: Log, read: tuple[Batch, ...]) -> tuple[AbortedTran
     if not read:
         return ()
     aborted = transactions(log.batches).aborted
-    return tuple(a for a in aborted if a.last >= read[0].base and a.first <= read[-1].last)
+    return tuple(
+        transaction for transaction in aborted if transaction.last >= read[0].base and transaction.first <= read[-1].last
+    )

@@ -263,6 +263,7 @@ def append_as_follower(
 
 
 def _appended(setup: Setup, log: SegmentedLog, batches: tuple[Batch, ...], size_of: SizeOf, now: int) -> SegmentedLog:
+    """Append batches to the active segment, or to a new one if they do not fit into it. UnifiedLog#append, #maybeRoll."""
     sized = tuple(SizedBatch(b, size_of(b), now) for b in batches)
     # The new segment starts at the first batch, which after compaction may be above the log end.
     if should_roll(log.config, log.segments[-1], sized, now):
@@ -296,9 +297,11 @@ def find_position(log: SegmentedLog, offset: int) -> tuple[int, int] | None:
         return None
     floor = max(i for i, s in enumerate(log.segments) if s.base <= offset)
     for segment in log.segments[floor:]:
-        position = translate_offset(segment, offset)
-        if position is not None:
-            return segment.base, position[1]
+        batch = translate_offset(segment, offset)
+        # A segment whose last batches were compacted away may not reach so far: the next one does.
+        if batch is not None:
+            _, position, _ = batch
+            return segment.base, position
     return None
 
 
@@ -367,6 +370,7 @@ def _breaching_size(log: SegmentedLog, _now: int) -> int:
     surplus = log.size - log.config.retention_bytes
 
     def fits(segment: LogSegment, _end: int) -> bool:
+        """Return whether the log is still above its size limit without this segment."""
         nonlocal surplus
         surplus -= segment.size
         return surplus >= 0

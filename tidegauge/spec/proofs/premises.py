@@ -42,6 +42,7 @@ class Round:
     target: int
 
     def __str__(self) -> str:
+        """Return the round as a counter-model prints it: the question, the response and the truncation."""
         epoch, end = self.response
         reported = f"told (epoch {epoch}, end {end})"
         return f"at LEO {self.log_end} with epoch {self.asked}: {reported}, row T{self.row}, truncated at {self.target}"

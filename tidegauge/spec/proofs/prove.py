@@ -62,6 +62,7 @@ def prove_group(
 
 
 def _goal_results(lemma: str, tally: GoalTally) -> list[GoalResult]:
+    """Return the result of each goal of a lemma over all its paths: the worst counts."""
     results = [GoalResult(lemma, n, ProofVerdict.COUNTER_MODEL, counter_model=m) for n, m in tally.refuted.items()]
     undecided = {n: r for n, r in tally.unknown.items() if n not in tally.refuted}
     results += [GoalResult(lemma, n, ProofVerdict.NOT_PROVED, reason=r) for n, r in undecided.items()]
@@ -75,12 +76,14 @@ def _goal_results(lemma: str, tally: GoalTally) -> list[GoalResult]:
 
 
 def _finished(group: Group, goals: list[GoalResult], paths: int) -> GroupResult:
+    """Return the result of a group whose goals are all decided."""
     verdict = overall([g.verdict for g in goals])
     failures = tuple(g for g in goals if g.verdict is not ProofVerdict.PROVED)
     return GroupResult(group.name, group.title, group.method, verdict, tuple(goals), paths, failures=failures)
 
 
 def _work(name: str, max_entries: int, source: str | None, time_limit: float, pipe: Connection) -> None:
+    """Prove a group in a process of its own, and send the result."""
     signal.setitimer(signal.ITIMER_PROF, time_limit)  # ends the process, even within the solver
     pipe.send(prove_group(all_groups()[name], max_entries, source))
     pipe.close()
@@ -143,6 +146,7 @@ def prove(
 
 
 def _start(context: Any, group: Group, max_entries: int, source: str | None, time_limit: float) -> _Running:
+    """Start the process of a group."""
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(group.name, max_entries, source, time_limit, sender), daemon=True)
     process.start()

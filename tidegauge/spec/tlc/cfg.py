@@ -108,6 +108,7 @@ class Cfg(NamedTuple):
         return "\n".join([*(f"\\* {line}".rstrip() for line in self.comment), *self._lines()]) + "\n"
 
     def _lines(self) -> Iterator[str]:
+        """Yield the lines of the cfg."""
         for keyword, name in (("SPECIFICATION", self.specification), ("INIT", self.init), ("NEXT", self.next)):
             if name:
                 yield f"{keyword} {name}"
@@ -137,6 +138,7 @@ class _Tokens:
     """The words of a cfg with their lines, comments left out."""
 
     def __init__(self, text: str, where: str) -> None:
+        """Divide a cfg into words, each with its kind and line. Raises SpecError."""
         self.where = where
         self.words: list[tuple[str, str, int]] = []
         at, line = 0, 1
@@ -199,6 +201,7 @@ def parse_cfg(text: str, where: str = "cfg") -> Cfg:
 
 
 def _constant(tokens: _Tokens, constants: dict[str, str], substitutions: dict[str, str]) -> None:
+    """Read a constant with its value, or with the operator that replaces it. Raises SpecError."""
     name = tokens.take("a name", "name")
     if name in constants or name in substitutions:
         raise tokens.refuse("each constant once")

@@ -44,6 +44,7 @@ def _tuple(value: Any) -> Any:
 
 
 def _parse(text: str) -> tuple[Any, ...]:
+    """Parse a tuple that TLC printed. Raises SpecError."""
     try:
         parsed = _tuple(json.loads(text.replace("<<", "[").replace(">>", "]")))
     except (ValueError, RecursionError):
@@ -64,6 +65,7 @@ class GraphReporter:
 
     @staticmethod
     def _number(text: str, numbers: dict[str, int], values: list[tuple[Any, ...]]) -> int:
+        """Return the number of a state or label; one that is new is parsed and gets the next number."""
         # Parsing is what takes time, and each state is printed once for every step that leads to it.
         number = numbers.get(text)
         if number is None:

@@ -71,6 +71,7 @@ class PinComparison:
         return not self.differences
 
     def __str__(self) -> str:
+        """Return the comparison as a line, and a line for each difference from the pinned result."""
         result, model = self.result, self.model
         verdict = result.outcome.value + (f" of {result.property}" if result.property else "")
         # Where only the number of states differs from the pins, "FAIL .. success" would contradict itself.
@@ -195,6 +196,7 @@ class ModuleNames(NamedTuple):
 
 @cache
 def _names_in(module: str) -> ModuleNames:
+    """Return the operators and constants of a module and of those that it extends."""
     text = re.sub(r"\\\*.*", "", modules().get(f"{module}.tla", ""))
     extended = re.search(r"^EXTENDS (.+)$", text, flags=re.MULTILINE)
     above = [_names_in(name.strip()) for name in (extended[1].split(",") if extended else ())]
@@ -271,6 +273,7 @@ def run_models(
 
 
 def _pins(comparison: PinComparison) -> dict[str, str]:
+    """Return what a run gave, as the lines of models.toml that pin it."""
     result = comparison.result
     pins = {"expect": f'"{result.outcome.value}"', "seconds": f"{result.seconds:.0f}"}
     if result.property:

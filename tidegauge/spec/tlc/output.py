@@ -48,6 +48,7 @@ class _Reader:
         self.advance()
 
     def advance(self) -> None:
+        """Go to the next token. Raises ValueError for what begins none."""
         token = _TOKEN.match(self.text, self.at)
         if token is None:
             if self.text[self.at :].strip():
@@ -67,6 +68,7 @@ class _Reader:
         return self.kind == "mark" and self.token == mark
 
     def members(self, close: str) -> list[Any]:
+        """Read values with commas between, up to the closing mark."""
         members: list[Any] = []
         while not self.sees(close):
             if members:
@@ -113,6 +115,7 @@ class _Reader:
         return frozenset(range(low, high + 1))
 
     def record(self) -> dict[str, Any]:
+        """Read a record, behind its `[`."""
         fields: dict[str, Any] = {}
         while not self.sees("]"):
             if fields:
@@ -125,6 +128,7 @@ class _Reader:
         return fields
 
     def function(self) -> dict[Any, Any]:
+        """Read a function, behind its `(`: pairs `key :> value` with @@ between."""
         pairs: dict[Any, Any] = {}
         while not self.sees(")"):
             if pairs:

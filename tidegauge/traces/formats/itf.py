@@ -33,6 +33,7 @@ def write(trace: Trace, path: Path) -> None:
 
 
 def _states(trace: Trace) -> Iterator[dict[str, Any]]:
+    """Yield a state after each event: the event, and what each node has reported last."""
     reported: dict[str, dict[int, Any]] = {name: {} for name in REPORTED}
     yield _state(0, Event(-1, "Init", {}), reported)
     for index, event in enumerate(trace.events, 1):
@@ -43,6 +44,7 @@ def _states(trace: Trace) -> Iterator[dict[str, Any]]:
 
 
 def _state(index: int, event: Event, reported: Mapping[str, Mapping[int, Any]]) -> dict[str, Any]:
+    """Return a state of ITF: the event with its fields, and for each reported value a map by node."""
     meta = {"index": index} | {key: value for key, value in (("at", event.at), ("time", event.time)) if value}
     fields = {name: _value(name, value) for name, value in event.fields.items()}
     maps = {name: {"#map": [[_integer(node), value] for node, value in reported[name].items()]} for name in REPORTED}

@@ -69,6 +69,7 @@ def lines(trace: Trace) -> Iterator[str]:
 
 
 def _line(event: Event) -> dict[str, Any]:
+    """Return an event as the object that is written: version and node first, then the event with its fields."""
     line: dict[str, Any] = {"v": VERSION, "node": event.node}
     if event.seq is not None:
         line["seq"] = event.seq
@@ -120,6 +121,7 @@ class LineReader:
     """
 
     def __init__(self, path: str) -> None:
+        """Begin a file. `handed`: how many events were handed out, by trace; `damaged`: the row behind a lost line."""
         self.path = path
         self.problems: list[Problem] = []
         self.stopped = False
@@ -214,6 +216,7 @@ class LineReader:
         if not is_int(version) or version < 1:
             self.problem(number, f'"v": {VERSION}', f'"v": {shown(version)}', "the line is left out", lost=1)
             return True
+        # A newer writer may mean something else by any line.
         if version > VERSION:
             do = "update tidegauge, or write the older version; the rest of the file is not read"
             self.problem(number, f"schema version {VERSION} or older", f"version {version}", do, lost=1)

@@ -182,6 +182,7 @@ def _config_line(raw: bytes) -> dict[str, Any] | None:
 
 
 def _by_config(traces: Sequence[_Trace]) -> list[list[_Trace]]:
+    """Group the traces that have the same config, in order: each group becomes a batch."""
     # Configs that were parsed once are one object, so most of them are compared without their text.
     keys: dict[int, str] = {}
     batches: dict[str, list[_Trace]] = {}
@@ -330,6 +331,7 @@ class _NodePositions(dict[Any, int]):
         super().__init__({UNKNOWN: UNKNOWN, None: -1} | {node: at for at, node in enumerate(config.nodes)})
 
     def __missing__(self, nodes: object) -> int:
+        """Return the bit mask of a list of nodes, which is remembered; KeyError for a node that the config lacks."""
         if not isinstance(nodes, tuple):
             raise KeyError(nodes)
         self[nodes] = mask(self[node] for node in nodes)
@@ -366,6 +368,7 @@ class _EventTable:
             raise UnexpectedLineError(str(error)) from error
 
     def _fill(self, rows: Ints, events: Sequence[Any], kind: _EventStruct) -> None:
+        """Write events of one kind to the rows of the table."""
         seq, node, *numbers = _numbers([*map(kind.values, events)]).T
         self.seq[rows] = seq
         self.node[rows] = np.fromiter(map(self.positions.__getitem__, node.tolist()), np.int64, len(events))

@@ -155,6 +155,7 @@ def _groups(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _epochs_as_text(columns: Columns, begin: int, end: int) -> pa.DictionaryArray:
+    """Return the epoch caches of some rows as texts of JSON, each distinct one once; "" where none is reported."""
     reported = columns.epochs_reported[begin:end]
     which = np.where(reported, np.int32(1), np.int32(0))
     # A file has few distinct caches: each is written as text once.
@@ -303,6 +304,7 @@ class Reader:
         self.close()
 
     def _footer(self, expected: int) -> tuple[GroupMetadata, ...]:
+        """Return the row groups as the footer has them. Raises Unreadable."""
         try:
             if self._local:
                 groups = _local_footer(self.path, version_of_status(Path(self.path).stat()))
@@ -337,6 +339,7 @@ class Reader:
         return schema.from_json(line), events
 
     def _events(self, value: Any) -> Columns:
+        """Return the table of distinct events. Raises Unreadable."""
         try:
             table = table_from_json(value)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
@@ -347,6 +350,7 @@ class Reader:
         return table
 
     def _row_group(self, index: int) -> RowGroup:
+        """Return what is known of a row group without reading it: its rows and how many traces it has."""
         group = self._group(index)
         trace = group.chunk(TRACE)
         # A file from elsewhere may not say them: then the column itself is read.
@@ -358,6 +362,7 @@ class Reader:
         return RowGroup(self.path, index, group.rows, first, last - first + 1)
 
     def _read(self, index: int, names: Sequence[str]) -> pa.Table:
+        """Read columns of a row group. Raises Unreadable for one that is damaged or does not fit into memory."""
         group = self._group(index)
         size, most = 8 * group.rows * len(names), self._most
         if size > most:
@@ -403,6 +408,7 @@ class Reader:
         return group
 
     def _starts(self, index: int, number: Any) -> Ints:
+        """Return where each trace of a row group begins, and the end. Raises Unreadable."""
         if len(number) == 0:
             return np.zeros(1, dtype=np.int64)
         changes = np.flatnonzero(number[1:] != number[:-1])
@@ -461,6 +467,7 @@ class Reader:
         return Unreadable(Problem(self.path, None, expected, seen, do))
 
     def _bad_group(self, index: int, expected: str, seen: str) -> Unreadable:
+        """Return the error of a row group that is left out."""
         rows = self._groups[index].rows
         do = f"row group {index} is left out, with its {rows} events"
         return Unreadable(Problem(f"{self.path}#{index}", None, expected, seen, do, lost=rows))
@@ -513,6 +520,7 @@ def _texts(dictionary: Any) -> Iterator[str | None]:
 
 
 def _pairs(text: str | None) -> Ints | None:
+    """Parse a cache, pairs of epoch and start offset; None for "", where none is reported. Raises ValueError."""
     if not text:
         return None
     pairs = [(int(epoch), int(start)) for epoch, start in json.loads(text)]

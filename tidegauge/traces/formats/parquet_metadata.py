@@ -96,6 +96,7 @@ class GroupMetadata(NamedTuple):
 
 def read_footer(file: IO[bytes]) -> tuple[GroupMetadata, ...]:
     """Return the row groups of a file, in order. Raises ValueError, OSError."""
+    # A file ends with the footer, its length in four bytes and the magic.
     size = file.seek(0, 2)
     if size < 8:
         raise ValueError(f"a file of {size} bytes")
@@ -112,9 +113,11 @@ def read_footer(file: IO[bytes]) -> tuple[GroupMetadata, ...]:
 
 
 def _chunk(column: dict[int, Any]) -> Chunk:
+    """Return a column chunk. The numbers are those of its fields in parquet.thrift."""
     kind, begin, dictionary = _needed(column, 1), _needed(column, 9), column.get(11)
     statistics, numbers = column.get(12, {}), {1: "<i", 2: "<q"}.get(kind)
     least = largest = None
+    # 5 and 6 are max_value and min_value.
     if numbers is not None and {len(statistics.get(at, b"")) for at in (5, 6)} == {struct.calcsize(numbers)}:
         ((largest,), (least,)) = (struct.unpack(numbers, statistics[at]) for at in (5, 6))
     path = b".".join(_needed(column, 3)).decode("utf-8", "replace")
@@ -192,6 +195,7 @@ class _Thrift:
     def _elements(self) -> Iterable[int]:
         """Read the head of a list; return the type of each element."""
         head = self._byte()
+        # The upper half is the length; 15: it is too long for that, and follows.
         size = head >> 4 if head >> 4 < 15 else self._varint()
         self._count(size)
         return repeat(head & 0x0F, size)
@@ -203,6 +207,7 @@ class _Thrift:
             raise ValueError(f"fields and elements of lists: more than {MOST_VALUES:,}")
 
     def _binary(self) -> bytes:
+        """Read a text or bytes, with the length before it. Raises IndexError at the end of the data."""
         size = self._varint()
         content = self._data[self.at : self.at + size]
         self.at += size
@@ -215,6 +220,7 @@ class _Thrift:
         return self._data[self.at - 1]
 
     def _varint(self) -> int:
+        """Read an unsigned number, seven bits a byte, the lowest first. Raises ValueError."""
         # Most numbers are small: a byte.
         if (byte := self._byte()) < 0x80:
             return byte

@@ -108,7 +108,8 @@ def _silent(_src: View, _label: Label, _dst: View, _profile: str) -> Iterator[Ev
 
 
 def _become_leader(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    index = label[1]
+    """Yield a new leader, or a new ISR within its epoch."""
+    _, index, *_ = label
     before, after = views.broker(src, index), views.broker(dst, index)
     # Within an epoch the leader only reads a new ISR: it adds no entry to its epoch cache.
     start = {"epoch_start": after.leo} if after.epoch != before.epoch else {}
@@ -133,12 +134,14 @@ def _stop(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event
 
 
 def _restart(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    b = views.broker(dst, label[1])
-    clean = bool(views.controller(src).clean >> label[1] & 1)
+    """Yield the start of a process, with what it finds on its disk."""
+    _, index, *_ = label
+    started = views.broker(dst, index)
+    clean = bool(views.controller(src).clean >> index & 1)
     # Where epochs fall the log has forked (a counterexample), and no epoch cache describes it: it is left out.
-    rises = all(a <= b for a, b in pairwise(b.log))
-    cache = {"epochs": views.epoch_cache(b.log, b.mark)} if rises else {}
-    yield broker_events.report(label[1], "Start", clean=clean, leo=b.leo, hw=b.hw, log_start=b.start, **cache)
+    rises = all(epoch <= later for epoch, later in pairwise(started.log))
+    cache = {"epochs": views.epoch_cache(started.log, started.mark)} if rises else {}
+    yield broker_events.report(index, "Start", clean=clean, leo=started.leo, hw=started.hw, log_start=started.start, **cache)
 
 
 def _lose_disk(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
@@ -156,16 +159,17 @@ def _register(src: View, label: Label, dst: View, profile: str) -> Iterator[Even
 
 
 def _change_partition(view: View, *, clean: bool = True) -> Event:
-    now = views.controller(view)
+    """Return the registration that the controller has now, as its event."""
+    registration = views.controller(view)
     fields = {
-        "leader": views.node_id(now.leader),
-        "leader_epoch": now.epoch,
-        "isr": views.members(now.isr),
-        "live": views.members(now.live),
+        "leader": views.node_id(registration.leader),
+        "leader_epoch": registration.epoch,
+        "isr": views.members(registration.isr),
+        "live": views.members(registration.live),
         "clean": clean,
     }
-    if now.keeps_elr:
-        fields["elr"] = views.members(now.elr)
+    if registration.keeps_elr:
+        fields["elr"] = views.members(registration.elr)
     return Event(node=views.CONTROLLER, event="ChangePartition", fields=fields)
 
 

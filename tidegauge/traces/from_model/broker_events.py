@@ -108,7 +108,7 @@ def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[E
     kind = views.slot_kind(response)
     if kind == views.DATA:
         # The response has the high watermark from before the fetch counted (Partition#fetchRecords reads first).
-        hw_before, records = response[3], response[4]
+        _, _, _, hw_before, records, *_ = response
         yield report(
             leader,
             "HandleFetch",
@@ -123,9 +123,8 @@ def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[E
             leo=after.leo,
         )
     elif kind == views.DIVERGING:
-        yield report(
-            leader, "HandleFetch", **request, error=rules.NONE, div_epoch=response[3], div_end=response[4], hw=after.hw
-        )
+        _, _, _, div_epoch, div_end = response
+        yield report(leader, "HandleFetch", **request, error=rules.NONE, div_epoch=div_epoch, div_end=div_end, hw=after.hw)
     elif kind == views.OUT_OF_RANGE:
         yield report(leader, "HandleFetch", **request, error=rules.OFFSET_OUT_OF_RANGE)
     else:
@@ -167,6 +166,7 @@ def _cache(leader: views.BrokerView) -> tuple[list[int], list[int]]:
 
 
 def _offsets_for_leader_epoch_request_again(src: View, label: Label, _dst: View, profile: str) -> Iterator[Event]:
+    """Yield what a leader reports of a copy of an OffsetsForLeaderEpoch request: nobody gets the response."""
     _, leader, follower, _, epoch, _, last_epoch = label
     before, sender = views.broker(src, leader), profile_of(profile, follower)
     error = _refused(before, epoch, sender)
@@ -246,9 +246,9 @@ def handle_diverging_response(src: View, label: Label, dst: View, profile: str) 
     before = views.broker(src, follower)
     _, _, offset, div_epoch, div_end = before.slots[leader]
     cache = views.epoch_cache(before.log, before.mark)
-    epochs, starts = [entry[0] for entry in cache], [entry[1] for entry in cache]
+    epochs, starts = [epoch for epoch, _ in cache], [start for _, start in cache]
     # No view shows it: after either outcome the follower fetches again.
-    completed = rules.truncation_target(epochs, starts, before.leo, offset, div_epoch, div_end)[2]
+    _, _, completed = rules.truncation_target(epochs, starts, before.leo, offset, div_epoch, div_end)
     target = views.broker(dst, follower).leo
     truncated = {"div_epoch": div_epoch, "div_end": div_end, "target": target, "completed": completed}
     yield from _handled(src, label, dst, profile, truncated)
@@ -348,6 +348,7 @@ def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
 def _is_response_taken(
     before: views.BrokerView, after: views.BrokerView, leader: int, request: tuple[int, int], own: Profile
 ) -> bool:
+    """Return whether a follower took a fetch response; `request` is the epoch and offset of its request."""
     ready = bool(before.up) and before.role == views.FOLLOWER and before.leader == leader
     epoch, offset = request
     checked = own.response_epoch_checked

@@ -56,6 +56,7 @@ def traces_of_controlled(
 
 
 def _config_of(state: ControlledCluster, source: str) -> Config:
+    """Return the config of a run: of its brokers, profile and min.insync.replicas; replicas may be reassigned."""
     model = state.cluster.model
     count, min_isr = model.bounds.brokers, model.setup.min_insync_replicas
     config = config_for(count, model.profile_name, source, min_isr=min_isr)
@@ -153,16 +154,18 @@ class _Reports:
                 self.events.append(Event(event.node, event.event, fields))
 
     def _start(self, state: ControlledCluster, b: int, *, clean: bool) -> None:
+        """Add the start of a broker, with what it finds on its disk."""
         replica = broker(view(state.cluster), b)
         cache = epoch_cache(replica.log, replica.mark)
         self.loaded.add(b)
         self.events.append(report(b, "Start", clean=clean, leo=replica.leo, hw=replica.hw, log_start=0, epochs=cache))
 
     def _role(self, state: ControlledCluster, b: int) -> None:
+        """Add the role that a broker has at the beginning of the run, with an empty log."""
         partition = state.cluster.brokers[b].partition
         epochs = {"leader_epoch": partition.leader_epoch, "partition_epoch": partition.partition_epoch, "leo": 0, "hw": 0}
         if partition.is_leader:
-            isr = tuple(m + 1 for m in partition.state.isr)
+            isr = tuple(member + 1 for member in partition.state.isr)
             self.events.append(report(b, "BecomeLeader", **epochs, isr=isr, epoch_start=0))
         else:
             self.events.append(report(b, "BecomeFollower", **epochs, leader=node_id(partition.leader_id)))

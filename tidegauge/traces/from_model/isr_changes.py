@@ -28,6 +28,7 @@ def steps_of(states: Sequence[IsrCluster], labels: Sequence[Label]) -> Iterator[
 
 
 def _state(state: IsrCluster) -> dict[str, Any]:
+    """Return a state of the explorer with the variables of AlterPartition.tla."""
     leader, registration = state.leader, state.registration
     ends = {_node(f): end for f, end in enumerate(state.ends, start=1)}
     return {
@@ -45,6 +46,7 @@ def _state(state: IsrCluster) -> dict[str, Any]:
 
 
 def _channel(exchange: AlterPartitionExchange | None) -> dict[str, Any]:
+    """Return the message between leader and controller, as the specification writes it."""
     if exchange is None:
         return {"type": "nothing"}
     message = exchange.message
@@ -107,6 +109,7 @@ def _plain(value: Any) -> Any:
 
 
 def _initial(state: TlcState, brokers: Sequence[int], leader: int) -> Iterator[Event]:
+    """Yield the events that begin the trace: each broker starts with an empty log, and one of them leads."""
     for b in brokers:
         yield Event(b, "Start", {"clean": True, "leo": state["end"][b], "hw": 0, "log_start": 0, "epochs": ()})
     yield _registered(state, leader, EPOCH)
@@ -131,6 +134,7 @@ def _hw(src: TlcState, dst: TlcState) -> dict[str, int]:
 
 
 def _append(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
+    """Yield an append of the leader."""
     before, after = src["end"][leader], dst["end"][leader]
     records = {"rec_base": before, "rec_end": after, "rec_epoch": EPOCH}
     yield Event(
@@ -183,6 +187,7 @@ def _alter(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 
 def _answered(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
+    """Yield the response to the leader's proposal: the ISR that was committed, or a refusal."""
     response = src["channel"]
     reported = {**_isr(response), "error": NONE} if response["type"] == "response" else _refused(response)
     yield Event(leader, "HandleAlterPartitionResponse", {**reported, **_hw(src, dst)})
@@ -206,12 +211,13 @@ def _fence(_src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 
 def _restart(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
-    f = next(f for f in src["incarnation"] if src["incarnation"][f] != dst["incarnation"][f])
-    yield Event(f, "Crash", {})
+    """Yield a crash and a start of the broker whose incarnation has changed; its log is lost."""
+    follower = next(broker for broker in src["incarnation"] if src["incarnation"][broker] != dst["incarnation"][broker])
+    yield Event(follower, "Crash", {})
     # Its registration takes it out of the ISR.
     if src["controller"] != dst["controller"]:
         yield _registered(dst, leader, EPOCH)
-    yield Event(f, "Start", {"clean": False, "leo": 0, "hw": 0, "log_start": 0, "epochs": ()})
+    yield Event(follower, "Start", {"clean": False, "leo": 0, "hw": 0, "log_start": 0, "epochs": ()})
 
 
 def _silent(_src: TlcState, _dst: TlcState, _leader: int) -> Iterator[Event]:
@@ -220,6 +226,7 @@ def _silent(_src: TlcState, _dst: TlcState, _leader: int) -> Iterator[Event]:
 
 
 def _election(last: TlcState) -> Iterator[Event]:
+    """Yield an election of an ISR member without all committed records, if there is one at the end."""
     controller = last["controller"]
     # Only an election shows the loss: the judge compares the new leader's log with what was committed.
     lacking = next((b for b in sorted(controller["isr"]) if last["end"][b] < last["committed"]), None)

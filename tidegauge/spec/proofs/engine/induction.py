@@ -77,6 +77,8 @@ class Induction(Generic[S]):
         return lemma
 
     def _follows(self, claim: Callable[[ProofPath, S], None]) -> Lemma:
+        """Return the lemma that a claim follows from the invariant alone."""
+
         def lemma(path: ProofPath, _: int) -> None:
             claim(path, self.assumed(path))
 

@@ -109,6 +109,7 @@ def _count(within: Callable[[Any, Any], Any]) -> Callable[[AnySeq, Any], Int]:
     """Return the contract of a helper that counts the longest prefix within a bound."""
 
     def contract(values: AnySeq, bound: Any) -> Int:
+        """Return how many of the first values lie within the bound, by the helper's promise: its loop is proved apart."""
         path, i = values.path, z3.Int("i")
         # A fresh name per call: two calls of a helper count different things.
         count = path.fresh("count")
@@ -122,6 +123,7 @@ def _count(within: Callable[[Any, Any], Any]) -> Callable[[AnySeq, Any], Int]:
 
 
 def _lowest(bound: Any, values: AnySeq, counted: AnySeq) -> Int:
+    """Return the minimum of `bound` and the counted values, by what is true of a minimum."""
     path, i = values.path, z3.Int("i")
     # The minimum is below all counted values and is one of them, at the place `witness`.
     low, witness = path.fresh("lowest"), path.fresh("witness")
@@ -152,6 +154,7 @@ def any_sequence(path: ProofPath, name: str, size: Any, truth: bool = False) -> 
 
 
 def _run(path: ProofPath, piece: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Run a piece of a rule on symbolic arguments; return its results as terms."""
     lifted = [a if isinstance(a, AnySeq) else path.lift(a) for a in arguments]
     result = piece(*lifted)
     return [term(r) for r in result] if isinstance(result, tuple) else [term(result)]

@@ -144,6 +144,7 @@ def _lower(a: Any, b: Any) -> Any:
 
 
 def _higher(a: Any, b: Any) -> Any:
+    """Return the larger of two numbers, one term if either is symbolic: `max` would need a branch."""
     if not _is_symbolic(a) and not _is_symbolic(b):
         return max(a, b)
     path = a.path if _is_symbolic(a) else b.path
@@ -173,7 +174,7 @@ def evaluate(model: Any, value: Any) -> Any:
     if hasattr(value, "describe"):
         return value.describe(model)
     if isinstance(value, (list, tuple)):
-        return [evaluate(model, v) for v in value]
+        return [evaluate(model, member) for member in value]
     if isinstance(value, z3.BoolRef):
         return z3.is_true(model.eval(value, model_completion=True))
     if isinstance(value, z3.ExprRef):

@@ -152,10 +152,11 @@ def any_response_monotony(path: ProofPath, _: int) -> None:
     log = any_log(path, "cache")
     first, second = path.integer("first", low=0), path.integer("second", low=0)
     path.assume(first <= second)
-    a = path.call("end_offset_for", log.epochs, log.starts, log.log_end, first)
-    b = path.call("end_offset_for", log.epochs, log.starts, log.log_end, second)
-    answered = z3.And(a[1] != UNDEFINED, b[1] != UNDEFINED)
-    path.goal("epochs and ends rise with the asked epoch", z3.Implies(answered, z3.And(a[0] <= b[0], a[1] <= b[1])))
+    epoch_1, end_1 = path.call("end_offset_for", log.epochs, log.starts, log.log_end, first)
+    epoch_2, end_2 = path.call("end_offset_for", log.epochs, log.starts, log.log_end, second)
+    answered = z3.And(end_1 != UNDEFINED, end_2 != UNDEFINED)
+    rises = z3.And(epoch_1 <= epoch_2, end_1 <= end_2)
+    path.goal("epochs and ends rise with the asked epoch", z3.Implies(answered, rises))
 
 
 def any_assign(path: ProofPath, _: int) -> None:
@@ -234,19 +235,19 @@ def any_divergence_table(path: ProofPath, _: int) -> None:
     log = any_log(path, "leader")
     fetch_offset = path.integer("fetch_offset", low=0)
     last = path.integer("last_fetched_epoch", low=UNDEFINED)
-    response = path.call("end_offset_for", log.epochs, log.starts, log.log_end, last)
+    own_epoch, own_end = path.call("end_offset_for", log.epochs, log.starts, log.log_end, last)
     decision, epoch, end = path.call(
         "fetch_decision", log.epochs, log.starts, log.log_start, log.log_end, fetch_offset, last
     )
     absent, too_low = last == UNDEFINED, fetch_offset < log.log_start
     plain_out = z3.And(absent, z3.Or(too_low, fetch_offset > log.log_end))
-    out = z3.Or(plain_out, z3.And(z3.Not(absent), z3.Or(response[1] == UNDEFINED, too_low)))
-    diverges = z3.And(z3.Not(absent), z3.Not(out), z3.Or(response[0] < last, response[1] < fetch_offset))
+    out = z3.Or(plain_out, z3.And(z3.Not(absent), z3.Or(own_end == UNDEFINED, too_low)))
+    diverges = z3.And(z3.Not(absent), z3.Not(out), z3.Or(own_epoch < last, own_end < fetch_offset))
     path.goal("out of range exactly by the table", (z3.IntVal(OUT_OF_RANGE) == decision) == out)
     path.goal("diverging exactly by the table", (z3.IntVal(DIVERGING) == decision) == diverges)
     path.goal(
         "a diverging response is that of OffsetsForLeaderEpoch",
-        z3.Implies(diverges, z3.And(epoch == response[0], end == response[1])),
+        z3.Implies(diverges, z3.And(epoch == own_epoch, end == own_end)),
     )
     reads = z3.IntVal(READ) == decision
     path.goal(

@@ -96,6 +96,7 @@ def common_part(path: ProofPath, leader: SymbolicLog, follower: SymbolicLog) -> 
 
 
 def _premises_survive(path: ProofPath, leader: SymbolicLog, after: SymbolicLog) -> None:
+    """Claim that what the next fetch assumes of the two logs is true after the truncation."""
     path.goal("the follower's log stays well formed", after.well_formed())
     path.goal("there is still one past per entry", one_past(leader, after))
     path.goal("the leader is still the newest", leader.latest() >= after.latest())

@@ -29,7 +29,8 @@ class LogValue:
     log_end: int
 
     def __str__(self) -> str:
-        cache = ", ".join(f"({e}, {s})" for e, s in zip(self.epochs, self.starts, strict=True))
+        """Return the log as a counter-model prints it: its epoch cache, log start and log end."""
+        cache = ", ".join(f"({epoch}, {start})" for epoch, start in zip(self.epochs, self.starts, strict=True))
         start = f"log start {self.log_start}, " if self.log_start else ""
         return f"cache [{cache}], {start}LEO {self.log_end}"
 

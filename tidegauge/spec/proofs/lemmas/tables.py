@@ -60,8 +60,8 @@ def response_table(path: ProofPath, entries: int) -> None:
         "a record lies below the end exactly when its epoch is not above the asked one",
         z3.Implies(inside, (offset < end) == (log.epoch_at(offset) <= requested)),
     )
-    again = path.call("end_offset_for", log.epochs, log.starts, log.log_end, epoch)
-    path.goal("asking for the answered epoch repeats the response", z3.And(again[0] == epoch, again[1] == end))
+    same_epoch, same_end = path.call("end_offset_for", log.epochs, log.starts, log.log_end, epoch)
+    path.goal("asking for the answered epoch repeats the response", z3.And(same_epoch == epoch, same_end == end))
 
 
 def response_monotony(path: ProofPath, entries: int) -> None:
@@ -69,12 +69,12 @@ def response_monotony(path: ProofPath, entries: int) -> None:
     log = well_formed_log(path, "cache", entries)
     first, second = path.integer("first", low=0), path.integer("second", low=0)
     path.assume(first <= second)
-    a = path.call("end_offset_for", log.epochs, log.starts, log.log_end, first)
-    b = path.call("end_offset_for", log.epochs, log.starts, log.log_end, second)
-    answered = z3.And(a[1] != UNDEFINED, b[1] != UNDEFINED)
-    path.goal("epochs rise with the asked epoch", z3.Implies(answered, a[0] <= b[0]))
-    path.goal("ends rise with the asked epoch", z3.Implies(answered, a[1] <= b[1]))
-    path.goal("what has no response is newer than what has one", z3.Implies(a[1] == UNDEFINED, b[1] == UNDEFINED))
+    epoch_1, end_1 = path.call("end_offset_for", log.epochs, log.starts, log.log_end, first)
+    epoch_2, end_2 = path.call("end_offset_for", log.epochs, log.starts, log.log_end, second)
+    answered = z3.And(end_1 != UNDEFINED, end_2 != UNDEFINED)
+    path.goal("epochs rise with the asked epoch", z3.Implies(answered, epoch_1 <= epoch_2))
+    path.goal("ends rise with the asked epoch", z3.Implies(answered, end_1 <= end_2))
+    path.goal("what has no response is newer than what has one", z3.Implies(end_1 == UNDEFINED, end_2 == UNDEFINED))
 
 
 def epoch_lookup(path: ProofPath, entries: int) -> None:

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.typed import List as TypedList
 
+from tidegauge.conformance.engine.compiled import functions_of
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.engine.paths import ProofPath, explore
 from tidegauge.spec.proofs.engine.symbolic import symbolic_rules
 
-RULES = {name: value for name, value in vars(rules).items() if isinstance(value, types.FunctionType)}
+RULES = functions_of(rules)
 
 NUMBERS = st.integers(-3, 6)
 

@@ -3,10 +3,10 @@
 import re
 import tomllib
 from collections.abc import Collection, Mapping
-from inspect import isfunction
 from pathlib import Path
 
 import tidegauge
+from tidegauge.conformance.engine.compiled import functions_of
 from tidegauge.impl import rules
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import Rules
@@ -43,7 +43,7 @@ def lacking(names: Collection[str]) -> dict[str, set[str]]:
 
 def test_every_function_of_the_rules_is_a_decision_that_can_be_replaced() -> None:
     """Or a loop: else no fault, no switch and no mutant could reach it."""
-    functions = {name for name, value in vars(rules).items() if isfunction(value) and value.__module__ == rules.__name__}
+    functions = functions_of(rules).keys()
     assert functions - LOOPS == set(Rules._fields)
 
 

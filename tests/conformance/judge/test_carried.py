@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import FunctionType
 
 from tidegauge.conformance.checking import rules_outside_kernel
+from tidegauge.conformance.engine.compiled import functions_of
 from tidegauge.conformance.judge import field_groups
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge.field_groups import response_of
@@ -124,11 +125,7 @@ def _members(maker: FunctionType) -> Mapping[str, str]:
 
 
 GROUPS: dict[str, Mapping[str, str]] = {}
-GROUPS |= {
-    name: _members(made)
-    for name, made in vars(field_groups).items()
-    if isinstance(made, FunctionType) and made.__module__ == field_groups.__name__ and not isinstance(made, type)
-}
+GROUPS |= {name: _members(made) for name, made in functions_of(field_groups).items()}
 """What makes a group -> its members with the fields they hold."""
 
 
